@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The one Rust integration-test binary.
