@@ -1,2 +1,28 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! fairshare.
+//! The fair-share engine: a tree of banks and associations in, a fair-share per association out.
+//!
+//! ```text
+//! Site or Builder -> Tree -> Ranking -> details of a node, Comparison, Explanation
+//! ```
+//!
+//! [`Tree`] is checked once, when it is built. [`Tree::rank`] never changes it; [`Tree::set_usage`] does, and the next
+//! rank sees the new figures without a rebuild. Everything is deterministic: siblings are kept in name order, sums are
+//! taken in that order, so the order of the input changes nothing (but for [`Ties::SlurmProgram`], whose point it is).
+//!
+//! No I/O, no clock, no recursion on the call stack: depth is bounded by memory only.
+#![forbid(unsafe_code)]
+
+pub mod decay;
+mod options;
+mod policy;
+mod ranking;
+mod site;
+mod tree;
+mod why;
+
+pub use options::{InactiveUsage, OptionError, Options, Ties};
+pub use policy::{ParsePolicyError, Policy};
+pub use ranking::{NodeDetail, PbsDetail, RankError, Ranking};
+pub use site::{Association, Bank, Shares, Site};
+pub use tree::{Builder, NodeId, NodeKind, Tree, TreeError, Walk};
+pub use why::{Comparison, Explanation, Level, Verdict};
