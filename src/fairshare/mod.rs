@@ -24,5 +24,5 @@ pub use options::{InactiveUsage, OptionError, Options, Ties};
 pub use policy::{ParsePolicyError, Policy};
 pub use ranking::{NodeDetail, PbsDetail, RankError, Ranking};
 pub use site::{Association, Bank, Shares, Site};
-pub use tree::{Builder, NodeId, NodeKind, Tree, TreeError, Walk};
+pub use tree::{Builder, NodeId, NodeKind, Tree, TreeError};
 pub use why::{Comparison, Explanation, Level, Verdict};

@@ -21,8 +21,8 @@ pub struct Bank {
     pub parent: Option<String>,
     /// The root's shares are kept but never used.
     pub shares: Shares,
-    /// Usage of the bank itself, on top of what is below it; usually 0. Node-seconds unless weighted.
-    pub usage: f64,
+    /// Usage of the bank itself, on top of what is below it; usually `None`. Node-seconds unless weighted.
+    pub usage: Option<f64>,
 }
 
 /// A leaf of the tree: one user in one bank (Slurm: user association, PBS: entity).
@@ -34,8 +34,9 @@ pub struct Association {
     pub bank: String,
     /// Relative to the siblings in the same bank, sub-banks included.
     pub shares: Shares,
-    /// Node-seconds unless weighted; >= 0.
-    pub usage: f64,
+    /// Node-seconds unless weighted; >= 0. `None`, never recorded, counts as 0 except under `pbs`, where such a leaf
+    /// has [`super::Options::pbs_min_usage`] and one with a recorded 0 has 0.
+    pub usage: Option<f64>,
     /// An inactive association gets no rank ([`super::InactiveUsage`] says what becomes of its usage).
     pub active: bool,
 }

@@ -71,7 +71,8 @@ pub enum TreeError {
 
 /// A site as a checked tree.
 ///
-/// Banks come before associations; siblings are in name order; a bank comes before everything below it.
+/// In the order of node ids associations come before banks, a bank before the banks below it, and siblings of a kind are
+/// in name order.
 #[derive(Clone, Debug)]
 pub struct Tree {}
 
@@ -83,12 +84,12 @@ pub struct Builder {}
 
 impl Builder {
     /// Adds a bank; see [`super::Bank`].
-    pub fn bank(&mut self, name: &str, parent: Option<&str>, shares: Shares, usage: f64) {
+    pub fn bank(&mut self, name: &str, parent: Option<&str>, shares: Shares, usage: Option<f64>) {
         todo!()
     }
 
     /// Adds an association; see [`super::Association`].
-    pub fn association(&mut self, user: &str, bank: &str, shares: Shares, usage: f64, active: bool) {
+    pub fn association(&mut self, user: &str, bank: &str, shares: Shares, usage: Option<f64>, active: bool) {
         todo!()
     }
 
@@ -146,12 +147,12 @@ impl Tree {
 
     /// Every node with its depth (root: 0), depth-first: a bank, then its associations, then its banks, by name.
     /// [`super::Ranking::walk`] visits in ranked order.
-    pub fn walk(&self) -> Walk<'_> {
+    pub fn walk(&self) -> Vec<(NodeId, usize)> {
         todo!()
     }
 
     /// As [`Tree::walk`], siblings in the order of the input.
-    pub fn walk_list_order(&self) -> Walk<'_> {
+    pub fn walk_list_order(&self) -> Vec<(NodeId, usize)> {
         todo!()
     }
 
@@ -175,8 +176,8 @@ impl Tree {
         todo!()
     }
 
-    /// A node's own usage: a leaf's, or what a bank has on top of what is below it.
-    pub fn own_usage(&self, node: NodeId) -> f64 {
+    /// A node's own usage, if recorded: a leaf's, or what a bank has on top of what is below it.
+    pub fn own_usage(&self, node: NodeId) -> Option<f64> {
         todo!()
     }
 
@@ -203,20 +204,6 @@ impl Tree {
     /// Bytes of the tree's own columns, and of the names.
     pub fn memory(&self) -> (usize, usize) {
         todo!()
-    }
-}
-
-/// Nodes with their depth, depth-first.
-#[derive(Debug)]
-pub struct Walk<'a> {
-    tree: &'a Tree,
-}
-
-impl Iterator for Walk<'_> {
-    type Item = (NodeId, usize);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        None
     }
 }
 
