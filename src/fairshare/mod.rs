@@ -34,3 +34,6 @@ pub use ranking::{NodeDetail, PbsDetail, RankError, Ranking};
 pub use site::{Association, Bank, Shares, Site};
 pub use tree::{NodeId, NodeKind, Tree};
 pub use why::{Comparison, Explanation, Level, Verdict};
+
+#[cfg(test)]
+mod tests;

@@ -42,7 +42,7 @@ pub struct NodeDetail {
     pub norm_shares: f64,
     /// Own usage and all usage below (`pbs`: with the minimum usage of that policy).
     pub usage: f64,
-    /// `usage` / the root's; 0 where nothing was used.
+    /// `usage` / the root's; 0 where nothing was used, or what was does not count.
     pub norm_usage: f64,
     /// Rank policies: the part of the siblings' usage. The others: what the policy's formula makes of it.
     pub effective_usage: f64,
@@ -208,12 +208,12 @@ impl Ranking {
 
     /// Every number of a node. `tree` is the tree it was made from.
     pub fn detail(&self, tree: &Tree, node: NodeId) -> NodeDetail {
-        let usage = self.usage(tree, node);
+        let (usage, root_usage) = (self.usage(tree, node), self.usage(tree, tree.root()));
         let mut detail = NodeDetail {
             shares: tree.shares(node),
             norm_shares: 1.0,
             usage,
-            norm_usage: ratio(usage, self.usage(tree, tree.root())),
+            norm_usage: if self.sums.ignores(tree, node) { 0.0 } else { ratio(usage, root_usage) },
             effective_usage: 1.0,
             level_fs: None,
             weight: None,
