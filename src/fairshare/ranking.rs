@@ -38,7 +38,8 @@ pub struct NodeDetail {
     /// As given.
     pub shares: Shares,
     /// Rank policies and `pbs`: the part of the siblings' shares. `classic`, `depth-oblivious`: the product of those
-    /// parts from the root down. The root has 1.
+    /// parts from the root down. The root has 1. With [`Shares::Parent`]: that of the bank it competes under, as Slurm
+    /// shows it (`fair-tree`: 0 under the root).
     pub norm_shares: f64,
     /// Own usage and all usage below (`pbs`: with the minimum usage of that policy).
     pub usage: f64,
@@ -288,13 +289,11 @@ impl Ranking {
         let counted = if self.sums.ignores(tree, node) { 0.0 } else { 1.0 };
         detail.effective_usage = ratio(detail.usage * counted, sibling_usage);
         let Shares::Count(shares) = detail.shares else {
-            // Slurm shows such a node the shares of the node it competes under.
+            // As Slurm shows it: the part of the node it competes under; the root is no part of anything.
             let arena = tree.bank_node(self.sums.arena_of(tree, node));
-            detail.norm_shares = if tree.parent(arena).is_none() {
-                1.0
-            } else {
-                ratio(shares_of(tree, arena), self.siblings(tree, arena).0)
-            };
+            let is_root = tree.parent(arena).is_none();
+            detail.norm_shares =
+                if is_root { 0.0 } else { ratio(shares_of(tree, arena), self.siblings(tree, arena).0) };
             detail.level_fs = Some(f64::INFINITY);
             return;
         };

@@ -197,7 +197,7 @@ impl Node {
 
     fn pbs_usage(&self, min: f64) -> f64 {
         match self.own {
-            Some(own) if self.children.is_empty() => own,
+            Some(own) if !self.is_bank || (own > 0.0 && self.children.is_empty()) => own,
             _ => min + self.recorded(min),
         }
     }
