@@ -40,16 +40,29 @@ fn site(leaves: usize, banks: usize) -> Builder {
     builder
 }
 
-const SITES: [(&str, usize, usize); 4] = [
-    ("100k in 1000 banks", 100_000, 1_000),
-    ("1M in 10000 banks", 1_000_000, 10_000),
-    ("100k in one bank", 100_000, 1),
-    ("1M in one bank", 1_000_000, 1),
-];
+/// A user on each of many levels.
+fn chain(levels: usize) -> Builder {
+    let mut builder = Builder::default();
+    builder.bank("bank0", None, Shares::Count(1), None);
+    for level in 1..levels {
+        builder.bank(&format!("bank{level}"), Some(&format!("bank{}", level - 1)), Shares::Count(2), None);
+    }
+    for level in 0..levels {
+        let usage = Some((level % 1000) as f64);
+        builder.association(&format!("user{level}"), &format!("bank{level}"), Shares::Count(1), usage, true);
+    }
+    builder
+}
 
 fn bench(criterion: &mut Criterion) {
-    for (name, leaves, banks) in SITES {
-        let builder = site(leaves, banks);
+    let sites = [
+        ("100k in 1000 banks", site(100_000, 1_000)),
+        ("1M in 10000 banks", site(1_000_000, 10_000)),
+        ("100k in one bank", site(100_000, 1)),
+        ("1M in one bank", site(1_000_000, 1)),
+        ("100k levels", chain(100_000)),
+    ];
+    for (name, builder) in sites {
         let tree = builder.clone().build().expect("a tree");
         let mut ranking = Ranking::default();
         let mut group = criterion.benchmark_group(name);
@@ -57,7 +70,7 @@ fn bench(criterion: &mut Criterion) {
             .sample_size(15)
             .warm_up_time(Duration::from_millis(500))
             .measurement_time(Duration::from_secs(3));
-        group.throughput(Throughput::Elements(leaves as u64));
+        group.throughput(Throughput::Elements(tree.leaves().len() as u64));
         group.bench_function("build", |bencher| {
             bencher.iter_batched(
                 || builder.clone(),

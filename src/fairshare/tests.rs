@@ -269,14 +269,13 @@ fn equal_banks() {
 /// Weights that differ by less than upstream's measure are equal, and users still go before banks.
 #[test]
 fn nearly_equal_weights() {
-    // 1/3 / (1/3) three ways: the sums make them differ in the last bit or not at all.
-    let tree = tree("root - 1\nb root 3", "u root 1 1\nv root 3 3\nw b 1 3");
-    assert_ranks(
-        &tree,
-        Policy::WeightedWalk,
-        &Options::default(),
-        &[("u/root", 3), ("v/root", 3), ("w/b", 1)],
-    );
+    // u and b both got half of what they used, but b's weight is one bit more: it still goes after the user.
+    let tree = tree("root - 1\nb root 5", "u root 1 2\nv root 1 3\nw b 1 10");
+    let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
+    let weight = |node: Option<NodeId>| ranking.value(&tree, node.expect("node")).expect("weight");
+    assert!(weight(tree.bank("b")) > weight(tree.leaf("u", "root")));
+    let expected = [("u/root", 3), ("w/b", 2), ("v/root", 1)];
+    assert_ranks(&tree, Policy::WeightedWalk, &Options::default(), &expected);
     use super::policy::weighted_walk::WeightedWalk;
     use super::walk::SiblingRule;
     let rows = [
