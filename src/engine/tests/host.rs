@@ -2,6 +2,8 @@
 //! A model of the job manager, as strict as the real one and as re-entrant: removing a job's last dependency runs its
 //! priority and sched callbacks before the removal is over.
 
+#![allow(clippy::redundant_closure)] // the bare variants do not borrow generally enough
+
 use crate::accounts::{Association, AssociationRecord, Queue};
 use crate::engine::{Effect, Engine, Event, JobFacts, Posting, Refusal, State};
 use crate::ids::{JobId, Limit, UserId};
@@ -272,11 +274,11 @@ impl Host {
             job.log.push((name.to_owned(), false));
         }
         if job.dependencies.is_empty() && job.state == State::Depend {
-            self.to_priority(id);
+            self.enter_priority(id);
         }
     }
 
-    fn to_priority(&mut self, id: JobId) {
+    fn enter_priority(&mut self, id: JobId) {
         let job = self.jobs.get_mut(&id).unwrap();
         job.state = State::Priority;
         let urgency = job.urgency;
@@ -335,7 +337,7 @@ impl Host {
         self.jobs.get_mut(&id).unwrap().state = State::Depend;
         self.callback(id, |facts| Event::Depend(facts.id));
         if self.jobs.get(&id).is_some_and(|job| job.dependencies.is_empty() && job.state == State::Depend) {
-            self.to_priority(id);
+            self.enter_priority(id);
         }
         self.settle();
         Ok(id)

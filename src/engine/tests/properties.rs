@@ -137,7 +137,8 @@ impl World {
             Op::Push { user, bank, limits } => {
                 let pushed = limited(*user, BANKS[*bank], *limits);
                 let same = |r: &&mut AssociationRecord| {
-                    (r.association.user, &r.association.bank) == (pushed.association.user, &pushed.association.bank)
+                    (r.association.user, &r.association.bank)
+                        == (pushed.association.user, &pushed.association.bank)
                 };
                 if let Some(present) = self.records.iter_mut().find(same) {
                     *present = pushed.clone();
@@ -204,17 +205,29 @@ impl World {
             let id = self.host.engine.book().find(limits.user, Some(limits.bank.as_str())).unwrap();
             let Some(usage) = self.host.engine.ledger().usage(id) else { continue };
             let counts = usage.total.charged;
-            assert!(limits.max_sched_jobs.admits(counts.sched_jobs, 0), "scheduled jobs of {limits:?}: {counts:?}");
+            assert!(
+                limits.max_sched_jobs.admits(counts.sched_jobs, 0),
+                "scheduled jobs of {limits:?}: {counts:?}"
+            );
             if self.is_eager {
-                assert!(limits.max_running_jobs.admits(counts.run_jobs, 0), "running jobs of {limits:?}: {counts:?}");
+                assert!(
+                    limits.max_running_jobs.admits(counts.run_jobs, 0),
+                    "running jobs of {limits:?}: {counts:?}"
+                );
                 assert!(limits.max_nodes.admits(counts.run_nodes, 0), "nodes of {limits:?}: {counts:?}");
                 assert!(limits.max_cores.admits(counts.run_cores, 0), "cores of {limits:?}: {counts:?}");
             }
             for queue in &self.queues {
                 let counts = usage.in_queue(queue.name.as_str()).charged;
                 assert!(queue.max_sched_jobs.admits(counts.sched_jobs, 0), "{queue:?}: {counts:?}");
-                assert!(queue.max_sched_nodes_per_assoc.admits(counts.sched_nodes, 0), "{queue:?}: {counts:?}");
-                assert!(queue.max_sched_cores_per_assoc.admits(counts.sched_cores, 0), "{queue:?}: {counts:?}");
+                assert!(
+                    queue.max_sched_nodes_per_assoc.admits(counts.sched_nodes, 0),
+                    "{queue:?}: {counts:?}"
+                );
+                assert!(
+                    queue.max_sched_cores_per_assoc.admits(counts.sched_cores, 0),
+                    "{queue:?}: {counts:?}"
+                );
                 let nodes = counts.run_nodes + counts.sched_nodes;
                 assert!(queue.max_nodes_per_assoc.admits(nodes, 0), "{queue:?}: {counts:?}");
                 if self.is_eager {

@@ -191,19 +191,33 @@ fn updates_are_judged_by_where_they_lead() {
     let later = "is not allowed; try again later";
     for (queue, bank, text) in [
         (Some("q3"), None, "mf_priority: queue not valid for user: q3".to_owned()),
-        (Some("q2"), None, format!("updating to queue q2 while it is already at max-sched-nodes-queue-limit limit {later}")),
+        (
+            Some("q2"),
+            None,
+            format!("updating to queue q2 while it is already at max-sched-nodes-queue-limit limit {later}"),
+        ),
         (None, Some("X"), "update_bank: cannot find flux-accounting entry for uid/bank: 7/X".to_owned()),
         (None, Some("B"), "new bank is already at max-active-jobs limit".to_owned()),
         (None, Some("C"), format!("updating to bank C while it is already at max-run-jobs limit {later}")),
-        (None, Some("D"), format!("updating to bank D while it is already at max-sched-jobs-user-limit limit {later}")),
+        (
+            None,
+            Some("D"),
+            format!("updating to bank D while it is already at max-sched-jobs-user-limit limit {later}"),
+        ),
     ] {
         assert_eq!(host.update(id, queue, bank), Err(text));
     }
     assert_eq!(host.update(id, Some("unknown"), Some("A")), Ok(()));
     host.start(id);
-    assert_eq!(host.update(id, None, Some("A")), Err("update of bank for running job not supported".to_owned()));
     assert_eq!(
-        Host::new().engine.handle(Event::UpdateBank { id, user: UserId(7), state: State::Sched, bank: "A" }).len(),
+        host.update(id, None, Some("A")),
+        Err("update of bank for running job not supported".to_owned())
+    );
+    assert_eq!(
+        Host::new()
+            .engine
+            .handle(Event::UpdateBank { id, user: UserId(7), state: State::Sched, bank: "A" })
+            .len(),
         1
     );
     assert_eq!(host.engine.check().drift, []);
