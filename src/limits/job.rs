@@ -122,6 +122,11 @@ impl Job {
         Footprint { active_jobs: 1, charged, reserved }
     }
 
+    /// Whether nothing but its price is left to decide.
+    pub fn is_admitted(&self) -> bool {
+        self.association.is_some() && !self.needs_admission && !self.is_broken
+    }
+
     /// Whether it stands in the line of held jobs.
     pub fn is_held(&self) -> bool {
         self.phase == Phase::Depend

@@ -29,7 +29,18 @@ impl MfPriority {
         args: Option<Args<'_>>,
         event: Event<'_>,
     ) -> Result<(), Failed> {
-        let mut todo = VecDeque::from(self.feed(event).ok_or(Failed)?);
+        let effects = self.feed(event).ok_or(Failed)?;
+        self.carry_out(host, args, effects)
+    }
+
+    /// Carries out effects in order, and whatever follows from them.
+    pub(super) fn carry_out(
+        &self,
+        host: Host<'_, Self>,
+        args: Option<Args<'_>>,
+        effects: Vec<Effect>,
+    ) -> Result<(), Failed> {
+        let mut todo = VecDeque::from(effects);
         let mut result = Ok(());
         while let Some(effect) = todo.pop_front() {
             let next = match apply(host, args, &effect) {

@@ -36,15 +36,16 @@ impl Jobtap for MfPriority {
     const NAME: &'static CStr = c"mf_priority";
     // Never `job.*`: a handler that matches `job.dependency.X` or `job.update.KEY` tells Flux that X or KEY is supported.
     const TOPICS: &'static [&'static CStr] = &[
-        c"job.validate",
-        c"job.new",
-        c"job.state.depend",
+        // Flux tries handlers in this order at every call: the hottest come first.
+        c"job.priority.get",
         c"job.state.priority",
         c"job.state.sched",
         c"job.state.run",
+        c"job.state.depend",
         c"job.state.inactive",
         c"job.destroy",
-        c"job.priority.get",
+        c"job.validate",
+        c"job.new",
         c"job.update",
         c"job.update.attributes.system.queue",
         c"job.update.attributes.system.bank",
