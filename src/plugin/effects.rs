@@ -92,7 +92,7 @@ fn apply(host: Host<'_, MfPriority>, args: Option<Args<'_>>, effect: &Effect) ->
         Effect::Log(level, text) => {
             let level = match level {
                 Level::Error => LogLevel::Error,
-                Level::Warning => LogLevel::Warning,
+                Level::Debug => LogLevel::Debug,
             };
             plugin.log(level, &format!("mf_priority: {text}"));
             Ok(())
