@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The arguments of a callback: typed views of IN, and what may be put into OUT.
+//!
+//! IN and OUT are shared by all plugins of one call, so OUT is only ever merged into. Both are jansson objects that
+//! Flux hands out by reference; unpacking key by key would build a table of keys for every call.
+
+use super::json::Json;
+use super::{Plugin, c_text, sys};
+use jansson_sys::{json_integer, json_object_set_new, json_t};
+use std::ffi::{CStr, c_int};
+use std::marker::PhantomData;
+use std::ptr::null_mut;
+
+const IN: c_int = 0;
+const OUT: c_int = 1;
+
+/// The arguments of the running callback.
+#[derive(Clone, Copy)]
+pub struct Args<'a> {
+    raw: *mut sys::flux_plugin_arg_t,
+    owner: PhantomData<&'a ()>,
+}
+
+/// What every job callback shows of its job.
+#[derive(Clone, Copy, Debug)]
+pub struct JobArgs<'a> {
+    /// Job id.
+    pub id: u64,
+    /// Submitting user.
+    pub userid: u32,
+    /// 0 to 31.
+    pub urgency: i64,
+    /// RFC 21 state bit.
+    pub state: i64,
+    /// The jobspec, without environment.
+    pub jobspec: Json<'a>,
+    /// Whether R is there.
+    pub has_resources: bool,
+}
+
+/// What `job.update.KEY` shows.
+#[derive(Clone, Copy, Debug)]
+pub struct UpdateArgs<'a> {
+    /// Job id.
+    pub id: u64,
+    /// Submitting user.
+    pub userid: u32,
+    /// RFC 21 state bit.
+    pub state: i64,
+    /// The wanted value.
+    pub value: Json<'a>,
+}
+
+/// The callback's arguments lack something, or have it in another type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadArgs(pub String);
+
+impl<'a> Args<'a> {
+    /// # Safety
+    /// `raw` is null or the argument object of a callback that runs for `'a`.
+    pub(super) unsafe fn borrow(raw: *mut sys::flux_plugin_arg_t) -> Self {
+        Args { raw, owner: PhantomData }
+    }
+
+    fn check(self, rc: c_int) -> Result<(), BadArgs> {
+        if rc == 0 {
+            return Ok(());
+        }
+        // SAFETY: flux_plugin_arg_strerror accepts any args object and returns a C string that lives as long as it.
+        let text = unsafe {
+            let text = sys::flux_plugin_arg_strerror(self.raw);
+            if text.is_null() { c"".to_owned() } else { CStr::from_ptr(text).to_owned() }
+        };
+        Err(BadArgs(text.to_string_lossy().into_owned()))
+    }
+
+    /// The whole of IN or OUT, by reference.
+    fn root(self, which: c_int) -> Result<*mut json_t, BadArgs> {
+        let mut root: *mut json_t = null_mut();
+        // SAFETY: the format fills one borrowed json_t pointer. Flux reports null args as an error.
+        let rc = unsafe { sys::flux_plugin_arg_unpack(self.raw, which, c"o".as_ptr(), &raw mut root) };
+        self.check(rc).map(|()| root)
+    }
+
+    fn input(self) -> Result<Json<'a>, BadArgs> {
+        let root = self.root(IN)?;
+        // SAFETY: IN stays alive and unchanged while the callback runs, which is 'a.
+        unsafe { Json::borrow(root) }.ok_or_else(|| BadArgs("no arguments".to_owned()))
+    }
+
+    /// The job's id.
+    pub fn id(self) -> Result<u64, BadArgs> {
+        integer(self.input()?, c"id").map(i64::cast_unsigned)
+    }
+
+    /// The job's id and urgency: all that the hottest callbacks read.
+    pub fn id_urgency(self) -> Result<(u64, i64), BadArgs> {
+        let input = self.input()?;
+        Ok((integer(input, c"id")?.cast_unsigned(), integer(input, c"urgency")?))
+    }
+
+    /// The job's present priority (-1: never set) and state.
+    pub fn priority_state(self) -> Result<(i64, i64), BadArgs> {
+        let input = self.input()?;
+        Ok((integer(input, c"priority")?, integer(input, c"state")?))
+    }
+
+    /// All of the job.
+    pub fn job(self) -> Result<JobArgs<'a>, BadArgs> {
+        let input = self.input()?;
+        let jobspec = input.get(c"jobspec").ok_or_else(|| BadArgs("jobspec is missing".to_owned()))?;
+        Ok(JobArgs {
+            id: integer(input, c"id")?.cast_unsigned(),
+            userid: user(integer(input, c"userid")?)?,
+            urgency: integer(input, c"urgency")?,
+            state: integer(input, c"state")?,
+            jobspec,
+            has_resources: input.get(c"R").is_some(),
+        })
+    }
+
+    /// The wanted value of an update, and the job it is for.
+    pub fn update(self) -> Result<UpdateArgs<'a>, BadArgs> {
+        let input = self.input()?;
+        let value = input.get(c"value").ok_or_else(|| BadArgs("value is missing".to_owned()))?;
+        Ok(UpdateArgs {
+            id: integer(input, c"id")?.cast_unsigned(),
+            userid: user(integer(input, c"userid")?)?,
+            state: integer(input, c"state")?,
+            value,
+        })
+    }
+
+    /// Answers with a priority.
+    pub fn set_priority(self, priority: i64) -> Result<(), BadArgs> {
+        let out = self.root(OUT)?;
+        // SAFETY: OUT is an object that belongs to this call; jansson takes the new integer over in any case.
+        let rc = unsafe { json_object_set_new(out, c"priority".as_ptr(), json_integer(priority)) };
+        if rc < 0 { Err(BadArgs("OUT is not an object".to_owned())) } else { Ok(()) }
+    }
+
+    /// Answers that no priority can be given now: a job in PRIORITY stays there.
+    pub fn set_priority_unavailable(self, plugin: Plugin) -> Result<(), BadArgs> {
+        // SAFETY: both pointers are those of the running callback.
+        let rc = unsafe { sys::flux_jobtap_priority_unavail(plugin.raw(), self.raw) };
+        self.check(rc)
+    }
+
+    /// Answers with an error text for the user.
+    pub fn set_error(self, plugin: Plugin, text: &str) {
+        let text = c_text(text);
+        // SAFETY: the format is ours and takes one C string, so user text is never a format. The call always returns
+        // -1, which says nothing.
+        unsafe { sys::flux_jobtap_error(plugin.raw(), self.raw, c"%s".as_ptr(), text.as_ptr()) };
+    }
+
+    /// Merges the members of a JSON object into the answer.
+    pub fn merge(self, object: &str) -> Result<(), BadArgs> {
+        let text = c_text(object);
+        // SAFETY: args are those of the running callback; without REPLACE the call merges.
+        let rc = unsafe { sys::flux_plugin_arg_set(self.raw, OUT, text.as_ptr()) };
+        self.check(rc)
+    }
+}
+
+fn integer(input: Json<'_>, key: &CStr) -> Result<i64, BadArgs> {
+    let name = || key.to_string_lossy();
+    let value = input.get(key).ok_or_else(|| BadArgs(format!("{} is missing", name())))?;
+    value.as_int().ok_or_else(|| BadArgs(format!("{} is {}, not an integer", name(), value.describe())))
+}
+
+fn user(userid: i64) -> Result<u32, BadArgs> {
+    u32::try_from(userid).map_err(|_| BadArgs(format!("userid {userid} is not within 0 to {}", u32::MAX)))
+}
