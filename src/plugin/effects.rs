@@ -2,8 +2,8 @@
 //! Carrying out what the engine decided. No borrow of the engine is alive here: any of these calls may re-enter us.
 
 use super::MfPriority;
+use crate::engine::ids::{BankName, ProjectName};
 use crate::engine::{Effect, Event, Level, Posting, Refusal};
-use crate::ids::{BankName, ProjectName};
 use crate::jobtap::{Args, EINVAL, ENOENT, Error, Failed, Host, LogLevel};
 use std::collections::VecDeque;
 use std::ffi::CStr;

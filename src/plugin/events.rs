@@ -4,7 +4,7 @@
 use super::jobspec::{facts, lenient_facts, state};
 use super::{MfPriority, query};
 use crate::engine::Event;
-use crate::ids::{JobId, UserId};
+use crate::engine::ids::{JobId, UserId};
 use crate::jobtap::{Args, BadArgs, Failed, Host, LogLevel};
 
 impl MfPriority {

@@ -10,8 +10,8 @@ mod services;
 mod tests;
 mod wire;
 
+use crate::engine::ids::UserId;
 use crate::engine::{Effect, Engine, Event};
-use crate::ids::UserId;
 use crate::jobtap::{self, Args, Failed, Host, Jobtap, Plugin, Reply};
 use std::cell::RefCell;
 use std::ffi::{CStr, c_int, c_void};
@@ -96,7 +96,7 @@ impl Jobtap for MfPriority {
 
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {
         let history = text.map(jobspec::dependency_history);
-        let _ = self.drive(host, None, Event::Eventlog(crate::ids::JobId(id), history));
+        let _ = self.drive(host, None, Event::Eventlog(crate::engine::ids::JobId(id), history));
     }
 
     fn recover(&self) {

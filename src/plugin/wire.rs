@@ -5,7 +5,7 @@
 //! if that fails is the payload read again, value by value, to name the record, the key and the fault.
 
 use crate::accounts::{Association, AssociationRecord, Config, Policy, Queue, ZeroScore};
-use crate::ids::{BankName, Limit, ProjectName, QueueName, UserId};
+use crate::engine::ids::{BankName, Limit, ProjectName, QueueName, UserId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
