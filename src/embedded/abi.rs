@@ -31,7 +31,8 @@ pub(super) struct CMsg {
 }
 
 /// A topic callback.
-pub(super) type PluginFn = unsafe extern "C" fn(*mut CPlugin, *const c_char, *mut CArgs, *mut c_void) -> c_int;
+pub(super) type PluginFn =
+    unsafe extern "C" fn(*mut CPlugin, *const c_char, *mut CArgs, *mut c_void) -> c_int;
 /// A service method.
 pub(super) type MessageFn = unsafe extern "C" fn(*mut c_void, *mut c_void, *const CMsg, *mut c_void);
 /// A timer callback.

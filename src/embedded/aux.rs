@@ -36,13 +36,9 @@ pub(super) struct Displaced(#[allow(dead_code, reason = "kept for its drop")] Op
 
 impl Aux {
     /// Number of values.
+    #[allow(clippy::len_without_is_empty, reason = "a count, not a collection")]
     pub fn len(&self) -> usize {
         self.items.len()
-    }
-
-    /// Whether nothing is kept.
-    pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
     }
 
     /// Sets, replaces or (with a null value) deletes.

@@ -75,7 +75,8 @@ impl Host {
         let name = format!("after-finish={}", f58(wanted));
         let outstanding = self.job(id, |job| job.dependencies.contains(&name)) == Some(true);
         if !outstanding {
-            self.post(id, "dependency-add", Some(json!({"description": name}))).map_err(|_| "dependency-add failed")?;
+            self.post(id, "dependency-add", Some(json!({"description": name})))
+                .map_err(|_| "dependency-add failed")?;
         }
         self.store.borrow_mut().after.push((wanted, id, name));
         Ok(json!({}))
@@ -85,7 +86,8 @@ impl Host {
     pub(super) fn release_waiting_for(&self, id: u64) {
         let waiting: Vec<(u64, u64, String)> = {
             let mut store = self.store.borrow_mut();
-            let (mine, others) = std::mem::take(&mut store.after).into_iter().partition(|(wanted, _, _)| *wanted == id);
+            let (mine, others) =
+                std::mem::take(&mut store.after).into_iter().partition(|(wanted, _, _)| *wanted == id);
             store.after = others;
             mine
         };

@@ -140,7 +140,9 @@ impl Host {
             let waiting = store.jobs.values().filter(|job| {
                 job.state() == State::Sched && job.alloc_pending && job.priority > 0 && job.queue.is_empty()
             });
-            waiting.min_by_key(|job| (std::cmp::Reverse(job.priority), job.id)).map(|job| (job.id, request(&job.jobspec)))
+            waiting
+                .min_by_key(|job| (std::cmp::Reverse(job.priority), job.id))
+                .map(|job| (job.id, request(&job.jobspec)))
         };
         let Some((id, request)) = first else { return false };
         let owner = self.options.owner;

@@ -26,7 +26,8 @@ impl Host {
 
     /// Handles the queue of an idle job. The event being handled stays at its head, which marks the job as busy.
     pub(super) fn drain(&self, id: u64) -> Result<(), Errno> {
-        let head = || self.job(id, |job| if job.readonly { None } else { job.queue.front().cloned() }).flatten();
+        let head =
+            || self.job(id, |job| if job.readonly { None } else { job.queue.front().cloned() }).flatten();
         while let Some(entry) = head() {
             let done = self.process(id, entry);
             self.job_mut(id, |job| match done {
@@ -122,7 +123,9 @@ impl Host {
     }
 
     fn clean_up(&self, id: u64) -> Result<(), Errno> {
-        let read = |job: &super::job::Job| (job.alloc_pending || job.start_pending, job.has_resources, job.free_posted);
+        let read = |job: &super::job::Job| {
+            (job.alloc_pending || job.start_pending, job.has_resources, job.free_posted)
+        };
         let (busy, has_resources, free_posted) = self.job(id, read).ok_or(Errno::ENOENT)?;
         if busy {
             self.end_later(id);
@@ -157,7 +160,14 @@ impl Host {
         }
     }
 
-    pub(super) fn raise(&self, id: u64, kind: &str, severity: i32, userid: u32, note: &str) -> Result<(), Errno> {
+    pub(super) fn raise(
+        &self,
+        id: u64,
+        kind: &str,
+        severity: i32,
+        userid: u32,
+        note: &str,
+    ) -> Result<(), Errno> {
         let context = json!({"type": kind, "severity": severity, "note": note, "userid": userid});
         self.post(id, "exception", Some(context))
     }

@@ -173,7 +173,9 @@ impl Host {
             });
             if let Some(map) = input.as_object_mut() {
                 // The environment can be large and may hold secrets: plugins do not get it.
-                if let Some(Value::Object(system)) = map.get_mut("jobspec").and_then(|j| j.pointer_mut("/attributes/system")) {
+                if let Some(Value::Object(system)) =
+                    map.get_mut("jobspec").and_then(|j| j.pointer_mut("/attributes/system"))
+                {
                     system.remove("environment");
                 }
                 let more = [("R", &job.r), ("end_event", &job.end_event)];
@@ -207,7 +209,10 @@ impl Host {
                 self.log(LOG_DEBUG, format!("jobtap: {}: {topic}: rc={rc}", plugin.basename()));
                 handled = -1;
             } else if self.post_collected_updates(id).is_err() {
-                self.log(LOG_ERR, format!("jobtap: {}: {topic}: failed to apply jobspec updates", plugin.basename()));
+                self.log(
+                    LOG_ERR,
+                    format!("jobtap: {}: {topic}: failed to apply jobspec updates", plugin.basename()),
+                );
                 handled = -1;
             } else {
                 handled += rc;
@@ -295,7 +300,13 @@ impl Host {
 
     /// Calls one topic of one plugin with arguments of the caller's choice, as no real host would: hostile IN
     /// documents for tests. `id` is the current job meanwhile. Returns the callback's code (0: no handler) and OUT.
-    pub fn call_raw(&self, basename: &str, topic: &str, id: u64, input: Option<&Value>) -> Option<(i32, Option<Value>)> {
+    pub fn call_raw(
+        &self,
+        basename: &str,
+        topic: &str,
+        id: u64,
+        input: Option<&Value>,
+    ) -> Option<(i32, Option<Value>)> {
         let plugin = self.find(basename)?;
         let args = Args::new(self.abi, input, Some(&json!({})))?;
         let rc = self.call_plugins(&[plugin], id, topic, &args);

@@ -219,11 +219,9 @@ impl Job {
                     self.phase = Some(State::Priority);
                 }
             }
-            "exception" if !matches!(state, State::Inactive | State::New) => {
-                if int("severity")? == 0 {
-                    self.end_event.get_or_insert_with(|| entry.clone());
-                    self.phase = Some(State::Cleanup);
-                }
+            "exception" if !matches!(state, State::Inactive | State::New) && int("severity")? == 0 => {
+                self.end_event.get_or_insert_with(|| entry.clone());
+                self.phase = Some(State::Cleanup);
             }
             "alloc" => {
                 self.has_resources = true;

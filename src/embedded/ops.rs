@@ -158,7 +158,13 @@ extern "C" fn host_of(slot: Slot) -> *mut c_void {
     plugin(slot).host.cast_mut().cast()
 }
 
-extern "C" fn service(slot: Slot, method: Text, rolemask: u32, callback: MessageFn, data: *mut c_void) -> c_int {
+extern "C" fn service(
+    slot: Slot,
+    method: Text,
+    rolemask: u32,
+    callback: MessageFn,
+    data: *mut c_void,
+) -> c_int {
     let plugin = plugin(slot);
     let Some(name) = plugin.set_name.borrow().clone().filter(|name| !name.contains('/')) else {
         return code(Err(Errno::EINVAL));
@@ -206,7 +212,13 @@ extern "C" fn dependency(slot: Slot, id: u64, add: c_int, name: Text) -> c_int {
     }))
 }
 
-extern "C" fn job_aux_set(slot: Slot, id: u64, key: Text, value: *mut c_void, destroy: Option<FreeFn>) -> c_int {
+extern "C" fn job_aux_set(
+    slot: Slot,
+    id: u64,
+    key: Text,
+    value: *mut c_void,
+    destroy: Option<FreeFn>,
+) -> c_int {
     let (host, uid) = (of(slot), plugin(slot).uid);
     code(find(host, id).and_then(|id| {
         let set = host.job_mut(id, |job| job.aux.entry(uid).or_default().set(text(key), value, destroy));
@@ -292,7 +304,13 @@ extern "C" fn watcher_create(
     host.store.borrow_mut().agenda.create_watcher(host, (after, repeat), callback, data)
 }
 
-extern "C" fn watcher_arm(watcher: *mut c_void, start: c_int, reset: c_int, after: c_double, repeat: c_double) {
+extern "C" fn watcher_arm(
+    watcher: *mut c_void,
+    start: c_int,
+    reset: c_int,
+    after: c_double,
+    repeat: c_double,
+) {
     let tag = tag(watcher);
     let start = (start >= 0).then_some(start == 1);
     let reset = (reset != 0).then_some((after, repeat));

@@ -84,7 +84,9 @@ impl Plugin {
         let topic = c_text(topic);
         // SAFETY: flux_plugin_register(3): a flux_plugin_f is called with its own handle, a NUL-terminated topic, an
         // argument object that lives until it returns, and the data registered with it; the .so is still loaded.
-        let rc = host.as_plugin(self.uid, || unsafe { callback(handle.as_ptr(), topic.as_ptr(), args.as_ptr(), data) });
+        let rc = host.as_plugin(self.uid, || unsafe {
+            callback(handle.as_ptr(), topic.as_ptr(), args.as_ptr(), data)
+        });
         if rc < 0 { -1 } else { 1 }
     }
 }

@@ -13,7 +13,8 @@ const HIGHEST: i64 = 4_294_967_295;
 impl Host {
     /// Sets a job's priority. No-op outside PRIORITY and SCHED; no event when a SCHED job keeps its priority.
     pub(super) fn reprioritize_job(&self, id: u64, priority: i64) {
-        let Some((state, urgency, current)) = self.job(id, |job| (job.state(), job.urgency, job.priority)) else {
+        let Some((state, urgency, current)) = self.job(id, |job| (job.state(), job.urgency, job.priority))
+        else {
             return;
         };
         if !matches!(state, State::Priority | State::Sched) {

@@ -31,8 +31,9 @@ pub(super) struct Tag {
 }
 
 impl Tag {
-    fn pointer(self: &Box<Tag>) -> *mut c_void {
-        std::ptr::from_ref::<Tag>(self).cast_mut().cast()
+    /// The tag is boxed: its address is the watcher's or future's for life.
+    fn pointer(&self) -> *mut c_void {
+        std::ptr::from_ref(self).cast_mut().cast()
     }
 }
 
@@ -118,8 +119,10 @@ impl Agenda {
 
     /// Forgets what a removed plugin left behind, and names it.
     pub(super) fn drop_owned_by(&mut self, owner: usize) -> Vec<String> {
-        let watchers: Vec<usize> = self.watchers.iter().filter(|(_, w)| w.owner == owner).map(|(&k, _)| k).collect();
-        let lookups: Vec<usize> = self.lookups.iter().filter(|(_, l)| l.owner == owner).map(|(&k, _)| k).collect();
+        let watchers: Vec<usize> =
+            self.watchers.iter().filter(|(_, w)| w.owner == owner).map(|(&k, _)| k).collect();
+        let lookups: Vec<usize> =
+            self.lookups.iter().filter(|(_, l)| l.owner == owner).map(|(&k, _)| k).collect();
         watchers.iter().for_each(|&key| self.destroy_watcher(key));
         lookups.iter().for_each(|&key| self.destroy_lookup(key));
         let timers = watchers.iter().map(|_| "a timer".to_string());
@@ -183,7 +186,12 @@ impl Agenda {
         pointer
     }
 
-    pub(super) fn then(&mut self, key: usize, callback: ContinuationFn, data: *mut c_void) -> Result<(), Errno> {
+    pub(super) fn then(
+        &mut self,
+        key: usize,
+        callback: ContinuationFn,
+        data: *mut c_void,
+    ) -> Result<(), Errno> {
         let at = self.after(0.0, Due::Answer(key));
         let lookup = self.lookups.get_mut(&key).ok_or(Errno::EINVAL)?;
         (lookup.then, lookup.due) = (Some((callback, data)), Some(at));
@@ -255,7 +263,9 @@ impl Host {
                 let mut store = self.store.borrow_mut();
                 let Some(lookup) = store.agenda.lookups.get_mut(&key) else { return };
                 lookup.due = None;
-                let (Some((callback, data)), owner, future) = (lookup.then, lookup.owner, lookup.tag.pointer()) else {
+                let (Some((callback, data)), owner, future) =
+                    (lookup.then, lookup.owner, lookup.tag.pointer())
+                else {
                     return;
                 };
                 drop(store);

@@ -82,7 +82,12 @@ impl Host {
     ///
     /// # Errors
     /// As there.
-    pub fn request_now(&self, topic: &str, payload: Option<&str>, cred: Cred) -> Result<Option<String>, Refused> {
+    pub fn request_now(
+        &self,
+        topic: &str,
+        payload: Option<&str>,
+        cred: Cred,
+    ) -> Result<Option<String>, Refused> {
         let found = self.plugins.borrow().iter().find_map(|plugin| {
             let services = plugin.services.borrow();
             let service = services.iter().find(|service| service.topic == topic)?;
@@ -104,7 +109,9 @@ impl Host {
         self.store.borrow_mut().replies.insert(key, Reply::default());
         // SAFETY: flux_msg_handler_create(3): handle, handler, message and the registered data; the message lives
         // until the call returns and the plugin is loaded (it is kept by its Rc and unloaded only by `remove`).
-        self.as_plugin(plugin.uid, || unsafe { callback(this, std::ptr::null_mut(), message.as_ptr(), data) });
+        self.as_plugin(plugin.uid, || unsafe {
+            callback(this, std::ptr::null_mut(), message.as_ptr(), data)
+        });
         let reply = self.store.borrow_mut().replies.remove(&key).unwrap_or_default();
         if reply.count != 1 {
             self.violation(format!("{topic}: request answered {} times", reply.count));
@@ -112,7 +119,12 @@ impl Host {
         reply.answer.unwrap_or_else(|| Err(Refused::new(Errno::ENOSYS, "the handler did not answer")))
     }
 
-    pub(super) fn respond(&self, message: *const CMsg, errnum: i32, text: Option<String>) -> Result<(), Errno> {
+    pub(super) fn respond(
+        &self,
+        message: *const CMsg,
+        errnum: i32,
+        text: Option<String>,
+    ) -> Result<(), Errno> {
         let mut store = self.store.borrow_mut();
         let reply = store.replies.get_mut(&message.addr()).ok_or(Errno::EINVAL)?;
         reply.count += 1;

@@ -82,8 +82,10 @@ impl Host {
             store.jobs.insert(id, job);
             id
         };
-        let context = json!({"userid": submission.userid, "urgency": submission.urgency, "flags": 0, "version": 1});
-        let posted = self.post(id, "submit", Some(context)).map_err(|_| "error posting submit event".to_string());
+        let context =
+            json!({"userid": submission.userid, "urgency": submission.urgency, "flags": 0, "version": 1});
+        let posted =
+            self.post(id, "submit", Some(context)).map_err(|_| "error posting submit event".to_string());
         let accepted = posted
             .and_then(|()| self.ask_early(id, "job.create"))
             .and_then(|()| self.ask_early(id, "job.validate"))
@@ -111,7 +113,8 @@ impl Host {
     }
 
     pub(super) fn declared_dependencies(&self, id: u64) -> Vec<Value> {
-        let declared = |job: &Job| job.jobspec.pointer("/attributes/system/dependencies")?.as_array().cloned();
+        let declared =
+            |job: &Job| job.jobspec.pointer("/attributes/system/dependencies")?.as_array().cloned();
         self.job(id, declared).flatten().unwrap_or_default()
     }
 
@@ -131,8 +134,9 @@ impl Host {
     }
 
     fn authorize(&self, id: u64, cred: Cred, text: &str) -> Result<State, Refused> {
-        let (state, userid) =
-            self.job(id, |job| (job.state(), job.userid)).ok_or_else(|| Refused::new(Errno::ENOENT, "unknown job"))?;
+        let (state, userid) = self
+            .job(id, |job| (job.state(), job.userid))
+            .ok_or_else(|| Refused::new(Errno::ENOENT, "unknown job"))?;
         if !cred.is_owner() && cred.userid != userid {
             return Err(Refused::new(Errno::EPERM, text));
         }
@@ -153,6 +157,11 @@ impl Host {
         Ok(())
     }
 
+    /// Cancels and lets nothing else happen: a job that holds resources stays in CLEANUP.
+    pub fn cancel_without_settling(&self, id: u64) {
+        let _ = self.raise(id, "cancel", 0, self.options.owner, "");
+    }
+
     /// `flux job urgency`.
     ///
     /// # Errors
@@ -162,12 +171,16 @@ impl Host {
             return Err(Refused::new(Errno::EINVAL, "urgency value is out of range"));
         }
         self.authorize(id, cred, "guests can only reprioritize their own jobs")?;
-        let (current, has_resources) = self.job(id, |job| (job.urgency, job.has_resources)).unwrap_or((16, false));
+        let (current, has_resources) =
+            self.job(id, |job| (job.urgency, job.has_resources)).unwrap_or((16, false));
         if !cred.is_owner() && urgency > current.max(16) {
             return Err(Refused::new(Errno::EPERM, "guests can only adjust urgency <= default"));
         }
         if has_resources {
-            return Err(Refused::new(Errno::EINVAL, "urgency cannot be changed once resources are allocated"));
+            return Err(Refused::new(
+                Errno::EINVAL,
+                "urgency cannot be changed once resources are allocated",
+            ));
         }
         let context = json!({"userid": cred.userid, "urgency": urgency});
         self.post(id, "urgency", Some(context)).map_err(|errno| Refused::new(errno, "urgency failed"))?;

@@ -15,7 +15,8 @@ impl Host {
     /// The text that the command would print.
     pub fn update(&self, id: u64, updates: &[(&str, Value)], cred: Cred) -> Result<(), Refused> {
         let invalid = |text: &str| Refused::new(Errno::EINVAL, text);
-        let mut all: Map<String, Value> = updates.iter().map(|(key, value)| (key.to_string(), value.clone())).collect();
+        let mut all: Map<String, Value> =
+            updates.iter().map(|(key, value)| (key.to_string(), value.clone())).collect();
         if !updates_allowed(&all) {
             return Err(invalid("one or more jobspec updates are invalid"));
         }
@@ -33,7 +34,8 @@ impl Host {
         }
         let mut validate = false;
         for (key, value) in updates {
-            let (needs_validation, more) = self.ask_update(id, key, value, cred).map_err(|text| invalid(&text))?;
+            let (needs_validation, more) =
+                self.ask_update(id, key, value, cred).map_err(|text| invalid(&text))?;
             validate |= needs_validation;
             all.extend(more);
         }
@@ -61,7 +63,8 @@ impl Host {
             ("value", value.clone()),
         ];
         let args = self.job_args(id, &extra).ok_or("jobtap_job_update: failed to create args")?;
-        let agreed = self.ask(id, &format!("job.update.{key}"), &args, "update rejected by job-manager plugin")?;
+        let agreed =
+            self.ask(id, &format!("job.update.{key}"), &args, "update rejected by job-manager plugin")?;
         if agreed == 0 {
             return Err(format!("update of {key} not supported"));
         }
