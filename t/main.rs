@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The one Rust integration-test binary.
+//! The one Rust integration-test binary: the C side of the embedded job manager is linked into each such binary.
 
+mod embedded;
 mod golden;

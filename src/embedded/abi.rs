@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The boundary to abi.c: the C objects that plugins handle, as owned Rust values.
+//!
+//! The C side is found with dlsym in the running executable, so this module links (and unit tests run) without it;
+//! an executable built without it gets an error from [`Abi::load`].
+
+use std::cell::Cell;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr::NonNull;
+
+use serde_json::Value;
+
+use super::ops::{HOST_OPS, HostOps};
+
+/// `flux_plugin_t`, opaque.
+#[repr(C)]
+pub(super) struct CPlugin {
+    _opaque: [u8; 0],
+}
+
+/// `flux_plugin_arg_t`, opaque.
+#[repr(C)]
+pub(super) struct CArgs {
+    _opaque: [u8; 0],
+}
+
+/// `flux_msg_t`, opaque.
+#[repr(C)]
+pub(super) struct CMsg {
+    _opaque: [u8; 0],
+}
+
+/// A topic callback.
+pub(super) type PluginFn =
+    unsafe extern "C" fn(*mut CPlugin, *const c_char, *mut CArgs, *mut c_void) -> c_int;
+/// A service method.
+pub(super) type MessageFn = unsafe extern "C" fn(*mut c_void, *mut c_void, *const CMsg, *mut c_void);
+/// A timer callback.
+pub(super) type WatcherFn = unsafe extern "C" fn(*mut c_void, *mut c_void, c_int, *mut c_void);
+/// A future's continuation.
+pub(super) type ContinuationFn = unsafe extern "C" fn(*mut c_void, *mut c_void);
+
+/// Side of an argument object that callbacks read.
+pub(super) const IN: c_int = 0;
+/// Side of an argument object that callbacks write.
+pub(super) const OUT: c_int = 1;
+
+/// What abi.c offers to the host (`struct abi`).
+#[repr(C)]
+pub(super) struct Abi {
+    plugin_new: unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut CPlugin,
+    plugin_free: unsafe extern "C" fn(*mut CPlugin),
+    args_new: unsafe extern "C" fn(*const c_char, *const c_char) -> *mut CArgs,
+    args_free: unsafe extern "C" fn(*mut CArgs),
+    args_get: unsafe extern "C" fn(*mut CArgs, c_int, *mut *mut c_char) -> c_int,
+    args_set: unsafe extern "C" fn(*mut CArgs, c_int, *const c_char) -> c_int,
+    msg_new: unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char, u32, u32) -> *mut CMsg,
+    msg_free: unsafe extern "C" fn(*mut CMsg),
+    free_text: unsafe extern "C" fn(*mut c_void),
+}
+
+impl Abi {
+    /// Registers the host's functions with the C side.
+    ///
+    /// # Errors
+    /// A sentence, when this executable was linked without abi.c.
+    pub(super) fn load() -> Result<&'static Abi, String> {
+        let this = libloading::os::unix::Library::this();
+        type SetHost = unsafe extern "C" fn(*const HostOps) -> *const Abi;
+        // SAFETY: if the symbol exists it is abi.c's embedded_set_host, whose prototype this is.
+        let set_host = unsafe { this.get::<SetHost>("embedded_set_host") }
+            .map_err(|_| "this program was built without the embedded job manager's C side".to_string())?;
+        // SAFETY: the table is copied during the call; the returned table is a static of abi.c.
+        Ok(unsafe { &*set_host(&HOST_OPS) })
+    }
+}
+
+/// Text for C. Interior NUL bytes end it, as they would in C.
+pub(super) fn c_text(text: &str) -> CString {
+    let upto = text.split('\0').next().unwrap_or("");
+    CString::new(upto).unwrap_or_default()
+}
+
+/// Text from C; invalid UTF-8 is replaced, null is `None`.
+///
+/// # Safety
+/// `text` is null or a NUL-terminated string.
+pub(super) unsafe fn rust_text(text: *const c_char) -> Option<String> {
+    // SAFETY: not null here, and the caller vouches for the terminator.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}
+
+fn json_text(value: &Value) -> CString {
+    CString::new(value.to_string()).unwrap_or_default()
+}
+
+/// An argument object of one callback (or a job lookup).
+pub(super) struct Args {
+    abi: &'static Abi,
+    raw: NonNull<CArgs>,
+}
+
+impl Args {
+    /// IN set to `input`, OUT to `output`. `None` when jansson cannot take the text (out of memory, raw NUL).
+    pub(super) fn new(abi: &'static Abi, input: Option<&Value>, output: Option<&Value>) -> Option<Args> {
+        let (input, output) = (input.map(json_text), output.map(json_text));
+        let pointer = |text: &Option<CString>| text.as_ref().map_or(std::ptr::null(), |text| text.as_ptr());
+        // SAFETY: both are null or NUL-terminated and only read during the call.
+        let raw = unsafe { (abi.args_new)(pointer(&input), pointer(&output)) };
+        NonNull::new(raw).map(|raw| Args { abi, raw })
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut CArgs {
+        self.raw.as_ptr()
+    }
+
+    /// Hands the object to C, which destroys it with flux_plugin_arg_destroy.
+    pub(super) fn into_raw(self) -> *mut CArgs {
+        let raw = self.raw.as_ptr();
+        std::mem::forget(self);
+        raw
+    }
+
+    pub(super) fn get(&self, side: c_int) -> Option<Value> {
+        let mut text = std::ptr::null_mut();
+        // SAFETY: `raw` lives; on success `text` is a malloc'd, NUL-terminated string that is ours.
+        if unsafe { (self.abi.args_get)(self.raw.as_ptr(), side, &mut text) } < 0 {
+            return None;
+        }
+        // SAFETY: see above.
+        let value = unsafe { rust_text(text) }.and_then(|text| serde_json::from_str(&text).ok());
+        // SAFETY: malloc'd by json_dumps, not used after this.
+        unsafe { (self.abi.free_text)(text.cast()) };
+        value
+    }
+
+    /// Merges an object into one side.
+    pub(super) fn merge(&self, side: c_int, value: &Value) {
+        let text = json_text(value);
+        // SAFETY: `raw` lives, the text is only read during the call.
+        unsafe { (self.abi.args_set)(self.raw.as_ptr(), side, text.as_ptr()) };
+    }
+}
+
+impl Drop for Args {
+    fn drop(&mut self) {
+        // SAFETY: created by args_new, destroyed once.
+        unsafe { (self.abi.args_free)(self.raw.as_ptr()) };
+    }
+}
+
+/// The `flux_plugin_t` of a loaded plugin.
+pub(super) struct PluginHandle {
+    abi: &'static Abi,
+    raw: Cell<*mut CPlugin>,
+}
+
+impl PluginHandle {
+    /// A handle that leads back to `slot`.
+    pub(super) fn new(abi: &'static Abi, slot: *mut c_void, conf: Option<&Value>) -> PluginHandle {
+        let conf = conf.map(json_text);
+        // SAFETY: the text is copied; `slot` is only carried.
+        let raw = unsafe { (abi.plugin_new)(slot, conf.as_ref().map_or(std::ptr::null(), |c| c.as_ptr())) };
+        PluginHandle { abi, raw: Cell::new(raw) }
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut CPlugin {
+        self.raw.get()
+    }
+}
+
+impl Drop for PluginHandle {
+    fn drop(&mut self) {
+        // SAFETY: created by plugin_new, freed once.
+        unsafe { (self.abi.plugin_free)(self.raw.get()) };
+    }
+}
+
+/// A request message, valid while its handler runs and until it is answered.
+pub(super) struct Message {
+    abi: &'static Abi,
+    raw: *mut CMsg,
+}
+
+impl Message {
+    pub(super) fn new(
+        abi: &'static Abi,
+        host: *mut c_void,
+        topic: &str,
+        payload: Option<&str>,
+        userid: u32,
+        rolemask: u32,
+    ) -> Message {
+        let (topic, payload) = (c_text(topic), payload.map(c_text));
+        let payload = payload.as_ref().map_or(std::ptr::null(), |text| text.as_ptr());
+        // SAFETY: both texts are copied during the call.
+        let raw = unsafe { (abi.msg_new)(host, topic.as_ptr(), payload, userid, rolemask) };
+        Message { abi, raw }
+    }
+
+    pub(super) fn as_ptr(&self) -> *const CMsg {
+        self.raw
+    }
+}
+
+impl Drop for Message {
+    fn drop(&mut self) {
+        // SAFETY: created by msg_new, freed once.
+        unsafe { (self.abi.msg_free)(self.raw) };
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Values that a plugin hangs on itself or on a job, each with the destructor it brought.
+
+use std::ffi::c_void;
+
+use super::job::Errno;
+
+/// A plugin's destructor for one value.
+pub(super) type FreeFn = unsafe extern "C" fn(*mut c_void);
+
+/// A list of values, some under a key. Destroyed last in, first out, as Flux does.
+#[derive(Default)]
+pub struct Aux {
+    items: Vec<Item>,
+}
+
+struct Item {
+    key: Option<String>,
+    value: *mut c_void,
+    destroy: Option<FreeFn>,
+}
+
+impl Drop for Item {
+    fn drop(&mut self) {
+        if let Some(destroy) = self.destroy {
+            // SAFETY: flux_plugin_aux_set(3): the destructor is called once with the value it was registered for,
+            // while the plugin is still loaded (the host drops every Aux before dlclose).
+            unsafe { destroy(self.value) };
+        }
+    }
+}
+
+/// What `set` displaced. Dropping it runs a destructor that may call the host: drop it with nothing borrowed.
+#[must_use]
+pub(super) struct Displaced(#[allow(dead_code, reason = "kept for its drop")] Option<Item>);
+
+impl Aux {
+    /// Number of values.
+    #[allow(clippy::len_without_is_empty, reason = "a count, not a collection")]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Sets, replaces or (with a null value) deletes.
+    pub(super) fn set(
+        &mut self,
+        key: Option<String>,
+        value: *mut c_void,
+        destroy: Option<FreeFn>,
+    ) -> Result<Displaced, Errno> {
+        if key.is_none() && (value.is_null() || destroy.is_none()) {
+            return Err(Errno::EINVAL);
+        }
+        let at = self.items.iter().position(|item| key.is_some() && item.key == key);
+        let old = at.map(|at| self.items.remove(at));
+        if !value.is_null() {
+            self.items.push(Item { key, value, destroy });
+        }
+        Ok(Displaced(old))
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<*mut c_void> {
+        self.items.iter().find(|item| item.key.as_deref() == Some(key)).map(|item| item.value)
+    }
+
+    /// Destroys everything, newest first.
+    pub(super) fn destroy(mut self) {
+        while self.items.pop().is_some() {}
+    }
+}

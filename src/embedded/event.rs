@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Events of a job: posting, the callbacks they cause, and the action each state calls for.
+
+use serde_json::{Value, json};
+
+use super::host::{Host, LOG_ERR};
+use super::job::{Errno, State, entry, entry_name};
+
+impl Host {
+    /// Posts an event now, or behind the events that the job is working on. Only an event that is handled at once
+    /// can report a failure; one that fails later drops the rest of the job's queue silently.
+    pub(super) fn post(&self, id: u64, name: &str, context: Option<Value>) -> Result<(), Errno> {
+        let entry = entry(self.now(), name, context);
+        let idle = self.job_mut(id, |job| {
+            if job.readonly {
+                return Err(Errno::EROFS);
+            }
+            job.queue.push_back(entry);
+            Ok(job.queue.len() == 1 && !job.hold_events)
+        });
+        match idle.ok_or(Errno::ENOENT)?? {
+            true => self.drain(id),
+            false => Ok(()),
+        }
+    }
+
+    /// Handles the queue of an idle job. The event being handled stays at its head, which marks the job as busy.
+    pub(super) fn drain(&self, id: u64) -> Result<(), Errno> {
+        let head =
+            || self.job(id, |job| if job.readonly { None } else { job.queue.front().cloned() }).flatten();
+        while let Some(entry) = head() {
+            let done = self.process(id, entry);
+            self.job_mut(id, |job| match done {
+                Ok(()) => {
+                    job.queue.pop_front();
+                }
+                Err(_) => job.queue.clear(),
+            });
+            done?;
+        }
+        Ok(())
+    }
+
+    fn process(&self, id: u64, entry: Value) -> Result<(), Errno> {
+        let name = entry_name(&entry).to_string();
+        let before = self.state(id).ok_or(Errno::ENOENT)?;
+        let severity = entry.pointer("/context/severity").and_then(Value::as_i64);
+        if before == State::New && name == "exception" && severity == Some(0) {
+            self.log(LOG_ERR, "fatal job exception was posted in NEW state");
+            return Err(Errno::EINVAL);
+        }
+        self.job_mut(id, |job| {
+            job.apply(&entry)?;
+            job.posted.insert(name.clone());
+            job.eventlog.push(entry.clone());
+            Ok(())
+        })
+        .ok_or(Errno::ENOENT)??;
+        self.event_callbacks(id, &name, &entry, before);
+        self.action(id)
+    }
+
+    fn event_callbacks(&self, id: u64, name: &str, entry: &Value, before: State) {
+        let subscribers = self.job(id, |job| job.subscribers.clone()).unwrap_or_default();
+        if !subscribers.is_empty() {
+            let mut plugins = self.plugins.borrow().clone();
+            plugins.retain(|plugin| subscribers.contains(&plugin.uid));
+            if let Some(args) = self.job_args(id, &[("entry", entry.clone())])
+                && self.call_plugins(&plugins, id, &format!("job.event.{name}"), &args) < 0
+            {
+                self.log(LOG_ERR, format!("jobtap: event.{name} callback failed"));
+            }
+        }
+        if name == "jobspec-update" {
+            let updates = entry.get("context").cloned().unwrap_or(Value::Null);
+            self.notify(id, "job.update", &[("updates", updates)]);
+        }
+        match self.state(id) {
+            Some(state) if state != before => {
+                let extra = [("entry", entry.clone()), ("prev_state", json!(before as i32))];
+                self.notify(id, state.topic(), &extra);
+            }
+            _ => {}
+        }
+    }
+
+    /// What the job's state calls for now. Called after every event, so each step checks whether it is due.
+    pub(super) fn action(&self, id: u64) -> Result<(), Errno> {
+        match self.state(id).ok_or(Errno::ENOENT)? {
+            State::New => Ok(()),
+            State::Depend => {
+                let ready = self.job(id, |job| {
+                    job.dependencies.is_empty() && !job.is_queued("dependency-add") && !job.depend_posted
+                });
+                if ready == Some(true) {
+                    // Marked first: while we post, the event may only queue and this action may run again.
+                    self.job_mut(id, |job| job.depend_posted = true);
+                    self.post(id, "depend", None)?;
+                }
+                Ok(())
+            }
+            State::Priority => {
+                self.job_mut(id, |job| job.alloc_pending = false);
+                Ok(())
+            }
+            State::Sched => {
+                self.job_mut(id, |job| job.alloc_pending = true);
+                Ok(())
+            }
+            State::Run => {
+                if self.job(id, |job| job.start_pending) == Some(false) {
+                    self.job_mut(id, |job| job.start_pending = true);
+                    self.start_job(id);
+                }
+                Ok(())
+            }
+            State::Cleanup => self.clean_up(id),
+            State::Inactive => {
+                self.retire(id);
+                Ok(())
+            }
+        }
+    }
+
+    fn clean_up(&self, id: u64) -> Result<(), Errno> {
+        let read = |job: &super::job::Job| {
+            (job.alloc_pending || job.start_pending, job.has_resources, job.free_posted)
+        };
+        let (busy, has_resources, free_posted) = self.job(id, read).ok_or(Errno::ENOENT)?;
+        if busy {
+            self.end_later(id);
+            return Ok(());
+        }
+        if has_resources && !free_posted {
+            self.job_mut(id, |job| job.free_posted = true);
+            self.free_resources(id);
+            return self.post(id, "free", None);
+        }
+        if !has_resources && self.job(id, |job| job.is_queued("clean")) == Some(false) {
+            return self.post(id, "clean", None);
+        }
+        Ok(())
+    }
+
+    /// A job that became inactive: the last callbacks, then its values go.
+    fn retire(&self, id: u64) {
+        if self.job(id, |job| job.readonly) != Some(false) {
+            return;
+        }
+        self.job_mut(id, |job| job.readonly = true);
+        self.notify(id, "job.inactive-add", &[]);
+        self.notify(id, "job.destroy", &[]);
+        self.drop_job_aux(id);
+    }
+
+    pub(super) fn drop_job_aux(&self, id: u64) {
+        let aux = self.job_mut(id, |job| std::mem::take(&mut job.aux)).unwrap_or_default();
+        for (_, aux) in aux {
+            aux.destroy();
+        }
+    }
+
+    pub(super) fn raise(
+        &self,
+        id: u64,
+        kind: &str,
+        severity: i32,
+        userid: u32,
+        note: &str,
+    ) -> Result<(), Errno> {
+        let context = json!({"type": kind, "severity": severity, "note": note, "userid": userid});
+        self.post(id, "exception", Some(context))
+    }
+
+    /// Commits the accepted jobs: each goes on with the events that waited.
+    pub(super) fn commit(&self) -> bool {
+        let batch = std::mem::take(&mut self.store.borrow_mut().batch);
+        for &id in &batch {
+            self.job_mut(id, |job| job.hold_events = false);
+            if self.drain(id).is_err() {
+                self.log(LOG_ERR, format!("{}: error posting deferred events", super::job::f58(id)));
+            }
+        }
+        !batch.is_empty()
+    }
+
+    /// Whether jobs are accepted but not committed.
+    pub fn has_uncommitted(&self) -> bool {
+        !self.store.borrow().batch.is_empty()
+    }
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The functions that abi.c forwards to. Each turns C arguments into Rust values and asks the host.
+//!
+//! Contract of the table (`struct host_ops`): texts are NUL-terminated and live during the call; `slot` is what
+//! `plugin_new` got, `host` what `host_of` returned, watchers and futures what `*_create` and `lookup` returned.
+//! Results: >= 0 success, -errno failure.
+
+use std::ffi::{c_char, c_double, c_int, c_void};
+
+use serde_json::{Map, Value, json};
+
+use super::abi::{CArgs, CMsg, ContinuationFn, MessageFn, PluginFn, WatcherFn, rust_text};
+use super::aux::FreeFn;
+use super::host::Host;
+use super::job::{Errno, State};
+use super::plugin::{LoadOrder, Plugin};
+use super::reactor::Tag;
+use super::service::Service;
+
+/// `FLUX_JOBTAP_CURRENT_JOB`.
+const CURRENT_JOB: u64 = u64::MAX;
+
+type Slot = *mut c_void;
+type Text = *const c_char;
+
+/// `struct host_ops` of abi.h.
+#[repr(C)]
+pub(super) struct HostOps {
+    set_name: extern "C" fn(Slot, Text) -> c_int,
+    add_handler: extern "C" fn(Slot, Text, PluginFn, *mut c_void) -> c_int,
+    aux_set: extern "C" fn(Slot, Text, *mut c_void, Option<FreeFn>) -> c_int,
+    aux_get: extern "C" fn(Slot, Text) -> *mut c_void,
+    host_of: extern "C" fn(Slot) -> *mut c_void,
+    service: extern "C" fn(Slot, Text, u32, MessageFn, *mut c_void) -> c_int,
+    load_order: extern "C" fn(Slot, Text) -> c_int,
+    reprioritize_all: extern "C" fn(Slot) -> c_int,
+    reprioritize_job: extern "C" fn(Slot, u64, u32) -> c_int,
+    dependency: extern "C" fn(Slot, u64, c_int, Text) -> c_int,
+    job_aux_set: extern "C" fn(Slot, u64, Text, *mut c_void, Option<FreeFn>) -> c_int,
+    job_aux_get: extern "C" fn(Slot, u64, Text, *mut *mut c_void) -> c_int,
+    raise: extern "C" fn(Slot, u64, Text, c_int, Text) -> c_int,
+    event_post: extern "C" fn(Slot, u64, Text, Text) -> c_int,
+    jobspec_update: extern "C" fn(Slot, Text) -> c_int,
+    jobspec_update_id: extern "C" fn(Slot, u64, Text) -> c_int,
+    job_lookup: extern "C" fn(Slot, u64, *mut *mut CArgs) -> c_int,
+    event_posted: extern "C" fn(Slot, u64, Text) -> c_int,
+    subscribe: extern "C" fn(Slot, u64, c_int) -> c_int,
+    respond: extern "C" fn(*mut c_void, *const CMsg, c_int, Text) -> c_int,
+    log: extern "C" fn(*mut c_void, c_int, Text),
+    watcher_create: extern "C" fn(*mut c_void, c_double, c_double, WatcherFn, *mut c_void) -> *mut c_void,
+    watcher_arm: extern "C" fn(*mut c_void, c_int, c_int, c_double, c_double),
+    watcher_destroy: extern "C" fn(*mut c_void),
+    now: extern "C" fn(*mut c_void) -> c_double,
+    lookup: extern "C" fn(*mut c_void, Text) -> *mut c_void,
+    future_then: extern "C" fn(*mut c_void, ContinuationFn, *mut c_void) -> c_int,
+    lookup_get: extern "C" fn(*mut c_void, *mut Text) -> c_int,
+    future_destroy: extern "C" fn(*mut c_void),
+}
+
+/// The one table.
+pub(super) static HOST_OPS: HostOps = HostOps {
+    set_name,
+    add_handler,
+    aux_set,
+    aux_get,
+    host_of,
+    service,
+    load_order,
+    reprioritize_all,
+    reprioritize_job,
+    dependency,
+    job_aux_set,
+    job_aux_get,
+    raise,
+    event_post,
+    jobspec_update,
+    jobspec_update_id,
+    job_lookup,
+    event_posted,
+    subscribe,
+    respond,
+    log,
+    watcher_create,
+    watcher_arm,
+    watcher_destroy,
+    now,
+    lookup,
+    future_then,
+    lookup_get,
+    future_destroy,
+};
+
+fn plugin<'a>(slot: Slot) -> &'a Plugin {
+    // SAFETY: the table's contract: `slot` is the address of a Plugin that its Rc keeps alive while the .so, which
+    // alone can get here, is loaded. Shared access only: Plugin is all interior mutability.
+    unsafe { &*slot.cast::<Plugin>() }
+}
+
+fn host<'a>(pointer: *const c_void) -> &'a Host {
+    // SAFETY: the table's contract: `host_of` returned it, and the Host outlives its plugins.
+    unsafe { &*pointer.cast::<Host>() }
+}
+
+fn of(slot: Slot) -> &'static Host {
+    host(plugin(slot).host.cast())
+}
+
+fn tag<'a>(pointer: *mut c_void) -> &'a Tag {
+    // SAFETY: the table's contract: a watcher or future that was created here and not destroyed yet.
+    unsafe { &*pointer.cast::<Tag>() }
+}
+
+fn text(pointer: Text) -> Option<String> {
+    // SAFETY: the table's contract: null or NUL-terminated.
+    unsafe { rust_text(pointer) }
+}
+
+fn code(result: Result<(), Errno>) -> c_int {
+    result.map_or_else(|Errno(errno)| -errno, |()| 0)
+}
+
+fn updates(pointer: Text) -> Result<Map<String, Value>, Errno> {
+    text(pointer).and_then(|text| serde_json::from_str(&text).ok()).ok_or(Errno::EINVAL)
+}
+
+/// A job by id; "the current job" is that of the innermost callback.
+fn find(host: &Host, id: u64) -> Result<u64, Errno> {
+    let id = if id == CURRENT_JOB { host.current_job().ok_or(Errno::ENOENT)? } else { id };
+    host.state(id).map(|_| id).ok_or(Errno::ENOENT)
+}
+
+fn find_active(host: &Host, id: u64) -> Result<u64, Errno> {
+    let id = find(host, id)?;
+    if host.state(id) == Some(State::Inactive) { Err(Errno::ENOENT) } else { Ok(id) }
+}
+
+extern "C" fn set_name(slot: Slot, name: Text) -> c_int {
+    plugin(slot).set_name.replace(text(name));
+    0
+}
+
+extern "C" fn add_handler(slot: Slot, topic: Text, callback: PluginFn, data: *mut c_void) -> c_int {
+    plugin(slot).add_handler(text(topic).unwrap_or_default(), callback, data);
+    0
+}
+
+extern "C" fn aux_set(slot: Slot, key: Text, value: *mut c_void, destroy: Option<FreeFn>) -> c_int {
+    let displaced = plugin(slot).aux.borrow_mut().set(text(key), value, destroy);
+    code(displaced.map(drop))
+}
+
+extern "C" fn aux_get(slot: Slot, key: Text) -> *mut c_void {
+    let value = text(key).and_then(|key| plugin(slot).aux.borrow().get(&key));
+    value.unwrap_or(std::ptr::null_mut())
+}
+
+extern "C" fn host_of(slot: Slot) -> *mut c_void {
+    plugin(slot).host.cast_mut().cast()
+}
+
+extern "C" fn service(
+    slot: Slot,
+    method: Text,
+    rolemask: u32,
+    callback: MessageFn,
+    data: *mut c_void,
+) -> c_int {
+    let plugin = plugin(slot);
+    let Some(name) = plugin.set_name.borrow().clone().filter(|name| !name.contains('/')) else {
+        return code(Err(Errno::EINVAL));
+    };
+    let method = text(method).map(|method| format!(".{method}")).unwrap_or_default();
+    let topic = format!("job-manager.{name}{method}");
+    plugin.services.borrow_mut().push(Service { topic, rolemask, callback, data });
+    0
+}
+
+extern "C" fn load_order(slot: Slot, mode: Text) -> c_int {
+    let order = match text(mode).as_deref() {
+        Some("none") => LoadOrder::None,
+        Some("state") => LoadOrder::State,
+        Some("-state") => LoadOrder::ReverseState,
+        _ => return code(Err(Errno::EINVAL)),
+    };
+    plugin(slot).order.set(order);
+    0
+}
+
+extern "C" fn reprioritize_all(slot: Slot) -> c_int {
+    of(slot).reprioritize_all();
+    0
+}
+
+extern "C" fn reprioritize_job(slot: Slot, id: u64, priority: u32) -> c_int {
+    code(of(slot).reprioritize_id(id, i64::from(priority)))
+}
+
+extern "C" fn dependency(slot: Slot, id: u64, add: c_int, name: Text) -> c_int {
+    let host = of(slot);
+    // CURRENT_JOB is no id here, and only active jobs count.
+    code(host.state(id).filter(|state| *state != State::Inactive).ok_or(Errno::ENOENT).and_then(|state| {
+        let name = text(name).unwrap_or_default();
+        if !matches!(state, State::New | State::Depend) {
+            return Err(Errno::EINVAL);
+        }
+        let outstanding = host.job(id, |job| job.dependencies.contains(&name)) == Some(true);
+        if add != 0 && outstanding {
+            return Ok(());
+        }
+        let event = if add != 0 { "dependency-add" } else { "dependency-remove" };
+        host.post(id, event, Some(json!({"description": name})))
+    }))
+}
+
+extern "C" fn job_aux_set(
+    slot: Slot,
+    id: u64,
+    key: Text,
+    value: *mut c_void,
+    destroy: Option<FreeFn>,
+) -> c_int {
+    let (host, uid) = (of(slot), plugin(slot).uid);
+    code(find(host, id).and_then(|id| {
+        let set = host.job_mut(id, |job| job.aux.entry(uid).or_default().set(text(key), value, destroy));
+        set.unwrap_or(Err(Errno::ENOENT)).map(drop)
+    }))
+}
+
+extern "C" fn job_aux_get(slot: Slot, id: u64, key: Text, value: *mut *mut c_void) -> c_int {
+    let (host, uid) = (of(slot), plugin(slot).uid);
+    let found = find(host, id).and_then(|id| {
+        let key = text(key).unwrap_or_default();
+        host.job(id, |job| job.aux.get(&uid).and_then(|aux| aux.get(&key))).flatten().ok_or(Errno::ENOENT)
+    });
+    code(found.map(|found| {
+        // SAFETY: abi.c passes the address of its own local.
+        unsafe { *value = found };
+    }))
+}
+
+extern "C" fn raise(slot: Slot, id: u64, kind: Text, severity: c_int, note: Text) -> c_int {
+    let host = of(slot);
+    let (kind, note) = (text(kind).unwrap_or_default(), text(note).unwrap_or_default());
+    code(find_active(host, id).and_then(|id| host.raise(id, &kind, severity, host.options.owner, &note)))
+}
+
+extern "C" fn event_post(slot: Slot, id: u64, name: Text, context: Text) -> c_int {
+    let host = of(slot);
+    let context = text(context).and_then(|text| serde_json::from_str(&text).ok());
+    code(find_active(host, id).and_then(|id| host.post(id, &text(name).unwrap_or_default(), context)))
+}
+
+extern "C" fn jobspec_update(slot: Slot, pointer: Text) -> c_int {
+    code(updates(pointer).and_then(|updates| of(slot).collect_update(updates)))
+}
+
+extern "C" fn jobspec_update_id(slot: Slot, id: u64, pointer: Text) -> c_int {
+    code(updates(pointer).and_then(|updates| of(slot).update_by_id(id, updates)))
+}
+
+extern "C" fn job_lookup(slot: Slot, id: u64, args: *mut *mut CArgs) -> c_int {
+    let host = of(slot);
+    code(find(host, id).and_then(|id| host.job_args(id, &[]).ok_or(Errno::EINVAL)).map(|found| {
+        // SAFETY: abi.c passes the address of its own local.
+        unsafe { *args = found.into_raw() };
+    }))
+}
+
+extern "C" fn event_posted(slot: Slot, id: u64, name: Text) -> c_int {
+    let host = of(slot);
+    let name = text(name).unwrap_or_default();
+    let posted = find(host, id).map(|id| host.job(id, |job| job.posted.contains(&name)) == Some(true));
+    posted.map_or_else(|Errno(errno)| -errno, c_int::from)
+}
+
+extern "C" fn subscribe(slot: Slot, id: u64, on: c_int) -> c_int {
+    let (host, uid) = (of(slot), plugin(slot).uid);
+    code(find_active(host, id).map(|id| {
+        host.job_mut(id, |job| {
+            job.subscribers.retain(|&other| other != uid);
+            if on != 0 {
+                job.subscribers.push(uid);
+            }
+        });
+    }))
+}
+
+extern "C" fn respond(pointer: *mut c_void, message: *const CMsg, errnum: c_int, answer: Text) -> c_int {
+    code(host(pointer).respond(message, errnum, text(answer)))
+}
+
+extern "C" fn log(pointer: *mut c_void, level: c_int, line: Text) {
+    host(pointer).log(level, text(line).unwrap_or_default());
+}
+
+extern "C" fn watcher_create(
+    pointer: *mut c_void,
+    after: c_double,
+    repeat: c_double,
+    callback: WatcherFn,
+    data: *mut c_void,
+) -> *mut c_void {
+    let host = host(pointer);
+    host.store.borrow_mut().agenda.create_watcher(host, (after, repeat), callback, data)
+}
+
+extern "C" fn watcher_arm(
+    watcher: *mut c_void,
+    start: c_int,
+    reset: c_int,
+    after: c_double,
+    repeat: c_double,
+) {
+    let tag = tag(watcher);
+    let start = (start >= 0).then_some(start == 1);
+    let reset = (reset != 0).then_some((after, repeat));
+    host(tag.host.cast()).store.borrow_mut().agenda.arm(tag.key, start, reset);
+}
+
+extern "C" fn watcher_destroy(watcher: *mut c_void) {
+    let tag = tag(watcher);
+    let (host, key) = (host(tag.host.cast()), tag.key);
+    host.store.borrow_mut().agenda.destroy_watcher(key);
+}
+
+extern "C" fn now(pointer: *mut c_void) -> c_double {
+    host(pointer).now()
+}
+
+extern "C" fn lookup(pointer: *mut c_void, key: Text) -> *mut c_void {
+    let host = host(pointer);
+    host.store.borrow_mut().agenda.create_lookup(host, text(key).unwrap_or_default())
+}
+
+extern "C" fn future_then(future: *mut c_void, callback: ContinuationFn, data: *mut c_void) -> c_int {
+    let tag = tag(future);
+    code(host(tag.host.cast()).store.borrow_mut().agenda.then(tag.key, callback, data))
+}
+
+extern "C" fn lookup_get(future: *mut c_void, value: *mut Text) -> c_int {
+    let tag = tag(future);
+    code(host(tag.host.cast()).lookup_text(tag.key).map(|found| {
+        if !value.is_null() {
+            // SAFETY: not null, so it is where flux_kvs_lookup_get's caller wants the text.
+            unsafe { *value = found };
+        }
+    }))
+}
+
+extern "C" fn future_destroy(future: *mut c_void) {
+    let tag = tag(future);
+    let (host, key) = (host(tag.host.cast()), tag.key);
+    host.store.borrow_mut().agenda.destroy_lookup(key);
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! A loaded plugin: its .so, its handlers, its values; loading with replay and removal.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::ffi::{c_int, c_void};
+use std::path::Path;
+use std::rc::Rc;
+
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use serde_json::{Value, json};
+
+use super::abi::{Args, CPlugin, IN, OUT, PluginFn, PluginHandle, c_text};
+use super::aux::Aux;
+use super::host::{Host, LOG_ERR};
+use super::job::State;
+use super::service::Service;
+
+/// Order in which the jobs are shown to a plugin at load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum LoadOrder {
+    /// The hash's order in a real job manager; by id here.
+    #[default]
+    None,
+    State,
+    ReverseState,
+}
+
+pub(super) struct Handler {
+    topic: String,
+    callback: PluginFn,
+    data: *mut c_void,
+}
+
+/// A plugin and what it registered. Fields are dropped in order: the .so goes last.
+pub struct Plugin {
+    handle: OnceCell<PluginHandle>,
+    pub(super) uid: usize,
+    pub(super) host: *const Host,
+    path: String,
+    basename: String,
+    pub(super) conf: Option<Value>,
+    pub(super) set_name: RefCell<Option<String>>,
+    handlers: RefCell<Vec<Handler>>,
+    pub(super) services: RefCell<Vec<Service>>,
+    pub(super) aux: RefCell<Aux>,
+    pub(super) order: Cell<LoadOrder>,
+    library: RefCell<Option<Library>>,
+}
+
+impl Plugin {
+    /// Basename of the path, the name that users address.
+    pub fn basename(&self) -> &str {
+        &self.basename
+    }
+
+    /// Path of the .so.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The registered name, which service topics carry.
+    pub fn name(&self) -> String {
+        self.set_name.borrow().clone().unwrap_or_else(|| self.basename.clone())
+    }
+
+    pub(super) fn add_handler(&self, topic: String, callback: PluginFn, data: *mut c_void) {
+        self.handlers.borrow_mut().push(Handler { topic, callback, data });
+    }
+
+    pub(super) fn handles(&self, topic: &str) -> bool {
+        self.handlers.borrow().iter().any(|handler| glob(&handler.topic, topic))
+    }
+
+    /// Calls the first handler that matches: 1 handled, 0 no handler, -1 refused.
+    pub(super) fn call(&self, host: &Host, topic: &str, args: &Args) -> c_int {
+        let found = self
+            .handlers
+            .borrow()
+            .iter()
+            .find(|handler| glob(&handler.topic, topic))
+            .map(|handler| (handler.callback, handler.data));
+        let (Some((callback, data)), Some(handle)) = (found, self.handle.get()) else { return 0 };
+        host.store.borrow_mut().callbacks += 1;
+        let topic = c_text(topic);
+        // SAFETY: flux_plugin_register(3): a flux_plugin_f is called with its own handle, a NUL-terminated topic, an
+        // argument object that lives until it returns, and the data registered with it; the .so is still loaded.
+        let rc = host.as_plugin(self.uid, || unsafe {
+            callback(handle.as_ptr(), topic.as_ptr(), args.as_ptr(), data)
+        });
+        if rc < 0 { -1 } else { 1 }
+    }
+}
+
+/// fnmatch with `*` and `?` only: the globs that plugins register.
+fn glob(pattern: &str, topic: &str) -> bool {
+    fn matches(pattern: &[u8], topic: &[u8]) -> bool {
+        match (pattern.split_first(), topic.split_first()) {
+            (None, None) => true,
+            (Some((b'*', rest)), _) => {
+                matches(rest, topic) || topic.split_first().is_some_and(|(_, tail)| matches(pattern, tail))
+            }
+            (Some((b'?', rest)), Some((_, tail))) => matches(rest, tail),
+            (Some((a, rest)), Some((b, tail))) => a == b && matches(rest, tail),
+            _ => false,
+        }
+    }
+    matches(pattern.as_bytes(), topic.as_bytes())
+}
+
+impl Host {
+    /// `flux jobtap load PATH [conf]`: opens the .so, initialises it, shows it all active jobs, reprioritizes.
+    ///
+    /// # Errors
+    /// The text that the command would print.
+    pub fn load(&self, path: &Path, conf: Option<&Value>) -> Result<(), String> {
+        let plugin = self.open(path, conf)?;
+        self.replay_to(&plugin);
+        self.reprioritize_all();
+        Ok(())
+    }
+
+    /// Loads without showing jobs: `[job-manager] plugins=` at start, when there are none yet.
+    pub(super) fn open(&self, path: &Path, conf: Option<&Value>) -> Result<Rc<Plugin>, String> {
+        let shown = path.display();
+        let basename = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if self.find(&basename).is_some() {
+            return Err(format!("{basename} already loaded"));
+        }
+        // SAFETY: loading runs the .so's initialisers; the caller names a jobtap plugin, as an admin does.
+        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
+            .map_err(|error| format!("{shown}: {error}"))?;
+        type Init = unsafe extern "C" fn(*mut CPlugin) -> c_int;
+        // SAFETY: flux_plugin_init(3) has this prototype in every Flux plugin.
+        let init: Init = *unsafe { library.get(b"flux_plugin_init\0") }
+            .map_err(|_| format!("{shown}: flux_plugin_init symbol not found"))?;
+
+        let uid = self.next_uid.replace(self.next_uid.get() + 1);
+        let plugin = Rc::new(Plugin {
+            handle: OnceCell::new(),
+            uid,
+            host: self,
+            path: path.to_string_lossy().into_owned(),
+            basename: basename.clone(),
+            conf: conf.cloned(),
+            set_name: RefCell::new(None),
+            handlers: RefCell::default(),
+            services: RefCell::default(),
+            aux: RefCell::default(),
+            order: Cell::default(),
+            library: RefCell::new(Some(library)),
+        });
+        let slot = Rc::as_ptr(&plugin).cast_mut().cast::<c_void>();
+        let handle = plugin.handle.get_or_init(|| PluginHandle::new(self.abi, slot, conf));
+        // SAFETY: called once, right after loading, with a handle that outlives the plugin.
+        let rc = self.as_plugin(uid, || unsafe { init(handle.as_ptr()) });
+        let ready = if rc < 0 {
+            Err(format!("{shown}: flux_plugin_init failed"))
+        } else {
+            self.conf_update(&plugin, &json!({}))
+        };
+        if let Err(text) = ready {
+            self.unload(&plugin);
+            return Err(text);
+        }
+        // A name with a '/' or '.' is no service name: the basename up to its first dot takes its place.
+        let plain = |name: &String| !name.contains(['/', '.']);
+        if !plugin.set_name.borrow().as_ref().is_some_and(plain) {
+            plugin.set_name.replace(basename.split('.').next().map(str::to_string));
+        }
+        self.plugins.borrow_mut().push(plugin.clone());
+        Ok(plugin)
+    }
+
+    fn replay_to(&self, plugin: &Rc<Plugin>) {
+        let mut jobs: Vec<(State, u64)> = self
+            .store
+            .borrow()
+            .jobs
+            .values()
+            .filter(|job| job.state() != State::Inactive)
+            .map(|job| (job.state(), job.id))
+            .collect();
+        match plugin.order.get() {
+            LoadOrder::None => {}
+            LoadOrder::State => jobs.sort(),
+            LoadOrder::ReverseState => jobs.sort_by_key(|&(state, id)| (std::cmp::Reverse(state), id)),
+        }
+        for (_, id) in jobs {
+            let Some(args) = self.job_args(id, &[]) else { continue };
+            self.store.borrow_mut().stack.push(id);
+            // Direct calls: return codes and OUT are ignored, and collected jobspec updates are left for whichever
+            // job is called next through the chain.
+            plugin.call(self, "job.create", &args);
+            plugin.call(self, "job.new", &args);
+            if self.state(id) == Some(State::Depend) {
+                self.replay_dependencies(plugin, id, &args);
+                plugin.call(self, "job.state.depend", &args);
+            }
+            self.store.borrow_mut().stack.pop();
+        }
+    }
+
+    fn replay_dependencies(&self, plugin: &Rc<Plugin>, id: u64, args: &Args) {
+        for dependency in self.declared_dependencies(id) {
+            let scheme = dependency.get("scheme").and_then(Value::as_str).unwrap_or_default();
+            let topic = format!("job.dependency.{scheme}");
+            if plugin.handles(&topic) {
+                args.merge(IN, &json!({"dependency": dependency}));
+                args.merge(OUT, &json!({}));
+                if plugin.call(self, &topic, args) < 0 {
+                    self.log(LOG_ERR, format!("plugin_check_dependencies: {topic} failed"));
+                }
+            }
+        }
+    }
+
+    /// `flux jobtap remove`: values on jobs, then services and values of the plugin, then the .so. No callback.
+    ///
+    /// # Errors
+    /// The text that the command would print.
+    pub fn remove(&self, basename: &str) -> Result<(), String> {
+        let plugin = self.find(basename).ok_or("Failed to find plugin to remove")?;
+        let ids = self.jobs();
+        for id in ids {
+            let aux = self.job_mut(id, |job| {
+                job.subscribers.retain(|&uid| uid != plugin.uid);
+                job.aux.remove(&plugin.uid)
+            });
+            if let Some(aux) = aux.flatten() {
+                aux.destroy();
+            }
+        }
+        self.plugins.borrow_mut().retain(|other| other.uid != plugin.uid);
+        self.unload(&plugin);
+        Ok(())
+    }
+
+    fn unload(&self, plugin: &Plugin) {
+        plugin.services.borrow_mut().clear();
+        plugin.handlers.borrow_mut().clear();
+        // Destructors call back (timers are destroyed there), so the list is taken out first.
+        plugin.aux.take().destroy();
+        let left = self.store.borrow_mut().agenda.drop_owned_by(plugin.uid);
+        for what in left {
+            self.violation(format!("{}: {what} left behind at removal", plugin.basename));
+        }
+        plugin.library.take();
+    }
+
+    /// Values that loaded plugins keep on themselves.
+    pub fn plugin_aux_count(&self) -> usize {
+        self.plugins.borrow().iter().map(|plugin| plugin.aux.borrow().len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::glob;
+
+    #[test]
+    fn globs() {
+        assert!(glob("job.state.*", "job.state.run"));
+        assert!(glob("job.new", "job.new"));
+        assert!(!glob("job.new", "job.newer"));
+        assert!(!glob("job.state.*", "job.new"));
+        assert!(glob("*", ""));
+        assert!(glob("job.?ew", "job.new"));
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Priorities: asking the plugins, and what a new priority does to a job.
+
+use serde_json::{Value, json};
+
+use super::abi::OUT;
+use super::host::{Host, LOG_ERR};
+use super::job::{Errno, State, f58};
+
+const UNAVAILABLE: i64 = -2;
+const HIGHEST: i64 = 4_294_967_295;
+
+impl Host {
+    /// Sets a job's priority. No-op outside PRIORITY and SCHED; no event when a SCHED job keeps its priority.
+    pub(super) fn reprioritize_job(&self, id: u64, priority: i64) {
+        let Some((state, urgency, current)) = self.job(id, |job| (job.state(), job.urgency, job.priority))
+        else {
+            return;
+        };
+        if !matches!(state, State::Priority | State::Sched) {
+            return;
+        }
+        let priority = match urgency {
+            0 => 0,
+            31 => HIGHEST,
+            _ => priority,
+        };
+        if state == State::Sched && priority == current {
+            return;
+        }
+        if self.post(id, "priority", Some(json!({"priority": priority}))).is_err() {
+            self.log(LOG_ERR, format!("reprioritize_job: {}", f58(id)));
+        }
+        // The event may only have been queued; the value counts at once.
+        self.job_mut(id, |job| job.priority = priority);
+    }
+
+    pub(super) fn reprioritize_id(&self, id: u64, priority: i64) -> Result<(), Errno> {
+        match self.state(id) {
+            None | Some(State::Inactive) => Err(Errno::ENOENT),
+            Some(_) => {
+                self.reprioritize_job(id, priority);
+                Ok(())
+            }
+        }
+    }
+
+    /// Asks for the priority of every PRIORITY and SCHED job, ascending by id here (a hash's order in Flux).
+    pub fn reprioritize_all(&self) {
+        for id in self.jobs() {
+            if !matches!(self.state(id), Some(State::Priority | State::Sched)) {
+                continue;
+            }
+            let Ok(priority) = self.ask_priority(id) else { continue };
+            if priority > -1 && self.job(id, |job| job.priority) != Some(priority) {
+                self.reprioritize_job(id, priority);
+            }
+        }
+    }
+
+    fn ask_priority(&self, id: u64) -> Result<i64, Errno> {
+        let current = self.job(id, |job| job.priority).ok_or(Errno::ENOENT)?;
+        let args = self.job_args(id, &[]).ok_or(Errno::EINVAL)?;
+        let rc = self.call_chain(id, "job.priority.get", &args);
+        if rc < 0 {
+            self.log(LOG_ERR, "jobtap: job.priority.get: callback failed");
+            return Err(Errno::EINVAL);
+        }
+        if rc == 0 {
+            return Ok(UNAVAILABLE);
+        }
+        let answer = match args.get(OUT).as_ref().and_then(|out| out.get("priority")) {
+            None => UNAVAILABLE,
+            Some(Value::Number(n)) if n.is_i64() => n.as_i64().unwrap_or(UNAVAILABLE),
+            Some(other) => {
+                self.log(LOG_ERR, format!("jobtap: job.priority.get: arg_unpack: {other} is no integer"));
+                return Err(Errno::EINVAL);
+            }
+        };
+        if answer == UNAVAILABLE {
+            if self.state(id) == Some(State::Sched) {
+                self.log(LOG_ERR, format!("jobtap: {}: BUG: plugin didn't return priority", f58(id)));
+            }
+            return Ok(current);
+        }
+        Ok(answer)
+    }
+}

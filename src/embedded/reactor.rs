@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Virtual time: an agenda of timers, answers and job ends, worked off in order.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{CString, c_void};
+
+use super::abi::{ContinuationFn, WatcherFn};
+use super::host::Host;
+use super::job::Errno;
+
+/// Virtual seconds at which every instance starts; like a wall clock, so that plugins see plausible times.
+const START: u64 = 1_700_000_000_000_000;
+/// A timer that re-arms itself without delay would keep `settle` busy for ever.
+const TURNS: usize = 10_000_000;
+
+/// Something that is due at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    Timer(usize),
+    Answer(usize),
+    /// The job's tasks end by themselves.
+    Finish(u64),
+    /// The job's tasks are gone, or the scheduler gave its request back.
+    Released(u64),
+}
+
+/// What C holds as `flux_watcher_t` or `flux_future_t`: the way back to the host's entry.
+pub(super) struct Tag {
+    pub(super) host: *const Host,
+    pub(super) key: usize,
+}
+
+impl Tag {
+    /// The tag is boxed: its address is the watcher's or future's for life.
+    fn pointer(&self) -> *mut c_void {
+        std::ptr::from_ref(self).cast_mut().cast()
+    }
+}
+
+/// A timer watcher.
+struct Watcher {
+    tag: Box<Tag>,
+    owner: usize,
+    after: u64,
+    repeat: u64,
+    callback: WatcherFn,
+    data: *mut c_void,
+    armed: Option<(u64, u64)>,
+}
+
+/// A KVS lookup.
+struct Lookup {
+    tag: Box<Tag>,
+    owner: usize,
+    key: String,
+    then: Option<(ContinuationFn, *mut c_void)>,
+    due: Option<(u64, u64)>,
+    text: Option<CString>,
+}
+
+/// What is to come, by time and then by order of arming.
+pub(super) struct Agenda {
+    now: u64,
+    sequence: u64,
+    due: BTreeMap<(u64, u64), Due>,
+    watchers: HashMap<usize, Watcher>,
+    lookups: HashMap<usize, Lookup>,
+    /// Plugins whose code runs, innermost last: owners of what they create.
+    pub(super) calling: Vec<usize>,
+}
+
+impl Default for Agenda {
+    fn default() -> Self {
+        Agenda {
+            now: START,
+            sequence: 0,
+            due: BTreeMap::new(),
+            watchers: HashMap::new(),
+            lookups: HashMap::new(),
+            calling: Vec::new(),
+        }
+    }
+}
+
+fn micros(seconds: f64) -> u64 {
+    // Saturates: a negative or absurd delay is now or never.
+    (seconds * 1e6) as u64
+}
+
+impl Agenda {
+    pub(super) fn now(&self) -> f64 {
+        self.now as f64 / 1e6
+    }
+
+    pub(super) fn after(&mut self, seconds: f64, due: Due) -> (u64, u64) {
+        self.sequence += 1;
+        let at = (self.now.saturating_add(micros(seconds)), self.sequence);
+        self.due.insert(at, due);
+        at
+    }
+
+    pub(super) fn cancel(&mut self, what: Due) {
+        self.due.retain(|_, due| *due != what);
+    }
+
+    pub(super) fn is_due(&self, what: Due) -> bool {
+        self.due.values().any(|due| *due == what)
+    }
+
+    fn pop_due(&mut self) -> Option<Due> {
+        let (&at, _) = self.due.first_key_value()?;
+        if at.0 > self.now { None } else { self.due.remove(&at) }
+    }
+
+    /// Number of timers and lookups alive.
+    pub(super) fn live(&self) -> usize {
+        self.watchers.len() + self.lookups.len()
+    }
+
+    /// Forgets what a removed plugin left behind, and names it.
+    pub(super) fn drop_owned_by(&mut self, owner: usize) -> Vec<String> {
+        let watchers: Vec<usize> =
+            self.watchers.iter().filter(|(_, w)| w.owner == owner).map(|(&k, _)| k).collect();
+        let lookups: Vec<usize> =
+            self.lookups.iter().filter(|(_, l)| l.owner == owner).map(|(&k, _)| k).collect();
+        watchers.iter().for_each(|&key| self.destroy_watcher(key));
+        lookups.iter().for_each(|&key| self.destroy_lookup(key));
+        let timers = watchers.iter().map(|_| "a timer".to_string());
+        timers.chain(lookups.iter().map(|_| "a future".to_string())).collect()
+    }
+
+    fn next_key(&mut self) -> usize {
+        self.sequence += 1;
+        self.sequence as usize
+    }
+
+    pub(super) fn create_watcher(
+        &mut self,
+        host: *const Host,
+        (after, repeat): (f64, f64),
+        callback: WatcherFn,
+        data: *mut c_void,
+    ) -> *mut c_void {
+        let owner = self.calling.last().copied().unwrap_or(0);
+        let key = self.next_key();
+        let tag = Box::new(Tag { host, key });
+        let pointer = tag.pointer();
+        let (after, repeat) = (micros(after), micros(repeat));
+        self.watchers.insert(key, Watcher { tag, owner, after, repeat, callback, data, armed: None });
+        pointer
+    }
+
+    /// Starts (`Some(true)`), stops (`Some(false)`) or only resets a timer.
+    pub(super) fn arm(&mut self, key: usize, start: Option<bool>, reset: Option<(f64, f64)>) {
+        let Some(watcher) = self.watchers.get_mut(&key) else { return };
+        if let Some((after, repeat)) = reset {
+            (watcher.after, watcher.repeat) = (micros(after), micros(repeat));
+        }
+        let running = watcher.armed.is_some();
+        if start == Some(true) && running {
+            return;
+        }
+        if let Some(at) = watcher.armed.take() {
+            self.due.remove(&at);
+        }
+        if start.unwrap_or(running) {
+            self.sequence += 1;
+            let at = (self.now.saturating_add(watcher.after), self.sequence);
+            watcher.armed = Some(at);
+            self.due.insert(at, Due::Timer(key));
+        }
+    }
+
+    pub(super) fn destroy_watcher(&mut self, key: usize) {
+        if let Some(at) = self.watchers.remove(&key).and_then(|watcher| watcher.armed) {
+            self.due.remove(&at);
+        }
+    }
+
+    pub(super) fn create_lookup(&mut self, host: *const Host, name: String) -> *mut c_void {
+        let owner = self.calling.last().copied().unwrap_or(0);
+        let key = self.next_key();
+        let tag = Box::new(Tag { host, key });
+        let pointer = tag.pointer();
+        self.lookups.insert(key, Lookup { tag, owner, key: name, then: None, due: None, text: None });
+        pointer
+    }
+
+    pub(super) fn then(
+        &mut self,
+        key: usize,
+        callback: ContinuationFn,
+        data: *mut c_void,
+    ) -> Result<(), Errno> {
+        let at = self.after(0.0, Due::Answer(key));
+        let lookup = self.lookups.get_mut(&key).ok_or(Errno::EINVAL)?;
+        (lookup.then, lookup.due) = (Some((callback, data)), Some(at));
+        Ok(())
+    }
+
+    pub(super) fn destroy_lookup(&mut self, key: usize) {
+        if let Some(at) = self.lookups.remove(&key).and_then(|lookup| lookup.due) {
+            self.due.remove(&at);
+        }
+    }
+}
+
+/// The job of a `job.XXXX.XXXX.XXXX.XXXX.eventlog` key.
+fn job_of_key(key: &str) -> Option<u64> {
+    let hex: String = key.strip_prefix("job.")?.strip_suffix(".eventlog")?.split('.').collect();
+    u64::from_str_radix(&hex, 16).ok()
+}
+
+impl Host {
+    /// Text of a lookup; stays valid until the future is destroyed.
+    pub(super) fn lookup_text(&self, key: usize) -> Result<*const std::ffi::c_char, Errno> {
+        let mut store = self.store.borrow_mut();
+        let name = store.agenda.lookups.get(&key).map(|lookup| lookup.key.clone()).ok_or(Errno::EINVAL)?;
+        let job = job_of_key(&name).and_then(|id| store.jobs.get(&id)).ok_or(Errno::ENOENT)?;
+        let lines: String = job.eventlog.iter().map(|entry| format!("{entry}\n")).collect();
+        let lookup = store.agenda.lookups.get_mut(&key).ok_or(Errno::EINVAL)?;
+        Ok(lookup.text.get_or_insert_with(|| CString::new(lines).unwrap_or_default()).as_ptr())
+    }
+
+    /// Lets everything happen that is due now: timers, commits, answers, scheduling. Time stands still.
+    pub fn settle(&self) {
+        for _ in 0..TURNS {
+            let due = self.store.borrow_mut().agenda.pop_due();
+            let progress = match due {
+                Some(due) => {
+                    self.turn(due);
+                    true
+                }
+                None => self.commit() || self.schedule(),
+            };
+            if !progress {
+                return;
+            }
+        }
+        self.violation("a timer without delay re-arms itself for ever".into());
+    }
+
+    /// Lets `seconds` pass.
+    pub fn advance(&self, seconds: f64) {
+        let end = self.store.borrow().agenda.now.saturating_add(micros(seconds));
+        loop {
+            self.settle();
+            let mut store = self.store.borrow_mut();
+            match store.agenda.due.first_key_value().map(|(at, _)| at.0) {
+                Some(at) if at <= end => store.agenda.now = at,
+                _ => break store.agenda.now = end,
+            }
+        }
+        self.settle();
+    }
+
+    fn turn(&self, due: Due) {
+        match due {
+            Due::Finish(id) => self.finish(id),
+            Due::Released(id) => self.released(id),
+            Due::Timer(key) => self.fire(key),
+            Due::Answer(key) => {
+                let mut store = self.store.borrow_mut();
+                let Some(lookup) = store.agenda.lookups.get_mut(&key) else { return };
+                lookup.due = None;
+                let (Some((callback, data)), owner, future) =
+                    (lookup.then, lookup.owner, lookup.tag.pointer())
+                else {
+                    return;
+                };
+                drop(store);
+                // SAFETY: flux_future_then(3): the continuation gets its future and data; the plugin is loaded,
+                // because removal drops the futures it owns.
+                self.as_plugin(owner, || unsafe { callback(future, data) });
+            }
+        }
+    }
+
+    fn fire(&self, key: usize) {
+        let mut store = self.store.borrow_mut();
+        let agenda = &mut store.agenda;
+        let Some(watcher) = agenda.watchers.get_mut(&key) else { return };
+        watcher.armed = None;
+        let (callback, data, owner, repeat) = (watcher.callback, watcher.data, watcher.owner, watcher.repeat);
+        let pointer = watcher.tag.pointer();
+        if repeat > 0 {
+            watcher.after = repeat;
+            agenda.arm(key, Some(true), None);
+        }
+        drop(store);
+        let reactor = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
+        // SAFETY: flux_timer_watcher_create(3): reactor, watcher, events, data; the plugin is loaded, because
+        // removal drops the watchers it owns.
+        self.as_plugin(owner, || unsafe { callback(reactor, pointer, 0, data) });
+    }
+
+    /// Runs plugin code: what it creates meanwhile is its own.
+    pub(super) fn as_plugin<T>(&self, uid: usize, code: impl FnOnce() -> T) -> T {
+        self.store.borrow_mut().agenda.calling.push(uid);
+        let result = code();
+        self.store.borrow_mut().agenda.calling.pop();
+        result
+    }
+
+    /// Timers and futures alive, for leak checks.
+    pub fn live_watchers(&self) -> usize {
+        self.store.borrow().agenda.live()
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Restart of the job manager: plugins go without a callback, jobs come back from their eventlogs.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::host::{Host, LOG_ERR};
+use super::job::State;
+
+/// In which order a restart walks the jobs. A real job manager walks a hash: a plugin may not rely on any order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// By ascending id.
+    #[default]
+    Ascending,
+    /// By descending id.
+    Descending,
+}
+
+impl Host {
+    /// Restarts with the same plugins, loaded before the jobs are replayed, as `[job-manager] plugins=` does.
+    ///
+    /// # Errors
+    /// A plugin did not load again.
+    pub fn restart(&self, order: Order) -> Result<(), String> {
+        self.commit();
+        let plugins: Vec<(PathBuf, String, Option<Value>)> = self
+            .plugins
+            .borrow()
+            .iter()
+            .map(|plugin| (plugin.path().into(), plugin.basename().to_string(), plugin.conf.clone()))
+            .collect();
+        for (_, basename, _) in &plugins {
+            self.remove(basename)?;
+        }
+        {
+            let mut store = self.store.borrow_mut();
+            let jobs = std::mem::take(&mut store.jobs);
+            store.jobs = jobs.into_iter().map(|(id, job)| (id, job.replayed())).collect();
+            store.after.clear();
+            store.pending_update = None;
+        }
+        for (path, _, conf) in &plugins {
+            self.open(path, conf.as_ref())?;
+        }
+        self.replay(order);
+        Ok(())
+    }
+
+    fn replay(&self, order: Order) {
+        let mut ids = self.jobs();
+        if order == Order::Descending {
+            ids.reverse();
+        }
+        // First every job does what its state calls for: a CLEANUP job may end, a DEPEND job may become free, both
+        // before any plugin has seen them.
+        for &id in &ids {
+            if self.action(id).is_err() {
+                self.log(LOG_ERR, format!("replay warning: action failed on job {}", self.label(id)));
+            }
+        }
+        for &id in &ids {
+            let state = self.state(id);
+            match state {
+                None | Some(State::Inactive) => continue,
+                Some(State::New | State::Depend) => {
+                    if let Err(text) = self.check_dependencies(id) {
+                        let note = format!("{text} (job may be stuck in DEPEND state)");
+                        let _ = self.raise(id, "dependency", 4, self.options.owner, &note);
+                    }
+                }
+                Some(_) => {}
+            }
+            self.notify(id, "job.create", &[]);
+            self.notify(id, "job.new", &[]);
+            if self.state(id) == Some(State::Sched) {
+                // Forgotten, so that the priority event that moves it to SCHED again is posted.
+                self.job_mut(id, |job| job.priority = -1);
+                let _ = self.post(id, "flux-restart", None);
+            }
+        }
+    }
+}

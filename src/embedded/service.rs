@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Services that plugins register, and requests to them.
+
+use std::ffi::c_void;
+
+use super::abi::{CMsg, Message, MessageFn};
+use super::host::Host;
+use super::job::Errno;
+
+const ROLE_OWNER: u32 = 1;
+const ROLE_USER: u32 = 2;
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cred {
+    /// User id.
+    pub userid: u32,
+    /// 1 instance owner, 2 user.
+    pub rolemask: u32,
+}
+
+impl Cred {
+    /// The instance owner.
+    pub fn owner(userid: u32) -> Cred {
+        Cred { userid, rolemask: ROLE_OWNER }
+    }
+
+    /// Any other user.
+    pub fn guest(userid: u32) -> Cred {
+        Cred { userid, rolemask: ROLE_USER }
+    }
+
+    /// Whether this is the instance owner.
+    pub fn is_owner(self) -> bool {
+        self.rolemask & ROLE_OWNER != 0
+    }
+}
+
+/// A request that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// errno.
+    pub errno: Errno,
+    /// Text of the answer, may be empty.
+    pub text: String,
+}
+
+impl Refused {
+    pub(super) fn new(errno: Errno, text: &str) -> Refused {
+        Refused { errno, text: text.to_string() }
+    }
+}
+
+/// A service method of a plugin.
+pub(super) struct Service {
+    pub(super) topic: String,
+    pub(super) rolemask: u32,
+    pub(super) callback: MessageFn,
+    pub(super) data: *mut c_void,
+}
+
+/// What a handler answered.
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    count: usize,
+    answer: Option<Result<Option<String>, Refused>>,
+}
+
+impl Host {
+    /// Sends a request, such as `job-manager.mf_priority.rec_update`; the answer's payload as text, if it has one.
+    /// What the handler caused is settled before this returns.
+    ///
+    /// # Errors
+    /// The errno and text of the answer. A handler that does not answer is an ENOSYS here and a violation.
+    pub fn request(&self, topic: &str, payload: Option<&str>, cred: Cred) -> Result<Option<String>, Refused> {
+        let answer = self.request_now(topic, payload, cred);
+        self.settle();
+        answer
+    }
+
+    /// As [`Host::request`], without letting anything else happen.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn request_now(
+        &self,
+        topic: &str,
+        payload: Option<&str>,
+        cred: Cred,
+    ) -> Result<Option<String>, Refused> {
+        let found = self.plugins.borrow().iter().find_map(|plugin| {
+            let services = plugin.services.borrow();
+            let service = services.iter().find(|service| service.topic == topic)?;
+            Some((plugin.clone(), service.callback, service.data, service.rolemask))
+        });
+        let Some((plugin, callback, data, rolemask)) = found else {
+            return Err(Refused::new(Errno::ENOSYS, "No service matching the topic is registered"));
+        };
+        if cred.rolemask & (rolemask | ROLE_OWNER) == 0 {
+            let text = match rolemask {
+                0 => "Request requires owner credentials",
+                _ => "Request rejected due to insufficient privilege",
+            };
+            return Err(Refused::new(Errno::EPERM, text));
+        }
+        let this = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
+        let message = Message::new(self.abi, this, topic, payload, cred.userid, cred.rolemask);
+        let key = message.as_ptr().addr();
+        self.store.borrow_mut().replies.insert(key, Reply::default());
+        // SAFETY: flux_msg_handler_create(3): handle, handler, message and the registered data; the message lives
+        // until the call returns and the plugin is loaded (it is kept by its Rc and unloaded only by `remove`).
+        self.as_plugin(plugin.uid, || unsafe {
+            callback(this, std::ptr::null_mut(), message.as_ptr(), data)
+        });
+        let reply = self.store.borrow_mut().replies.remove(&key).unwrap_or_default();
+        if reply.count != 1 {
+            self.violation(format!("{topic}: request answered {} times", reply.count));
+        }
+        reply.answer.unwrap_or_else(|| Err(Refused::new(Errno::ENOSYS, "the handler did not answer")))
+    }
+
+    pub(super) fn respond(
+        &self,
+        message: *const CMsg,
+        errnum: i32,
+        text: Option<String>,
+    ) -> Result<(), Errno> {
+        let mut store = self.store.borrow_mut();
+        let reply = store.replies.get_mut(&message.addr()).ok_or(Errno::EINVAL)?;
+        reply.count += 1;
+        reply.answer.get_or_insert(match errnum {
+            0 => Ok(text),
+            errnum => Err(Refused { errno: Errno(errnum), text: text.unwrap_or_default() }),
+        });
+        Ok(())
+    }
+}

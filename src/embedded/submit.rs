@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What users ask for: submitting, cancelling, changing urgency.
+
+use serde_json::{Map, Value, json};
+
+use super::abi::{Args, IN};
+use super::host::Host;
+use super::job::{Errno, Job, State, f58};
+use super::service::{Cred, Refused};
+
+/// A job to submit.
+#[derive(Clone, Debug)]
+pub struct Submission {
+    /// Submitting user.
+    pub userid: u32,
+    /// 0..=31, 16 by default.
+    pub urgency: i32,
+    /// Jobspec (RFC 25).
+    pub jobspec: Value,
+}
+
+/// Shape of the job that [`Submission::simple`] makes.
+#[derive(Clone, Debug, Default)]
+pub struct Shape<'a> {
+    /// Nodes, 0: cores only.
+    pub nodes: u64,
+    /// Tasks (slots), per node if nodes are asked for.
+    pub tasks: u64,
+    /// Cores per task.
+    pub cores: u64,
+    /// Seconds; 0: runs until finished by hand.
+    pub duration: f64,
+    /// `attributes.system` strings: queue, bank, project.
+    pub attributes: &'a [(&'a str, &'a str)],
+}
+
+impl Submission {
+    /// A job of default urgency; zero counts mean one.
+    pub fn simple(userid: u32, shape: &Shape) -> Submission {
+        let slot = json!({"type": "slot", "count": shape.tasks.max(1), "label": "task",
+            "with": [{"type": "core", "count": shape.cores.max(1)}]});
+        let resource = match shape.nodes {
+            0 => slot,
+            nodes => json!({"type": "node", "count": nodes, "with": [slot]}),
+        };
+        let mut system: Map<String, Value> = Map::new();
+        system.insert("duration".into(), json!(shape.duration));
+        system.extend(shape.attributes.iter().map(|(key, value)| (key.to_string(), json!(value))));
+        let jobspec = json!({
+            "version": 1, "resources": [resource],
+            "tasks": [{"command": ["job"], "slot": "task", "count": {"per_slot": 1}}],
+            "attributes": {"system": system},
+        });
+        Submission { userid, urgency: 16, jobspec }
+    }
+}
+
+impl Host {
+    /// Submits one batch: all jobs are created, validated and announced now; they go on at the next [`Host::settle`].
+    /// Each refused job has its text.
+    pub fn submit_batch(&self, batch: &[Submission]) -> Vec<Result<u64, String>> {
+        batch.iter().map(|submission| self.submit_one(submission)).collect()
+    }
+
+    /// Submits one job and lets everything settle.
+    ///
+    /// # Errors
+    /// The text of the refusal.
+    pub fn submit(&self, submission: &Submission) -> Result<u64, String> {
+        let result = self.submit_one(submission);
+        self.settle();
+        result
+    }
+
+    fn submit_one(&self, submission: &Submission) -> Result<u64, String> {
+        let id = {
+            let mut store = self.store.borrow_mut();
+            // Ids ascend by time of submission, with room for what FLUIDs keep in their low bits.
+            store.last_id += 1 << 24;
+            let id = store.last_id;
+            let job = Job::new(id, submission.userid, submission.urgency, submission.jobspec.clone());
+            store.jobs.insert(id, job);
+            id
+        };
+        let context =
+            json!({"userid": submission.userid, "urgency": submission.urgency, "flags": 0, "version": 1});
+        let posted =
+            self.post(id, "submit", Some(context)).map_err(|_| "error posting submit event".to_string());
+        let accepted = posted
+            .and_then(|()| self.ask_early(id, "job.create"))
+            .and_then(|()| self.ask_early(id, "job.validate"))
+            .and_then(|()| self.check_dependencies(id));
+        if let Err(text) = accepted {
+            let _ = self.post(id, "invalidate", None);
+            self.notify(id, "job.destroy", &[]);
+            self.drop_job_aux(id);
+            self.store.borrow_mut().jobs.remove(&id);
+            return Err(text);
+        }
+        self.notify(id, "job.new", &[]);
+        self.store.borrow_mut().batch.push(id);
+        self.job_mut(id, |job| job.hold_events = true);
+        self.post(id, "validate", None).map_err(|_| "error posting validate event".to_string())?;
+        Ok(id)
+    }
+
+    fn ask_early(&self, id: u64, topic: &str) -> Result<(), String> {
+        if !self.has_handler(topic) {
+            return Ok(());
+        }
+        let args = self.job_args(id, &[]).ok_or("out of memory")?;
+        self.ask(id, topic, &args, "rejected by job-manager plugin").map(|_| ())
+    }
+
+    pub(super) fn declared_dependencies(&self, id: u64) -> Vec<Value> {
+        let declared =
+            |job: &Job| job.jobspec.pointer("/attributes/system/dependencies")?.as_array().cloned();
+        self.job(id, declared).flatten().unwrap_or_default()
+    }
+
+    /// Asks a handler for each declared dependency; without one the scheme is not supported.
+    pub(super) fn check_dependencies(&self, id: u64) -> Result<(), String> {
+        for (index, dependency) in self.declared_dependencies(id).into_iter().enumerate() {
+            let scheme = dependency.get("scheme").and_then(Value::as_str);
+            let scheme = scheme.ok_or(format!("dependency[{index}] missing string scheme"))?.to_string();
+            let args: Args = self.job_args(id, &[]).ok_or("out of memory")?;
+            args.merge(IN, &json!({"dependency": dependency}));
+            let default = "rejected by job-manager dependency plugin";
+            if self.ask(id, &format!("job.dependency.{scheme}"), &args, default)? == 0 {
+                return Err(format!("dependency scheme \"{scheme}\" not supported"));
+            }
+        }
+        Ok(())
+    }
+
+    fn authorize(&self, id: u64, cred: Cred, text: &str) -> Result<State, Refused> {
+        let (state, userid) = self
+            .job(id, |job| (job.state(), job.userid))
+            .ok_or_else(|| Refused::new(Errno::ENOENT, "unknown job"))?;
+        if !cred.is_owner() && cred.userid != userid {
+            return Err(Refused::new(Errno::EPERM, text));
+        }
+        if state == State::Inactive {
+            return Err(Refused::new(Errno::EINVAL, "job is inactive"));
+        }
+        Ok(state)
+    }
+
+    /// `flux cancel`.
+    ///
+    /// # Errors
+    /// Unknown, inactive or another user's job.
+    pub fn cancel(&self, id: u64, cred: Cred) -> Result<(), Refused> {
+        self.authorize(id, cred, "guests can only raise exceptions on their own jobs")?;
+        self.raise(id, "cancel", 0, cred.userid, "").map_err(|errno| Refused::new(errno, "cancel failed"))?;
+        self.settle();
+        Ok(())
+    }
+
+    /// Cancels and lets nothing else happen: a job that holds resources stays in CLEANUP.
+    pub fn cancel_without_settling(&self, id: u64) {
+        let _ = self.raise(id, "cancel", 0, self.options.owner, "");
+    }
+
+    /// `flux job urgency`.
+    ///
+    /// # Errors
+    /// As Flux: guests may not raise above the default or touch others' jobs; not once resources are allocated.
+    pub fn set_urgency(&self, id: u64, urgency: i32, cred: Cred) -> Result<(), Refused> {
+        if !(0..=31).contains(&urgency) {
+            return Err(Refused::new(Errno::EINVAL, "urgency value is out of range"));
+        }
+        self.authorize(id, cred, "guests can only reprioritize their own jobs")?;
+        let (current, has_resources) =
+            self.job(id, |job| (job.urgency, job.has_resources)).unwrap_or((16, false));
+        if !cred.is_owner() && urgency > current.max(16) {
+            return Err(Refused::new(Errno::EPERM, "guests can only adjust urgency <= default"));
+        }
+        if has_resources {
+            return Err(Refused::new(
+                Errno::EINVAL,
+                "urgency cannot be changed once resources are allocated",
+            ));
+        }
+        let context = json!({"userid": cred.userid, "urgency": urgency});
+        self.post(id, "urgency", Some(context)).map_err(|errno| Refused::new(errno, "urgency failed"))?;
+        self.settle();
+        Ok(())
+    }
+
+    /// Text of a job's id for messages.
+    pub fn label(&self, id: u64) -> String {
+        f58(id)
+    }
+}

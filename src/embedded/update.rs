@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux update`, and the jobspec updates that plugins ask for.
+
+use serde_json::{Map, Value, json};
+
+use super::abi::{IN, OUT};
+use super::host::{Host, error_text};
+use super::job::{Errno, Job, State, updates_allowed, with_updates};
+use super::service::{Cred, Refused};
+
+impl Host {
+    /// `flux update JOB KEY=VALUE..`, in the client's order of keys.
+    ///
+    /// # Errors
+    /// The text that the command would print.
+    pub fn update(&self, id: u64, updates: &[(&str, Value)], cred: Cred) -> Result<(), Refused> {
+        let invalid = |text: &str| Refused::new(Errno::EINVAL, text);
+        let mut all: Map<String, Value> =
+            updates.iter().map(|(key, value)| (key.to_string(), value.clone())).collect();
+        if !updates_allowed(&all) {
+            return Err(invalid("one or more jobspec updates are invalid"));
+        }
+        let read = |job: &Job| (job.state(), job.userid, job.immutable);
+        let (state, userid, immutable) =
+            self.job(id, read).ok_or_else(|| Refused::new(Errno::ENOENT, "unknown job id"))?;
+        if state == State::Inactive {
+            return Err(invalid("job is inactive"));
+        }
+        if !cred.is_owner() && cred.userid != userid {
+            return Err(Refused::new(Errno::EPERM, "guests may only update their own jobs"));
+        }
+        if immutable && !cred.is_owner() {
+            return Err(Refused::new(Errno::EPERM, "job is immutable due to previous instance owner update"));
+        }
+        let mut validate = false;
+        for (key, value) in updates {
+            let (needs_validation, more) =
+                self.ask_update(id, key, value, cred).map_err(|text| invalid(&text))?;
+            validate |= needs_validation;
+            all.extend(more);
+        }
+        if validate {
+            self.validate_updates(id, &all).map_err(|text| invalid(&text))?;
+        } else if cred.is_owner() && cred.userid != userid {
+            let _ = self.post(id, "set-flags", Some(json!({"flags": ["immutable"]})));
+        }
+        let posted = self.post(id, "jobspec-update", Some(Value::Object(all)));
+        posted.map_err(|errno| Refused::new(errno, "failed to pack jobspec-update event"))?;
+        self.settle();
+        Ok(())
+    }
+
+    fn ask_update(
+        &self,
+        id: u64,
+        key: &str,
+        value: &Value,
+        cred: Cred,
+    ) -> Result<(bool, Map<String, Value>), String> {
+        let extra = [
+            ("cred", json!({"userid": cred.userid, "rolemask": cred.rolemask})),
+            ("key", json!(key)),
+            ("value", value.clone()),
+        ];
+        let args = self.job_args(id, &extra).ok_or("jobtap_job_update: failed to create args")?;
+        let agreed =
+            self.ask(id, &format!("job.update.{key}"), &args, "update rejected by job-manager plugin")?;
+        if agreed == 0 {
+            return Err(format!("update of {key} not supported"));
+        }
+        let out = args.get(OUT).unwrap_or(Value::Null);
+        let validated = out.get("validated").and_then(Value::as_i64).unwrap_or(0) != 0;
+        let more = out.get("updates").and_then(Value::as_object).cloned().unwrap_or_default();
+        Ok((!validated, more))
+    }
+
+    fn validate_updates(&self, id: u64, updates: &Map<String, Value>) -> Result<(), String> {
+        let jobspec = self.job(id, |job| with_updates(&job.jobspec, updates)).flatten();
+        let jobspec = jobspec.ok_or("update: Invalid argument")?;
+        let args = self.job_args(id, &[]).ok_or("out of memory")?;
+        args.merge(IN, &json!({"jobspec": jobspec}));
+        if self.call_chain(id, "job.validate", &args) < 0 {
+            return Err(error_text(&args).unwrap_or_else(|| "rejected by job-manager plugin".into()));
+        }
+        Ok(())
+    }
+
+    /// flux_jobtap_jobspec_update_pack: collected now, posted when the callback returns.
+    pub(super) fn collect_update(&self, updates: Map<String, Value>) -> Result<(), Errno> {
+        let id = self.current_job().ok_or(Errno::EINVAL)?;
+        self.check_updatable(id, &updates)?;
+        self.store.borrow_mut().pending_update.get_or_insert_default().extend(updates);
+        Ok(())
+    }
+
+    /// flux_jobtap_jobspec_update_id_pack: posted at once, for any job but the current one.
+    pub(super) fn update_by_id(&self, id: u64, updates: Map<String, Value>) -> Result<(), Errno> {
+        if self.current_job() == Some(id) {
+            return Err(Errno::EINVAL);
+        }
+        self.check_updatable(id, &updates)?;
+        self.post(id, "jobspec-update", Some(Value::Object(updates)))
+    }
+
+    fn check_updatable(&self, id: u64, updates: &Map<String, Value>) -> Result<(), Errno> {
+        let state = self.state(id).ok_or(Errno::EINVAL)?;
+        let open = state < State::Run && updates_allowed(updates);
+        if open { Ok(()) } else { Err(Errno::EINVAL) }
+    }
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The life of a job as callbacks, scenario by scenario.
+
+use mf_priority::embedded::{Cred, State};
+use serde_json::json;
+
+use super::{Bench, PRIORITY, job};
+
+fn giving(priority: i64) -> serde_json::Value {
+    json!({PRIORITY: [["priority", priority]], "job.priority.get": [["priority", priority]]})
+}
+
+#[test]
+fn normal() {
+    let bench = Bench::new(giving(50));
+    let id = bench.job(1);
+    assert_eq!(bench.state(id), State::Run);
+    bench.host.finish(id);
+    bench.host.settle();
+    assert_eq!(
+        bench.topics(),
+        [
+            "create 1",
+            "validate 1",
+            "new 1",
+            "state.depend 2",
+            "state.priority 4",
+            "state.sched 8",
+            "state.run 16",
+            "state.cleanup 32",
+            "state.inactive 64",
+            "inactive-add 64",
+            "destroy 64"
+        ]
+    );
+}
+
+#[test]
+fn batch_announces_all_jobs_before_the_first_goes_on() {
+    let bench = Bench::new(giving(50));
+    bench.host.submit_batch(&[job(1), job(1)]);
+    bench.host.settle();
+    let topics = bench.topics();
+    assert_eq!(topics[..6], ["create 1", "validate 1", "new 1", "create 1", "validate 1", "new 1"]);
+    assert_eq!(topics[6..9], ["state.depend 2", "state.priority 4", "state.sched 8"]);
+}
+
+#[test]
+fn update_in_new_runs_in_new() {
+    let mut script = giving(1);
+    script["job.new"] = json!([["update", "attributes.system.bank"]]);
+    let bench = Bench::new(script);
+    let id = bench.job(1);
+    assert_eq!(bench.topics()[2..5], ["new 1", "update 1", "state.depend 2"]);
+    assert_eq!(bench.host.job(id, |job| job.attribute("bank").map(str::to_string)).unwrap().unwrap(), "set");
+}
+
+#[test]
+fn held_job_runs_on_inside_the_removal() {
+    let mut script = giving(1);
+    script["job.state.depend"] = json!([["hold", "name"]]);
+    let bench = Bench::new(script);
+    let id = bench.job(1);
+    assert_eq!(bench.state(id), State::Depend);
+    assert_eq!(bench.log().last().unwrap(), "hold=0/0");
+    bench.step(json!(["release", "name", id])).unwrap();
+    let log = bench.log();
+    let called = log.iter().position(|line| line.starts_with("job.state.sched")).unwrap();
+    let returned = log.iter().position(|line| line == "release=0/0").unwrap();
+    assert!(called < returned, "{log:?}");
+    assert_eq!(bench.state(id), State::Run);
+}
+
+#[test]
+fn removal_inside_another_jobs_callback_reenters() {
+    let mut script = giving(1);
+    script["job.state.depend"] = json!([["hold", "name"]]);
+    script["job.state.inactive"] = json!([["release", "name", 2 << 24]]);
+    let bench = Bench::new(script);
+    let a = bench.job(1);
+    let b = bench.job(1);
+    assert_eq!(b, 2 << 24);
+    bench.log();
+    bench.host.cancel(a, Cred::owner(1000)).unwrap();
+    let log = bench.log();
+    let nested = format!("job.state.priority {b} 4 1");
+    let at = log.iter().position(|line| *line == nested).unwrap_or_else(|| panic!("not nested: {log:?}"));
+    assert!(log[at..].contains(&"release=0/0".to_string()));
+}
+
+#[test]
+fn urgency() {
+    let bench = Bench::new(giving(0));
+    let id = bench.job(1);
+    assert_eq!(bench.state(id), State::Sched);
+    bench.topics();
+    bench.host.set_urgency(id, 20, Cred::owner(1000)).unwrap();
+    assert_eq!(bench.topics(), ["state.priority 4", "state.sched 8"]);
+    bench.host.set_urgency(id, 31, Cred::owner(1000)).unwrap();
+    assert_eq!(bench.host.job(id, |job| job.priority), Some(4_294_967_295));
+    assert_eq!(bench.state(id), State::Run);
+
+    let bench = Bench::new(json!({"job.state.depend": [["hold", "name"]]}));
+    let id = bench.job(1);
+    bench.topics();
+    bench.host.set_urgency(id, 0, Cred::guest(5001)).unwrap();
+    assert!(bench.topics().is_empty());
+    assert!(bench.host.set_urgency(id, 17, Cred::guest(5001)).is_err());
+    assert!(bench.host.set_urgency(id, 1, Cred::guest(5002)).is_err());
+}
+
+#[test]
+fn forced_priorities() {
+    let bench = Bench::new(giving(7));
+    let mut held = job(1);
+    held.urgency = 0;
+    let id = bench.host.submit(&held).unwrap();
+    assert_eq!((bench.state(id), bench.host.job(id, |job| job.priority)), (State::Sched, Some(0)));
+}
+
+#[test]
+fn flux_update_in_sched_and_depend() {
+    let bench = Bench::new(giving(0));
+    let id = bench.job(1);
+    bench.topics();
+    let queue = [("attributes.system.queue", json!("gold"))];
+    bench.host.update(id, &queue, Cred::guest(5001)).unwrap();
+    assert_eq!(
+        bench.topics(),
+        ["update.attributes.system.queue 8", "validate 8", "update 4", "state.priority 4", "state.sched 8"]
+    );
+    let bench = Bench::new(json!({"job.state.depend": [["hold", "name"]]}));
+    let id = bench.job(1);
+    bench.topics();
+    bench.host.update(id, &queue, Cred::owner(1000)).unwrap();
+    assert_eq!(bench.topics(), ["update.attributes.system.queue 2", "validate 2", "update 2"]);
+    let refused = bench.host.update(id, &queue, Cred::owner(1000)).unwrap_err();
+    assert_eq!(refused.text, "job queue is already set to gold");
+}
+
+#[test]
+fn unsupported_update() {
+    let bench = Bench::empty();
+    let id = bench.job(1);
+    let refused =
+        bench.host.update(id, &[("attributes.system.bank", json!("A"))], Cred::owner(1)).unwrap_err();
+    assert_eq!(refused.text, "update of attributes.system.bank not supported");
+    let refused = bench.host.update(id, &[("bank", json!("A"))], Cred::owner(1)).unwrap_err();
+    assert_eq!(refused.text, "one or more jobspec updates are invalid");
+}
+
+#[test]
+fn cancel_in_each_state() {
+    let ended = ["state.cleanup 32", "state.inactive 64", "inactive-add 64", "destroy 64"];
+    let scripts = [
+        (json!({"job.state.depend": [["hold", "name"]]}), State::Depend),
+        (json!({PRIORITY: [["unavail"]]}), State::Priority),
+        (giving(0), State::Sched),
+        (giving(1), State::Run),
+    ];
+    for (script, state) in scripts {
+        let bench = Bench::new(script);
+        let id = bench.job(1);
+        assert_eq!(bench.state(id), state);
+        bench.topics();
+        bench.host.cancel(id, Cred::guest(5001)).unwrap();
+        assert_eq!(bench.topics(), ended, "cancelled in {state:?}");
+    }
+}
+
+#[test]
+fn refused_job() {
+    let bench = Bench::new(json!({"job.validate": [["reject", "not today"]]}));
+    assert_eq!(bench.host.submit(&job(1)), Err("not today".to_string()));
+    assert_eq!(bench.topics(), ["create 1", "validate 1", "destroy 1"]);
+    assert!(bench.host.jobs().is_empty());
+}
+
+#[test]
+fn cluster_serves_by_priority_and_waits_for_room() {
+    let bench = Bench::new(json!({PRIORITY: [["priority", 10]]}));
+    let timed = |seconds: f64| {
+        let mut job = job(4);
+        job.jobspec["attributes"]["system"]["duration"] = json!(seconds);
+        bench.host.submit(&job).unwrap()
+    };
+    let ids: Vec<u64> = (0..3).map(|_| timed(100.0)).collect();
+    assert_eq!(
+        ids.iter().map(|&id| bench.state(id)).collect::<Vec<_>>(),
+        [State::Run, State::Run, State::Sched]
+    );
+    bench.host.advance(99.0);
+    assert_eq!(bench.state(ids[2]), State::Sched);
+    bench.host.advance(2.0);
+    assert_eq!(bench.state(ids[2]), State::Run);
+    let huge = bench.job(64);
+    assert_eq!(bench.state(huge), State::Inactive);
+}
+
+#[test]
+fn after_any() {
+    let bench = Bench::new(giving(1));
+    let first = bench.job(1);
+    let mut second = job(1);
+    second.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "afterany", "value": first}]);
+    let second = bench.host.submit(&second).unwrap();
+    assert_eq!(bench.state(second), State::Depend);
+    bench.host.finish(first);
+    bench.host.settle();
+    assert_eq!(bench.state(second), State::Run);
+    let mut odd = job(1);
+    odd.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "never", "value": 1}]);
+    assert_eq!(bench.host.submit(&odd), Err("dependency scheme \"never\" not supported".to_string()));
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What a plugin sees when it is loaded, removed or restarted under live jobs.
+
+use mf_priority::embedded::{Order, State};
+use serde_json::{Value, json};
+
+use super::{Bench, PRIORITY, job, probe};
+
+/// One job in each of DEPEND, PRIORITY, SCHED, RUN, in this order of ids.
+fn one_in_each_state() -> (Bench, Vec<u64>) {
+    let bench = Bench::empty();
+    let submit = |script: Value| {
+        bench.host.load(&probe(), Some(&json!({"script": script}))).unwrap();
+        let id = bench.host.submit(&job(1)).unwrap();
+        bench.host.remove("probe.so").unwrap();
+        id
+    };
+    let ids = vec![
+        submit(json!({"job.state.depend": [["hold", "name"]]})),
+        submit(json!({PRIORITY: [["unavail"]]})),
+        submit(json!({PRIORITY: [["priority", 0]]})),
+        submit(json!({PRIORITY: [["priority", 5]]})),
+    ];
+    bench.log();
+    (bench, ids)
+}
+
+#[test]
+fn load_shows_all_jobs_in_the_order_asked_for() {
+    let (bench, ids) = one_in_each_state();
+    let states: Vec<State> = ids.iter().map(|&id| bench.state(id)).collect();
+    assert_eq!(states, [State::Depend, State::Priority, State::Sched, State::Run]);
+    let conf = json!({"sort": "-state", "script": {"job.priority.get": [["priority", 0]]}});
+    bench.host.load(&probe(), Some(&conf)).unwrap();
+    let expected = [
+        "create 16",
+        "new 16",
+        "create 8",
+        "new 8",
+        "create 4",
+        "new 4",
+        "create 2",
+        "new 2",
+        "state.depend 2",
+        "priority.get 4",
+        "state.sched 8",
+        "priority.get 8",
+    ];
+    assert_eq!(bench.topics(), expected);
+}
+
+#[test]
+fn a_wrong_sort_order_fails_the_load() {
+    let bench = Bench::empty();
+    let error = bench.host.load(&probe(), Some(&json!({"sort": "up"}))).unwrap_err();
+    assert!(error.ends_with("probe.so: flux_plugin_init failed"), "{error}");
+    assert_eq!(bench.host.plugin_aux_count(), 0);
+}
+
+#[test]
+fn loading_twice_is_refused() {
+    let bench = Bench::new(json!({}));
+    assert_eq!(bench.host.load(&probe(), None), Err("probe.so already loaded".to_string()));
+}
+
+#[test]
+fn updates_packed_during_load_hit_the_next_job() {
+    let bench = Bench::empty();
+    bench.host.load(&probe(), Some(&json!({"script": {"job.state.depend": [["hold", "x"]]}}))).unwrap();
+    let a = bench.job(1);
+    bench.host.remove("probe.so").unwrap();
+    bench
+        .host
+        .load(&probe(), Some(&json!({"script": {"job.new": [["update", "attributes.system.bank"]]}})))
+        .unwrap();
+    let b = bench.host.submit_batch(&[job(1)]).remove(0).unwrap();
+    let bank = |id| bench.host.job(id, |job| job.attribute("bank").map(str::to_string)).unwrap();
+    assert_eq!((bank(a), bank(b).as_deref()), (None, Some("set")));
+}
+
+#[test]
+fn restart_replays_each_state_as_a_job_manager_does() {
+    let (bench, ids) = one_in_each_state();
+    bench
+        .host
+        .load(
+            &probe(),
+            Some(&json!({"script": {PRIORITY: [["priority", 0]], "job.priority.get": [["unavail"]]}})),
+        )
+        .unwrap();
+    bench.log();
+    bench.host.restart(Order::Ascending).unwrap();
+    let lines: Vec<String> = bench.log().into_iter().filter(|line| line.starts_with("job.")).collect();
+    let of = |id: u64| -> Vec<String> {
+        let mine = lines.iter().filter(|line| line.contains(&format!(" {id} ")));
+        mine.map(|line| line.split(' ').next().unwrap().trim_start_matches("job.").to_string()).collect()
+    };
+    assert_eq!(of(ids[0]), ["create", "new"]);
+    assert_eq!(of(ids[1]), ["create", "new"]);
+    assert_eq!(of(ids[2]), ["create", "new", "state.priority", "state.sched"]);
+    assert_eq!(of(ids[3]), ["create", "new"]);
+    assert_eq!(bench.host.job(ids[0], |job| job.dependencies().to_vec()).unwrap(), ["name"]);
+    bench.step(json!(["posted", "alloc", ids[3]])).unwrap();
+    assert!(bench.log().contains(&"posted=0/0".to_string()), "event bits are empty after a restart");
+    bench.host.finish(ids[3]);
+    bench.host.settle();
+    assert_eq!(bench.state(ids[3]), State::Inactive);
+    assert_eq!(bench.topics(), ["state.cleanup 32", "state.inactive 64", "inactive-add 64", "destroy 64"]);
+    bench.host.restart(Order::Descending).unwrap();
+    assert_eq!(
+        bench.topics().iter().filter(|line| line.ends_with(" 64")).count(),
+        2,
+        "inactive-add and destroy"
+    );
+}
+
+#[test]
+fn a_job_in_cleanup_ends_before_anyone_has_seen_it() {
+    let bench = Bench::new(json!({PRIORITY: [["priority", 5]], "job.state.cleanup": [["fail"]]}));
+    let id = bench.job(1);
+    // Time stands still between the exception and the end of the tasks.
+    bench.host.cancel_without_settling(id);
+    assert_eq!(bench.state(id), State::Cleanup);
+    bench.log();
+    bench.host.restart(Order::Ascending).unwrap();
+    assert_eq!(bench.topics(), ["state.inactive 64", "inactive-add 64", "destroy 64"]);
+}
+
+#[test]
+fn declared_dependencies_are_checked_before_create_at_restart_and_after_new_at_load() {
+    let bench = Bench::new(json!({"job.dependency.probe": [["hold", "declared"]]}));
+    let mut declared = job(1);
+    declared.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "probe", "value": "x"}]);
+    bench.host.submit(&declared).unwrap();
+    assert_eq!(bench.topics()[..4], ["create 1", "validate 1", "dependency.probe 1", "new 1"]);
+    bench.host.restart(Order::Ascending).unwrap();
+    assert_eq!(bench.topics(), ["dependency.probe 2", "create 2", "new 2"]);
+    bench.host.remove("probe.so").unwrap();
+    bench.host.load(&probe(), None).unwrap();
+    assert_eq!(bench.topics(), ["create 2", "new 2", "dependency.probe 2", "state.depend 2"]);
+}

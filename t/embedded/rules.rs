@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What a call may do where: errors, names, updates, exceptions, values, timers, services.
+
+use mf_priority::embedded::{Cred, State};
+use serde_json::json;
+
+use super::{Bench, PRIORITY};
+
+fn held() -> Bench {
+    Bench::new(json!({"job.state.depend": [["hold", "name"]], PRIORITY: [["priority", 1]]}))
+}
+
+#[test]
+fn names() {
+    let bench = held();
+    let id = bench.job(1);
+    let step = |step: serde_json::Value| {
+        bench.log();
+        let prefix = format!("{}=", step[0].as_str().unwrap());
+        bench.step(step).unwrap();
+        bench.log().into_iter().find(|line| line.starts_with(&prefix)).unwrap()
+    };
+    assert_eq!(step(json!(["hold", "name", id])), "hold=0/0");
+    assert_eq!(step(json!(["release", "other", id])), "release=-1/2");
+    assert_eq!(step(json!(["hold", "second", id])), "hold=0/0");
+    assert_eq!(step(json!(["release", "name", id])), "release=0/0");
+    assert_eq!(bench.state(id), State::Depend);
+    // Dead: an event is posted, nothing is held.
+    assert_eq!(step(json!(["hold", "name", id])), "hold=0/0");
+    assert_eq!(bench.host.job(id, |job| job.dependencies().to_vec()).unwrap(), ["second"]);
+    assert_eq!(step(json!(["release", "second", id])), "release=0/0");
+    assert_eq!(bench.state(id), State::Run);
+    assert_eq!(step(json!(["hold", "third", id])), "hold=-1/22");
+    assert_eq!(step(json!(["release", "third", id])), "release=-1/22");
+    assert_eq!(step(json!(["release", "third", 99])), "release=-1/2");
+    assert_eq!(step(json!(["release", "third"])), "release=-1/2");
+}
+
+#[test]
+fn queued_removal_that_fails_drops_the_queue() {
+    let script = json!({"job.state.depend": [["hold", "name"], ["release", "absent"], ["memo", "lost"]]});
+    let bench = Bench::new(script);
+    let id = bench.job(1);
+    assert!(bench.log().contains(&"release=0/0".to_string()));
+    let events = bench.host.job(id, |job| job.eventlog().to_vec()).unwrap();
+    let names: Vec<&str> = events.iter().map(|event| event["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["submit", "validate", "dependency-add"]);
+}
+
+#[test]
+fn exceptions() {
+    let bench = Bench::new(json!({"job.new": [["raise", "too early"]], PRIORITY: [["raise", "now"]]}));
+    let id = bench.job(1);
+    assert!(bench.log().contains(&"raise=-1/22".to_string()));
+    assert_eq!(bench.state(id), State::Inactive);
+    bench.step(json!(["raise", "late", id])).unwrap();
+    assert_eq!(bench.log(), ["raise=-1/2"]);
+}
+
+#[test]
+fn jobspec_updates() {
+    let bench = Bench::new(json!({
+        PRIORITY: [["priority", 0], ["update_id", "attributes.system.x"]],
+        "job.state.sched": [["update", "nonsense.key"]],
+        "job.state.run": [["update", "attributes.system.x"]],
+    }));
+    let id = bench.job(1);
+    assert!(bench.log().contains(&"update_id=-1/22".to_string()));
+    bench.step(json!(["update", "attributes.system.x", id])).unwrap();
+    assert_eq!(bench.log(), ["update=-1/22"], "no current job in a service");
+    bench.step(json!(["update_id", "attributes.system.x", id])).unwrap();
+    let topics: Vec<String> = bench.log().into_iter().filter(|line| line.starts_with("job.")).collect();
+    assert_eq!(
+        topics,
+        [
+            format!("job.update {id} 4 0"),
+            format!("job.state.priority {id} 4 0"),
+            format!("job.state.sched {id} 8 0")
+        ]
+    );
+    bench.host.set_urgency(id, 31, Cred::owner(1000)).unwrap();
+    assert!(bench.log().contains(&"update=-1/22".to_string()), "not in RUN");
+    bench.step(json!(["update_id", "attributes.system.x", id])).unwrap();
+    assert_eq!(bench.log(), ["update_id=-1/22"]);
+}
+
+#[test]
+fn priorities() {
+    let bench = Bench::new(json!({PRIORITY: [["unavail"]], "job.priority.get": [["priority", 9]]}));
+    let id = bench.job(1);
+    assert_eq!(bench.state(id), State::Priority);
+    bench.step(json!(["reprioritize", 5, id])).unwrap();
+    assert_eq!((bench.state(id), bench.host.job(id, |job| job.priority)), (State::Run, Some(5)));
+    bench.step(json!(["reprioritize", 5, 77])).unwrap();
+    assert!(bench.log().contains(&"reprioritize=-1/2".to_string()));
+
+    let second = bench.job(8);
+    assert_eq!(bench.state(second), State::Priority);
+    bench.step(json!(["reprioritize_all"])).unwrap();
+    assert_eq!(bench.host.job(second, |job| job.priority), Some(9));
+
+    let bench = Bench::new(json!({PRIORITY: [["bad_priority"]]}));
+    let id = bench.job(1);
+    assert_eq!(bench.state(id), State::Priority);
+    let events = bench.host.job(id, |job| job.eventlog().to_vec()).unwrap();
+    assert_eq!(events.last().unwrap()["context"]["type"], PRIORITY);
+}
+
+#[test]
+fn unavailable_priority_of_a_scheduled_job_is_a_logged_bug() {
+    let bench = Bench::new(json!({PRIORITY: [["priority", 0]], "job.priority.get": [["unavail"]]}));
+    bench.job(1);
+    bench.host.reprioritize_all();
+    assert!(
+        bench
+            .host
+            .take_log()
+            .iter()
+            .any(|l| l.level == 3 && l.text.ends_with("BUG: plugin didn't return priority"))
+    );
+}
+
+#[test]
+fn values_end_with_the_job_and_with_the_plugin() {
+    let bench =
+        Bench::new(json!({"job.new": [["aux"]], "job.destroy": [["aux_get"]], PRIORITY: [["priority", 1]]}));
+    let (a, b) = (bench.job(1), bench.job(1));
+    assert_eq!(bench.host.job_aux_count(), 2);
+    bench.host.finish(a);
+    bench.host.settle();
+    assert!(bench.log().contains(&"aux_get=1/0".to_string()));
+    assert_eq!(bench.host.job_aux_count(), 1);
+    bench.host.remove("probe.so").unwrap();
+    assert_eq!((bench.host.job_aux_count(), bench.host.plugin_aux_count()), (0, 0));
+    assert_eq!(bench.state(b), State::Run);
+}
+
+#[test]
+fn timers_run_in_virtual_time() {
+    let bench = Bench::new(json!({"timer": [["reprioritize_all"]]}));
+    bench.step(json!(["timer", 60])).unwrap();
+    bench.log();
+    bench.host.advance(59.0);
+    assert!(bench.log().is_empty());
+    bench.host.advance(2.0);
+    assert_eq!(bench.log(), ["timer", "reprioritize_all=0/0"]);
+    bench.step(json!(["timer", 0])).unwrap();
+    assert!(bench.log().contains(&"timer".to_string()));
+    bench.host.remove("probe.so").unwrap();
+    assert_eq!(bench.host.live_watchers(), 0);
+    assert!(bench.host.violations().is_empty());
+}
+
+#[test]
+fn a_timer_left_behind_is_a_violation() {
+    let bench = Bench::new(json!({}));
+    bench.step(json!(["leak_timer", 60])).unwrap();
+    bench.host.remove("probe.so").unwrap();
+    assert_eq!(bench.host.violations(), ["probe.so: a timer left behind at removal"]);
+    bench.host.advance(100.0);
+}
+
+#[test]
+fn eventlog_lookup() {
+    let bench = held();
+    let id = bench.job(1);
+    bench.log();
+    bench.step(json!(["lookup", "", id])).unwrap();
+    let log = bench.log();
+    assert!(log[1].starts_with("lookup {") && log[1].contains("dependency-add"), "{log:?}");
+    bench.step(json!(["lookup", "", 12345])).unwrap();
+    assert!(bench.log().contains(&"lookup failed 2".to_string()));
+}
+
+#[test]
+fn subscription() {
+    let bench = Bench::new(json!({"job.new": [["subscribe"]], PRIORITY: [["priority", 1]]}));
+    bench.job(1);
+    let topics = bench.topics();
+    assert!(
+        topics.contains(&"event.validate 2".to_string()) && topics.contains(&"event.alloc 16".to_string()),
+        "{topics:?}"
+    );
+}
+
+#[test]
+fn services() {
+    let bench = Bench::new(json!({}));
+    let owner = Cred::owner(1000);
+    let refused = |topic, payload, cred| bench.host.request(topic, payload, cred).unwrap_err();
+    assert_eq!(refused("job-manager.probe.do", None, owner).errno.0, 71);
+    assert_eq!(refused("job-manager.probe.do", Some("{"), owner).errno.0, 71);
+    assert_eq!(refused("job-manager.probe.do", Some("[]"), owner).errno.0, 71);
+    assert_eq!(refused("job-manager.probe.none", None, owner).errno.0, 38);
+    let guest = refused("job-manager.probe.do", None, Cred::guest(5001));
+    assert_eq!((guest.errno.0, guest.text.as_str()), (1, "Request requires owner credentials"));
+    let answer = bench.host.request("job-manager.probe.who", None, Cred::guest(5001)).unwrap();
+    assert_eq!(answer.as_deref(), Some("{\"userid\":5001}"));
+    assert!(bench.host.violations().is_empty());
+}
+
+#[test]
+fn lookups_of_jobs() {
+    let bench = held();
+    let id = bench.job(1);
+    bench.log();
+    bench.step(json!(["find", "", id])).unwrap();
+    bench.step(json!(["find", "", 4711])).unwrap();
+    bench.step(json!(["posted", "dependency-add", id])).unwrap();
+    bench.step(json!(["posted", "alloc", id])).unwrap();
+    assert_eq!(bench.log(), ["find=0/0", "find=-1/2", "posted=1/0", "posted=0/0"]);
+}
