@@ -12,17 +12,25 @@
 //! No I/O, no clock, no recursion on the call stack: depth is bounded by memory only.
 #![forbid(unsafe_code)]
 
+mod builder;
 pub mod decay;
+mod error;
+mod formula;
+mod names;
 mod options;
 mod policy;
 mod ranking;
 mod site;
+mod sums;
 mod tree;
+mod walk;
 mod why;
 
+pub use builder::Builder;
+pub use error::TreeError;
 pub use options::{InactiveUsage, OptionError, Options, Ties};
 pub use policy::{ParsePolicyError, Policy};
 pub use ranking::{NodeDetail, PbsDetail, RankError, Ranking};
 pub use site::{Association, Bank, Shares, Site};
-pub use tree::{Builder, NodeId, NodeKind, Tree, TreeError};
+pub use tree::{NodeId, NodeKind, Tree};
 pub use why::{Comparison, Explanation, Level, Verdict};

@@ -4,12 +4,33 @@
 
 use std::fmt;
 
-use super::{NodeId, Options, Policy, Shares, Tree};
+use super::formula::{self, Formula, Numbers};
+use super::policy::classic::Classic;
+use super::policy::depth_oblivious::DepthOblivious;
+use super::policy::fair_tree;
+use super::policy::pbs::Pbs;
+use super::policy::weighted_walk::{self, WeightedWalk};
+use super::sums::{Sums, ratio};
+use super::tree::Flags;
+use super::walk::Visit;
+use super::{NodeId, Options, Policy, Shares, Ties, Tree};
 
 /// The outcome of one [`Tree::rank`]. Valid for that tree until its usages or shares change; details are computed
 /// when asked for.
 #[derive(Clone, Debug, Default)]
-pub struct Ranking {}
+pub struct Ranking {
+    pub(super) policy: Policy,
+    pub(super) options: Options,
+    pub(super) sums: Sums,
+    /// Per association; 0 is none.
+    rank: Vec<u32>,
+    order: Vec<NodeId>,
+    /// Formula policies: per node.
+    factor: Vec<f64>,
+    /// Formula policies: per bank.
+    pub(super) numbers: Vec<Numbers>,
+    visit: Visit,
+}
 
 /// Every number of one node. What a policy does not use is `None`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,66 +101,232 @@ impl Tree {
         Ok(ranking)
     }
 
-    /// As [`Tree::rank`], reusing the memory of an earlier ranking; after an error it holds nothing of use.
+    /// As [`Tree::rank`], reusing the memory of an earlier ranking. After an error the ranking is what it was before.
     pub fn rank_into(
         &self,
         policy: Policy,
         options: &Options,
         ranking: &mut Ranking,
     ) -> Result<(), RankError> {
-        todo!()
+        if matches!(policy, Policy::WeightedWalk | Policy::Pbs) {
+            self.refuse_parent_shares(policy)?;
+        }
+        let Ranking { sums, rank, order, factor, numbers, visit, .. } = ranking;
+        sums.fill(self, options);
+        rank.clear();
+        rank.resize(self.leaf_count() as usize, 0);
+        order.clear();
+        order.reserve(rank.len());
+        factor.clear();
+        numbers.clear();
+        match (policy, options.ties) {
+            (Policy::WeightedWalk, _) => visit.run(&WeightedWalk, self, sums, rank, order),
+            (Policy::FairTree, Ties::Documented) => {
+                visit.run(&fair_tree::Documented, self, sums, rank, order)
+            }
+            (Policy::FairTree, Ties::SlurmProgram) => {
+                visit.run(&fair_tree::SlurmProgram, self, sums, rank, order);
+            }
+            (Policy::Classic, _) => formula::run(&classic(options), self, sums, numbers, factor),
+            (Policy::DepthOblivious, _) => {
+                formula::run(&depth_oblivious(options), self, sums, numbers, factor)
+            }
+            (Policy::Pbs, _) => formula::run(&pbs(options), self, sums, numbers, factor),
+        }
+        if !policy.is_rank() {
+            visit.by_value(self, factor, rank, order);
+        }
+        ranking.policy = policy;
+        ranking.options = *options;
+        Ok(())
     }
+
+    fn refuse_parent_shares(&self, policy: Policy) -> Result<(), RankError> {
+        // The root's shares are never used.
+        let takes_parent =
+            |node: &NodeId| *node != self.root() && self.flags(*node).has(Flags::PARENT_SHARES);
+        match self.leaves().chain(self.banks()).find(takes_parent) {
+            Some(node) => Err(RankError::ParentShares { policy, node: self.describe(node) }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn classic(options: &Options) -> Classic {
+    Classic { dampening: options.dampening }
+}
+
+fn depth_oblivious(options: &Options) -> DepthOblivious {
+    DepthOblivious { dampening: options.dampening }
+}
+
+fn pbs(options: &Options) -> Pbs {
+    Pbs { min_usage: options.pbs_min_usage }
 }
 
 impl Ranking {
     /// The policy it was made by.
     pub fn policy(&self) -> Policy {
-        todo!()
+        self.policy
     }
 
     /// The options it was made with.
     pub fn options(&self) -> &Options {
-        todo!()
+        &self.options
     }
 
     /// The number of ranked associations, N.
     pub fn ranked(&self) -> usize {
-        todo!()
+        self.order.len()
     }
 
     /// N for the best; `None` for banks and inactive associations.
     pub fn rank(&self, node: NodeId) -> Option<u32> {
-        todo!()
+        self.rank.get(node.index()).copied().filter(|&rank| rank > 0)
     }
 
     /// 0 to 1; `None` for what has no rank (formula policies give one to banks too).
     pub fn fairshare(&self, node: NodeId) -> Option<f64> {
-        todo!()
+        if self.policy.is_rank() {
+            return self.rank(node).map(|rank| f64::from(rank) / self.ranked() as f64);
+        }
+        let is_bank = node.index() >= self.rank.len();
+        self.factor.get(node.index()).copied().filter(|_| is_bank || self.rank(node).is_some())
     }
 
-    /// Own usage and all usage below.
+    /// Own usage and all usage below (`pbs`: with the minimum usage of that policy).
     pub fn usage(&self, tree: &Tree, node: NodeId) -> f64 {
-        todo!()
+        if self.policy == Policy::Pbs {
+            return pbs(&self.options).usage(tree, &self.sums, node);
+        }
+        match tree.bank_number(node) {
+            Some(_) => self.sums.usage_of(tree, node),
+            None => tree.own_usage(node).unwrap_or(0.0),
+        }
     }
 
     /// Every number of a node. `tree` is the tree it was made from.
     pub fn detail(&self, tree: &Tree, node: NodeId) -> NodeDetail {
-        todo!()
+        let usage = self.usage(tree, node);
+        let mut detail = NodeDetail {
+            shares: tree.shares(node),
+            norm_shares: 1.0,
+            usage,
+            norm_usage: ratio(usage, self.usage(tree, tree.root())),
+            effective_usage: 1.0,
+            level_fs: None,
+            weight: None,
+            rank: self.rank(node),
+            fairshare: self.fairshare(node),
+            pbs: None,
+        };
+        match self.policy {
+            Policy::WeightedWalk | Policy::FairTree => self.sibling_numbers(tree, node, &mut detail),
+            Policy::Classic => self.site_numbers(tree, node, &classic(&self.options), &mut detail),
+            Policy::DepthOblivious => {
+                self.site_numbers(tree, node, &depth_oblivious(&self.options), &mut detail);
+            }
+            Policy::Pbs => self.pbs_numbers(tree, node, &mut detail),
+        }
+        detail
     }
 
-    /// Ranked associations, the most deserving first; ties by bank and user name.
+    /// Ranked associations, the most deserving first; ties in the order of node ids (bank, then user name).
     pub fn order(&self) -> &[NodeId] {
-        todo!()
+        &self.order
     }
 
     /// Every node with its depth, depth-first, the more deserving sibling first (rank policies: as they were visited,
-    /// but each bank apart; formula policies: by fair-share).
+    /// but each bank apart; formula policies: by fair-share). Associations without a rank come after those with one.
     pub fn walk(&self, tree: &Tree) -> Vec<(NodeId, usize)> {
-        todo!()
+        let mut keyed: Vec<(bool, u64, NodeId)> = Vec::new();
+        tree.depth_first(|siblings| {
+            keyed.clear();
+            keyed.extend(siblings.iter().map(|&node| {
+                let behind = !tree.is_active(node);
+                (behind, !self.value(tree, node).unwrap_or(0.0).to_bits(), node)
+            }));
+            keyed.sort_unstable();
+            for (place, &(_, _, node)) in siblings.iter_mut().zip(&keyed) {
+                *place = node;
+            }
+        })
+    }
+
+    /// What siblings are compared by, larger is more deserving; `None` for the root.
+    pub(super) fn value(&self, tree: &Tree, node: NodeId) -> Option<f64> {
+        tree.parent(node)?;
+        if !self.policy.is_rank() {
+            return self.factor.get(node.index()).copied();
+        }
+        let detail = self.detail(tree, node);
+        detail.weight.or(detail.level_fs)
+    }
+
+    /// The shares and the usage that a node competes in, itself included.
+    pub(super) fn siblings(&self, tree: &Tree, node: NodeId) -> (f64, f64) {
+        let arena = self.sums.arena_of(tree, node) as usize;
+        let usage = if self.policy == Policy::FairTree { &self.sums.total } else { &self.sums.usage };
+        (self.sums.shares.get(arena).copied().unwrap_or(0.0), usage.get(arena).copied().unwrap_or(0.0))
     }
 
     /// Bytes of the ranking, scratch memory included.
     pub fn memory(&self) -> usize {
-        todo!()
+        self.sums.memory()
+            + self.visit.memory()
+            + (self.rank.capacity() + self.order.capacity()) * size_of::<u32>()
+            + self.factor.capacity() * size_of::<f64>()
+            + self.numbers.capacity() * size_of::<Numbers>()
     }
+
+    fn sibling_numbers(&self, tree: &Tree, node: NodeId, detail: &mut NodeDetail) {
+        if tree.parent(node).is_none() {
+            return;
+        }
+        let (sibling_shares, sibling_usage) = self.siblings(tree, node);
+        let counted = if self.sums.ignores(tree, node) { 0.0 } else { 1.0 };
+        detail.effective_usage = ratio(detail.usage * counted, sibling_usage);
+        let Shares::Count(shares) = detail.shares else {
+            // Slurm shows such a node the shares of the node it competes under.
+            let arena = tree.bank_node(self.sums.arena_of(tree, node));
+            detail.norm_shares = if tree.parent(arena).is_none() {
+                1.0
+            } else {
+                ratio(shares_of(tree, arena), self.siblings(tree, arena).0)
+            };
+            detail.level_fs = Some(f64::INFINITY);
+            return;
+        };
+        let shares = shares as f64 * counted;
+        detail.norm_shares = ratio(shares, sibling_shares);
+        detail.level_fs = Some(fair_tree::level(shares, sibling_shares, detail.usage, sibling_usage));
+        if self.policy == Policy::WeightedWalk {
+            detail.weight = Some(weighted_walk::weight(shares, sibling_shares, detail.usage, sibling_usage));
+        }
+    }
+
+    fn site_numbers(&self, tree: &Tree, node: NodeId, formula: &impl Formula, detail: &mut NodeDetail) {
+        let numbers = formula::numbers(formula, tree, &self.sums, &self.numbers, node);
+        detail.norm_shares = numbers.norm_shares;
+        detail.effective_usage = numbers.effective_usage;
+    }
+
+    fn pbs_numbers(&self, tree: &Tree, node: NodeId, detail: &mut NodeDetail) {
+        let rule = pbs(&self.options);
+        let numbers = formula::numbers(&rule, tree, &self.sums, &self.numbers, node);
+        if tree.parent(node).is_some() {
+            let counted = if self.sums.ignores(tree, node) { 0.0 } else { shares_of(tree, node) };
+            detail.norm_shares = ratio(counted, self.siblings(tree, node).0);
+        }
+        detail.effective_usage = numbers.effective_usage;
+        detail.pbs = Some(PbsDetail {
+            fairshare_perc: numbers.norm_shares,
+            fairshare_tree_usage: numbers.effective_usage,
+            fairshare_factor: rule.factor(numbers),
+        });
+    }
+}
+
+fn shares_of(tree: &Tree, node: NodeId) -> f64 {
+    if let Shares::Count(count) = tree.shares(node) { count as f64 } else { 0.0 }
 }

@@ -2,6 +2,12 @@
 //! The ranking rules behind one enum.
 #![forbid(unsafe_code)]
 
+pub(super) mod classic;
+pub(super) mod depth_oblivious;
+pub(super) mod fair_tree;
+pub(super) mod pbs;
+pub(super) mod weighted_walk;
+
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the formula policies share: numbers handed down from the root, one step per level.
+#![forbid(unsafe_code)]
+
+use super::sums::{Sums, ratio};
+use super::tree::{Flags, NodeId, Tree};
+
+/// What a node hands down to its children.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Numbers {
+    /// The node's target: the part of the whole site that it was promised.
+    pub norm_shares: f64,
+    /// What the policy takes for its usage, as a part of the site's.
+    pub effective_usage: f64,
+}
+
+/// All that a formula may look at for one node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    /// The part of the siblings' shares; `None` for a node that takes its parent's.
+    pub part: Option<f64>,
+    /// The siblings have no shares at all.
+    pub no_shares: bool,
+    /// The part of the site's usage.
+    pub norm_usage: f64,
+    /// That of all siblings that have shares of their own, itself included.
+    pub siblings_norm_usage: f64,
+    /// The node competes right below the root.
+    pub below_root: bool,
+    /// What the node above (that has shares of its own) handed down.
+    pub parent: Numbers,
+}
+
+/// A policy made of a formula.
+pub(super) trait Formula {
+    /// The numbers of the root.
+    fn root(&self) -> Numbers;
+    /// The numbers of any other node.
+    fn step(&self, step: &Step) -> Numbers;
+    /// The fair-share made of a node's numbers.
+    fn factor(&self, numbers: Numbers) -> f64;
+    /// The usage of a node before it is made a part of the site's.
+    fn usage(&self, tree: &Tree, sums: &Sums, node: NodeId) -> f64 {
+        sums.usage_of(tree, node)
+    }
+}
+
+/// Fills `banks` with each bank's numbers, top-down, and `factor` with each node's fair-share.
+pub(super) fn run(
+    formula: &impl Formula,
+    tree: &Tree,
+    sums: &Sums,
+    banks: &mut Vec<Numbers>,
+    factor: &mut Vec<f64>,
+) {
+    banks.clear();
+    banks.push(formula.root());
+    let root_usage = formula.usage(tree, sums, tree.root());
+    for node in tree.banks().skip(1) {
+        let numbers = formula.step(&step(formula, tree, sums, banks, root_usage, node));
+        banks.push(numbers);
+    }
+    factor.clear();
+    factor.extend(
+        tree.leaves()
+            .map(|node| formula.factor(formula.step(&step(formula, tree, sums, banks, root_usage, node)))),
+    );
+    factor.extend(banks.iter().map(|&numbers| formula.factor(numbers)));
+}
+
+/// The numbers of any node, from those of the banks.
+pub(super) fn numbers(
+    formula: &impl Formula,
+    tree: &Tree,
+    sums: &Sums,
+    banks: &[Numbers],
+    node: NodeId,
+) -> Numbers {
+    match tree.bank_number(node) {
+        Some(bank) => banks.get(bank as usize).copied().unwrap_or_default(),
+        None => {
+            let root_usage = formula.usage(tree, sums, tree.root());
+            formula.step(&step(formula, tree, sums, banks, root_usage, node))
+        }
+    }
+}
+
+fn step(
+    formula: &impl Formula,
+    tree: &Tree,
+    sums: &Sums,
+    banks: &[Numbers],
+    root_usage: f64,
+    node: NodeId,
+) -> Step {
+    let arena = sums.arena_of(tree, node);
+    let at = arena as usize;
+    let sibling_shares = sums.shares.get(at).copied().unwrap_or(0.0);
+    let part = if tree.flags(node).has(Flags::PARENT_SHARES) {
+        None
+    } else if sums.ignores(tree, node) {
+        Some(0.0)
+    } else {
+        let shares = tree.shares.get(node.index()).map_or(0.0, |&shares| shares as f64);
+        Some(ratio(shares, sibling_shares))
+    };
+    Step {
+        part,
+        no_shares: sibling_shares == 0.0,
+        norm_usage: ratio(formula.usage(tree, sums, node), root_usage),
+        siblings_norm_usage: ratio(sums.usage.get(at).copied().unwrap_or(0.0), root_usage),
+        below_root: arena == 0,
+        parent: banks.get(at).copied().unwrap_or_default(),
+    }
+}
+
+/// 2^-exponent; the exponent is >= 0 and may be infinite.
+pub(super) fn halved(exponent: f64) -> f64 {
+    // 0 / 0 and the like, only reached from denormals, are no reason for a fair-share above 0.
+    if exponent.is_nan() { 0.0 } else { (-exponent).exp2() }
+}
