@@ -14,7 +14,8 @@ fn connecting_to_nothing_says_so() {
     let error = Flux::connect(Some("local:///nonexistent/flux")).expect_err("nobody listens there");
     let text = error.to_string();
     assert!(
-        text.starts_with("can't connect to Flux: ") || text.starts_with("Flux is needed for this but can't be loaded: "),
+        text.starts_with("can't connect to Flux: ")
+            || text.starts_with("Flux is needed for this but can't be loaded: "),
         "{text}"
     );
     assert!(text.len() > 30, "{text}");

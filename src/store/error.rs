@@ -85,7 +85,11 @@ impl fmt::Display for StoreError {
             Reason::Unreadable(text) => write!(f, "can't be read: {text}"),
             Reason::NotADatabase => write!(f, "not an SQLite database"),
             Reason::Locked(waited) => {
-                write!(f, "locked by another process (waited {} s); nothing was changed", waited.as_secs_f64())
+                write!(
+                    f,
+                    "locked by another process (waited {} s); nothing was changed",
+                    waited.as_secs_f64()
+                )
             }
             Reason::Truncated { expected, found } => {
                 write!(f, "truncated: {found} of {expected} bytes; nothing was changed")

@@ -152,7 +152,8 @@ fn probe(path: &Path) -> Result<(), StoreError> {
 
 /// The size a database's header promises: page size times page count, if the count is current.
 fn expected_size(head: &[u8]) -> Option<u64> {
-    let word = |at: usize| head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
+    let word =
+        |at: usize| head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
     let page = match u16::from_be_bytes(head.get(16..18)?.try_into().ok()?) {
         1 => 65536,
         size => u64::from(size),

@@ -170,7 +170,8 @@ impl Snapshot<'_> {
         let priority_factors =
             self.records("priority_factor_weight_table", &factor, &mut notes, read)?.unwrap_or_else(|| {
                 notes.push("priority_factor_weight_table: the plugin's default weights".to_owned());
-                let record = |(factor, weight): (&str, i64)| FactorRecord { factor: factor.to_owned(), weight };
+                let record =
+                    |(factor, weight): (&str, i64)| FactorRecord { factor: factor.to_owned(), weight };
                 FACTORS.map(record).to_vec()
             });
         let config = self.config_record(&mut notes)?;

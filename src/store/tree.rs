@@ -50,14 +50,19 @@ pub(super) struct BankRow {
 impl Snapshot<'_> {
     /// Reads the tree. Below an inactive bank nobody is active; [`InactiveUsage::Ignore`] leaves such a bank out
     /// altogether, as flux-accounting does. `progress` hears how many associations were read, now and then.
-    pub fn tree(&self, inactive: InactiveUsage, progress: &mut dyn FnMut(u64)) -> Result<StoredTree, StoreError> {
+    pub fn tree(
+        &self,
+        inactive: InactiveUsage,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<StoredTree, StoreError> {
         let banks = self.banks()?;
         let drop = inactive == InactiveUsage::Ignore;
         let mut builder = Builder::default();
         let dead = add_banks(&banks, inactive, &mut builder);
 
         let table = self.needed_table("association_table")?;
-        let select = table.select(&ASSOCIATION_COLUMNS, &mut Vec::new()).map_err(|text| self.schema_error(&text))?;
+        let select =
+            table.select(&ASSOCIATION_COLUMNS, &mut Vec::new()).map_err(|text| self.schema_error(&text))?;
         let sql = select.replacen(" FROM", &format!(", {}, rowid FROM", table.active()), 1);
         let mut statement = self.transaction.prepare(&sql).map_err(|error| self.fail(&error))?;
         let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
@@ -72,7 +77,13 @@ impl Snapshot<'_> {
                     return Ok(());
                 }
                 let active = cells.integer(5)? != 0 && !dead;
-                builder.association(user, bank, Shares::Count(cells.count(2)?), Some(cells.number(3)?), active);
+                builder.association(
+                    user,
+                    bank,
+                    Shares::Count(cells.count(2)?),
+                    Some(cells.number(3)?),
+                    active,
+                );
                 associations
                     .push(StoredAssociation { rowid: cells.integer(6)?, fairshare: cells.number_if_any(4) });
                 Ok(())
@@ -93,7 +104,8 @@ impl Snapshot<'_> {
         let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
         let mut banks = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.fail(&error))? {
-            let cells = Cells { table: "bank_table", row, columns: &["bank", "parent_bank", "shares", "active"] };
+            let cells =
+                Cells { table: "bank_table", row, columns: &["bank", "parent_bank", "shares", "active"] };
             let read = || -> Result<BankRow, String> {
                 let parent = cells.optional_text(1)?.filter(|parent| !parent.is_empty());
                 Ok(BankRow {

@@ -80,11 +80,14 @@ impl Record {
 impl Table {
     fn read(path: &Path) -> Result<Table, StoreError> {
         let text = super::text_of(path, super::read_bytes(path)?)?;
-        let mut rows = records(&text).map_err(|text| StoreError::new(path, Reason::Format(text)))?.into_iter();
+        let mut rows =
+            records(&text).map_err(|text| StoreError::new(path, Reason::Format(text)))?.into_iter();
         let header = rows.next().map(|record| record.fields).unwrap_or_default();
         let table = Table { path: path.to_owned(), header, rows: rows.collect() };
         match table.rows.iter().find(|row| row.fields.len() != table.header.len()) {
-            Some(row) => Err(table.fail(row, &format!("{} fields, expected {}", row.fields.len(), table.header.len()))),
+            Some(row) => {
+                Err(table.fail(row, &format!("{} fields, expected {}", row.fields.len(), table.header.len())))
+            }
             None => Ok(table),
         }
     }

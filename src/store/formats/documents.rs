@@ -175,7 +175,9 @@ pub(super) fn emulate(text: &str) -> Result<Builder, String> {
                 if !node.children.is_empty() {
                     return Err(format!("user \"{user}\" in bank \"{bank}\" has children"));
                 }
-                let usage = node.usage.ok_or_else(|| format!("user \"{user}\" in bank \"{bank}\": usage is missing"))?;
+                let usage = node
+                    .usage
+                    .ok_or_else(|| format!("user \"{user}\" in bank \"{bank}\": usage is missing"))?;
                 builder.association(user, bank, Shares::Count(node.shares), Some(usage), true);
             }
             (None, Some(bank), _) => {
@@ -184,7 +186,8 @@ pub(super) fn emulate(text: &str) -> Result<Builder, String> {
             }
             (Some(user), _, None) => return Err(format!("the root is a user (\"{user}\"), not a bank")),
             (None, None, _) => {
-                let place = parent.map_or("the root".to_owned(), |bank| format!("a child of bank \"{bank}\""));
+                let place =
+                    parent.map_or("the root".to_owned(), |bank| format!("a child of bank \"{bank}\""));
                 return Err(format!("{place} has neither bank nor username"));
             }
         }

@@ -9,7 +9,7 @@ mod slurm;
 mod tests;
 
 use std::fmt;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -84,20 +84,47 @@ impl FromStr for Format {
     }
 }
 
-/// What a file holds, by its beginning. `None` if it looks like nothing known.
-pub fn detect(path: &Path) -> Result<Option<Format>, StoreError> {
-    if path.is_dir() {
-        return Ok(path.join(csv::ASSOCIATIONS).exists().then_some(Format::Csv));
-    }
-    let bytes = read_bytes(path)?;
-    if super::looks_like_database(&bytes) {
-        return Ok(Some(Format::Database));
-    }
-    let text = text_of(path, bytes)?;
-    Ok(detect_text(&text))
+/// What was found in a file.
+#[derive(Debug)]
+pub enum Found {
+    /// A database, not read yet.
+    Database,
+    /// A tree, not checked yet.
+    Tree(Builder),
 }
 
-fn detect_text(text: &str) -> Option<Format> {
+/// Reads a tree from a file of the given format, or of the one it looks like. `usage` is PBS's list of usages, where they
+/// are kept apart. The file is read once, so that a pipe will do.
+pub fn load(
+    path: &Path,
+    format: Option<Format>,
+    usage: Option<&Path>,
+    inactive: InactiveUsage,
+) -> Result<Found, StoreError> {
+    let unknown = || {
+        let text = "looks like no known format; --format says which it is".to_owned();
+        StoreError::new(path, Reason::Format(text))
+    };
+    if path.is_dir() {
+        if !path.join(csv::ASSOCIATIONS).exists() {
+            return Err(unknown());
+        }
+        return csv::read(path, inactive).map(Found::Tree);
+    }
+    if format == Some(Format::Database) {
+        return Ok(Found::Database);
+    }
+    let bytes = read_bytes(path)?;
+    if format.is_none() && super::looks_like_database(&bytes) {
+        return Ok(Found::Database);
+    }
+    let text = text_of(path, bytes)?;
+    let format = format.or_else(|| detect(&text)).ok_or_else(unknown)?;
+    read(path, format, &text, usage, inactive).map(Found::Tree)
+}
+
+/// What a text holds, by its beginning. `None` if it looks like nothing known.
+fn detect(text: &str) -> Option<Format> {
     let start = text.trim_start();
     if start.starts_with('{') {
         return documents::detect(start);
@@ -116,21 +143,21 @@ fn detect_text(text: &str) -> Option<Format> {
     }
 }
 
-/// Reads a tree from a text file of a known format. `usage` is PBS's list of usages, where they are kept apart.
-pub fn read(
+fn read(
     path: &Path,
     format: Format,
+    text: &str,
     usage: Option<&Path>,
     inactive: InactiveUsage,
 ) -> Result<Builder, StoreError> {
     if usage.is_some() && format != Format::ResourceGroup {
-        let text = format!("holds its usages itself ({format}); a usage list goes with a resource_group file");
+        let text =
+            format!("holds its usages itself ({format}); a usage list goes with a resource_group file");
         return Err(StoreError::new(path, Reason::Format(text)));
     }
     if format == Format::Csv {
         return csv::read(path, inactive);
     }
-    let text = text_of(path, read_bytes(path)?)?;
     let listed = match usage {
         Some(list) => {
             let text = text_of(list, read_bytes(list)?)?;
@@ -139,14 +166,16 @@ pub fn read(
         None => None,
     };
     let parsed = match format {
-        Format::Tree => documents::tree(&text),
-        Format::Emulate => documents::emulate(&text),
-        Format::ResourceGroup => pbs::resource_group(&text, listed.as_deref().unwrap_or_default()),
-        Format::Pbsfs => pbs::pbsfs(&text),
-        Format::Sshare => slurm::sshare(&text),
-        Format::ExportJson => Err("the output of \"flux account export-json\" has neither a tree nor shares nor usage: it can \
+        Format::Tree => documents::tree(text),
+        Format::Emulate => documents::emulate(text),
+        Format::ResourceGroup => pbs::resource_group(text, listed.as_deref().unwrap_or_default()),
+        Format::Pbsfs => pbs::pbsfs(text),
+        Format::Sshare => slurm::sshare(text),
+        Format::ExportJson => {
+            Err("the output of \"flux account export-json\" has neither a tree nor shares nor usage: it can \
                                    only be pushed. \"flux account export-db --fairshare-emulate\" has them"
-            .to_owned()),
+                .to_owned())
+        }
         Format::Database | Format::Csv => Err("not a text document".to_owned()),
     };
     parsed.map_err(|text| StoreError::new(path, Reason::Format(text)))
@@ -164,4 +193,11 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, StoreError> {
 
 fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, StoreError> {
     String::from_utf8(bytes).map_err(|_| StoreError::new(path, Reason::Format("not text (UTF-8)".to_owned())))
+}
+
+/// True for a regular file that starts like a JSON object.
+pub fn is_json(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(64).read_to_end(&mut head));
+    read.is_ok() && head.trim_ascii_start().starts_with(b"{")
 }

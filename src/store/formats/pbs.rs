@@ -40,7 +40,8 @@ fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// `name id parent shares`, words beyond are ignored as PBS does.
 fn node(line: &str) -> Result<Node<'_>, String> {
     let mut words = line.split_whitespace();
-    let (Some(name), Some(id), Some(parent), Some(shares)) = (words.next(), words.next(), words.next(), words.next())
+    let (Some(name), Some(id), Some(parent), Some(shares)) =
+        (words.next(), words.next(), words.next(), words.next())
     else {
         return Err("expected name, id, parent and shares".to_owned());
     };
@@ -104,7 +105,9 @@ pub(super) fn usages(text: &str) -> Result<Vec<(String, f64)>, String> {
     }
     let mut usages = Vec::new();
     for (line, entry) in entries(text) {
-        let mut words = entry.split(|c: char| c.is_whitespace() || matches!(c, ':' | '=')).filter(|word| !word.is_empty());
+        let mut words = entry
+            .split(|c: char| c.is_whitespace() || matches!(c, ':' | '='))
+            .filter(|word| !word.is_empty());
         let parsed = match (words.next(), words.next().map(str::parse), words.next()) {
             (Some(name), Some(Ok(amount)), None) => Some((name.to_owned(), amount)),
             _ => None,
@@ -161,7 +164,9 @@ pub(super) fn pbsfs(text: &str) -> Result<Builder, String> {
     for row in rows.iter().filter(|row| row.group >= 0) {
         let parent = match row.group {
             0 => ROOT,
-            group => names.get(&group).copied().ok_or_else(|| format!("\"{}\": no group {group}", row.name))?,
+            group => {
+                names.get(&group).copied().ok_or_else(|| format!("\"{}\": no group {group}", row.name))?
+            }
         };
         let shares =
             row.shares.parse().map_err(|_| format!("\"{}\": shares is \"{}\"", row.name, row.shares))?;

@@ -25,7 +25,10 @@ pub(super) fn sshare(text: &str) -> Result<Builder, String> {
     let (_, header) = lines.next().ok_or("empty")?;
     let columns: Vec<&str> = header.split('|').map(str::trim).collect();
     let column = |name: &str| {
-        columns.iter().position(|column| *column == name).ok_or_else(|| format!("no column {name} in the header"))
+        columns
+            .iter()
+            .position(|column| *column == name)
+            .ok_or_else(|| format!("no column {name} in the header"))
     };
     let (account, user, raw_shares, raw_usage) =
         (column("Account")?, column("User")?, column("RawShares")?, column("RawUsage")?);

@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare why`: what made a fair-share, or why one user is ahead of another.
+
+use std::io::{self, Write, stdout};
+
+use serde_json::{Value, json};
+
+use super::columns::served_by;
+use super::input::{Input, PolicyArg, Rules, rank};
+use super::output::json_number;
+use super::progress::Progress;
+use super::show::options_json;
+use super::{Answer, Failure, Outcome, failure};
+use crate::fairshare::{
+    Comparison, Explanation, Level, NodeDetail, NodeId, NodeKind, Policy, Ranking, Shares, Tree, Verdict,
+};
+use crate::store::{Access, UsageBin};
+
+/// Explain a user's fair-share, or why one user is ahead of another, in words and numbers
+///
+/// For one user: the levels from the root down and where most was lost. For two: the first bank above both, the two nodes
+/// right below it, and which shares and whose usage made the values that decide.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The user, with /BANK if in several
+    #[arg(value_name = "USER[/BANK]")]
+    first: String,
+    /// The user to compare with
+    #[arg(value_name = "USER2[/BANK2]")]
+    second: Option<String>,
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    policy: PolicyArg,
+    #[command(flatten)]
+    rules: Rules,
+    /// Show every level of a very deep tree
+    #[arg(short, long, help_heading = "Output")]
+    long: bool,
+    /// Print a JSON document
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+/// A ranked tree and how to talk about it.
+struct Site<'a> {
+    tree: &'a Tree,
+    ranking: &'a Ranking,
+    policy: Policy,
+    /// Levels of one chain shown at most.
+    levels: usize,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let options = args.rules.options()?;
+    let policy = args.policy.policy;
+    let mut progress = Progress::start();
+    let tree = args.input.load(&options, &mut progress)?;
+    progress.phase("ranking", || 0);
+    let ranking = rank(args.input.source(), &tree, policy, &options)?;
+    drop(progress);
+    let site =
+        Site { tree: &tree, ranking: &ranking, policy, levels: if args.long { usize::MAX } else { 24 } };
+    let mut names = vec![args.first.as_str()];
+    names.extend(args.second.as_deref());
+    let mut nodes = Vec::new();
+    for name in names {
+        let found = find(&tree, name);
+        if found.is_empty() {
+            eprintln!("flux-fairshare: {}: no user \"{name}\"", args.input.source().display());
+            return Ok(Answer::No);
+        }
+        nodes.push((name, found));
+    }
+    let facts = [("policy", Value::from(policy.name())), ("options", options_json(&options))];
+    let mut document: serde_json::Map<String, Value> =
+        facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    let mut text = Vec::new();
+    match nodes.as_slice() {
+        [(_, found)] => {
+            let mut list = Vec::new();
+            for node in found {
+                let explanation = ranking.explain(&tree, *node);
+                let bins = usage_bins(args, &tree, *node)?;
+                site.explain(*node, &explanation, &bins, &mut text)?;
+                list.push(site.explanation_json(*node, &explanation, &bins));
+            }
+            document.insert("associations".to_owned(), list.into());
+        }
+        [first, second] => {
+            let (a, b) = (one(&tree, first)?, one(&tree, second)?);
+            let comparison = ranking.compare(&tree, a, b).ok_or_else(|| {
+                Failure::Message(format!("{} and {} are the same association", first.0, second.0))
+            })?;
+            site.compare(a, b, &comparison, &mut text)?;
+            document.extend(site.comparison_json(a, b, &comparison));
+        }
+        _ => {}
+    }
+    let mut out = stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &document).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        out.write_all(&text)?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// All associations meant by `USER` or `USER/BANK`.
+fn find(tree: &Tree, name: &str) -> Vec<NodeId> {
+    let with_bank = name.split_once('/').and_then(|(user, bank)| tree.leaf(user, bank));
+    match with_bank {
+        Some(leaf) => vec![leaf],
+        None => tree.leaves_of(name).collect(),
+    }
+}
+
+fn one(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Result<NodeId, Failure> {
+    match found.as_slice() {
+        [node] => Ok(*node),
+        several => {
+            let names: Vec<String> =
+                several.iter().map(|node| format!("{name}/{}", bank_of(tree, *node))).collect();
+            Err(Failure::Message(format!("{name} is in several banks: say {}", names.join(" or "))))
+        }
+    }
+}
+
+fn bank_of(tree: &Tree, node: NodeId) -> &str {
+    tree.parent(node).map_or("", |bank| tree.name(bank))
+}
+
+/// The recorded usage by period, where the tree comes from a database that keeps it.
+fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>, Failure> {
+    let Some(path) = args.input.database() else { return Ok(Vec::new()) };
+    let mut database = args.input.wait.open(path, Access::Read)?;
+    let snapshot = database.snapshot().map_err(failure)?;
+    snapshot.usage_bins(tree.name(node), bank_of(tree, node)).map_err(failure)
+}
+
+/// A number for people.
+fn number(number: f64) -> String {
+    if number.is_infinite() {
+        "infinite".to_owned()
+    } else if number != 0.0 && !(1e-3..1e9).contains(&number.abs()) {
+        format!("{number:.3e}")
+    } else if number.fract() == 0.0 || number.abs() >= 1e5 {
+        format!("{number:.0}")
+    } else {
+        format!("{number:.4}")
+    }
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.2} %", part * 100.0)
+}
+
+fn shares(shares: Shares) -> String {
+    match shares {
+        Shares::Count(count) => count.to_string(),
+        Shares::Parent => "parent".to_owned(),
+    }
+}
+
+impl Site<'_> {
+    fn who(&self, node: NodeId) -> String {
+        match self.tree.kind(node) {
+            NodeKind::Bank => format!("bank {}", self.tree.name(node)),
+            NodeKind::Association => format!("{} in bank {}", self.tree.name(node), bank_of(self.tree, node)),
+        }
+    }
+
+    fn standing(&self, node: NodeId) -> String {
+        match (self.ranking.fairshare(node), self.ranking.rank(node)) {
+            (Some(fairshare), Some(rank)) => {
+                format!("fair-share {fairshare:.6}, rank {rank} of {}", self.ranking.ranked())
+            }
+            _ => "inactive, without a fair-share".to_owned(),
+        }
+    }
+
+    /// What the value of a level is called.
+    fn value_name(&self) -> &'static str {
+        match self.policy {
+            Policy::WeightedWalk => "weight",
+            Policy::FairTree => "level fair-share",
+            _ => "fair-share",
+        }
+    }
+
+    fn explain(
+        &self,
+        node: NodeId,
+        explanation: &Explanation,
+        bins: &[UsageBin],
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        writeln!(out, "{}: {} ({})", self.who(node), self.standing(node), self.policy)?;
+        writeln!(out)?;
+        self.chain(explanation, out)?;
+        writeln!(out)?;
+        if let Some(level) = explanation.worst.and_then(|at| explanation.levels.get(at)) {
+            writeln!(out, "Most was lost at {}:", self.who(level.node))?;
+            self.level(level, out)?;
+        }
+        if !bins.is_empty() {
+            let list: Vec<String> =
+                bins.iter().map(|bin| format!("period {}: {}", bin.period, number(bin.usage))).collect();
+            writeln!(out, "Recorded usage, the current period first: {}", list.join(", "))?;
+        }
+        Ok(())
+    }
+
+    /// The levels as a table, the middle of a very deep one left out.
+    fn chain(&self, explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+        let value = self.value_name();
+        writeln!(
+            out,
+            "  {:<28} {:>12} {:>10} {:>14} {:>10} {:>16}",
+            "level", "shares", "of level", "usage", "of level", value
+        )?;
+        let levels = &explanation.levels;
+        let (head, tail) = (self.levels / 2, levels.len().saturating_sub(self.levels / 2));
+        for (at, level) in levels.iter().enumerate() {
+            if at >= head && at < tail && explanation.worst != Some(at) {
+                if at == head {
+                    writeln!(out, "  .. ({} levels, --long shows them)", tail - head)?;
+                }
+                continue;
+            }
+            let indent = " ".repeat(level.depth.min(12));
+            let name = format!("{indent}{}", self.tree.name(level.node));
+            let mark = if explanation.worst == Some(at) { "  <- most lost here" } else { "" };
+            if level.depth == 0 {
+                writeln!(out, "  {name:<28} {:>12} {:>10} {:>14}", "", "", number(level.detail.usage))?;
+                continue;
+            }
+            let part = |own: f64, all: f64| if all > 0.0 { percent(own / all) } else { "-".to_owned() };
+            let own_shares = match level.detail.shares {
+                Shares::Count(count) => count as f64,
+                Shares::Parent => 0.0,
+            };
+            writeln!(
+                out,
+                "  {name:<28} {:>12} {:>10} {:>14} {:>10} {:>16}{mark}",
+                shares(level.detail.shares),
+                part(own_shares, level.sibling_shares),
+                number(level.detail.usage),
+                part(level.detail.usage, level.sibling_usage),
+                level.value.map(number).unwrap_or_default(),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// One level in words: what was promised, what was used, by whom.
+    fn level(&self, level: &Level, out: &mut dyn Write) -> io::Result<()> {
+        let detail = &level.detail;
+        match detail.shares {
+            Shares::Count(count) if level.sibling_shares > 0.0 => writeln!(
+                out,
+                "  {} has {count} of {} shares ({})",
+                self.who(level.node),
+                number(level.sibling_shares),
+                percent(count as f64 / level.sibling_shares)
+            )?,
+            Shares::Count(_) => writeln!(out, "  {} has no shares", self.who(level.node))?,
+            Shares::Parent => writeln!(out, "  {} takes its parent's shares", self.who(level.node))?,
+        }
+        if level.sibling_usage > 0.0 {
+            let part = percent(detail.usage / level.sibling_usage);
+            let (own, all) = (number(detail.usage), number(level.sibling_usage));
+            writeln!(out, "  and {own} of the {all} used ({part}){}", self.users(level.node, detail.usage))?;
+        } else {
+            writeln!(out, "  and nothing was used here by anyone")?;
+        }
+        let verdict = match (detail.level_fs, level.value) {
+            (Some(fs), Some(value)) => format!("{} {}: {}", self.value_name(), number(value), served_by(fs)),
+            (None, Some(value)) => self.formula(detail, value),
+            _ => return Ok(()),
+        };
+        writeln!(out, "  which makes {verdict}.")
+    }
+
+    /// A formula policy's numbers.
+    fn formula(&self, detail: &NodeDetail, value: f64) -> String {
+        match detail.pbs {
+            Some(pbs) => format!(
+                "fair-share {value:.6} = 2^-(tree usage {:.6} / target {:.6})",
+                pbs.fairshare_tree_usage, pbs.fairshare_perc
+            ),
+            None => format!(
+                "fair-share {value:.6} from effective usage {:.6} against norm shares {:.6}",
+                detail.effective_usage, detail.norm_shares
+            ),
+        }
+    }
+
+    /// Whose usage it is: the largest below a bank.
+    fn users(&self, node: NodeId, total: f64) -> String {
+        if self.tree.kind(node) == NodeKind::Association || total <= 0.0 {
+            return String::new();
+        }
+        let top = self.top_users(node);
+        let list: Vec<String> = top
+            .iter()
+            .map(|(leaf, usage)| {
+                let place = match self.tree.parent(*leaf) {
+                    Some(bank) if bank == node => String::new(),
+                    _ => format!("/{}", bank_of(self.tree, *leaf)),
+                };
+                format!("{}{place} {} ({})", self.tree.name(*leaf), number(*usage), percent(usage / total))
+            })
+            .collect();
+        if list.is_empty() { String::new() } else { format!(", most by {}", list.join(", ")) }
+    }
+
+    /// The three leaves below a bank that used most.
+    fn top_users(&self, bank: NodeId) -> Vec<(NodeId, f64)> {
+        let mut top: Vec<(NodeId, f64)> = Vec::new();
+        let mut todo = vec![bank];
+        while let Some(node) = todo.pop() {
+            if self.tree.kind(node) == NodeKind::Bank {
+                todo.extend(self.tree.children(node));
+                continue;
+            }
+            let usage = self.tree.own_usage(node).unwrap_or(0.0);
+            if usage > 0.0 {
+                let at =
+                    top.partition_point(|(other, most)| *most > usage || (*most == usage && *other < node));
+                top.insert(at, (node, usage));
+                top.truncate(3);
+            }
+        }
+        top
+    }
+
+    fn compare(&self, a: NodeId, b: NodeId, comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+        let (ahead, behind) = match comparison.verdict {
+            Verdict::Second => (b, a),
+            _ => (a, b),
+        };
+        let relation = if comparison.verdict == Verdict::Tied { "is tied with" } else { "is ahead of" };
+        writeln!(out, "{} {relation} {} ({})", self.who(ahead), self.who(behind), self.policy)?;
+        for node in [a, b] {
+            writeln!(out, "  {}: {}", self.who(node), self.standing(node))?;
+        }
+        writeln!(out)?;
+        writeln!(out, "The first bank above both is {}.", self.tree.name(comparison.ancestor))?;
+        if self.policy.is_rank() {
+            let (one, other) = &comparison.fork;
+            if comparison.decisive.0.node == one.node {
+                writeln!(
+                    out,
+                    "What counts is right below it: {} against {}.",
+                    self.who(one.node),
+                    self.who(other.node)
+                )?;
+            } else {
+                let (low, high) = &comparison.decisive;
+                writeln!(
+                    out,
+                    "Right below it {} and {} are equal ({} {}), so what is below them competes as one list.",
+                    self.who(one.node),
+                    self.who(other.node),
+                    self.value_name(),
+                    one.value.map(number).unwrap_or_default()
+                )?;
+                writeln!(out, "What counts is {} against {}.", self.who(low.node), self.who(high.node))?;
+            }
+            let (one, other) = &comparison.decisive;
+            self.level(one, out)?;
+            self.level(other, out)?;
+            writeln!(out, "{}", self.reason(one, other))
+        } else {
+            writeln!(out, "Each fair-share is made by the numbers on its own way from the root:")?;
+            for (node, chain) in [(a, &comparison.chains.0), (b, &comparison.chains.1)] {
+                writeln!(out)?;
+                writeln!(out, "{}", self.who(node))?;
+                self.chain(chain, out)?;
+                if let Some(leaf) = chain.levels.last() {
+                    self.level(leaf, out)?;
+                }
+            }
+            if let Some(order) = self.ranking.pbs_compare(self.tree, a, b) {
+                let text = match order {
+                    std::cmp::Ordering::Less => format!("{} is more deserving", self.who(a)),
+                    std::cmp::Ordering::Greater => format!("{} is more deserving", self.who(b)),
+                    std::cmp::Ordering::Equal => "both are equally deserving".to_owned(),
+                };
+                writeln!(out)?;
+                writeln!(
+                    out,
+                    "PBS's scheduler compares usage / target level by level from the root: {text}."
+                )?;
+            }
+            Ok(())
+        }
+    }
+
+    /// The last sentence under the rank policies.
+    fn reason(&self, one: &Level, other: &Level) -> String {
+        let name = self.value_name();
+        let (Some(first), Some(second)) = (one.value, other.value) else {
+            return "One of them is not ranked.".to_owned();
+        };
+        let (high, low) = if second > first { (other, one) } else { (one, other) };
+        let bank = |node| self.tree.kind(node) == NodeKind::Bank;
+        let whole = |level: &Level| {
+            if bank(level.node) {
+                format!("everyone below {}", self.who(level.node))
+            } else {
+                self.who(level.node)
+            }
+        };
+        if first == second {
+            return match (bank(one.node), bank(other.node)) {
+                (true, false) | (false, true) => format!("Equal {name}: a user comes before a bank."),
+                _ => format!("Equal {name}: neither is put before the other by it."),
+            };
+        }
+        let (more, less) = if second > first { (second, first) } else { (first, second) };
+        format!(
+            "{} is more than {}: {} comes before {}.",
+            number(more),
+            number(less),
+            whole(high),
+            whole(low)
+        )
+    }
+
+    fn node_json(&self, node: NodeId) -> Value {
+        let bank = self.tree.kind(node) == NodeKind::Bank;
+        json!({
+            "kind": if bank { "bank" } else { "association" },
+            "bank": if bank { self.tree.name(node) } else { bank_of(self.tree, node) },
+            "user": if bank { Value::Null } else { self.tree.name(node).into() },
+        })
+    }
+
+    fn level_json(&self, level: &Level) -> Value {
+        let detail = &level.detail;
+        let maybe = |number: Option<f64>| number.map_or(Value::Null, json_number);
+        let mut document = self.node_json(level.node);
+        let top: Vec<Value> = if self.tree.kind(level.node) == NodeKind::Bank && level.depth > 0 {
+            let users = self.top_users(level.node);
+            users
+                .iter()
+                .map(|(leaf, usage)| {
+                    json!({"user": self.tree.name(*leaf), "bank": bank_of(self.tree, *leaf), "usage": usage})
+                })
+                .collect()
+        } else {
+            Vec::new()
+        };
+        let more = json!({
+            "depth": level.depth,
+            "shares": match detail.shares { Shares::Count(count) => count.into(), Shares::Parent => Value::from("parent") },
+            "sibling_shares": json_number(level.sibling_shares),
+            "norm_shares": json_number(detail.norm_shares),
+            "usage": json_number(detail.usage),
+            "sibling_usage": json_number(level.sibling_usage),
+            "norm_usage": json_number(detail.norm_usage),
+            "effective_usage": json_number(detail.effective_usage),
+            "value": maybe(level.value),
+            "fairshare": maybe(detail.fairshare),
+            "top_users": top,
+        });
+        if let (Value::Object(document), Value::Object(more)) = (&mut document, more) {
+            document.extend(more);
+        }
+        document
+    }
+
+    fn explanation_json(&self, node: NodeId, explanation: &Explanation, bins: &[UsageBin]) -> Value {
+        let levels: Vec<Value> = explanation.levels.iter().map(|level| self.level_json(level)).collect();
+        json!({
+            "association": self.node_json(node),
+            "fairshare": self.ranking.fairshare(node),
+            "rank": self.ranking.rank(node),
+            "worst": explanation.worst,
+            "levels": levels,
+            "usage_bins": bins.iter().map(|bin| json!({"period": bin.period, "usage": bin.usage})).collect::<Vec<_>>(),
+        })
+    }
+
+    fn comparison_json(&self, a: NodeId, b: NodeId, comparison: &Comparison) -> Vec<(String, Value)> {
+        let ahead = match comparison.verdict {
+            Verdict::First => self.node_json(a),
+            Verdict::Second => self.node_json(b),
+            Verdict::Tied => Value::Null,
+        };
+        let pair =
+            |(one, other): &(Level, Level)| Value::from(vec![self.level_json(one), self.level_json(other)]);
+        let chains = [(a, &comparison.chains.0), (b, &comparison.chains.1)];
+        let chains: Vec<Value> =
+            chains.iter().map(|(node, chain)| self.explanation_json(*node, chain, &[])).collect();
+        vec![
+            ("ahead".to_owned(), ahead),
+            ("ancestor".to_owned(), self.tree.name(comparison.ancestor).into()),
+            ("fork".to_owned(), pair(&comparison.fork)),
+            ("decisive".to_owned(), pair(&comparison.decisive)),
+            ("associations".to_owned(), chains.into()),
+        ]
+    }
+}
