@@ -198,11 +198,15 @@ impl Site<'_> {
     ) -> io::Result<()> {
         writeln!(out, "{}: {} ({})", self.who(node), self.standing(node), self.policy)?;
         writeln!(out)?;
-        self.chain(explanation, out)?;
+        let lost = self.lost(explanation);
+        self.chain(explanation, lost.map(|level| level.node), out)?;
         writeln!(out)?;
-        if let Some(level) = explanation.worst.and_then(|at| explanation.levels.get(at)) {
-            writeln!(out, "Most was lost at {}:", self.who(level.node))?;
-            self.level(level, out)?;
+        match lost {
+            Some(level) => {
+                writeln!(out, "Most was lost at {}:", self.who(level.node))?;
+                self.level(level, out)?;
+            }
+            None => writeln!(out, "Nothing was lost: no level used more than its share.")?,
         }
         if !bins.is_empty() {
             let list: Vec<String> =
@@ -212,8 +216,14 @@ impl Site<'_> {
         Ok(())
     }
 
+    /// The level where most was lost; `None` if each level used at most its share.
+    fn lost<'e>(&self, explanation: &'e Explanation) -> Option<&'e Level> {
+        let worst = explanation.levels.get(explanation.worst?)?;
+        worst.detail.level_fs.is_none_or(|level| level < 1.0).then_some(worst)
+    }
+
     /// The levels as a table, the middle of a very deep one left out.
-    fn chain(&self, explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+    fn chain(&self, explanation: &Explanation, lost: Option<NodeId>, out: &mut dyn Write) -> io::Result<()> {
         let value = self.value_name();
         writeln!(
             out,
@@ -223,7 +233,7 @@ impl Site<'_> {
         let levels = &explanation.levels;
         let (head, tail) = (self.levels / 2, levels.len().saturating_sub(self.levels / 2));
         for (at, level) in levels.iter().enumerate() {
-            if at >= head && at < tail && explanation.worst != Some(at) {
+            if at >= head && at < tail && lost != Some(level.node) {
                 if at == head {
                     writeln!(out, "  .. ({} levels, --long shows them)", tail - head)?;
                 }
@@ -231,7 +241,7 @@ impl Site<'_> {
             }
             let indent = " ".repeat(level.depth.min(12));
             let name = format!("{indent}{}", self.tree.name(level.node));
-            let mark = if explanation.worst == Some(at) { "  <- most lost here" } else { "" };
+            let mark = if lost == Some(level.node) { "  <- most lost here" } else { "" };
             if level.depth == 0 {
                 writeln!(out, "  {name:<28} {:>12} {:>10} {:>14}", "", "", number(level.detail.usage))?;
                 continue;
@@ -378,7 +388,7 @@ impl Site<'_> {
             for (node, chain) in [(a, &comparison.chains.0), (b, &comparison.chains.1)] {
                 writeln!(out)?;
                 writeln!(out, "{}", self.who(node))?;
-                self.chain(chain, out)?;
+                self.chain(chain, None, out)?;
                 if let Some(leaf) = chain.levels.last() {
                     self.level(leaf, out)?;
                 }
