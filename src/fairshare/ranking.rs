@@ -112,7 +112,8 @@ impl Tree {
             self.refuse_parent_shares(policy)?;
         }
         let Ranking { sums, rank, order, factor, numbers, visit, .. } = ranking;
-        sums.fill(self, options);
+        let initial_usage = if policy == Policy::Pbs { options.pbs_min_usage } else { 0.0 };
+        sums.fill(self, options, initial_usage);
         rank.clear();
         rank.resize(self.leaf_count() as usize, 0);
         order.clear();

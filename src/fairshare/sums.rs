@@ -28,8 +28,9 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Adds up the tree, bottom-up without recursion.
-    pub fn fill(&mut self, tree: &Tree, options: &Options) {
+    /// Adds up the tree, bottom-up without recursion. An association that only has the usage everyone starts with adds
+    /// none of it to the banks above.
+    pub fn fill(&mut self, tree: &Tree, options: &Options, initial_usage: f64) {
         let banks = tree.bank_count();
         self.ignored = if options.inactive_usage == InactiveUsage::Ignore {
             Flags::INACTIVE
@@ -46,7 +47,7 @@ impl Sums {
         self.exact.resize(banks, 0);
         self.find_arenas(tree);
         for bank in (0..banks as u32).rev() {
-            self.add_leaves(tree, bank);
+            self.add_leaves(tree, bank, initial_usage);
             self.add_to_parent(tree, bank);
         }
         for (shares, exact) in self.shares.iter_mut().zip(&self.exact) {
@@ -96,7 +97,7 @@ impl Sums {
         }
     }
 
-    fn add_leaves(&mut self, tree: &Tree, bank: u32) {
+    fn add_leaves(&mut self, tree: &Tree, bank: u32, initial_usage: f64) {
         let range = tree.leaves_in(bank);
         let range = range.start as usize..range.end as usize;
         let columns =
@@ -106,6 +107,7 @@ impl Sums {
             if flags.has(self.ignored) {
                 continue;
             }
+            let usage = if usage == initial_usage { 0.0 } else { usage };
             total += usage;
             shares += u128::from(own);
             if !flags.has(Flags::PARENT_SHARES) {

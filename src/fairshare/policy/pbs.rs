@@ -2,7 +2,7 @@
 //! `pbs`: OpenPBS's `fairshare_factor`.
 //!
 //! Every node starts with a minimum usage (1 in OpenPBS, 0 in its published formula), which is its own: it is not added
-//! to the nodes above. F = 2^-(tree usage / perc), both as in PP-718, in 64 bit where OpenPBS uses 32.
+//! to the nodes above; neither is a recorded usage that equals it, for OpenPBS stores no such record. F = 2^-(tree usage / perc), both as in PP-718, in 64 bit where OpenPBS uses 32.
 #![forbid(unsafe_code)]
 
 use std::cmp::Ordering;
