@@ -41,8 +41,9 @@ struct Payload<'a, T: ?Sized> {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let data = read(args)?;
-    for note in &data.notes {
-        eprintln!("flux-fairshare: {}: older than {note} is used instead", args.path.display());
+    if !data.notes.is_empty() {
+        let notes = data.notes.join(", ");
+        eprintln!("flux-fairshare: {}: an old schema; sent for what it lacks: {notes}", args.path.display());
     }
     if args.dry_run {
         println!("would send {}", summary(&data));

@@ -82,8 +82,11 @@ pub(super) fn run(args: &Args) -> Outcome {
             for node in found {
                 let explanation = ranking.explain(&tree, *node);
                 let bins = usage_bins(args, &tree, *node)?;
-                site.explain(*node, &explanation, &bins, &mut text)?;
-                list.push(site.explanation_json(*node, &explanation, &bins));
+                if args.json {
+                    list.push(site.explanation_json(*node, &explanation, &bins));
+                } else {
+                    site.explain(*node, &explanation, &bins, &mut text)?;
+                }
             }
             document.insert("associations".to_owned(), list.into());
         }
@@ -92,8 +95,11 @@ pub(super) fn run(args: &Args) -> Outcome {
             let comparison = ranking.compare(&tree, a, b).ok_or_else(|| {
                 Failure::Message(format!("{} and {} are the same association", first.0, second.0))
             })?;
-            site.compare(a, b, &comparison, &mut text)?;
-            document.extend(site.comparison_json(a, b, &comparison));
+            if args.json {
+                document.extend(site.comparison_json(a, b, &comparison));
+            } else {
+                site.compare(a, b, &comparison, &mut text)?;
+            }
         }
         _ => {}
     }
@@ -449,11 +455,12 @@ impl Site<'_> {
         })
     }
 
-    fn level_json(&self, level: &Level) -> Value {
+    /// A level's numbers; `with_users` also looks for whose usage it is, among all that is below.
+    fn level_json(&self, level: &Level, with_users: bool) -> Value {
         let detail = &level.detail;
         let maybe = |number: Option<f64>| number.map_or(Value::Null, json_number);
         let mut document = self.node_json(level.node);
-        let top: Vec<Value> = if self.tree.kind(level.node) == NodeKind::Bank && level.depth > 0 {
+        let top: Vec<Value> = if with_users && self.tree.kind(level.node) == NodeKind::Bank {
             let users = self.top_users(level.node);
             users
                 .iter()
@@ -484,12 +491,14 @@ impl Site<'_> {
     }
 
     fn explanation_json(&self, node: NodeId, explanation: &Explanation, bins: &[UsageBin]) -> Value {
-        let levels: Vec<Value> = explanation.levels.iter().map(|level| self.level_json(level)).collect();
+        let levels: Vec<Value> =
+            explanation.levels.iter().map(|level| self.level_json(level, false)).collect();
         json!({
             "association": self.node_json(node),
             "fairshare": self.ranking.fairshare(node),
             "rank": self.ranking.rank(node),
             "worst": explanation.worst,
+            "worst_level": explanation.worst.and_then(|at| explanation.levels.get(at)).map(|level| self.level_json(level, true)),
             "levels": levels,
             "usage_bins": bins.iter().map(|bin| json!({"period": bin.period, "usage": bin.usage})).collect::<Vec<_>>(),
         })
@@ -501,8 +510,9 @@ impl Site<'_> {
             Verdict::Second => self.node_json(b),
             Verdict::Tied => Value::Null,
         };
-        let pair =
-            |(one, other): &(Level, Level)| Value::from(vec![self.level_json(one), self.level_json(other)]);
+        let pair = |(one, other): &(Level, Level)| {
+            Value::from(vec![self.level_json(one, true), self.level_json(other, true)])
+        };
         let chains = [(a, &comparison.chains.0), (b, &comparison.chains.1)];
         let chains: Vec<Value> =
             chains.iter().map(|(node, chain)| self.explanation_json(*node, chain, &[])).collect();

@@ -10,8 +10,6 @@ mod error;
 pub mod formats;
 mod policy_data;
 mod schema;
-#[cfg(test)]
-mod tests;
 mod tree;
 mod values;
 
