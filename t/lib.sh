@@ -60,6 +60,7 @@ with_plugin() {
 
 # A filter for write_conf: the named queues.
 with_queues() {
+	local q
 	for q; do printf '.queues["%s"] = {} | ' "$q"; done
 	echo .
 }
@@ -144,20 +145,21 @@ wait_for() {
 	flux job wait-event -t "$MF_WAIT" ${3:+-m "$3"} "$2" "$1" >/dev/null
 }
 
-running() { for id; do wait_for start "$id" || return 1; done; }
-scheduled() { for id; do wait_for priority "$id" || return 1; done; }
-ended() { for id; do wait_for clean "$id" || return 1; done; }
+running() { local id; for id; do wait_for start "$id" || return 1; done; }
+scheduled() { local id; for id; do wait_for priority "$id" || return 1; done; }
+ended() { local id; for id; do wait_for clean "$id" || return 1; done; }
 held_by() { wait_for dependency-add "$1" description="$2"; }
 freed_from() { wait_for dependency-remove "$1" description="$2"; }
 
 # cancel ID...: ask for it; `ended` waits for it.
 cancel() {
+	local id
 	for id; do flux job raise --severity=0 --type=cancel "$id" || return 1; done
 }
 
 # is_state STATE ID...: what the job manager says now.
 is_state() {
-	want=$1
+	local want=$1 have id
 	shift
 	for id; do
 		have=$(mf state "$id")
@@ -167,19 +169,21 @@ is_state() {
 
 # deps_are ID LIST: the names that hold the job, in the query's order, joined by commas, or none.
 deps_are() {
+	local have
 	have=$(mf deps "$1")
 	test "$have" = "$2" || { echo "$1 is held by $have, not $2"; return 1; }
 }
 
 # prio_is ID N: the priority last given to the job.
 prio_is() {
+	local have
 	have=$(mf prio "$1")
 	test "$have" = "$2" || { echo "$1 has priority $have, not $2"; return 1; }
 }
 
 # refused TEXT COMMAND...: the command fails and says just TEXT.
 refused() {
-	want=$1
+	local want=$1
 	shift
 	"$@" >refused.out 2>&1 && { echo "accepted: $*"; cat refused.out; return 1; }
 	grep -qxF -- "$want" refused.out || { echo "expected: $want"; cat refused.out; return 1; }
@@ -203,12 +207,14 @@ post_event() {
 
 # end_linger ID...: let jobs leave CLEANUP whose epilog a restart of the broker has killed.
 end_linger() {
+	local id
 	for id; do post_event "$id" epilog-finish '{"description":"job-manager.epilog","status":0}' || return 1; done
 }
 
 # unlog_end ID: take the last event (clean) out of an ended job's log, so that a restart finds the job in
 # CLEANUP with nothing left to wait for.
 unlog_end() {
+	local key
 	key=$(flux job id --to=kvs "$1").eventlog &&
 	flux kvs get --raw "$key" | sed '$d' >unlogged &&
 	flux kvs put --raw "$key=-" <unlogged

@@ -65,7 +65,7 @@ test_expect_success 'flaw 24: a queue that is forbidden later never becomes a nu
 	mf push assoc 5005 A queues=silver fairshare=0.25 &&
 	other=$(mf submit 5005 -q silver) && scheduled $other &&
 	mf push queue gold priority=4 queue silver &&
-	mf alive && prio_is $id 65000
+	mf alive && mf events $id && prio_is $id 65000
 '
 test_expect_success 'flaw 29: a reprioritize that changes nothing posts no event' '
 	mf events $id >before && mf events $gold >>before &&

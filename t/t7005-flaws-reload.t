@@ -59,7 +59,8 @@ test_expect_success 'flaw 41: and it is counted' '
 	mf counts 5003 A active=1 run=1 nodes=2 && cancel $id && ended $id && mf counts 5003 A active=0 run=0 nodes=0
 '
 test_expect_success 'two jobs that run and two that are held' '
-	mf push assoc 5006 A max_running_jobs=2 project "*" && set -- $(mf submit 5006 -j 4) && running $1 $2 &&
+	mf push assoc 5006 A max_running_jobs=2 project "*" && set -- $(mf submit 5006 -j 2) && running $1 $2 &&
+	set -- $1 $2 $(mf submit 5006 -j 2) &&
 	held_by $3 max-running-jobs-user-limit && held_by $4 max-running-jobs-user-limit && jobs="$*"
 '
 test_expect_success 'flaw 42: a load that finds more active jobs than allowed refuses none of them' '

@@ -19,7 +19,7 @@ test_expect_success 'jobs in RUN, DEPEND, SCHED and CLEANUP' '
 	mf counts 5001 A active=3 run=1 nodes=2 cores=2 held=2 && mf counts 5002 A active=1 sched=1
 '
 test_expect_success 'the instance restarts' '
-	restart_instance &&
+	restart_instance && rm linger &&
 	wait_for flux-restart $sched && settled && is_state RUN $run && is_state DEPEND $held
 '
 test_expect_success 'flaw 3: a job that flux-restart sent round counts once in SCHED' '
@@ -41,7 +41,7 @@ test_expect_success 'flaw 37: a job that the restart found in CLEANUP is counted
 	mf counts 5003 A active=1 run=1 nodes=1
 '
 test_expect_success 'it ends' '
-	rm -f linger && cancel $held $second && end_linger $clean && ended $clean
+	{ cancel $held; cancel $second; true; } && end_linger $clean && ended $clean
 '
 test_expect_success 'flaw 37: and its end is uncounted' '
 	mf counts 5003 A active=0 run=0 nodes=0 cores=0
