@@ -106,7 +106,12 @@ impl<J: Jobtap> Instance<J> {
 
     /// Runs `body`; a panic in it is made good as far as it can be, and gives `None`.
     fn guarded<R>(&self, what: &str, body: impl FnOnce() -> R) -> Option<R> {
-        let result = catch_unwind(AssertUnwindSafe(body)).ok();
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            #[cfg(feature = "fault")]
+            fault(what);
+            body()
+        }))
+        .ok();
         if result.is_none() {
             let text =
                 format!("{}: internal error in {what}; the call fails, state is recounted", J::title());
@@ -235,6 +240,15 @@ fn log_panics<J: Jobtap>(plugin: Plugin) {
             plugin.log(LogLevel::Error, &format!("{}: panic at {place}: {message}", J::title()));
         }
     }));
+}
+
+/// For tests of the boundary only: panics in the callback or method that the environment names.
+#[cfg(feature = "fault")]
+#[allow(clippy::panic)]
+fn fault(what: &str) {
+    if std::env::var("MF_PRIORITY_FAULT").is_ok_and(|named| named == what) {
+        panic!("fault injected in {what}");
+    }
 }
 
 unsafe extern "C" fn free<J: Jobtap>(instance: *mut c_void) {

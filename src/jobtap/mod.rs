@@ -16,7 +16,7 @@ mod sys;
 mod tests;
 
 pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
-pub(self) use call::c_text;
+use call::c_text;
 pub use call::{LogLevel, Plugin};
 pub use error::{EINVAL, EIO, ENOENT, EPROTO, Error};
 pub use guard::{Host, init};

@@ -164,11 +164,14 @@ impl Ledger {
 
     /// Changes a job, and with it every counter and index. `None` if it is not known.
     pub fn change<R>(&mut self, id: JobId, change: impl FnOnce(&mut Job) -> R) -> Option<R> {
-        let mut job = self.jobs.remove(&id)?;
+        // The job stays in the map: whatever cuts this short, a recount finds every job.
+        let mut job = self.jobs.get(&id)?.clone();
         self.withdraw(id, &job);
         let result = change(&mut job);
         self.deposit(id, &job);
-        self.jobs.insert(id, job);
+        if let Some(slot) = self.jobs.get_mut(&id) {
+            *slot = job;
+        }
         Some(result)
     }
 
