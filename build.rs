@@ -1,5 +1,59 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Nothing to do yet.
+//! With feature `bindgen`: generates the plugin's bindings from `wrapper.h`, to be compared with the committed ones.
+
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    #[cfg(feature = "bindgen")]
+    bindings::generate();
+}
+
+#[cfg(feature = "bindgen")]
+mod bindings {
+    /// Every C function the plugin may call; nothing else is bound.
+    const FUNCTIONS: &[&str] = &[
+        "flux_plugin_register",
+        "flux_plugin_get_conf",
+        "flux_plugin_aux_set",
+        "flux_plugin_arg_(unpack|pack|set|strerror)",
+        "flux_jobtap_(get_flux|service_register|set_load_sort_order)",
+        "flux_jobtap_(reprioritize_all|priority_unavail|error)",
+        "flux_jobtap_(dependency_add|dependency_remove|raise_exception|event_post_pack)",
+        "flux_jobtap_(jobspec_update_pack|jobspec_update_id_pack)",
+        "flux_request_decode",
+        "flux_respond",
+        "flux_respond_error",
+        "flux_log",
+        "flux_get_reactor",
+        "flux_timer_watcher_(create|reset)",
+        "flux_watcher_(start|destroy)",
+        "flux_job_kvs_key",
+        "flux_kvs_lookup",
+        "flux_kvs_lookup_get",
+        "flux_future_then",
+        "flux_future_destroy",
+    ];
+
+    pub fn generate() {
+        let flux = pkg_config::Config::new().cargo_metadata(false).probe("flux-core");
+        let flux = flux.expect("feature bindgen needs flux-core's headers, found through pkg-config");
+        let mut builder = bindgen::Builder::default()
+            .header("wrapper.h")
+            .clang_args(flux.include_paths.iter().map(|path| format!("-I{}", path.display())))
+            .allowlist_type("flux_plugin_handler")
+            .blocklist_type("json_t|va_list|__.*")
+            .opaque_type("flux_(plugin|plugin_arg|handle_struct|future|msg|msg_handler|reactor|watcher)")
+            .layout_tests(false)
+            .generate_comments(false)
+            .generate_cstr(true)
+            .merge_extern_blocks(true)
+            .wrap_unsafe_ops(true)
+            .rust_edition(bindgen::RustEdition::Edition2024);
+        for function in FUNCTIONS {
+            builder = builder.allowlist_function(function);
+        }
+        let bindings = builder.generate().expect("bindgen generates bindings from wrapper.h");
+        let out =
+            std::path::PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("sys.rs");
+        bindings.write_to_file(out).expect("OUT_DIR is writable");
+    }
 }

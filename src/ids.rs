@@ -70,3 +70,49 @@ name_type!(
     /// A project jobs are charged to.
     ProjectName
 );
+
+/// A configured cap, as the accounting database writes it: any 64-bit integer.
+///
+/// 2147483647 is the database's way to say "unlimited" and is simply a large cap here; a negative cap admits
+/// nothing, like 0 (the database tools let one in, and refusing it would block every push).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit(pub i64);
+
+impl Limit {
+    /// The largest total this cap admits.
+    pub fn cap(self) -> u64 {
+        self.0.max(0).unsigned_abs()
+    }
+
+    /// Whether `used` plus `more` stays within the cap.
+    pub fn admits(self, used: u64, more: u64) -> bool {
+        used.saturating_add(more) <= self.cap()
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Limit;
+
+    #[test]
+    fn a_limit_admits_up_to_its_cap() {
+        for (limit, used, more, admits) in [
+            (0, 0, 0, true),
+            (0, 0, 1, false),
+            (2, 1, 1, true),
+            (2, 2, 1, false),
+            (-5, 0, 1, false),
+            (999, 998, 1, true),
+            (i64::MAX, u64::MAX, 1, false),
+            (2_147_483_647, 2_147_483_646, 1, true),
+        ] {
+            assert_eq!(Limit(limit).admits(used, more), admits, "{limit} {used} {more}");
+        }
+    }
+}

@@ -4,8 +4,14 @@
 #[cfg(not(panic = "unwind"))]
 compile_error!("mf_priority must be built with panic=unwind: a panic has to stop at the plugin's boundary");
 
+pub mod accounts;
+pub mod engine;
 pub mod fairshare;
 pub mod ids;
+pub mod jobtap;
+pub mod limits;
+pub mod plugin;
+pub mod priority;
 
 #[cfg(feature = "cli")]
 pub mod cli;

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the engine itself costs, without Flux: prices, pushes, and the release of held jobs.
+
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use mf_priority::accounts::{Association, AssociationRecord};
+use mf_priority::engine::{Engine, Event, JobFacts, State};
+use mf_priority::ids::{JobId, Limit, UserId};
+use mf_priority::limits::Size;
+use std::hint::black_box;
+
+fn record(user: u32, max_running_jobs: i64) -> AssociationRecord {
+    let unlimited = Limit(2_147_483_647);
+    let association = Association {
+        user: UserId(user),
+        bank: "A".into(),
+        fairshare: 0.5,
+        max_running_jobs: Limit(max_running_jobs),
+        max_active_jobs: unlimited,
+        max_sched_jobs: unlimited,
+        max_nodes: unlimited,
+        max_cores: unlimited,
+        queues: [].into(),
+        projects: ["*"].map(Into::into).into(),
+        def_project: Some("*".into()),
+        active: true,
+    };
+    AssociationRecord { association, def_bank: "A".into() }
+}
+
+fn facts(id: u64, state: State) -> JobFacts<'static> {
+    JobFacts {
+        id: JobId(id),
+        user: UserId(1),
+        state,
+        urgency: 16,
+        bank: Some("A"),
+        queue: None,
+        project: Some("*"),
+        size: Ok(Size { nodes: 1, cores: 1 }),
+        has_resources: false,
+    }
+}
+
+/// An engine whose user 1 has `jobs` jobs that came as far as DEPEND.
+fn with_jobs(jobs: u64, max_running_jobs: i64) -> Engine {
+    let mut engine = Engine::new(UserId(0));
+    engine.handle(Event::Associations(vec![record(1, max_running_jobs)]));
+    for id in 1..=jobs {
+        engine.handle(Event::Validate(facts(id, State::New)));
+        engine.handle(Event::New(facts(id, State::New)));
+        engine.handle(Event::Depend(JobId(id)));
+    }
+    engine
+}
+
+fn price(c: &mut Criterion) {
+    let mut engine = with_jobs(10_000, 1_000_000);
+    for id in 1..=10_000 {
+        engine.handle(Event::Priority(JobId(id), 16));
+        engine.handle(Event::Sched(JobId(id)));
+    }
+    let mut group = c.benchmark_group("price");
+    group.throughput(Throughput::Elements(10_000));
+    group.bench_function("10,000 unchanged jobs", |b| {
+        b.iter(|| {
+            for id in 1..=10_000 {
+                black_box(engine.handle(Event::PriorityGet(JobId(id), 16)));
+            }
+        });
+    });
+    group.finish();
+}
+
+fn push(c: &mut Criterion) {
+    let records: Vec<_> = (0..50_000).map(|user| record(user, 5)).collect();
+    c.bench_function("push 50,000 associations", |b| {
+        b.iter_batched(
+            || (Engine::new(UserId(0)), records.clone()),
+            |(mut engine, records)| {
+                engine.handle(Event::Associations(records));
+                engine
+            },
+            BatchSize::LargeInput,
+        );
+    });
+}
+
+fn release(c: &mut Criterion) {
+    let mut group = c.benchmark_group("drain held jobs one by one");
+    group.sample_size(10);
+    for jobs in [1_000u64, 10_000] {
+        group.throughput(Throughput::Elements(jobs));
+        group.bench_with_input(BenchmarkId::from_parameter(jobs), &jobs, |b, jobs| {
+            b.iter_batched(
+                || {
+                    let mut engine = with_jobs(*jobs, 1);
+                    for id in 1..=1 {
+                        engine.handle(Event::Run(JobId(id)));
+                    }
+                    engine
+                },
+                |mut engine| {
+                    for id in 1..=*jobs {
+                        black_box(engine.handle(Event::Inactive(JobId(id))));
+                    }
+                    engine
+                },
+                BatchSize::LargeInput,
+            );
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, price, push, release);
+criterion_main!(benches);

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the engine wants done. Nothing is done in the engine itself: Flux re-enters callbacks.
+
+use super::event::Event;
+use crate::ids::{BankName, JobId, ProjectName};
+use crate::limits::Name;
+
+/// How important a log line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// LOG_ERR.
+    Error,
+    /// LOG_WARNING.
+    Warning,
+}
+
+/// Which way a jobspec is updated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Posting {
+    /// The job whose callback is running.
+    Current,
+    /// Any other job.
+    ById,
+}
+
+/// An output of the engine, applied in order.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Refuse the job or the update, with this text.
+    Reject(String),
+    /// The priority asked for.
+    SetPriority(u32),
+    /// A job in SCHED keeps the priority it has; one in PRIORITY stays there.
+    KeepPriority,
+    /// The job stays in PRIORITY.
+    PriorityUnavailable,
+    /// Put the bank and project into the jobspec.
+    SetJobspec {
+        /// The job.
+        id: JobId,
+        /// How.
+        posting: Posting,
+        /// `attributes.system.bank`.
+        bank: Option<BankName>,
+        /// `attributes.system.project`.
+        project: Option<ProjectName>,
+    },
+    /// Hold a job.
+    AddDependency(JobId, Name),
+    /// Take a hold off a job.
+    RemoveDependency(JobId, Name),
+    /// Tell the job's owner the fair-share its priority was made from.
+    Memo(JobId, f64),
+    /// A fatal exception, with its note.
+    Raise(JobId, String),
+    /// A log line.
+    Log(Level, String),
+    /// Call back with [`Event::Deferred`] in the next reactor turn.
+    Defer,
+    /// Read the job's eventlog and call back with [`Event::Eventlog`].
+    ReadEventlog(JobId),
+    /// Have Flux ask for the priority of every pending job.
+    ReprioritizeAll,
+    /// Feed an event back, after the effects before it.
+    Then(Event<'static>),
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What happens to the engine.
+
+use super::effect::Effect;
+use crate::accounts::{AssociationRecord, Config, Policy, Queue};
+use crate::ids::{BankName, JobId, ProjectName, UserId};
+use crate::limits::{Size, SizeError};
+
+/// Job states as Flux shows them to a plugin (RFC 21).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// Submitted.
+    New,
+    /// Waiting for dependencies.
+    Depend,
+    /// Waiting for a priority.
+    Priority,
+    /// Waiting for resources.
+    Sched,
+    /// Running.
+    Run,
+    /// Ending.
+    Cleanup,
+    /// Ended.
+    Inactive,
+}
+
+/// A job as a callback shows it. Text is borrowed from the callback's arguments.
+#[derive(Clone, Debug)]
+pub struct JobFacts<'a> {
+    /// Its id.
+    pub id: JobId,
+    /// Who submitted it.
+    pub user: UserId,
+    /// Its present state.
+    pub state: State,
+    /// 0 to 31.
+    pub urgency: i64,
+    /// `attributes.system.bank`.
+    pub bank: Option<&'a str>,
+    /// `attributes.system.queue`.
+    pub queue: Option<&'a str>,
+    /// `attributes.system.project`.
+    pub project: Option<&'a str>,
+    /// What it asks for.
+    pub size: Result<Size, SizeError>,
+    /// Whether it has an allocation (R).
+    pub has_resources: bool,
+}
+
+/// An input of the engine. The first group are callbacks, the second RPCs, the third our own steps.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    /// `job.validate`: may the job be accepted, or updated as shown?
+    Validate(JobFacts<'a>),
+    /// `job.new`: an accepted job, or one replayed.
+    New(JobFacts<'a>),
+    /// `job.state.depend`.
+    Depend(JobId),
+    /// `job.state.priority`, with the urgency.
+    Priority(JobId, i64),
+    /// `job.priority.get`, with the urgency.
+    PriorityGet(JobId, i64),
+    /// `job.state.sched`.
+    Sched(JobId),
+    /// `job.state.run`.
+    Run(JobId),
+    /// `job.state.inactive`.
+    Inactive(JobId),
+    /// `job.destroy`: the last that is seen of any job, also of refused ones.
+    Gone(JobId),
+    /// `job.update.attributes.system.queue`: may the job move to the queue?
+    UpdateQueue {
+        /// The job.
+        id: JobId,
+        /// Who submitted it.
+        user: UserId,
+        /// Its present state.
+        state: State,
+        /// The wanted queue.
+        queue: &'a str,
+    },
+    /// `job.update.attributes.system.bank`: may the job move to the bank?
+    UpdateBank {
+        /// The job.
+        id: JobId,
+        /// Who submitted it.
+        user: UserId,
+        /// Its present state.
+        state: State,
+        /// The wanted bank.
+        bank: &'a str,
+    },
+    /// `job.update`: the jobspec was changed to what is shown.
+    Updated(JobFacts<'a>),
+
+    /// `rec_update`.
+    Associations(Vec<AssociationRecord>),
+    /// `rec_q_update`.
+    Queues(Vec<Queue>),
+    /// `rec_proj_update`.
+    Projects(Vec<ProjectName>),
+    /// `rec_bank_update`.
+    Banks(Vec<(BankName, f64)>),
+    /// `rec_fac_update`.
+    Weights(Vec<(String, i64)>),
+    /// `rec_config_update`.
+    Config(Config),
+    /// `policy_update`.
+    Policy(Policy),
+    /// `reprioritize`.
+    Reprioritize,
+
+    /// The zero-delay timer asked for by [`Effect::Defer`].
+    Deferred,
+    /// A pass over held jobs was applied; these were freed in it.
+    PassEnded(Vec<JobId>),
+    /// Release whoever may go, in all associations.
+    ReleaseAll,
+    /// The eventlog asked for by [`Effect::ReadEventlog`]: dependency descriptions that were added (`true`) and removed,
+    /// in order. `None`: it can't be read.
+    Eventlog(JobId, Option<Vec<(String, bool)>>),
+    /// Flux refused an effect.
+    Refused(Box<Effect>, Refusal),
+}
+
+/// Why Flux refused an effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// ENOENT: no such job, or no such name.
+    Absent,
+    /// EINVAL: the job's state does not allow it.
+    TooLate,
+    /// Anything else, in words.
+    Other(String),
+}

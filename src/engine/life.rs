@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! A job's way from `job.new` to INACTIVE.
+
+use super::{Effect, Engine, JobFacts, Level, Posting};
+use crate::accounts::AssociationId;
+use crate::ids::JobId;
+use crate::limits::{Grant, Job, Names, Origin, Phase, Size};
+use crate::priority::{PRIORITY_MAX, Terms, URGENCY_EXPEDITE, URGENCY_HOLD};
+
+/// A fair-share that moved by less is not worth an event.
+const MEMO_STEP: f64 = 1e-9;
+
+impl Engine {
+    /// Takes an accepted job in. Return codes are ignored by Flux here, so nothing is refused.
+    pub(super) fn new_job(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
+        if self.knows(facts.id) {
+            return Vec::new();
+        }
+        let is_submission = self.validated.remove(&facts.id);
+        let mut job = Job {
+            user: facts.user,
+            association: self.book.find(facts.user, facts.bank),
+            bank: facts.bank.map(Into::into),
+            // Thousands of jobs share the name of a queue.
+            queue: facts
+                .queue
+                .map(|q| self.book.queue(q).map_or_else(|| q.into(), |queue| queue.name.clone())),
+            has_project: facts.project.is_some(),
+            size: *facts.size.as_ref().unwrap_or(&Size::ONE),
+            phase: Phase::New,
+            origin: if is_submission { Origin::Submitted } else { Origin::Replayed },
+            names: Names::default(),
+            grant: Grant::None,
+            is_urgency_hold: facts.urgency == URGENCY_HOLD,
+            needs_admission: true,
+            is_unread: false,
+            is_broken: false,
+            memo: None,
+        };
+        if !is_submission {
+            return self.replayed(job, facts);
+        }
+        let association = job.association.and_then(|id| self.book.association(id));
+        job.is_broken = association.is_some_and(|a| a.is_broken());
+        job.needs_admission = job.association.is_none();
+        let effects = match job.association {
+            Some(association) if !job.is_broken => {
+                self.complete_jobspec(facts.id, &job, association, Posting::Current)
+            }
+            _ => Vec::new(),
+        };
+        self.ledger.insert(facts.id, job);
+        effects
+    }
+
+    /// Puts the default bank and project into a jobspec that names none. A bank that is named is never overwritten.
+    pub(super) fn complete_jobspec(
+        &self,
+        id: JobId,
+        job: &Job,
+        association: AssociationId,
+        posting: Posting,
+    ) -> Vec<Effect> {
+        let Some(association) = self.book.association(association) else { return Vec::new() };
+        let bank = job.bank.is_none().then(|| association.bank.clone());
+        let project = if job.has_project { None } else { association.def_project.clone() };
+        if bank.is_none() && project.is_none() {
+            return Vec::new();
+        }
+        vec![Effect::SetJobspec { id, posting, bank, project }]
+    }
+
+    /// Holds the job for each limit it would exceed. Waiting jobs are never held: they must reach PRIORITY.
+    pub(super) fn depend(&mut self, id: JobId) -> Vec<Effect> {
+        let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        if job.is_broken {
+            return vec![Effect::Raise(id, "job.state.depend: bank info is missing".to_owned())];
+        }
+        // A replayed job is already in DEPEND; its names are read from its eventlog.
+        if job.phase != Phase::New {
+            return Vec::new();
+        }
+        let is_waiting = job.association.is_none();
+        self.ledger.change(id, |job| job.phase = Phase::Depend);
+        if is_waiting { Vec::new() } else { self.hold(id) }
+    }
+
+    pub(super) fn priority(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        let Some(job) = self.ledger.job(id) else { return vec![Effect::PriorityUnavailable] };
+        if job.phase < Phase::Priority {
+            self.ledger.change(id, |job| {
+                job.phase = Phase::Priority;
+                // Released after all: what was promised is reserved again until it is charged.
+                if job.grant == Grant::Blocked {
+                    job.grant = Grant::Given;
+                }
+            });
+        }
+        let admitted = self.admit(id, Posting::Current);
+        match admitted {
+            Ok(mut effects) => {
+                effects.extend(self.price(id, urgency));
+                effects
+            }
+            Err(Pending::Unavailable) => vec![Effect::PriorityUnavailable],
+            Err(Pending::Fatal(note)) => vec![Effect::Raise(id, note), Effect::PriorityUnavailable],
+        }
+    }
+
+    pub(super) fn priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        let Some(job) = self.ledger.job(id) else { return vec![Effect::KeepPriority] };
+        // An update of the current job would send one that is in SCHED round, within Flux's loop over its jobs.
+        let posting = if job.phase == Phase::Sched { Posting::ById } else { Posting::Current };
+        match self.admit(id, posting) {
+            Ok(mut effects) => {
+                effects.extend(self.price(id, urgency));
+                effects
+            }
+            Err(Pending::Unavailable) => vec![Effect::KeepPriority],
+            // A job that ended inside Flux's loop would disturb it.
+            Err(Pending::Fatal(note)) => {
+                self.raises.push((id, note));
+                vec![Effect::Defer, Effect::KeepPriority]
+            }
+        }
+    }
+
+    /// Gives a waiting job its association, and an association's job its bank and project.
+    fn admit(&mut self, id: JobId, posting: Posting) -> Result<Vec<Effect>, Pending> {
+        let Some(job) = self.ledger.job(id) else { return Err(Pending::Unavailable) };
+        if job.is_broken {
+            return Err(Pending::Unavailable);
+        }
+        if !job.needs_admission && job.association.is_some() {
+            return Ok(Vec::new());
+        }
+        let is_submission = job.origin == Origin::Submitted;
+        let named = job.bank.as_ref().map(|b| b.as_str());
+        let Some(association) = job.association.or_else(|| self.book.find(job.user, named)) else {
+            // Without a bank it may still be the instance owner's, whose record arrives last. A replayed job was
+            // accepted once; a push that lacks it is no reason to kill it.
+            return Err(match self.book.has_data() && named.is_some() && is_submission {
+                true => Pending::Fatal(Engine::unknown_association(job.user)),
+                false => Pending::Unavailable,
+            });
+        };
+        if is_submission
+            && let Some(text) = self.forbidden_queue(association, job.queue.as_ref().map(|q| q.as_str()))
+        {
+            return Err(Pending::Fatal(text));
+        }
+        // What is posted by id is posted in the next reactor turn.
+        let effects = match posting {
+            Posting::Current => self.complete_jobspec(id, job, association, posting),
+            Posting::ById => vec![Effect::Defer],
+        };
+        self.ledger.change(id, |job| {
+            job.association = Some(association);
+            job.needs_admission = posting == Posting::ById;
+        });
+        Ok(effects)
+    }
+
+    /// The price of an attached job: its memo if the fair-share moved, and its priority.
+    fn price(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        let mut effects = self.urgency_hold(id, urgency == URGENCY_HOLD);
+        let Some(job) = self.ledger.job(id) else { return vec![Effect::PriorityUnavailable] };
+        let Some(association) = job.association.and_then(|a| self.book.association(a)) else {
+            return vec![Effect::PriorityUnavailable];
+        };
+        match urgency {
+            URGENCY_HOLD => effects.push(Effect::SetPriority(0)),
+            URGENCY_EXPEDITE => effects.push(Effect::SetPriority(PRIORITY_MAX)),
+            _ => {
+                let queue = job.queue.as_ref().map(|q| q.as_str());
+                let terms = Terms::of(&self.book, association, queue, urgency);
+                let fairshare = terms.fairshare.factor;
+                if job.memo.is_none_or(|last| (last - fairshare).abs() >= MEMO_STEP) {
+                    effects.push(Effect::Memo(id, fairshare));
+                    self.ledger.annotate(id, |memo| *memo = Some(fairshare));
+                }
+                effects.push(Effect::SetPriority(terms.priority(self.book.config().zero_score)));
+            }
+        }
+        effects
+    }
+
+    /// A released job that its user then holds lets others use the running slot reserved for it.
+    fn urgency_hold(&mut self, id: JobId, is_held: bool) -> Vec<Effect> {
+        let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        if job.is_urgency_hold == is_held {
+            return Vec::new();
+        }
+        let (association, frees) = (job.association, is_held && job.grant == Grant::Given);
+        self.ledger.change(id, |job| job.is_urgency_hold = is_held);
+        match association {
+            Some(association) if frees => self.pass(association),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Counts a job in SCHED, once however often it comes round.
+    pub(super) fn sched(&mut self, id: JobId) -> Vec<Effect> {
+        let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        if job.phase >= Phase::Sched {
+            return Vec::new();
+        }
+        let association = job.association;
+        self.ledger.change(id, |job| {
+            job.phase = Phase::Sched;
+            if job.grant == Grant::Blocked {
+                job.grant = Grant::Given;
+            }
+        });
+        association.map(|a| self.withdraw_grants(a)).unwrap_or_default()
+    }
+
+    /// Counts a job as running; what it held in SCHED is free.
+    pub(super) fn run(&mut self, id: JobId) -> Vec<Effect> {
+        let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        let association = job.association;
+        self.ledger.change(id, |job| {
+            job.phase = Phase::Run;
+            job.grant = Grant::None;
+        });
+        association.map(|a| self.pass(a)).unwrap_or_default()
+    }
+
+    /// Uncounts a job. Ids we never counted are no error: a job may end during a restart before we see it.
+    pub(super) fn inactive(&mut self, id: JobId) -> Vec<Effect> {
+        self.validated.remove(&id);
+        let Some(job) = self.ledger.remove(id) else { return Vec::new() };
+        self.raises.retain(|(raised, _)| *raised != id);
+        let mut effects = if job.is_unread { self.one_less_unread() } else { Vec::new() };
+        match job.association {
+            Some(association) if !job.footprint().is_idle() => effects.extend(self.pass(association)),
+            _ => {}
+        }
+        effects
+    }
+
+    pub(super) fn log_unmeasured(facts: &JobFacts<'_>) -> Vec<Effect> {
+        let Err(error) = &facts.size else { return Vec::new() };
+        let text = format!("job {}: unable to count resources ({error}); counting 1 node, 1 core", facts.id);
+        vec![Effect::Log(Level::Error, text)]
+    }
+}
+
+/// Why a job has no price yet.
+enum Pending {
+    /// It waits for data.
+    Unavailable,
+    /// It never will have one.
+    Fatal(String),
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The brain: [`Event`] in, [`Effect`]s out. No I/O, no clock, no unsafe, no panic.
+//!
+//! Flux calls back into the plugin while it carries out an effect (removing a job's last dependency runs that job's
+//! priority and sched callbacks before the call returns). So every decision is booked when it is made, and effects
+//! are only values: whoever carries them out holds no borrow of the engine. An effect Flux refuses comes back as
+//! [`Event::Refused`].
+#![forbid(unsafe_code)]
+
+mod check;
+mod data;
+mod effect;
+mod event;
+mod life;
+mod replay;
+#[cfg(test)]
+mod tests;
+mod updates;
+mod validate;
+
+pub use check::Check;
+pub use effect::{Effect, Level, Posting};
+pub use event::{Event, JobFacts, Refusal, State};
+
+use crate::accounts::{AssociationId, Book};
+use crate::ids::{JobId, UserId};
+use crate::limits::{Grant, Ledger, Phase};
+use std::collections::BTreeSet;
+
+/// All state of the plugin that is not Flux's.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    book: Book,
+    ledger: Ledger,
+    /// Jobs that passed our validate and were not seen since: their `job.new` is a submission, any other a replay.
+    validated: BTreeSet<JobId>,
+    /// A replayed job is waiting for the deferred step.
+    is_replaying: bool,
+    /// Eventlogs still to come.
+    unread: usize,
+    /// Exceptions that must not be raised while Flux iterates over its jobs.
+    raises: Vec<(JobId, String)>,
+    owner: UserId,
+}
+
+impl Engine {
+    /// An engine without data. `owner` is the user the instance runs as.
+    pub fn new(owner: UserId) -> Self {
+        Engine {
+            book: Book::default(),
+            ledger: Ledger::default(),
+            validated: BTreeSet::new(),
+            is_replaying: false,
+            unread: 0,
+            raises: Vec::new(),
+            owner,
+        }
+    }
+
+    /// What is configured.
+    pub fn book(&self) -> &Book {
+        &self.book
+    }
+
+    /// What is going on.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Whether the job is alive and known.
+    pub fn knows(&self, id: JobId) -> bool {
+        self.ledger.job(id).is_some()
+    }
+
+    /// Takes one event in and says what is to be done about it.
+    pub fn handle(&mut self, event: Event<'_>) -> Vec<Effect> {
+        match event {
+            Event::Validate(facts) => self.validate(&facts),
+            Event::New(facts) => self.new_job(&facts),
+            Event::Depend(id) => self.depend(id),
+            Event::Priority(id, urgency) => self.priority(id, urgency),
+            Event::PriorityGet(id, urgency) => self.priority_get(id, urgency),
+            Event::Sched(id) => self.sched(id),
+            Event::Run(id) => self.run(id),
+            Event::Inactive(id) | Event::Gone(id) => self.inactive(id),
+            Event::UpdateQueue { id, user, state, queue } => self.update_queue(id, user, state, queue),
+            Event::UpdateBank { id, user, state, bank } => self.update_bank(id, user, state, bank),
+            Event::Updated(facts) => self.updated(&facts),
+            Event::Associations(records) => self.associations(records),
+            Event::Queues(queues) => self.configure(|book| book.set_queues(queues)),
+            Event::Projects(projects) => self.configure(|book| book.set_projects(projects)),
+            Event::Banks(banks) => self.configure(|book| book.set_banks(banks)),
+            Event::Weights(weights) => self.configure(|book| book.set_weights(weights)),
+            Event::Config(config) => self.configure(|book| book.set_config(config)),
+            Event::Policy(policy) => self.policy(policy),
+            Event::Reprioritize => vec![Effect::ReprioritizeAll, Effect::Then(Event::ReleaseAll)],
+            Event::Deferred => self.deferred(),
+            Event::PassEnded(freed) => self.pass_ended(&freed),
+            Event::ReleaseAll => self.release_all(),
+            Event::Eventlog(id, history) => self.eventlog(id, history),
+            Event::Refused(effect, why) => self.refused(*effect, why),
+        }
+    }
+
+    /// Rebuilds every counter from the live jobs: what to do after a panic may have cut a change short.
+    pub fn recount(&mut self) {
+        self.ledger.recount();
+    }
+
+    /// Releases whoever may go in one association.
+    fn pass(&mut self, association: AssociationId) -> Vec<Effect> {
+        let decisions = self.ledger.release(&self.book, association);
+        if decisions.is_empty() {
+            return self.withdraw_grants(association);
+        }
+        let freed: Vec<JobId> = decisions.iter().filter(|d| d.is_free).map(|d| d.id).collect();
+        let mut effects: Vec<Effect> = decisions
+            .into_iter()
+            .flat_map(|d| d.names.into_iter().map(move |name| Effect::RemoveDependency(d.id, name)))
+            .collect();
+        effects.push(Effect::Then(Event::PassEnded(freed)));
+        effects
+    }
+
+    fn release_all(&mut self) -> Vec<Effect> {
+        let associations: Vec<AssociationId> = self.ledger.in_line().collect();
+        associations.into_iter().flat_map(|association| self.pass(association)).collect()
+    }
+
+    /// A job that was freed and did not move is kept in DEPEND by others. Its reservation, which held back later jobs
+    /// of this pass, ends: it may stay there for days.
+    fn pass_ended(&mut self, freed: &[JobId]) -> Vec<Effect> {
+        let mut associations = BTreeSet::new();
+        for id in freed {
+            let Some(job) = self.ledger.job(*id) else { continue };
+            associations.extend(job.association);
+            if job.phase == Phase::Depend && job.grant == Grant::Given {
+                self.ledger.change(*id, |job| job.grant = Grant::Blocked);
+            }
+        }
+        associations.into_iter().flat_map(|association| self.withdraw_grants(association)).collect()
+    }
+
+    /// Others may have filled a limit while a granted job was kept in DEPEND: it is held again, under fresh names.
+    fn withdraw_grants(&mut self, association: AssociationId) -> Vec<Effect> {
+        let blocked = self.ledger.blocked(association);
+        blocked.into_iter().flat_map(|id| self.hold(id)).collect()
+    }
+
+    /// Adds a name for every limit that the job, in DEPEND, would exceed now.
+    fn hold(&mut self, id: JobId) -> Vec<Effect> {
+        let exceeded = self.ledger.exceeded_by(&self.book, id);
+        if exceeded.is_empty() {
+            return Vec::new();
+        }
+        let names = self.ledger.change(id, |job| {
+            job.grant = Grant::None;
+            exceeded.iter().filter_map(|hold| job.names.add(hold)).collect::<Vec<_>>()
+        });
+        names.unwrap_or_default().into_iter().map(|name| Effect::AddDependency(id, name)).collect()
+    }
+
+    fn refused(&mut self, effect: Effect, why: Refusal) -> Vec<Effect> {
+        let complain = |what: String| {
+            let reason = match &why {
+                Refusal::Absent => "no such job or name".to_owned(),
+                Refusal::TooLate => "not allowed in the job's state".to_owned(),
+                Refusal::Other(text) => text.clone(),
+            };
+            vec![Effect::Log(Level::Error, format!("{what}: {reason}"))]
+        };
+        match effect {
+            Effect::AddDependency(id, name) => {
+                self.ledger.change(id, |job| job.names.remove(name.hold));
+                complain(format!("job {id}: failed to add dependency {name}"))
+            }
+            // Already gone, or the job left DEPEND: either way it is not held by this name.
+            Effect::RemoveDependency(..) if matches!(why, Refusal::Absent | Refusal::TooLate) => Vec::new(),
+            Effect::RemoveDependency(id, name) => {
+                self.ledger.change(id, |job| {
+                    job.names.replay(name, true);
+                    job.grant = Grant::None;
+                });
+                complain(format!("job {id}: failed to remove dependency {name}"))
+            }
+            Effect::Memo(id, _) => {
+                self.ledger.change(id, |job| job.memo = None);
+                complain(format!("job {id}: failed to post memo"))
+            }
+            Effect::SetJobspec { id, .. } => {
+                complain(format!("job {id}: failed to update bank and project in jobspec"))
+            }
+            // An exception for a job that has ended is moot.
+            Effect::Raise(_, _) if why == Refusal::Absent => Vec::new(),
+            Effect::Raise(id, note) => complain(format!("job {id}: failed to raise exception '{note}'")),
+            Effect::ReprioritizeAll => complain("failed to reprioritize".to_owned()),
+            other => complain(format!("{other:?}")),
+        }
+    }
+}

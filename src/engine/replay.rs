@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Jobs shown at plugin load or job-manager restart.
+//!
+//! What Flux shows then is not enough: names added in an earlier life are in the eventlog only, jobs in PRIORITY are
+//! never asked about, and updates from these callbacks may land on other jobs. So a replayed job is only counted, and
+//! a zero-delay timer does the rest when all have been seen.
+
+use super::{Effect, Engine, Event, JobFacts, Posting, State};
+use crate::ids::JobId;
+use crate::limits::{Grant, Job, Name, Names, Origin, Phase};
+
+impl Engine {
+    /// Counts a replayed job by its state. Nothing is refused, nothing is raised.
+    pub(super) fn replayed(&mut self, mut job: Job, facts: &JobFacts<'_>) -> Vec<Effect> {
+        job.phase = match facts.state {
+            State::New => Phase::New,
+            State::Depend => Phase::Depend,
+            State::Priority => Phase::Priority,
+            State::Sched => Phase::Sched,
+            State::Run => Phase::Run,
+            // Resources are held until INACTIVE.
+            State::Cleanup if facts.has_resources => Phase::Run,
+            State::Cleanup => Phase::Cleanup,
+            State::Inactive => return Vec::new(),
+        };
+        job.is_unread = job.phase == Phase::Depend;
+        self.unread += usize::from(job.is_unread);
+        self.ledger.insert(facts.id, job);
+        let mut effects = Engine::log_unmeasured(facts);
+        if !self.is_replaying {
+            self.is_replaying = true;
+            effects.push(Effect::Defer);
+        }
+        effects
+    }
+
+    /// The next reactor turn: what could not be done inside callbacks.
+    pub(super) fn deferred(&mut self) -> Vec<Effect> {
+        let mut effects: Vec<Effect> =
+            std::mem::take(&mut self.raises).into_iter().map(|(id, note)| Effect::Raise(id, note)).collect();
+        effects.extend(self.complete_jobspecs());
+        if !std::mem::take(&mut self.is_replaying) {
+            return effects;
+        }
+        effects.extend(self.read_eventlogs());
+        // Flux asks about jobs in PRIORITY at plugin load, but not after a restart.
+        let is_due = |job: &Job| job.phase == Phase::Priority && job.origin == Origin::Replayed;
+        if self.ledger.jobs().any(|(_, job)| is_due(job)) {
+            effects.push(Effect::ReprioritizeAll);
+        }
+        if self.unread == 0 {
+            effects.push(Effect::Then(Event::ReleaseAll));
+        }
+        effects
+    }
+
+    /// Posts banks and projects that are missing in jobspecs of attached jobs which are still pending.
+    fn complete_jobspecs(&mut self) -> Vec<Effect> {
+        let is_due = |job: &Job| {
+            let is_pending = matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched);
+            let is_ours = job.origin == Origin::Replayed && job.association.is_some() && !job.is_broken;
+            job.needs_admission && is_ours && is_pending
+        };
+        let due: Vec<JobId> = self.ledger.jobs().filter(|(_, job)| is_due(job)).map(|(id, _)| id).collect();
+        let mut effects = Vec::new();
+        for id in due {
+            let Some(job) = self.ledger.job(id) else { continue };
+            let Some(association) = job.association else { continue };
+            effects.extend(self.complete_jobspec(id, job, association, Posting::ById));
+            self.ledger.change(id, |job| job.needs_admission = false);
+        }
+        effects
+    }
+
+    /// Asks for the eventlogs of all pending jobs of users who have one in DEPEND: which names are outstanding, and
+    /// which other jobs were released and have headroom reserved.
+    fn read_eventlogs(&mut self) -> Vec<Effect> {
+        let users = self.ledger.users_with_replayed_holds();
+        let is_due = |job: &Job| {
+            let is_pending = matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched);
+            job.origin == Origin::Replayed && is_pending && users.contains(&job.user)
+        };
+        let due: Vec<JobId> = self.ledger.jobs().filter(|(_, job)| is_due(job)).map(|(id, _)| id).collect();
+        for id in &due {
+            let was_unread = self.ledger.change(*id, |job| std::mem::replace(&mut job.is_unread, true));
+            self.unread += usize::from(was_unread == Some(false));
+        }
+        due.into_iter().map(Effect::ReadEventlog).collect()
+    }
+
+    /// Takes over the names an eventlog tells of.
+    pub(super) fn eventlog(&mut self, id: JobId, history: Option<Vec<(String, bool)>>) -> Vec<Effect> {
+        if !self.ledger.job(id).is_some_and(|job| job.is_unread) {
+            return Vec::new();
+        }
+        self.ledger.change(id, |job| {
+            job.is_unread = false;
+            match &history {
+                Some(history) => {
+                    let ours = history.iter().filter_map(|(text, added)| Some((Name::parse(text)?, *added)));
+                    ours.for_each(|(name, added)| job.names.replay(name, added));
+                }
+                // Removing a name that is not there does no harm to an idle job.
+                None if job.phase == Phase::Depend => job.names = Names::unknown(),
+                None => {}
+            }
+            if job.names.were_used() && job.names.outstanding().is_empty() {
+                job.grant = match job.phase {
+                    Phase::Depend => Grant::Blocked,
+                    Phase::Priority | Phase::Sched => Grant::Given,
+                    Phase::New | Phase::Run | Phase::Cleanup => Grant::None,
+                };
+            }
+        });
+        self.one_less_unread()
+    }
+
+    /// When all eventlogs are read, whoever may go is released, and whoever must be held is.
+    pub(super) fn one_less_unread(&mut self) -> Vec<Effect> {
+        self.unread = self.unread.saturating_sub(1);
+        if self.unread > 0 {
+            return Vec::new();
+        }
+        let mut effects = self.release_all();
+        let is_free = |job: &Job| {
+            let is_nameless = job.names.outstanding().is_empty() && job.grant == Grant::None;
+            job.origin == Origin::Replayed
+                && job.phase == Phase::Depend
+                && job.association.is_some()
+                && is_nameless
+        };
+        let free: Vec<JobId> = self.ledger.jobs().filter(|(_, job)| is_free(job)).map(|(id, _)| id).collect();
+        for id in free {
+            let held = self.hold(id);
+            // Its last events may not have been stored yet when its eventlog was read. Removing a name that is not
+            // there does no harm to an idle job; leaving one that is would strand it.
+            if held.is_empty() {
+                effects.extend(Names::unknown().iter().map(|name| Effect::RemoveDependency(id, name)));
+            }
+            effects.extend(held);
+        }
+        effects
+    }
+}

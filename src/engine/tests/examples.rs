@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The release rule by example.
+
+use super::host::{Host, HostJob, association, queue, record};
+use crate::accounts::Association;
+use crate::engine::{Event, State};
+use crate::ids::{JobId, Limit};
+
+fn site(change: impl FnOnce(&mut Association)) -> Host {
+    let mut one = association(7, "A");
+    change(&mut one);
+    Host::with(vec![record(one, "A")], vec![queue("q1"), queue("q2")])
+}
+
+fn submit(host: &mut Host, nodes: u64) -> JobId {
+    host.submit(HostJob::new(7).size(nodes, nodes)).unwrap()
+}
+
+fn exact(host: &Host) {
+    assert_eq!(host.engine.check().drift, []);
+}
+
+#[test]
+fn one_slot_frees_one_job() {
+    let mut host = site(|a| a.max_sched_jobs = Limit(2));
+    let [a, b, c, d, e] = [(); 5].map(|()| {
+        let id = submit(&mut host, 1);
+        if host.engine.ledger().jobs().count() == 1 {
+            host.start(id);
+        }
+        id
+    });
+    assert_eq!(host.names(d), ["max-sched-jobs-user-limit"]);
+    host.start(b);
+    assert_eq!((host.state(d), host.state(e)), (Some(State::Sched), Some(State::Depend)));
+    host.end(a);
+    assert_eq!(host.state(e), Some(State::Depend));
+    host.start(c);
+    assert_eq!(host.state(e), Some(State::Sched));
+    exact(&host);
+}
+
+#[test]
+fn satisfied_names_go_but_a_job_reserves_only_when_free() {
+    let mut host = site(|a| (a.max_running_jobs, a.max_nodes) = (Limit(2), Limit(3)));
+    let a = submit(&mut host, 2);
+    host.start(a);
+    let b = submit(&mut host, 1);
+    host.start(b);
+    let c = submit(&mut host, 2);
+    assert_eq!(host.names(c), ["max-resources-user-limit", "max-running-jobs-user-limit"]);
+    host.end(b);
+    assert_eq!(host.names(c), ["max-resources-user-limit"]);
+    // The slot that c waits for is not its own yet.
+    let d = submit(&mut host, 1);
+    assert_eq!(host.state(d), Some(State::Sched));
+    host.start(d);
+    host.end(a);
+    assert_eq!(host.state(c), Some(State::Sched));
+    exact(&host);
+}
+
+#[test]
+fn a_slot_taken_by_another_keeps_a_job_under_its_last_name() {
+    let mut host = site(|a| (a.max_running_jobs, a.max_nodes) = (Limit(2), Limit(3)));
+    let a = submit(&mut host, 2);
+    host.start(a);
+    let b = submit(&mut host, 1);
+    host.start(b);
+    let c = submit(&mut host, 2);
+    host.end(b);
+    let d = submit(&mut host, 1);
+    host.start(d);
+    let e = submit(&mut host, 1);
+    assert_eq!(host.names(e), ["max-resources-user-limit", "max-running-jobs-user-limit"]);
+    host.end(a);
+    // c takes the freed slot; for e the nodes fit again (1 + 2 reserved + 0 left): it stays.
+    assert_eq!(host.state(c), Some(State::Sched));
+    assert_eq!(host.state(e), Some(State::Depend));
+    exact(&host);
+}
+
+#[test]
+fn a_grant_blocked_by_others_counts_in_its_pass_only() {
+    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let a = submit(&mut host, 1);
+    host.start(a);
+    let b = submit(&mut host, 1);
+    let c = host.submit(HostJob::new(7).after("afterany:a")).unwrap();
+    let d = host.submit(HostJob::new(7).after("afterany:a")).unwrap();
+    host.end(b);
+    assert_eq!(host.names(c), ["afterany:a"]);
+    assert_eq!(host.names(d), ["afterany:a", "max-sched-jobs-user-limit"]);
+    host.remove_dependency(c, "afterany:a");
+    host.remove_dependency(d, "afterany:a");
+    host.end(a);
+    assert_eq!((host.state(c), host.state(d)), (Some(State::Sched), Some(State::Depend)));
+    host.start(c);
+    assert_eq!(host.state(d), Some(State::Sched));
+    exact(&host);
+}
+
+#[test]
+fn a_blocked_grant_is_withdrawn_when_others_fill_the_limit() {
+    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let b = submit(&mut host, 1);
+    let c = host.submit(HostJob::new(7).after("afterany:x")).unwrap();
+    host.end(b);
+    assert_eq!(host.names(c), ["afterany:x"]);
+    let d = submit(&mut host, 1);
+    assert_eq!(host.state(d), Some(State::Sched));
+    assert_eq!(host.names(c), ["afterany:x", "max-sched-jobs-user-limit.2"]);
+    host.remove_dependency(c, "afterany:x");
+    assert_eq!(host.state(c), Some(State::Depend));
+    host.end(d);
+    assert_eq!(host.state(c), Some(State::Sched));
+    exact(&host);
+}
+
+#[test]
+fn cores_are_reserved_within_a_pass() {
+    let mut host = site(|a| a.max_cores = Limit(2));
+    let [a, b, c] = [(); 3].map(|()| {
+        let id = submit(&mut host, 2);
+        host.start(id);
+        id
+    });
+    host.end(a);
+    assert_eq!((host.state(b), host.state(c)), (Some(State::Sched), Some(State::Depend)));
+    exact(&host);
+}
+
+#[test]
+fn headroom_of_a_released_job_is_kept_until_it_runs() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let a = submit(&mut host, 1);
+    host.start(a);
+    let (b, c) = (submit(&mut host, 1), submit(&mut host, 1));
+    host.end(a);
+    host.event(Event::Reprioritize);
+    assert_eq!((host.state(b), host.state(c)), (Some(State::Sched), Some(State::Depend)));
+    // A job its user holds lets the next one go.
+    host.set_urgency(b, 0);
+    assert_eq!(host.state(c), Some(State::Sched));
+    exact(&host);
+}
+
+#[test]
+fn a_small_job_overtakes_one_that_does_not_fit() {
+    let mut host = site(|a| a.max_nodes = Limit(4));
+    let a = submit(&mut host, 3);
+    host.start(a);
+    let b = submit(&mut host, 4);
+    let x = submit(&mut host, 1);
+    host.start(x);
+    let c = submit(&mut host, 1);
+    host.end(x);
+    assert_eq!((host.state(b), host.state(c)), (Some(State::Depend), Some(State::Sched)));
+    exact(&host);
+}
+
+#[test]
+fn a_queue_holds_only_its_own_jobs() {
+    let mut full = queue("q1");
+    full.max_running_jobs = Limit(1);
+    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![full, queue("q2")]);
+    let a = host.submit(HostJob::new(7).queue("q1")).unwrap();
+    host.start(a);
+    let b = host.submit(HostJob::new(7).queue("q1")).unwrap();
+    let c = host.submit(HostJob::new(7).queue("q2")).unwrap();
+    host.start(c);
+    assert_eq!(host.names(b), ["max-run-jobs-queue"]);
+    host.end(c);
+    assert_eq!(host.names(b), ["max-run-jobs-queue"]);
+    // Moved to the free queue, it goes.
+    host.update(b, Some("q2"), None).unwrap();
+    assert_eq!(host.state(b), Some(State::Sched));
+    exact(&host);
+}
+
+#[test]
+fn a_raised_limit_counts_at_the_next_reprioritize() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let a = submit(&mut host, 1);
+    host.start(a);
+    let b = submit(&mut host, 1);
+    let mut more = association(7, "A");
+    more.max_running_jobs = Limit(2);
+    host.event(Event::Associations(vec![record(more, "A")]));
+    assert_eq!(host.state(b), Some(State::Depend));
+    host.event(Event::Reprioritize);
+    assert_eq!(host.state(b), Some(State::Sched));
+}
+
+#[test]
+fn a_replay_restores_names_and_reservations() {
+    for is_reload in [true, false] {
+        for data_first in [true, false] {
+            let mut host = site(|a| a.max_running_jobs = Limit(1));
+            let a = submit(&mut host, 1);
+            host.start(a);
+            let (b, c) = (submit(&mut host, 1), submit(&mut host, 1));
+            host.end(a);
+            assert_eq!((host.state(b), host.state(c)), (Some(State::Sched), Some(State::Depend)));
+            let mut limited = association(7, "A");
+            limited.max_running_jobs = Limit(1);
+            let push = Event::Associations(vec![record(limited, "A")]);
+            let mut engine = crate::engine::Engine::new(super::host::OWNER);
+            if data_first {
+                engine.handle(push.clone());
+            }
+            host.replay(is_reload, engine);
+            if !data_first {
+                host.event(push);
+                host.event(Event::Reprioritize);
+            }
+            let what = format!("reload {is_reload}, data first {data_first}");
+            assert_eq!((host.state(b), host.state(c)), (Some(State::Sched), Some(State::Depend)), "{what}");
+            host.start(b);
+            host.end(b);
+            assert_eq!(host.state(c), Some(State::Sched), "{what}");
+            exact(&host);
+        }
+    }
+}

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! A model of the job manager, as strict as the real one and as re-entrant: removing a job's last dependency runs its
+//! priority and sched callbacks before the removal is over.
+
+#![allow(clippy::redundant_closure)] // the bare variants do not borrow generally enough
+
+use crate::accounts::{Association, AssociationRecord, Queue};
+use crate::engine::{Effect, Engine, Event, JobFacts, Posting, Refusal, State};
+use crate::ids::{JobId, Limit, UserId};
+use crate::limits::Size;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub const OWNER: UserId = UserId(1);
+pub const UNLIMITED: Limit = Limit(2_147_483_647);
+
+/// A job as the host sees it.
+#[derive(Clone, Debug)]
+pub struct HostJob {
+    pub user: u32,
+    pub bank: Option<String>,
+    pub queue: Option<String>,
+    pub project: Option<String>,
+    pub size: Size,
+    pub state: State,
+    pub urgency: i64,
+    pub priority: Option<i64>,
+    pub dependencies: BTreeSet<String>,
+    /// Flux never honours these again.
+    pub dead: BTreeSet<String>,
+    /// What an eventlog would hold.
+    pub log: Vec<(String, bool)>,
+    pub memos: Vec<f64>,
+}
+
+impl HostJob {
+    pub fn new(user: u32) -> Self {
+        HostJob {
+            user,
+            bank: None,
+            queue: None,
+            project: None,
+            size: Size { nodes: 1, cores: 1 },
+            state: State::New,
+            urgency: 16,
+            priority: None,
+            dependencies: BTreeSet::new(),
+            dead: BTreeSet::new(),
+            log: Vec::new(),
+            memos: Vec::new(),
+        }
+    }
+
+    pub fn queue(mut self, queue: &str) -> Self {
+        self.queue = Some(queue.to_owned());
+        self
+    }
+
+    pub fn bank(mut self, bank: &str) -> Self {
+        self.bank = Some(bank.to_owned());
+        self
+    }
+
+    pub fn size(mut self, nodes: u64, cores: u64) -> Self {
+        self.size = Size { nodes, cores };
+        self
+    }
+
+    /// Another plugin's dependency.
+    pub fn after(mut self, foreign: &str) -> Self {
+        self.dependencies.insert(foreign.to_owned());
+        self
+    }
+}
+
+pub fn association(user: u32, bank: &str) -> Association {
+    Association {
+        user: UserId(user),
+        bank: bank.into(),
+        fairshare: 0.5,
+        max_running_jobs: UNLIMITED,
+        max_active_jobs: UNLIMITED,
+        max_sched_jobs: UNLIMITED,
+        max_nodes: UNLIMITED,
+        max_cores: UNLIMITED,
+        queues: ["q1", "q2"].map(Into::into).into(),
+        projects: ["*"].map(Into::into).into(),
+        def_project: Some("*".into()),
+        active: true,
+    }
+}
+
+pub fn record(association: Association, def_bank: &str) -> AssociationRecord {
+    AssociationRecord { association, def_bank: def_bank.into() }
+}
+
+pub fn queue(name: &str) -> Queue {
+    Queue {
+        name: name.into(),
+        priority: 0,
+        max_running_jobs: UNLIMITED,
+        max_nodes_per_assoc: UNLIMITED,
+        max_sched_jobs: UNLIMITED,
+        max_sched_nodes_per_assoc: UNLIMITED,
+        max_sched_cores_per_assoc: UNLIMITED,
+        min_nodes_per_job: 0,
+        max_nodes_per_job: 0,
+        max_time_per_job: 0,
+    }
+}
+
+pub struct Host {
+    pub engine: Engine,
+    pub jobs: BTreeMap<JobId, HostJob>,
+    pub exceptions: Vec<(JobId, String)>,
+    pub logged: Vec<String>,
+    next: u64,
+    defers: usize,
+    reads: Vec<JobId>,
+    /// Jobs inside a callback: what is posted to them waits for its end.
+    busy: Vec<JobId>,
+    queued: Vec<Effect>,
+    answer: Option<Answer>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    Rejected(String),
+    Priority(i64),
+    Keep,
+    Unavailable,
+}
+
+impl Host {
+    pub fn new() -> Self {
+        Host {
+            engine: Engine::new(OWNER),
+            jobs: BTreeMap::new(),
+            exceptions: Vec::new(),
+            logged: Vec::new(),
+            next: 1,
+            defers: 0,
+            reads: Vec::new(),
+            busy: Vec::new(),
+            queued: Vec::new(),
+            answer: None,
+        }
+    }
+
+    pub fn with(associations: Vec<AssociationRecord>, queues: Vec<Queue>) -> Self {
+        let mut host = Host::new();
+        host.event(Event::Queues(queues));
+        host.event(Event::Projects(vec!["*".into()]));
+        host.event(Event::Associations(associations));
+        host
+    }
+
+    pub fn facts(id: JobId, job: &HostJob) -> JobFacts<'_> {
+        JobFacts {
+            id,
+            user: UserId(job.user),
+            state: job.state,
+            urgency: job.urgency,
+            bank: job.bank.as_deref(),
+            queue: job.queue.as_deref(),
+            project: job.project.as_deref(),
+            size: Ok(job.size),
+            has_resources: matches!(job.state, State::Run | State::Cleanup),
+        }
+    }
+
+    /// Feeds an event that belongs to no job, then runs the reactor until it rests.
+    pub fn event(&mut self, event: Event<'_>) {
+        let effects = self.engine.handle(event);
+        self.apply(effects);
+        self.settle();
+    }
+
+    fn callback(&mut self, id: JobId, make: impl FnOnce(JobFacts<'_>) -> Event<'_>) -> Option<Answer> {
+        self.busy.push(id);
+        let outer = self.answer.take();
+        let job = self.jobs[&id].clone();
+        let effects = self.engine.handle(make(Host::facts(id, &job)));
+        self.apply(effects);
+        self.busy.pop();
+        let answer = std::mem::replace(&mut self.answer, outer);
+        if !self.busy.contains(&id) {
+            let queued = std::mem::take(&mut self.queued);
+            self.apply(queued);
+        }
+        answer
+    }
+
+    fn apply(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            if let Err(why) = self.apply_one(&effect) {
+                let more = self.engine.handle(Event::Refused(Box::new(effect), why));
+                self.apply(more);
+            }
+        }
+    }
+
+    fn apply_one(&mut self, effect: &Effect) -> Result<(), Refusal> {
+        match effect {
+            Effect::Reject(text) => self.answer = Some(Answer::Rejected(text.clone())),
+            Effect::SetPriority(priority) => self.answer = Some(Answer::Priority(i64::from(*priority))),
+            Effect::KeepPriority => self.answer = Some(Answer::Keep),
+            Effect::PriorityUnavailable => self.answer = Some(Answer::Unavailable),
+            Effect::AddDependency(id, name) => {
+                let job = self.jobs.get_mut(id).ok_or(Refusal::Absent)?;
+                if !matches!(job.state, State::New | State::Depend) {
+                    return Err(Refusal::TooLate);
+                }
+                let name = name.to_string();
+                assert!(!job.dead.contains(&name), "{name} of job {id} was removed once: it holds nothing");
+                if job.dependencies.insert(name.clone()) {
+                    job.log.push((name, true));
+                }
+            }
+            Effect::RemoveDependency(id, name) => {
+                let job = self.jobs.get(id).ok_or(Refusal::Absent)?;
+                if !job.dependencies.contains(&name.to_string()) {
+                    return Err(Refusal::Absent);
+                }
+                if !matches!(job.state, State::New | State::Depend) {
+                    return Err(Refusal::TooLate);
+                }
+                if self.busy.contains(id) {
+                    self.queued.push(effect.clone());
+                } else {
+                    self.remove_dependency(*id, &name.to_string());
+                }
+            }
+            Effect::SetJobspec { id, posting, bank, project } => {
+                let is_current = self.busy.last() == Some(id);
+                assert_eq!(is_current, *posting == Posting::Current, "job {id}: the wrong kind of update");
+                let job = self.jobs.get_mut(id).ok_or(Refusal::Absent)?;
+                assert!(job.state < State::Run, "job {id} is {:?}: too late for an update", job.state);
+                if let Some(bank) = bank {
+                    assert_eq!(job.bank, None, "a bank that is named is never overwritten");
+                    job.bank = Some(bank.to_string());
+                }
+                if let Some(project) = project {
+                    assert_eq!(job.project, None);
+                    job.project = Some(project.to_string());
+                }
+                self.callback(*id, |facts| Event::Updated(facts));
+            }
+            Effect::Memo(id, fairshare) => {
+                self.jobs.get_mut(id).ok_or(Refusal::Absent)?.memos.push(*fairshare);
+            }
+            Effect::Raise(id, note) => {
+                let job = self.jobs.get(id).ok_or(Refusal::Absent)?;
+                assert!(job.state > State::New, "an exception in NEW is refused");
+                self.exceptions.push((*id, note.clone()));
+                self.end(*id);
+            }
+            Effect::Log(_, text) => self.logged.push(text.clone()),
+            Effect::Defer => self.defers += 1,
+            Effect::ReadEventlog(id) => self.reads.push(*id),
+            Effect::ReprioritizeAll => self.reprioritize_all(),
+            Effect::Then(event) => {
+                let more = self.engine.handle(event.clone());
+                self.apply(more);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a name; when it was the last, the job goes on before this returns.
+    pub fn remove_dependency(&mut self, id: JobId, name: &str) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.dependencies.remove(name) {
+            job.dead.insert(name.to_owned());
+            job.log.push((name.to_owned(), false));
+        }
+        if job.dependencies.is_empty() && job.state == State::Depend {
+            self.enter_priority(id);
+        }
+    }
+
+    fn enter_priority(&mut self, id: JobId) {
+        let job = self.jobs.get_mut(&id).unwrap();
+        job.state = State::Priority;
+        let urgency = job.urgency;
+        let answer = self.callback(id, |facts| Event::Priority(facts.id, urgency));
+        self.set_priority(id, answer);
+    }
+
+    fn set_priority(&mut self, id: JobId, answer: Option<Answer>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let Some(Answer::Priority(priority)) = answer else { return };
+        job.priority = Some(priority);
+        if job.state == State::Priority {
+            job.state = State::Sched;
+            self.callback(id, |facts| Event::Sched(facts.id));
+        }
+    }
+
+    fn reprioritize_all(&mut self) {
+        let pending: Vec<JobId> = self.jobs.keys().copied().collect();
+        for id in pending {
+            let Some(job) = self.jobs.get(&id) else { continue };
+            if !matches!(job.state, State::Priority | State::Sched) {
+                continue;
+            }
+            let urgency = job.urgency;
+            let answer = self.callback(id, |facts| Event::PriorityGet(facts.id, urgency));
+            self.set_priority(id, answer);
+        }
+    }
+
+    /// Runs timers and reads until none is left.
+    pub fn settle(&mut self) {
+        while self.defers > 0 || !self.reads.is_empty() {
+            if std::mem::take(&mut self.defers) > 0 {
+                let effects = self.engine.handle(Event::Deferred);
+                self.apply(effects);
+            }
+            for id in std::mem::take(&mut self.reads) {
+                let history = self.jobs.get(&id).map(|job| job.log.clone());
+                let effects = self.engine.handle(Event::Eventlog(id, history));
+                self.apply(effects);
+            }
+        }
+    }
+
+    pub fn submit(&mut self, job: HostJob) -> Result<JobId, String> {
+        let id = JobId(self.next);
+        self.next += 1;
+        self.jobs.insert(id, job);
+        if let Some(Answer::Rejected(text)) = self.callback(id, |facts| Event::Validate(facts)) {
+            self.callback(id, |facts| Event::Gone(facts.id));
+            self.jobs.remove(&id);
+            return Err(text);
+        }
+        self.callback(id, |facts| Event::New(facts));
+        self.jobs.get_mut(&id).unwrap().state = State::Depend;
+        self.callback(id, |facts| Event::Depend(facts.id));
+        if self.jobs.get(&id).is_some_and(|job| job.dependencies.is_empty() && job.state == State::Depend) {
+            self.enter_priority(id);
+        }
+        self.settle();
+        Ok(id)
+    }
+
+    /// The scheduler allocates.
+    pub fn start(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.state == State::Sched && job.priority > Some(0) {
+            job.state = State::Run;
+            self.callback(id, |facts| Event::Run(facts.id));
+            self.settle();
+        }
+    }
+
+    /// The job ends, or is cancelled.
+    pub fn end(&mut self, id: JobId) {
+        if self.jobs.contains_key(&id) {
+            self.jobs.get_mut(&id).unwrap().state = State::Inactive;
+            self.callback(id, |facts| Event::Inactive(facts.id));
+            self.callback(id, |facts| Event::Gone(facts.id));
+            self.jobs.remove(&id);
+            self.settle();
+        }
+    }
+
+    pub fn set_urgency(&mut self, id: JobId, urgency: i64) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.urgency = urgency;
+        if job.state == State::Sched {
+            job.state = State::Priority;
+            let answer = self.callback(id, |facts| Event::Priority(facts.id, urgency));
+            self.set_priority(id, answer);
+        }
+        self.settle();
+    }
+
+    /// `flux update` of queue or bank.
+    pub fn update(&mut self, id: JobId, queue: Option<&str>, bank: Option<&str>) -> Result<(), String> {
+        let Some(job) = self.jobs.get(&id).cloned() else { return Ok(()) };
+        let (user, state) = (UserId(job.user), job.state);
+        // Flux's own `.update-queue` comes first.
+        if queue.is_some() && state >= State::Run {
+            return Err("update of queue for running job not supported".to_owned());
+        }
+        let mut updated = job;
+        for event in [
+            queue.map(|queue| Event::UpdateQueue { id, user, state, queue }),
+            bank.map(|bank| Event::UpdateBank { id, user, state, bank }),
+        ] {
+            let Some(event) = event else { continue };
+            if let [Effect::Reject(text)] = self.engine.handle(event).as_slice() {
+                return Err(text.clone());
+            }
+        }
+        updated.queue = queue.map(str::to_owned).or(updated.queue);
+        updated.bank = bank.map(str::to_owned).or(updated.bank);
+        if let [Effect::Reject(text)] =
+            self.engine.handle(Event::Validate(Host::facts(id, &updated))).as_slice()
+        {
+            return Err(text.clone());
+        }
+        self.force_update(id, updated.queue, updated.bank);
+        Ok(())
+    }
+
+    /// A jobspec update nobody asked us about.
+    pub fn force_update(&mut self, id: JobId, queue: Option<String>, bank: Option<String>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        (job.queue, job.bank) = (queue, bank);
+        let bounces = job.state == State::Sched;
+        if bounces {
+            job.state = State::Priority;
+        }
+        let urgency = job.urgency;
+        self.callback(id, |facts| Event::Updated(facts));
+        if bounces && self.jobs.contains_key(&id) {
+            let answer = self.callback(id, |facts| Event::Priority(facts.id, urgency));
+            self.set_priority(id, answer);
+        }
+        self.settle();
+    }
+
+    /// Restart of the job manager (`is_reload` false) or removal and load of the plugin. The data are pushed by
+    /// `push` before (load-time configuration) or after.
+    pub fn replay(&mut self, is_reload: bool, mut engine: Engine) {
+        std::mem::swap(&mut self.engine, &mut engine);
+        (self.defers, self.reads) = (0, Vec::new());
+        let mut order: Vec<JobId> = self.jobs.keys().copied().collect();
+        if is_reload {
+            order.sort_by_key(|id| (std::cmp::Reverse(self.jobs[id].state), *id));
+        }
+        for id in &order {
+            self.callback(*id, |facts| Event::New(facts));
+            let state = self.jobs[id].state;
+            if is_reload && state == State::Depend {
+                self.callback(*id, |facts| Event::Depend(facts.id));
+            }
+            if !is_reload && state == State::Sched {
+                let job = self.jobs.get_mut(id).unwrap();
+                job.state = State::Priority;
+                let urgency = job.urgency;
+                let answer = self.callback(*id, |facts| Event::Priority(facts.id, urgency));
+                self.set_priority(*id, answer);
+            }
+        }
+        if is_reload {
+            self.reprioritize_all();
+        }
+        self.settle();
+    }
+
+    /// Jobs of a user in a bank and state.
+    pub fn count(&self, user: u32, bank: &str, state: State) -> u64 {
+        let is = |job: &&HostJob| job.user == user && job.bank.as_deref() == Some(bank) && job.state == state;
+        self.jobs.values().filter(is).count() as u64
+    }
+
+    pub fn state(&self, id: JobId) -> Option<State> {
+        self.jobs.get(&id).map(|job| job.state)
+    }
+
+    pub fn names(&self, id: JobId) -> Vec<String> {
+        self.jobs.get(&id).map(|job| job.dependencies.iter().cloned().collect()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Table rows: refusals with their texts, prices, updates.
+
+use super::host::{Answer, Host, HostJob, OWNER, association, queue, record};
+use crate::accounts::{Config, Policy, ZeroScore};
+use crate::engine::{Effect, Engine, Event, State};
+use crate::ids::{JobId, Limit, UserId};
+use crate::limits::SizeError;
+
+fn site() -> Host {
+    let mut a = association(7, "A");
+    (a.max_active_jobs, a.max_nodes, a.max_cores) = (Limit(2), Limit(8), Limit(16));
+    a.queues = ["q1"].map(Into::into).into();
+    a.projects = ["p1", "p2"].map(Into::into).into();
+    a.def_project = Some("own".into());
+    let mut disabled = association(8, "A");
+    disabled.active = false;
+    let mut small = queue("q1");
+    small.max_nodes_per_assoc = Limit(4);
+    let mut host = Host::with(vec![record(a, "A"), record(disabled, "A")], vec![small, queue("q2")]);
+    host.event(Event::Projects(vec!["p1".into(), "other".into()]));
+    host
+}
+
+#[test]
+fn refusals_name_what_is_wrong() {
+    let user = || HostJob::new(7);
+    let project = |name: &str| HostJob { project: Some(name.to_owned()), ..user() };
+    for (job, text) in [
+        (HostJob::new(9), "cannot find user/bank or user/default bank entry for uid: 9"),
+        (user().bank("B"), "cannot find user/bank or user/default bank entry for uid: 7"),
+        (HostJob::new(8), "user/bank entry has been disabled from flux-accounting DB"),
+        (user().queue("q2"), "queue \"q2\" not valid for user; valid queues for user: q1"),
+        (project("p2"), "project \"p2\" not valid for user; valid projects for user: p1,p2"),
+        (project("other"), "project \"other\" not valid for user; valid projects for user: p1,p2"),
+        (
+            user().queue("q1").size(5, 5),
+            "job size (5 node(s)) is greater than max resources limit configured for queue (4 node(s))",
+        ),
+        (
+            user().size(9, 9),
+            "job size (9 node(s), 9 core(s)) is greater than max resources limits configured for association \
+             (8 node(s), 16 core(s))",
+        ),
+        (
+            user().size(1, 17),
+            "job size (1 node(s), 17 core(s)) is greater than max resources limits configured for association \
+             (8 node(s), 16 core(s))",
+        ),
+    ] {
+        assert_eq!(site().submit(job.clone()), Err(text.to_owned()), "{job:?}");
+    }
+    for job in [user(), project("p1"), project("own"), user().queue("unknown"), user().size(8, 16)] {
+        assert!(site().submit(job.clone()).is_ok(), "{job:?}");
+    }
+}
+
+#[test]
+fn unknown_queues_are_refused_where_the_site_says_so() {
+    let mut host = site();
+    host.event(Event::Config(Config { deny_unknown_queues: true, ..Config::default() }));
+    let text = "queue \"lost\" is unknown to flux-accounting and deny-unknown-queues is enabled";
+    assert_eq!(host.submit(HostJob::new(7).queue("lost")), Err(text.to_owned()));
+    assert!(host.submit(HostJob::new(7)).is_ok());
+}
+
+#[test]
+fn the_active_limit_is_tested_on_submit_only() {
+    let mut host = site();
+    let first = host.submit(HostJob::new(7)).unwrap();
+    host.submit(HostJob::new(7)).unwrap();
+    assert_eq!(host.submit(HostJob::new(7)), Err("user has max active jobs".to_owned()));
+    assert_eq!(host.update(first, Some("q1"), None), Ok(()));
+    host.end(first);
+    assert!(host.submit(HostJob::new(7)).is_ok());
+}
+
+#[test]
+fn a_size_that_cannot_be_counted_is_refused_even_without_data() {
+    for mut host in [site(), Host::new()] {
+        let job = HostJob::new(7);
+        let mut facts = Host::facts(JobId(1), &job);
+        facts.size = Err(SizeError::NoSlot);
+        let effects = host.engine.handle(Event::Validate(facts));
+        assert!(
+            matches!(effects.as_slice(), [Effect::Reject(text)] if text.starts_with("unable to count resources for job")),
+            "{effects:?}"
+        );
+    }
+}
+
+#[test]
+fn a_job_without_bank_gets_the_defaults_and_a_named_bank_stays() {
+    let mut host = site();
+    let id = host.submit(HostJob::new(7)).unwrap();
+    let job = &host.jobs[&id];
+    assert_eq!((job.bank.as_deref(), job.project.as_deref()), (Some("A"), Some("own")));
+    assert_eq!(job.memos, [0.5]);
+    host.event(Event::Reprioritize);
+    assert_eq!(host.jobs[&id].memos, [0.5], "an unchanged fair-share is not told again");
+}
+
+#[test]
+fn prices_follow_the_jobs_own_queue_and_bank() {
+    let mut special = queue("q1");
+    special.priority = 3;
+    let mut rich = association(7, "B");
+    rich.fairshare = 0.25;
+    let mut host =
+        Host::with(vec![record(association(7, "A"), "A"), record(rich, "A")], vec![special, queue("q2")]);
+    host.event(Event::Banks(vec![("B".into(), 2.5)]));
+    host.event(Event::Weights(vec![("bank".to_owned(), 100)]));
+    let plain = host.submit(HostJob::new(7)).unwrap();
+    let other = host.submit(HostJob::new(7).bank("B").queue("q1")).unwrap();
+    let held = host.submit(HostJob { urgency: 0, ..HostJob::new(7) }).unwrap();
+    let urgent = host.submit(HostJob { urgency: 31, ..HostJob::new(7) }).unwrap();
+    let prices = |host: &Host| [plain, other, held, urgent].map(|id| host.jobs[&id].priority.unwrap());
+    assert_eq!(prices(&host), [50_000, 25_000 + 30_000 + 250, 0, 4_294_967_295]);
+    assert!(host.jobs[&held].memos.is_empty() && host.jobs[&urgent].memos.is_empty());
+    // An edited weight reaches pending jobs at the next reprioritize, not before.
+    host.event(Event::Weights(vec![("queue".to_owned(), 0)]));
+    assert_eq!(prices(&host)[1], 55_250);
+    host.event(Event::Reprioritize);
+    assert_eq!(prices(&host)[1], 25_250);
+}
+
+#[test]
+fn a_score_of_zero_holds_or_not_as_the_site_says() {
+    let mut host = site();
+    host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+    let id = host.submit(HostJob::new(7)).unwrap();
+    assert_eq!(host.jobs[&id].priority, Some(0));
+    host.event(Event::Config(Config { zero_score: ZeroScore::Floor, ..Config::default() }));
+    host.event(Event::Reprioritize);
+    assert_eq!(host.jobs[&id].priority, Some(1));
+}
+
+#[test]
+fn a_waiting_job_is_neither_held_nor_counted_until_data_come() {
+    let mut host = Host::new();
+    let named = host.submit(HostJob::new(7).bank("A")).unwrap();
+    let plain = host.submit(HostJob::new(7)).unwrap();
+    let stranger = host.submit(HostJob::new(9).bank("X")).unwrap();
+    let owner = host.submit(HostJob::new(OWNER.0)).unwrap();
+    let states = |host: &Host| [named, plain, stranger, owner].map(|id| host.state(id));
+    assert_eq!(states(&host), [Some(State::Priority); 4]);
+    let mut one = association(7, "A");
+    one.max_running_jobs = Limit(0);
+    host.event(Event::Associations(vec![record(one, "A")]));
+    assert_eq!(states(&host), [Some(State::Priority); 4], "data move no job");
+    let id = host.engine.book().find(UserId(7), Some("A")).unwrap();
+    assert_eq!(host.engine.ledger().usage(id).unwrap().active_jobs, 2, "but they are counted");
+    host.event(Event::Reprioritize);
+    assert_eq!(states(&host), [Some(State::Sched), Some(State::Sched), None, Some(State::Priority)]);
+    assert_eq!(host.jobs[&plain].bank.as_deref(), Some("A"));
+    assert_eq!(
+        host.exceptions,
+        [(stranger, "cannot find user/bank or user/default bank entry for uid: 9".to_owned())]
+    );
+    host.event(Event::Associations(vec![record(association(OWNER.0, "root"), "root")]));
+    host.event(Event::Reprioritize);
+    assert_eq!(host.state(owner), Some(State::Sched));
+    assert_eq!(host.engine.check().drift, []);
+}
+
+#[test]
+fn a_waiting_job_in_a_forbidden_queue_ends_with_a_reason() {
+    let mut host = Host::new();
+    let id = host.submit(HostJob::new(7).queue("q9")).unwrap();
+    host.event(Event::Queues(vec![queue("q9")]));
+    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.event(Event::Reprioritize);
+    let text = "queue \"q9\" not valid for user; valid queues for user: q1,q2";
+    assert_eq!(host.exceptions, [(id, text.to_owned())]);
+}
+
+#[test]
+fn updates_are_judged_by_where_they_lead() {
+    let mut b = association(7, "B");
+    b.max_active_jobs = Limit(1);
+    let mut c = association(7, "C");
+    c.max_running_jobs = Limit(0);
+    let mut d = association(7, "D");
+    d.max_sched_jobs = Limit(0);
+    let mut small = queue("q2");
+    small.max_sched_nodes_per_assoc = Limit(1);
+    let records = vec![record(association(7, "A"), "A"), record(b, "A"), record(c, "A"), record(d, "A")];
+    let mut host = Host::with(records, vec![queue("q1"), small, queue("q3")]);
+    host.submit(HostJob::new(7).bank("B")).unwrap();
+    let id = host.submit(HostJob::new(7).queue("q1").size(2, 2)).unwrap();
+    let later = "is not allowed; try again later";
+    for (queue, bank, text) in [
+        (Some("q3"), None, "mf_priority: queue not valid for user: q3".to_owned()),
+        (
+            Some("q2"),
+            None,
+            format!("updating to queue q2 while it is already at max-sched-nodes-queue-limit limit {later}"),
+        ),
+        (None, Some("X"), "update_bank: cannot find flux-accounting entry for uid/bank: 7/X".to_owned()),
+        (None, Some("B"), "new bank is already at max-active-jobs limit".to_owned()),
+        (None, Some("C"), format!("updating to bank C while it is already at max-run-jobs limit {later}")),
+        (
+            None,
+            Some("D"),
+            format!("updating to bank D while it is already at max-sched-jobs-user-limit limit {later}"),
+        ),
+    ] {
+        assert_eq!(host.update(id, queue, bank), Err(text));
+    }
+    assert_eq!(host.update(id, Some("unknown"), Some("A")), Ok(()));
+    host.start(id);
+    assert_eq!(
+        host.update(id, None, Some("A")),
+        Err("update of bank for running job not supported".to_owned())
+    );
+    assert_eq!(
+        Host::new()
+            .engine
+            .handle(Event::UpdateBank { id, user: UserId(7), state: State::Sched, bank: "A" })
+            .len(),
+        1
+    );
+    assert_eq!(host.engine.check().drift, []);
+}
+
+#[test]
+fn a_foreign_update_to_an_unknown_bank_is_logged_and_kills_nothing() {
+    let mut host = site();
+    let id = host.submit(HostJob::new(7)).unwrap();
+    host.force_update(id, None, Some("lost".to_owned()));
+    assert_eq!(host.state(id), Some(State::Sched));
+    assert!(host.logged.iter().any(|line| line.contains("names bank lost")), "{:?}", host.logged);
+    assert_eq!(host.count(7, "lost", State::Sched), 1);
+    assert_eq!(host.engine.check().drift, []);
+}
+
+#[test]
+fn a_removed_association_keeps_its_live_jobs() {
+    let mut host = site();
+    let id = host.submit(HostJob::new(7)).unwrap();
+    host.event(Event::Policy(Policy {
+        associations: vec![record(association(8, "A"), "A")],
+        ..Policy::default()
+    }));
+    assert_eq!(host.state(id), Some(State::Sched));
+    assert_eq!(host.jobs[&id].priority, Some(50_000));
+    assert!(host.submit(HostJob::new(7)).is_err());
+    host.end(id);
+    assert_eq!(host.engine.check().drift, []);
+}
+
+#[test]
+fn the_owners_synthetic_record_keeps_an_active_default_bank() {
+    let synthetic = || Event::Associations(vec![record(association(OWNER.0, "root"), "root")]);
+    for (active, default) in [(true, "A"), (false, "root")] {
+        let mut own = association(OWNER.0, "A");
+        own.active = active;
+        let mut engine = Engine::new(OWNER);
+        engine.handle(Event::Associations(vec![record(own, "A"), record(association(7, "A"), "A")]));
+        engine.handle(synthetic());
+        assert_eq!(engine.book().default_bank(OWNER).map(|b| b.as_str()), Some(default));
+        assert!(engine.book().find(OWNER, Some("root")).is_some());
+    }
+}
+
+#[test]
+fn a_scheduled_job_without_data_keeps_its_priority() {
+    let mut host = site();
+    let id = host.submit(HostJob::new(7)).unwrap();
+    host.replay(true, Engine::new(OWNER));
+    assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(50_000)));
+    let answer = host.engine.handle(Event::PriorityGet(id, 16));
+    assert!(matches!(answer.as_slice(), [Effect::KeepPriority]), "{answer:?}");
+    assert_ne!(Answer::Keep, Answer::Unavailable);
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Changes of a live job's queue and bank: first whether they may be, then what they move.
+
+use super::{Effect, Engine, JobFacts, Level, State};
+use crate::accounts::AssociationId;
+use crate::ids::{JobId, QueueName, UserId};
+use crate::limits::{Grant, Hold, HoldSet, Job, Phase};
+
+impl Engine {
+    pub(super) fn update_queue(&mut self, id: JobId, user: UserId, state: State, queue: &str) -> Vec<Effect> {
+        let job = self.ledger.job(id);
+        let refusal = match job.map(|job| job.association) {
+            // A waiting job is judged when its association is known.
+            Some(None) => None,
+            Some(Some(association)) => self.queue_refusal(job, association, state, queue),
+            None => match self.book.find(user, None) {
+                Some(association) => self.queue_refusal(None, association, state, queue),
+                None => Some(Engine::unknown_association(user)),
+            },
+        };
+        refusal.map(Effect::Reject).into_iter().collect()
+    }
+
+    fn queue_refusal(
+        &self,
+        job: Option<&Job>,
+        association: AssociationId,
+        state: State,
+        queue: &str,
+    ) -> Option<String> {
+        if self.forbidden_queue(association, Some(queue)).is_some() {
+            return Some(format!("mf_priority: queue not valid for user: {queue}"));
+        }
+        let job = job?;
+        let stays = job.queue.as_ref().is_some_and(|present| present.as_str() == queue);
+        if !matches!(state, State::Priority | State::Sched) || stays {
+            return None;
+        }
+        let wanted = QueueName::from(queue);
+        let exceeded = self.ledger.exceeded(&self.book, association, Some(&wanted), job.size);
+        let of_queue = [
+            Hold::RunJobsQueue,
+            Hold::SchedJobsQueue,
+            Hold::SchedNodesQueue,
+            Hold::SchedCoresQueue,
+            Hold::ResourcesQueue,
+        ];
+        let hold = exceeded.and(of_queue.into_iter().collect()).iter().next()?;
+        let name = hold.name();
+        Some(format!(
+            "updating to queue {queue} while it is already at {name} limit is not allowed; try again later"
+        ))
+    }
+
+    pub(super) fn update_bank(&mut self, id: JobId, user: UserId, state: State, bank: &str) -> Vec<Effect> {
+        self.bank_refusal(id, user, state, bank).map(Effect::Reject).into_iter().collect()
+    }
+
+    fn bank_refusal(&self, id: JobId, user: UserId, state: State, bank: &str) -> Option<String> {
+        if matches!(state, State::Run | State::Cleanup) {
+            return Some("update of bank for running job not supported".to_owned());
+        }
+        let job = self.ledger.job(id);
+        let present = job.and_then(|job| job.association);
+        let wanted = self.book.find(user, Some(bank));
+        if wanted.is_some() && wanted == present {
+            return None;
+        }
+        let Some(wanted) = wanted else {
+            return Some(match self.book.has_data() {
+                false => "update_bank: plugin still waiting on flux-accounting data".to_owned(),
+                true => format!("update_bank: cannot find flux-accounting entry for uid/bank: {user}/{bank}"),
+            });
+        };
+        let limits = self.book.association(wanted)?;
+        let active = self.ledger.usage(wanted).map_or(0, |usage| usage.active_jobs);
+        if limits.is_full(active) {
+            return Some("new bank is already at max-active-jobs limit".to_owned());
+        }
+        let job = job?;
+        let exceeded = self.ledger.exceeded(&self.book, wanted, job.queue.as_ref(), job.size);
+        let refuse = |limit: &str| {
+            Some(format!(
+                "updating to bank {bank} while it is already at {limit} limit is not allowed; try again later"
+            ))
+        };
+        if exceeded.contains(Hold::RunningJobsUser) {
+            return refuse("max-run-jobs");
+        }
+        // A job in DEPEND is held under the new bank's limits instead.
+        if !matches!(state, State::Priority | State::Sched) {
+            return None;
+        }
+        exceeded.iter().next().and_then(|hold| refuse(hold.name()))
+    }
+
+    /// Takes over what the jobspec says now. Every count and reservation of the job moves with it.
+    pub(super) fn updated(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
+        let Some(job) = self.ledger.job(facts.id) else { return Vec::new() };
+        let (id, before) = (facts.id, (job.association, job.queue.clone(), job.size));
+        let mut effects = Vec::new();
+        let mut association = job.association;
+        let names_new_bank = job.bank.as_ref().map(|b| b.as_str()) != facts.bank;
+        if job.association.is_some() && names_new_bank {
+            match self.book.find(job.user, facts.bank) {
+                Some(found) => association = Some(found),
+                None => {
+                    let bank = facts.bank.unwrap_or("(default)");
+                    let text = format!(
+                        "job {id}: jobspec update names bank {bank} in which uid {} has no association; \
+                         it stays in its present one",
+                        job.user
+                    );
+                    effects.push(Effect::Log(Level::Error, text));
+                }
+            }
+        }
+        let queue =
+            facts.queue.map(|q| self.book.queue(q).map_or_else(|| q.into(), |queue| queue.name.clone()));
+        self.ledger.change(id, |job| {
+            job.association = association;
+            job.bank = facts.bank.map(Into::into);
+            job.queue = queue.clone();
+            job.has_project = facts.project.is_some();
+            // Once counted, a size is fixed.
+            if let (false, Ok(size)) = (job.is_charged(), &facts.size) {
+                job.size = *size;
+            }
+        });
+        let after = self.ledger.job(id).map(|job| (job.association, job.queue.clone(), job.size));
+        if after.as_ref() == Some(&before) {
+            return effects;
+        }
+        effects.extend(self.hold_moved(id));
+        for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
+            effects.extend(self.pass(association));
+        }
+        effects
+    }
+
+    /// A job in DEPEND comes under the limits of where it moved; names that no longer apply go in the pass after.
+    fn hold_moved(&mut self, id: JobId) -> Vec<Effect> {
+        let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        let is_ours = job.phase == Phase::Depend && job.association.is_some() && !job.is_unread;
+        if !is_ours || job.grant == Grant::Given {
+            return Vec::new();
+        }
+        let exceeded: HoldSet = self.ledger.exceeded_by(&self.book, id);
+        let missing = exceeded.without(job.names.outstanding());
+        if missing.is_empty() { Vec::new() } else { self.hold(id) }
+    }
+}

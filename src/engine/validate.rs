@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `job.validate`: may the job be accepted, or updated as shown? The order of the checks is part of the interface.
+
+use super::{Effect, Engine, JobFacts, State};
+use crate::accounts::{Association, AssociationId};
+use crate::ids::UserId;
+use std::fmt::Display;
+
+impl Engine {
+    pub(super) fn validate(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
+        match self.refusal(facts) {
+            Some(text) => vec![Effect::Reject(text)],
+            None => {
+                // Nothing is counted yet: another plugin may still refuse the job.
+                if facts.state == State::New {
+                    self.validated.insert(facts.id);
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    fn refusal(&self, facts: &JobFacts<'_>) -> Option<String> {
+        let uncountable = || {
+            let error = facts.size.as_ref().err()?;
+            Some(format!("unable to count resources for job: {error}"))
+        };
+        let Some(id) = self.book.find(facts.user, facts.bank) else {
+            let text = || Some(Engine::unknown_association(facts.user));
+            return if self.book.has_data() { text() } else { uncountable() };
+        };
+        let association = self.book.association(id)?;
+        if !association.active {
+            return Some("user/bank entry has been disabled from flux-accounting DB".to_owned());
+        }
+        let unknown_queue = facts.queue.filter(|q| self.book.queue(q).is_none());
+        if let Some(queue) = unknown_queue.filter(|_| self.book.config().deny_unknown_queues) {
+            return Some(format!(
+                "queue \"{queue}\" is unknown to flux-accounting and deny-unknown-queues is enabled"
+            ));
+        }
+        self.forbidden_queue(id, facts.queue)
+            .or_else(|| self.forbidden_project(association, facts.project))
+            .or_else(|| self.too_many_active(id, association, facts))
+            .or_else(uncountable)
+            .or_else(|| self.too_large(association, facts))
+    }
+
+    /// The text for a (user, bank) that is not in the data.
+    pub(super) fn unknown_association(user: UserId) -> String {
+        format!("cannot find user/bank or user/default bank entry for uid: {user}")
+    }
+
+    /// The refusal of a queue the site has but the association may not use.
+    pub(super) fn forbidden_queue(&self, association: AssociationId, queue: Option<&str>) -> Option<String> {
+        let queue = queue.filter(|q| self.book.queue(q).is_some())?;
+        let association = self.book.association(association)?;
+        if association.permits_queue(queue) {
+            return None;
+        }
+        let valid = joined(&association.queues);
+        Some(format!("queue \"{queue}\" not valid for user; valid queues for user: {valid}"))
+    }
+
+    fn forbidden_project(&self, association: &Association, project: Option<&str>) -> Option<String> {
+        let project = project?;
+        let is_known = self.book.has_project(project) || association.is_default_project(project);
+        if is_known && association.permits_project(project) {
+            return None;
+        }
+        let valid = joined(&association.projects);
+        Some(format!("project \"{project}\" not valid for user; valid projects for user: {valid}"))
+    }
+
+    fn too_many_active(
+        &self,
+        id: AssociationId,
+        association: &Association,
+        facts: &JobFacts<'_>,
+    ) -> Option<String> {
+        let active = self.ledger.usage(id).map_or(0, |usage| usage.active_jobs);
+        let is_refused = facts.state == State::New && association.is_full(active);
+        is_refused.then(|| "user has max active jobs".to_owned())
+    }
+
+    fn too_large(&self, association: &Association, facts: &JobFacts<'_>) -> Option<String> {
+        let size = facts.size.as_ref().ok()?;
+        if let Some(queue) = facts.queue.and_then(|q| self.book.queue(q))
+            && !queue.max_nodes_per_assoc.admits(0, size.nodes)
+        {
+            return Some(format!(
+                "job size ({} node(s)) is greater than max resources limit configured for queue ({} node(s))",
+                size.nodes, queue.max_nodes_per_assoc
+            ));
+        }
+        if association.max_nodes.admits(0, size.nodes) && association.max_cores.admits(0, size.cores) {
+            return None;
+        }
+        Some(format!(
+            "job size ({} node(s), {} core(s)) is greater than max resources limits configured for association \
+             ({} node(s), {} core(s))",
+            size.nodes, size.cores, association.max_nodes, association.max_cores
+        ))
+    }
+}
+
+fn joined<T: Display>(names: &[T]) -> String {
+    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+}

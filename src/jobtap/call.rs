@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Calls from the plugin into Flux. Any of them may re-enter the plugin's callbacks before it returns.
+
+use super::error::{EINVAL, Error};
+use super::sys;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr::{NonNull, null};
+
+/// The plugin handle. It lives as long as the plugin is loaded, which is longer than any of our code runs.
+#[derive(Clone, Copy)]
+pub struct Plugin(NonNull<sys::flux_plugin_t>);
+
+/// syslog levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum LogLevel {
+    /// LOG_ERR.
+    Error = 3,
+    /// LOG_WARNING.
+    Warning = 4,
+}
+
+/// Text for C: without NUL, which C would take for the end.
+pub(super) fn c_text(text: &str) -> CString {
+    CString::new(text).unwrap_or_else(|_| CString::new(text.replace('\0', " ")).unwrap_or_default())
+}
+
+impl Plugin {
+    /// # Safety
+    /// `raw` is null or the handle Flux passes to this plugin.
+    pub(super) unsafe fn from_raw(raw: *mut sys::flux_plugin_t) -> Option<Self> {
+        NonNull::new(raw).map(Plugin)
+    }
+
+    pub(super) fn raw(self) -> *mut sys::flux_plugin_t {
+        self.0.as_ptr()
+    }
+
+    /// The job manager's Flux handle; null if there is none.
+    pub(super) fn flux(self) -> *mut sys::flux_t {
+        // SAFETY: the handle is ours (contract of `from_raw`).
+        unsafe { sys::flux_jobtap_get_flux(self.raw()) }
+    }
+
+    /// The load-time configuration as JSON text, if any.
+    pub fn config(self) -> Option<String> {
+        // SAFETY: the handle is ours; the text is borrowed from it, and copied here.
+        unsafe {
+            let text = sys::flux_plugin_get_conf(self.raw());
+            (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
+        }
+    }
+
+    /// In which order Flux replays jobs at load.
+    pub fn set_load_order(self, order: &CStr) -> Result<(), Error> {
+        // SAFETY: the handle is ours; Flux copies the text.
+        let rc = unsafe { sys::flux_jobtap_set_load_sort_order(self.raw(), order.as_ptr()) };
+        Error::check("flux_jobtap_set_load_sort_order", rc)
+    }
+
+    /// Writes to Flux's log.
+    pub fn log(self, level: LogLevel, text: &str) {
+        let text = c_text(text);
+        // SAFETY: the format is ours and takes one C string. Flux ignores a null handle.
+        unsafe { sys::flux_log(self.flux(), level as c_int, c"%s".as_ptr(), text.as_ptr()) };
+    }
+
+    /// Holds a job under `name`.
+    pub fn dependency_add(self, id: u64, name: &str) -> Result<(), Error> {
+        let name = c_text(name);
+        // SAFETY: the handle is ours; Flux copies the text.
+        let rc = unsafe { sys::flux_jobtap_dependency_add(self.raw(), id, name.as_ptr()) };
+        Error::check("flux_jobtap_dependency_add", rc)
+    }
+
+    /// Takes `name` off a job.
+    pub fn dependency_remove(self, id: u64, name: &str) -> Result<(), Error> {
+        let name = c_text(name);
+        // SAFETY: the handle is ours; Flux copies the text.
+        let rc = unsafe { sys::flux_jobtap_dependency_remove(self.raw(), id, name.as_ptr()) };
+        Error::check("flux_jobtap_dependency_remove", rc)
+    }
+
+    /// Raises a fatal exception of `kind`.
+    pub fn raise(self, id: u64, kind: &CStr, note: &str) -> Result<(), Error> {
+        let note = c_text(note);
+        // SAFETY: the handle is ours; the format is ours and takes one C string.
+        let rc = unsafe {
+            sys::flux_jobtap_raise_exception(self.raw(), id, kind.as_ptr(), 0, c"%s".as_ptr(), note.as_ptr())
+        };
+        Error::check("flux_jobtap_raise_exception", rc)
+    }
+
+    /// Posts a memo with one number to a job's eventlog.
+    pub fn memo(self, id: u64, key: &CStr, value: f64) -> Result<(), Error> {
+        let format = c"{s:f}";
+        // SAFETY: the handle is ours; `f` takes a double, the key is a C string.
+        let rc = unsafe {
+            sys::flux_jobtap_event_post_pack(
+                self.raw(),
+                id,
+                c"memo".as_ptr(),
+                format.as_ptr(),
+                key.as_ptr(),
+                value,
+            )
+        };
+        Error::check("flux_jobtap_event_post_pack", rc)
+    }
+
+    /// Sets up to two text members of a jobspec: of the current job, or of any other by id.
+    pub fn jobspec_update(self, id: Option<u64>, updates: &[(&CStr, &str)]) -> Result<(), Error> {
+        let texts: Vec<(&CStr, CString)> = updates.iter().map(|(key, text)| (*key, c_text(text))).collect();
+        match texts.as_slice() {
+            [] => Ok(()),
+            [(key, text)] => {
+                let format = c"{s:s}";
+                // SAFETY: the handle is ours; the format takes two C strings.
+                let rc = unsafe {
+                    match id {
+                        None => sys::flux_jobtap_jobspec_update_pack(
+                            self.raw(),
+                            format.as_ptr(),
+                            key.as_ptr(),
+                            text.as_ptr(),
+                        ),
+                        Some(id) => sys::flux_jobtap_jobspec_update_id_pack(
+                            self.raw(),
+                            id,
+                            format.as_ptr(),
+                            key.as_ptr(),
+                            text.as_ptr(),
+                        ),
+                    }
+                };
+                Error::check("flux_jobtap_jobspec_update_pack", rc)
+            }
+            [(key, text), (key2, text2)] => {
+                let format = c"{s:s s:s}";
+                // SAFETY: the handle is ours; the format takes four C strings.
+                let rc = unsafe {
+                    match id {
+                        None => sys::flux_jobtap_jobspec_update_pack(
+                            self.raw(),
+                            format.as_ptr(),
+                            key.as_ptr(),
+                            text.as_ptr(),
+                            key2.as_ptr(),
+                            text2.as_ptr(),
+                        ),
+                        Some(id) => sys::flux_jobtap_jobspec_update_id_pack(
+                            self.raw(),
+                            id,
+                            format.as_ptr(),
+                            key.as_ptr(),
+                            text.as_ptr(),
+                            key2.as_ptr(),
+                            text2.as_ptr(),
+                        ),
+                    }
+                };
+                Error::check("flux_jobtap_jobspec_update_pack", rc)
+            }
+            _ => Err(Error { call: "flux_jobtap_jobspec_update_pack", errno: EINVAL }),
+        }
+    }
+
+    /// Has Flux ask for the priority of all jobs in PRIORITY and SCHED, before this returns.
+    pub fn reprioritize_all(self) -> Result<(), Error> {
+        // SAFETY: the handle is ours.
+        let rc = unsafe { sys::flux_jobtap_reprioritize_all(self.raw()) };
+        Error::check("flux_jobtap_reprioritize_all", rc)
+    }
+
+    /// Starts reading a job's eventlog. The future is the caller's to destroy.
+    pub(super) fn read_eventlog(
+        self,
+        id: u64,
+        done: unsafe extern "C" fn(*mut sys::flux_future_t, *mut c_void),
+        arg: *mut c_void,
+    ) -> Result<*mut sys::flux_future_t, Error> {
+        let mut key: [c_char; 128] = [0; 128];
+        // SAFETY: the buffer has the size told, and Flux ends the text within it.
+        let rc =
+            unsafe { sys::flux_job_kvs_key(key.as_mut_ptr(), key.len() as c_int, id, c"eventlog".as_ptr()) };
+        Error::check("flux_job_kvs_key", rc)?;
+        // SAFETY: the key was written above; a null namespace is the primary one.
+        let future = unsafe { sys::flux_kvs_lookup(self.flux(), null(), 0, key.as_ptr()) };
+        if future.is_null() {
+            return Err(Error::last("flux_kvs_lookup"));
+        }
+        // SAFETY: the future was just made; a negative timeout is none. `arg` outlives the future (see `Instance`).
+        if unsafe { sys::flux_future_then(future, -1.0, Some(done), arg) } < 0 {
+            let error = Error::last("flux_future_then");
+            // SAFETY: the future is ours and nobody else knows it.
+            unsafe { sys::flux_future_destroy(future) };
+            return Err(error);
+        }
+        Ok(future)
+    }
+}

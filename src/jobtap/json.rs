@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! A borrowed view of a jansson value that a callback received. Reading it copies nothing.
+
+use jansson_sys as jansson;
+use std::ffi::CStr;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// A JSON value owned by the callback's arguments, which live as long as `'a`.
+#[derive(Clone, Copy, Debug)]
+pub struct Json<'a> {
+    value: NonNull<jansson::json_t>,
+    owner: PhantomData<&'a ()>,
+}
+
+impl<'a> Json<'a> {
+    /// # Safety
+    /// `value` is null or a jansson value that stays alive and unchanged for `'a`.
+    pub(super) unsafe fn borrow(value: *mut jansson::json_t) -> Option<Self> {
+        NonNull::new(value).map(|value| Json { value, owner: PhantomData })
+    }
+
+    fn kind(self) -> jansson::json_type {
+        // SAFETY: the value is alive for 'a (contract of `borrow`); its type never changes.
+        unsafe { (*self.value.as_ptr()).type_ }
+    }
+
+    /// A member of an object; `None` if this is no object or has no such member.
+    pub fn get(self, key: &CStr) -> Option<Json<'a>> {
+        // SAFETY: jansson accepts any value here and returns a member borrowed from it, or null.
+        unsafe { Json::borrow(jansson::json_object_get(self.value.as_ptr(), key.as_ptr())) }
+    }
+
+    /// The members of an array; none if this is no array.
+    pub fn items(self) -> impl Iterator<Item = Json<'a>> {
+        // SAFETY: jansson accepts any value here; the size of what is no array is 0.
+        let size = unsafe { jansson::json_array_size(self.value.as_ptr()) };
+        // SAFETY: as above; the member is borrowed from the array, or null.
+        (0..size)
+            .filter_map(move |at| unsafe { Json::borrow(jansson::json_array_get(self.value.as_ptr(), at)) })
+    }
+
+    /// The text of a string that is UTF-8.
+    pub fn as_str(self) -> Option<&'a str> {
+        // SAFETY: jansson returns null for what is no string, else bytes that live as long as the value.
+        let bytes = unsafe {
+            let text = jansson::json_string_value(self.value.as_ptr());
+            if text.is_null() {
+                return None;
+            }
+            std::slice::from_raw_parts(text.cast::<u8>(), jansson::json_string_length(self.value.as_ptr()))
+        };
+        std::str::from_utf8(bytes).ok()
+    }
+
+    /// The value of an integer.
+    pub fn as_int(self) -> Option<i64> {
+        let is_int = matches!(self.kind(), jansson::json_type::JSON_INTEGER);
+        // SAFETY: the value is an integer, alive for 'a.
+        is_int.then(|| unsafe { jansson::json_integer_value(self.value.as_ptr()) })
+    }
+
+    /// The value of an integer or real.
+    pub fn as_number(self) -> Option<f64> {
+        let is_number =
+            matches!(self.kind(), jansson::json_type::JSON_INTEGER | jansson::json_type::JSON_REAL);
+        // SAFETY: the value is a number, alive for 'a.
+        is_number.then(|| unsafe { jansson::json_number_value(self.value.as_ptr()) })
+    }
+
+    /// Whether this is an array.
+    pub fn is_array(self) -> bool {
+        matches!(self.kind(), jansson::json_type::JSON_ARRAY)
+    }
+
+    /// Whether this is an object.
+    pub fn is_object(self) -> bool {
+        matches!(self.kind(), jansson::json_type::JSON_OBJECT)
+    }
+
+    /// What it is, in words for an error text.
+    pub fn describe(self) -> &'static str {
+        match self.kind() {
+            jansson::json_type::JSON_OBJECT => "an object",
+            jansson::json_type::JSON_ARRAY => "an array",
+            jansson::json_type::JSON_STRING => "a string",
+            jansson::json_type::JSON_INTEGER => "an integer",
+            jansson::json_type::JSON_REAL => "a real number",
+            jansson::json_type::JSON_TRUE | jansson::json_type::JSON_FALSE => "a boolean",
+            jansson::json_type::JSON_NULL => "null",
+        }
+    }
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The committed bindings are what bindgen makes of the headers found here.
+
+#[test]
+fn committed_bindings_are_current() {
+    let made = include_str!(concat!(env!("OUT_DIR"), "/sys.rs"));
+    let committed = include_str!("sys.rs");
+    assert_eq!(
+        made, committed,
+        "run: cargo build --features bindgen, and copy OUT_DIR/sys.rs to src/jobtap/sys.rs"
+    );
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! How many nodes and cores a jobspec asks for (RFC 14 resources; RFC 25 shapes and beyond).
+
+use std::fmt;
+
+/// Nodes and cores of one job, both at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size {
+    /// Nodes.
+    pub nodes: u64,
+    /// Cores over all nodes.
+    pub cores: u64,
+}
+
+impl Size {
+    /// What a running job is counted as when its jobspec can't be measured.
+    pub const ONE: Size = Size { nodes: 1, cores: 1 };
+}
+
+/// The kinds of resource that matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A node.
+    Node,
+    /// A task slot.
+    Slot,
+    /// A core.
+    Core,
+    /// Anything else: its count multiplies what is below it.
+    Other,
+}
+
+/// One resource vertex in depth-first order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vertex {
+    /// 0 for the members of the top-level array.
+    pub depth: usize,
+    /// What it is.
+    pub kind: Kind,
+    /// How many of it in each of its parent; positive.
+    pub count: u64,
+}
+
+/// Why a jobspec can't be measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SizeError {
+    /// No task slot above any core.
+    NoSlot,
+    /// No core at all.
+    NoCore,
+    /// A product beyond 64 bits.
+    TooLarge,
+    /// The jobspec's form; the text names the key and what is wrong with it.
+    Malformed(String),
+}
+
+impl fmt::Display for SizeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SizeError::NoSlot => f.write_str("resources have no slot"),
+            SizeError::NoCore => f.write_str("resources have no core in a slot"),
+            SizeError::TooLarge => f.write_str("resources exceed 64 bits"),
+            SizeError::Malformed(what) => f.write_str(what),
+        }
+    }
+}
+
+/// Measures resources: the products of the counts along each path, summed over branches. A job that names only
+/// cores counts one node.
+pub fn measure(vertices: &[Vertex]) -> Result<Size, SizeError> {
+    struct Level {
+        product: u64,
+        in_slot: bool,
+        node: Option<usize>,
+    }
+    let mut path: Vec<Level> = Vec::new();
+    // Nodes with another node below are containers of nodes, not nodes of the job.
+    let mut nodes: Vec<(u64, bool)> = Vec::new();
+    let (mut cores, mut slots) = (0u64, false);
+    for vertex in vertices {
+        path.truncate(vertex.depth);
+        let (above, mut in_slot, mut node) =
+            path.last().map_or((1, false, None), |l| (l.product, l.in_slot, l.node));
+        let product = above.checked_mul(vertex.count).ok_or(SizeError::TooLarge)?;
+        match vertex.kind {
+            Kind::Node => {
+                if let Some((_, leaf)) = node.and_then(|index| nodes.get_mut(index)) {
+                    *leaf = false;
+                }
+                node = Some(nodes.len());
+                nodes.push((product, true));
+            }
+            Kind::Slot => (in_slot, slots) = (true, true),
+            Kind::Core if in_slot => cores = cores.checked_add(product).ok_or(SizeError::TooLarge)?,
+            Kind::Core | Kind::Other => {}
+        }
+        path.push(Level { product, in_slot, node });
+    }
+    if !slots {
+        return Err(SizeError::NoSlot);
+    }
+    if cores == 0 {
+        return Err(SizeError::NoCore);
+    }
+    let mut count = 0u64;
+    for (product, _) in nodes.iter().filter(|(_, leaf)| *leaf) {
+        count = count.checked_add(*product).ok_or(SizeError::TooLarge)?;
+    }
+    Ok(Size { nodes: count.max(1), cores })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Kind::{Core, Node, Other, Slot};
+
+    fn tree(vertices: &[(usize, Kind, u64)]) -> Result<(u64, u64), SizeError> {
+        let vertices: Vec<Vertex> = vertices
+            .iter()
+            .map(|(depth, kind, count)| Vertex { depth: *depth, kind: *kind, count: *count })
+            .collect();
+        measure(&vertices).map(|size| (size.nodes, size.cores))
+    }
+
+    #[test]
+    fn sizes_are_products_along_paths_summed_over_branches() {
+        for (vertices, size) in [
+            (&[(0, Slot, 4), (1, Core, 2)][..], Ok((1, 8))),
+            (&[(0, Node, 2), (1, Slot, 3), (2, Core, 4)], Ok((2, 24))),
+            (&[(0, Slot, 2), (1, Node, 1), (2, Core, 1)], Ok((2, 2))),
+            (&[(0, Slot, 2), (1, Core, 1), (1, Other, 4)], Ok((1, 2))),
+            (&[(0, Other, 2), (1, Node, 3), (2, Slot, 1), (3, Core, 5)], Ok((6, 30))),
+            (
+                &[(0, Node, 2), (1, Slot, 1), (2, Core, 1), (0, Node, 1), (1, Slot, 2), (2, Core, 8)],
+                Ok((3, 18)),
+            ),
+            (&[(0, Node, 2), (1, Node, 3), (2, Slot, 1), (3, Core, 1)], Ok((6, 6))),
+            (&[(0, Core, 4)], Err(SizeError::NoSlot)),
+            (&[(0, Node, 4)], Err(SizeError::NoSlot)),
+            (&[(0, Slot, 4), (1, Other, 1)], Err(SizeError::NoCore)),
+            (&[], Err(SizeError::NoSlot)),
+            (&[(0, Slot, u64::MAX), (1, Core, 2)], Err(SizeError::TooLarge)),
+            (&[(0, Slot, 1), (1, Core, u64::MAX), (1, Core, 1)], Err(SizeError::TooLarge)),
+        ] {
+            assert_eq!(tree(vertices), size, "{vertices:?}");
+        }
+    }
+}

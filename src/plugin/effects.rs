@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Carrying out what the engine decided. No borrow of the engine is alive here: any of these calls may re-enter us.
+
+use super::MfPriority;
+use crate::engine::{Effect, Event, Level, Posting, Refusal};
+use crate::ids::{BankName, ProjectName};
+use crate::jobtap::{Args, EINVAL, ENOENT, Error, Failed, Host, LogLevel};
+use std::collections::VecDeque;
+use std::ffi::CStr;
+
+const BANK: &CStr = c"attributes.system.bank";
+const PROJECT: &CStr = c"attributes.system.project";
+const SCHED: i64 = 8;
+
+/// What came of an effect.
+enum Outcome {
+    Done,
+    /// The callback is to report failure.
+    Fail,
+    Refused(Refusal),
+    Next(Event<'static>),
+}
+
+impl MfPriority {
+    /// Feeds an event to the engine and carries out what follows from it, in order.
+    pub(super) fn drive(
+        &self,
+        host: Host<'_, Self>,
+        args: Option<Args<'_>>,
+        event: Event<'_>,
+    ) -> Result<(), Failed> {
+        let mut todo = VecDeque::from(self.feed(event).ok_or(Failed)?);
+        let mut result = Ok(());
+        while let Some(effect) = todo.pop_front() {
+            let next = match apply(host, args, &effect) {
+                Outcome::Done => continue,
+                Outcome::Fail => {
+                    result = Err(Failed);
+                    continue;
+                }
+                Outcome::Refused(why) => Event::Refused(Box::new(effect), why),
+                Outcome::Next(event) => event,
+            };
+            // What follows from an effect comes before the effects after it.
+            for effect in self.feed(next).unwrap_or_default().into_iter().rev() {
+                todo.push_front(effect);
+            }
+        }
+        result
+    }
+}
+
+fn apply(host: Host<'_, MfPriority>, args: Option<Args<'_>>, effect: &Effect) -> Outcome {
+    let plugin = host.plugin();
+    let done = match effect {
+        Effect::Reject(text) => {
+            if let Some(args) = args {
+                args.set_error(plugin, text);
+            }
+            return Outcome::Fail;
+        }
+        Effect::SetPriority(priority) => {
+            return answered(args, |args| args.set_priority(i64::from(*priority)));
+        }
+        Effect::PriorityUnavailable => return answered(args, |args| args.set_priority_unavailable(plugin)),
+        Effect::KeepPriority => {
+            return answered(args, |args| match args.priority_state()? {
+                (priority, SCHED) if priority >= 0 => args.set_priority(priority),
+                _ => args.set_priority_unavailable(plugin),
+            });
+        }
+        Effect::SetJobspec { id, posting, bank, project } => {
+            let id = (*posting == Posting::ById).then_some(id.0);
+            plugin.jobspec_update(id, &members(bank.as_ref(), project.as_ref()))
+        }
+        Effect::AddDependency(id, name) => plugin.dependency_add(id.0, &name.to_string()),
+        Effect::RemoveDependency(id, name) => plugin.dependency_remove(id.0, &name.to_string()),
+        Effect::Memo(id, fairshare) => plugin.memo(id.0, c"fairshare", *fairshare),
+        Effect::Raise(id, note) => plugin.raise(id.0, c"mf_priority", note),
+        Effect::ReprioritizeAll => plugin.reprioritize_all(),
+        Effect::Log(level, text) => {
+            let level = match level {
+                Level::Error => LogLevel::Error,
+                Level::Warning => LogLevel::Warning,
+            };
+            plugin.log(level, &format!("mf_priority: {text}"));
+            Ok(())
+        }
+        Effect::Defer => {
+            host.defer();
+            Ok(())
+        }
+        Effect::ReadEventlog(id) => {
+            host.read_eventlog(id.0);
+            Ok(())
+        }
+        Effect::Then(event) => return Outcome::Next(event.clone()),
+    };
+    match done {
+        Ok(()) => Outcome::Done,
+        Err(Error { errno: ENOENT, .. }) => Outcome::Refused(Refusal::Absent),
+        Err(Error { errno: EINVAL, .. }) => Outcome::Refused(Refusal::TooLate),
+        Err(error) => Outcome::Refused(Refusal::Other(error.to_string())),
+    }
+}
+
+/// Puts an answer into the callback's arguments; outside a callback there is nobody to answer.
+fn answered<E>(args: Option<Args<'_>>, answer: impl FnOnce(Args<'_>) -> Result<(), E>) -> Outcome {
+    match args.map(answer) {
+        Some(Err(_)) => Outcome::Fail,
+        _ => Outcome::Done,
+    }
+}
+
+fn members<'a>(
+    bank: Option<&'a BankName>,
+    project: Option<&'a ProjectName>,
+) -> Vec<(&'static CStr, &'a str)> {
+    let bank = bank.map(|bank| (BANK, bank.as_str()));
+    let project = project.map(|project| (PROJECT, project.as_str()));
+    bank.into_iter().chain(project).collect()
+}

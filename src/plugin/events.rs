@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! From a topic and its arguments to an [`Event`].
+
+use super::jobspec::{facts, lenient_facts, state};
+use super::{MfPriority, query};
+use crate::engine::Event;
+use crate::ids::{JobId, UserId};
+use crate::jobtap::{Args, BadArgs, Failed, Host, LogLevel};
+
+impl MfPriority {
+    pub(super) fn dispatch(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
+        let outcome = match topic {
+            "job.validate" => return self.validate(host, args),
+            "job.update.attributes.system.queue" => return self.update_queue(host, args),
+            "job.update.attributes.system.bank" => return self.update_bank(host, args),
+            "plugin.query" => return self.query(host, args),
+            "job.state.priority" | "job.priority.get" => return self.priority(host, topic, args),
+            "job.new" => args.job().map(|job| self.drive(host, Some(args), Event::New(lenient_facts(&job)))),
+            "job.update" => {
+                args.job().map(|job| self.drive(host, Some(args), Event::Updated(lenient_facts(&job))))
+            }
+            "job.state.depend" => self.on_id(host, args, Event::Depend),
+            "job.state.sched" => self.on_id(host, args, Event::Sched),
+            "job.state.run" => self.on_id(host, args, Event::Run),
+            "job.state.inactive" => self.on_id(host, args, Event::Inactive),
+            "job.destroy" => self.on_id(host, args, Event::Gone),
+            _ => Ok(Ok(())),
+        };
+        outcome.unwrap_or_else(|fault| complain(host, topic, &fault))
+    }
+
+    fn on_id(
+        &self,
+        host: Host<'_, Self>,
+        args: Args<'_>,
+        event: fn(JobId) -> Event<'static>,
+    ) -> Result<Result<(), Failed>, BadArgs> {
+        args.id().map(|id| self.drive(host, Some(args), event(JobId(id))))
+    }
+
+    fn validate(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
+        let job = args.job().ok();
+        match job.as_ref().and_then(|job| facts(job).ok()) {
+            Some(facts) => self.drive(host, Some(args), Event::Validate(facts)),
+            None => reject(host, args, "unable to unpack bank arg"),
+        }
+    }
+
+    fn priority(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
+        let (id, urgency) = match args.id_urgency() {
+            Ok(read) => read,
+            Err(fault) => {
+                // Some plugin before us may have put its own priority there.
+                let _ = args.set_priority_unavailable(host.plugin());
+                return complain(host, topic, &fault);
+            }
+        };
+        let id = JobId(id);
+        // After a crash a job's priority may come before its `job.new`.
+        if self.read(|engine| engine.knows(id)) == Some(false)
+            && let Ok(job) = args.job()
+        {
+            self.drive(host, Some(args), Event::New(lenient_facts(&job)))?;
+        }
+        match topic {
+            "job.priority.get" => self.drive(host, Some(args), Event::PriorityGet(id, urgency)),
+            _ => self.drive(host, Some(args), Event::Priority(id, urgency)),
+        }
+    }
+
+    fn update_queue(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
+        let update = args.update().ok();
+        let Some((update, queue)) = update.and_then(|update| Some((update, update.value.as_str()?))) else {
+            return reject(host, args, "unable to unpack plugin args");
+        };
+        let (id, user, state) = (JobId(update.id), UserId(update.userid), state(update.state));
+        self.drive(host, Some(args), Event::UpdateQueue { id, user, state, queue })
+    }
+
+    fn update_bank(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
+        let update = args.update().ok();
+        let Some((update, bank)) = update.and_then(|update| Some((update, update.value.as_str()?))) else {
+            return reject(host, args, "unable to unpack bank arg");
+        };
+        let (id, user, state) = (JobId(update.id), UserId(update.userid), state(update.state));
+        self.drive(host, Some(args), Event::UpdateBank { id, user, state, bank })
+    }
+
+    fn query(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
+        let document = self.read(query::document).ok_or(Failed)?;
+        args.merge(&document).or_else(|fault| complain(host, "plugin.query", &fault))
+    }
+}
+
+fn reject(host: Host<'_, MfPriority>, args: Args<'_>, text: &str) -> Result<(), Failed> {
+    args.set_error(host.plugin(), text);
+    Err(Failed)
+}
+
+fn complain(host: Host<'_, MfPriority>, topic: &str, fault: &BadArgs) -> Result<(), Failed> {
+    let text = format!("mf_priority: {topic}: unable to read arguments: {}", fault.0);
+    host.plugin().log(LogLevel::Error, &text);
+    Err(Failed)
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the engine needs to know of a jobspec (RFC 14, RFC 25).
+
+use crate::engine::{JobFacts, State};
+use crate::ids::{JobId, UserId};
+use crate::jobtap::{JobArgs, Json};
+use crate::limits::{Kind, Size, SizeError, Vertex, measure};
+use std::ffi::CStr;
+
+/// A member of `attributes.system` that should be text and is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotText;
+
+/// The state behind an RFC 21 state bit.
+pub fn state(bit: i64) -> State {
+    match bit {
+        2 => State::Depend,
+        4 => State::Priority,
+        8 => State::Sched,
+        16 => State::Run,
+        32 => State::Cleanup,
+        64 => State::Inactive,
+        _ => State::New,
+    }
+}
+
+/// The facts of a job. Bank, queue or project of a wrong type is an error.
+pub fn facts<'a>(job: &JobArgs<'a>) -> Result<JobFacts<'a>, NotText> {
+    let text = |key: &CStr| system(job.jobspec, key).map(|value| value.as_str().ok_or(NotText)).transpose();
+    Ok(JobFacts {
+        id: JobId(job.id),
+        user: UserId(job.userid),
+        state: state(job.state),
+        urgency: job.urgency,
+        bank: text(c"bank")?,
+        queue: text(c"queue")?,
+        project: text(c"project")?,
+        size: size(job.jobspec),
+        has_resources: job.has_resources,
+    })
+}
+
+/// The facts of a job that was accepted once: what is not text counts as absent.
+pub fn lenient_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
+    let text = |key: &CStr| system(job.jobspec, key).and_then(Json::as_str);
+    JobFacts {
+        id: JobId(job.id),
+        user: UserId(job.userid),
+        state: state(job.state),
+        urgency: job.urgency,
+        bank: text(c"bank"),
+        queue: text(c"queue"),
+        project: text(c"project"),
+        size: size(job.jobspec),
+        has_resources: job.has_resources,
+    }
+}
+
+fn system<'a>(jobspec: Json<'a>, key: &CStr) -> Option<Json<'a>> {
+    jobspec.get(c"attributes")?.get(c"system")?.get(key)
+}
+
+fn size(jobspec: Json<'_>) -> Result<Size, SizeError> {
+    let malformed = |what: &str| Err(SizeError::Malformed(what.to_owned()));
+    if jobspec.get(c"version").and_then(Json::as_int).is_none() {
+        return malformed("version is not an integer");
+    }
+    if system(jobspec, c"duration").and_then(Json::as_number).is_none() {
+        return malformed("attributes.system.duration is not a number");
+    }
+    match jobspec.get(c"resources") {
+        Some(resources) if resources.is_array() => measure(&flatten(resources)?),
+        Some(other) => malformed(&format!("resources is {}, not an array", other.describe())),
+        None => malformed("resources is missing"),
+    }
+}
+
+/// The resource tree in depth-first order.
+fn flatten(resources: Json<'_>) -> Result<Vec<Vertex>, SizeError> {
+    let mut vertices = Vec::new();
+    /// Pushes the members so that the first comes off first.
+    fn push<'a>(stack: &mut Vec<(Json<'a>, usize)>, array: Json<'a>, depth: usize) {
+        let from = stack.len();
+        stack.extend(array.items().map(|member| (member, depth)));
+        if let Some(added) = stack.get_mut(from..) {
+            added.reverse();
+        }
+    }
+    let mut stack = Vec::new();
+    push(&mut stack, resources, 0);
+    while let Some((member, depth)) = stack.pop() {
+        vertices.push(vertex(member, depth)?);
+        match member.get(c"with") {
+            Some(below) if below.is_array() => push(&mut stack, below, depth + 1),
+            Some(other) => {
+                return Err(SizeError::Malformed(format!(
+                    "'with' of a resource is {}, not an array",
+                    other.describe()
+                )));
+            }
+            None => {}
+        }
+    }
+    Ok(vertices)
+}
+
+fn vertex(member: Json<'_>, depth: usize) -> Result<Vertex, SizeError> {
+    let Some(name) = member.get(c"type").and_then(Json::as_str) else {
+        return Err(SizeError::Malformed("a resource has no type".to_owned()));
+    };
+    let kind = match name {
+        "node" => Kind::Node,
+        "slot" => Kind::Slot,
+        "core" => Kind::Core,
+        _ => Kind::Other,
+    };
+    let count = match member.get(c"count") {
+        None => return Err(SizeError::Malformed(format!("{name} has no count"))),
+        Some(count) => match count.as_int() {
+            Some(count) if count > 0 => count.unsigned_abs(),
+            Some(count) => {
+                return Err(SizeError::Malformed(format!("count of {name} is {count}, not positive")));
+            }
+            None => {
+                let what = count.describe();
+                return Err(SizeError::Malformed(format!(
+                    "count of {name} is {what}, not an integer (no ranges)"
+                )));
+            }
+        },
+    };
+    Ok(Vertex { depth, kind, count })
+}
+
+/// What an eventlog (RFC 18: one JSON object a line) says of dependencies: descriptions added and removed, in order.
+pub fn dependency_history(eventlog: &str) -> Vec<(String, bool)> {
+    #[derive(serde::Deserialize)]
+    struct Entry {
+        name: String,
+        #[serde(default)]
+        context: serde_json::Value,
+    }
+    let lines = eventlog.lines().filter(|line| line.contains("\"dependency-"));
+    let entries = lines.filter_map(|line| serde_json::from_str::<Entry>(line).ok());
+    let change = |entry: Entry| {
+        let added = match entry.name.as_str() {
+            "dependency-add" => true,
+            "dependency-remove" => false,
+            _ => return None,
+        };
+        Some((entry.context.get("description")?.as_str()?.to_owned(), added))
+    };
+    entries.filter_map(change).collect()
+}

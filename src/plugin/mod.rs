@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The plugin: the one place that knows both Flux and the engine.
+
+mod effects;
+mod events;
+mod jobspec;
+mod query;
+mod services;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use crate::engine::{Effect, Engine, Event};
+use crate::ids::UserId;
+use crate::jobtap::{self, Args, Failed, Host, Jobtap, Plugin, Reply};
+use std::cell::RefCell;
+use std::ffi::{CStr, c_int, c_void};
+
+/// The plugin's state: the engine, borrowed only while it decides.
+pub struct MfPriority {
+    engine: RefCell<Engine>,
+}
+
+impl MfPriority {
+    /// Has the engine decide. `None` if it is deciding already, which no path does.
+    fn feed(&self, event: Event<'_>) -> Option<Vec<Effect>> {
+        self.engine.try_borrow_mut().ok().map(|mut engine| engine.handle(event))
+    }
+
+    fn read<R>(&self, look: impl FnOnce(&Engine) -> R) -> Option<R> {
+        self.engine.try_borrow().ok().map(|engine| look(&engine))
+    }
+}
+
+impl Jobtap for MfPriority {
+    const NAME: &'static CStr = c"mf_priority";
+    // Never `job.*`: a handler that matches `job.dependency.X` or `job.update.KEY` tells Flux that X or KEY is supported.
+    const TOPICS: &'static [&'static CStr] = &[
+        c"job.validate",
+        c"job.new",
+        c"job.state.depend",
+        c"job.state.priority",
+        c"job.state.sched",
+        c"job.state.run",
+        c"job.state.inactive",
+        c"job.destroy",
+        c"job.priority.get",
+        c"job.update",
+        c"job.update.attributes.system.queue",
+        c"job.update.attributes.system.bank",
+        c"plugin.query",
+    ];
+    const METHODS: &'static [&'static CStr] = &[
+        c"rec_update",
+        c"rec_q_update",
+        c"rec_proj_update",
+        c"rec_bank_update",
+        c"rec_fac_update",
+        c"rec_config_update",
+        c"policy_update",
+        c"reprioritize",
+        c"check",
+    ];
+
+    fn load(plugin: Plugin) -> Result<Self, String> {
+        let mut engine = Engine::new(UserId(jobtap::own_user()));
+        let mut warnings = Vec::new();
+        let policy = match plugin.config() {
+            Some(conf) => {
+                wire::load_config(&conf, &mut warnings).map_err(|fault| services::load_fault(&fault))?
+            }
+            None => None,
+        };
+        services::warn(plugin, &warnings);
+        if let Some(policy) = policy {
+            engine.handle(Event::Policy(policy));
+        }
+        // Jobs that occupy most are counted first, so that what the held ones exceed is known when they come.
+        plugin.set_load_order(c"-state").map_err(|error| format!("mf_priority: {error}"))?;
+        Ok(MfPriority { engine: RefCell::new(engine) })
+    }
+
+    fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
+        self.dispatch(host, topic, args)
+    }
+
+    fn request(&self, host: Host<'_, Self>, method: &str, payload: Option<&str>) -> Reply {
+        self.serve(host, method, payload)
+    }
+
+    fn timer(&self, host: Host<'_, Self>) {
+        // Outside a callback there is nobody to tell of a failure.
+        let _ = self.drive(host, None, Event::Deferred);
+    }
+
+    fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {
+        let history = text.map(jobspec::dependency_history);
+        let _ = self.drive(host, None, Event::Eventlog(crate::ids::JobId(id), history));
+    }
+
+    fn recover(&self) {
+        if let Ok(mut engine) = self.engine.try_borrow_mut() {
+            engine.recount();
+        }
+    }
+}
+
+/// Entry point: Flux calls it once when the .so is loaded.
+///
+/// # Safety
+/// `plugin` is the handle Flux made for this plugin.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn flux_plugin_init(plugin: *mut c_void) -> c_int {
+    // SAFETY: contract of this function.
+    unsafe { jobtap::init::<MfPriority>(plugin) }
+}
