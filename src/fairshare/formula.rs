@@ -57,14 +57,16 @@ pub(super) fn run(
     banks.push(formula.root());
     let root_usage = formula.usage(tree, sums, tree.root());
     for node in tree.banks().skip(1) {
-        let numbers = formula.step(&step(formula, tree, sums, banks, root_usage, node));
-        banks.push(numbers);
+        let arena = Arena::new(sums, banks, root_usage, sums.arena_of(tree, node));
+        banks.push(formula.step(&arena.step(formula, tree, sums, node)));
     }
     factor.clear();
-    factor.extend(
-        tree.leaves()
-            .map(|node| formula.factor(formula.step(&step(formula, tree, sums, banks, root_usage, node)))),
-    );
+    factor.reserve(tree.len());
+    for bank in 0..banks.len() as u32 {
+        let arena = Arena::new(sums, banks, root_usage, sums.arena_below(bank));
+        let numbers = |leaf| formula.step(&arena.step(formula, tree, sums, NodeId(leaf)));
+        factor.extend(tree.leaves_in(bank).map(|leaf| formula.factor(numbers(leaf))));
+    }
     factor.extend(banks.iter().map(|&numbers| formula.factor(numbers)));
 }
 
@@ -80,37 +82,50 @@ pub(super) fn numbers(
         Some(bank) => banks.get(bank as usize).copied().unwrap_or_default(),
         None => {
             let root_usage = formula.usage(tree, sums, tree.root());
-            formula.step(&step(formula, tree, sums, banks, root_usage, node))
+            let arena = Arena::new(sums, banks, root_usage, sums.arena_of(tree, node));
+            formula.step(&arena.step(formula, tree, sums, node))
         }
     }
 }
 
-fn step(
-    formula: &impl Formula,
-    tree: &Tree,
-    sums: &Sums,
-    banks: &[Numbers],
+/// What is the same for all that compete below one bank.
+struct Arena {
+    shares: f64,
+    norm_usage: f64,
     root_usage: f64,
-    node: NodeId,
-) -> Step {
-    let arena = sums.arena_of(tree, node);
-    let at = arena as usize;
-    let sibling_shares = sums.shares.get(at).copied().unwrap_or(0.0);
-    let part = if tree.flags(node).has(Flags::PARENT_SHARES) {
-        None
-    } else if sums.ignores(tree, node) {
-        Some(0.0)
-    } else {
-        let shares = tree.shares.get(node.index()).map_or(0.0, |&shares| shares as f64);
-        Some(ratio(shares, sibling_shares))
-    };
-    Step {
-        part,
-        no_shares: sibling_shares == 0.0,
-        norm_usage: ratio(formula.usage(tree, sums, node), root_usage),
-        siblings_norm_usage: ratio(sums.usage.get(at).copied().unwrap_or(0.0), root_usage),
-        below_root: arena == 0,
-        parent: banks.get(at).copied().unwrap_or_default(),
+    below_root: bool,
+    numbers: Numbers,
+}
+
+impl Arena {
+    fn new(sums: &Sums, banks: &[Numbers], root_usage: f64, bank: u32) -> Arena {
+        let at = bank as usize;
+        Arena {
+            shares: sums.shares.get(at).copied().unwrap_or(0.0),
+            norm_usage: ratio(sums.usage.get(at).copied().unwrap_or(0.0), root_usage),
+            root_usage,
+            below_root: bank == 0,
+            numbers: banks.get(at).copied().unwrap_or_default(),
+        }
+    }
+
+    fn step(&self, formula: &impl Formula, tree: &Tree, sums: &Sums, node: NodeId) -> Step {
+        let part = if tree.flags(node).has(Flags::PARENT_SHARES) {
+            None
+        } else if sums.ignores(tree, node) {
+            Some(0.0)
+        } else {
+            let shares = tree.shares.get(node.index()).map_or(0.0, |&shares| shares as f64);
+            Some(ratio(shares, self.shares))
+        };
+        Step {
+            part,
+            no_shares: self.shares == 0.0,
+            norm_usage: ratio(formula.usage(tree, sums, node), self.root_usage),
+            siblings_norm_usage: self.norm_usage,
+            below_root: self.below_root,
+            parent: self.numbers,
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use super::tree::MAX_USAGE;
+
 /// How tied siblings are ranked (`fair-tree` only; the other policies have one rule).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ties {
@@ -70,7 +72,7 @@ pub enum OptionError {
 /// Name of each option and what it takes.
 const ALLOWED: [(&str, &str); 4] = [
     ("ties", "documented or slurm-program"),
-    ("pbs.min_usage", "a number >= 0"),
+    ("pbs.min_usage", "a number from 0 to 1e298"),
     ("dampening", "a number > 0"),
     ("inactive_usage", "count or ignore"),
 ];
@@ -95,7 +97,9 @@ impl Options {
                     _ => return Err(bad()),
                 }
             }
-            "pbs.min_usage" => self.pbs_min_usage = number().ok_or_else(bad)?,
+            "pbs.min_usage" => {
+                self.pbs_min_usage = number().filter(|number| *number <= MAX_USAGE).ok_or_else(bad)?;
+            }
             "dampening" => self.dampening = number().filter(|number| *number > 0.0).ok_or_else(bad)?,
             _ => {
                 self.inactive_usage = match value {

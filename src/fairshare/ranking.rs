@@ -38,11 +38,12 @@ pub struct NodeDetail {
     /// As given.
     pub shares: Shares,
     /// Rank policies and `pbs`: the part of the siblings' shares. `classic`, `depth-oblivious`: the product of those
-    /// parts from the root down. The root has 1.
+    /// parts from the root down. The root has 1. With [`Shares::Parent`]: that of the bank it competes under, as Slurm
+    /// shows it (`fair-tree`: 0 under the root).
     pub norm_shares: f64,
     /// Own usage and all usage below (`pbs`: with the minimum usage of that policy).
     pub usage: f64,
-    /// `usage` / the root's; 0 where nothing was used.
+    /// `usage` / the root's; 0 where nothing was used, or what was does not count.
     pub norm_usage: f64,
     /// Rank policies: the part of the siblings' usage. The others: what the policy's formula makes of it.
     pub effective_usage: f64,
@@ -208,12 +209,12 @@ impl Ranking {
 
     /// Every number of a node. `tree` is the tree it was made from.
     pub fn detail(&self, tree: &Tree, node: NodeId) -> NodeDetail {
-        let usage = self.usage(tree, node);
+        let (usage, root_usage) = (self.usage(tree, node), self.usage(tree, tree.root()));
         let mut detail = NodeDetail {
             shares: tree.shares(node),
             norm_shares: 1.0,
             usage,
-            norm_usage: ratio(usage, self.usage(tree, tree.root())),
+            norm_usage: if self.sums.ignores(tree, node) { 0.0 } else { ratio(usage, root_usage) },
             effective_usage: 1.0,
             level_fs: None,
             weight: None,
@@ -288,13 +289,11 @@ impl Ranking {
         let counted = if self.sums.ignores(tree, node) { 0.0 } else { 1.0 };
         detail.effective_usage = ratio(detail.usage * counted, sibling_usage);
         let Shares::Count(shares) = detail.shares else {
-            // Slurm shows such a node the shares of the node it competes under.
+            // As Slurm shows it: the part of the node it competes under; the root is no part of anything.
             let arena = tree.bank_node(self.sums.arena_of(tree, node));
-            detail.norm_shares = if tree.parent(arena).is_none() {
-                1.0
-            } else {
-                ratio(shares_of(tree, arena), self.siblings(tree, arena).0)
-            };
+            let is_root = tree.parent(arena).is_none();
+            detail.norm_shares =
+                if is_root { 0.0 } else { ratio(shares_of(tree, arena), self.siblings(tree, arena).0) };
             detail.level_fs = Some(f64::INFINITY);
             return;
         };

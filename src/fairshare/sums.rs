@@ -75,6 +75,11 @@ impl Sums {
         self.arena[above as usize]
     }
 
+    /// The bank number where the children of a bank compete.
+    pub fn arena_below(&self, bank: u32) -> u32 {
+        self.arena[bank as usize]
+    }
+
     /// True for a bank whose children compete further up.
     pub fn vanishes(&self, bank: u32) -> bool {
         self.arena[bank as usize] != bank

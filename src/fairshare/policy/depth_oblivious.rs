@@ -46,9 +46,13 @@ fn effective_usage(step: &Step, norm_shares: f64) -> f64 {
     let parent_ratio = parent.effective_usage / parent.norm_shares;
     let siblings_ratio = step.siblings_norm_usage / parent.norm_shares;
     let local_ratio = step.norm_usage / norm_shares / siblings_ratio;
-    let off_target = parent_ratio.ln();
-    let weight =
-        if off_target * local_ratio.ln() >= 0.0 { 1.0 } else { 1.0 / (1.0 + (5.0 * off_target).powi(2)) };
-    let effective = parent_ratio * local_ratio.powf(weight) * norm_shares;
+    // The signs of both logarithms, without taking them: most nodes lead further the way their ancestors went.
+    let same_way = (parent_ratio >= 1.0 && local_ratio >= 1.0) || (parent_ratio <= 1.0 && local_ratio <= 1.0);
+    let damped = if same_way {
+        local_ratio
+    } else {
+        local_ratio.powf(1.0 / (1.0 + (5.0 * parent_ratio.ln()).powi(2)))
+    };
+    let effective = parent_ratio * damped * norm_shares;
     if effective.is_nan() { step.norm_usage } else { effective }
 }

@@ -37,16 +37,16 @@ impl Formula for Pbs {
         if numbers.norm_shares == 0.0 { 0.0 } else { halved(numbers.effective_usage / numbers.norm_shares) }
     }
 
-    /// A usage on record stands, be it 0. A group has the minimum and the records below it; one without members is an
-    /// entity to OpenPBS.
+    /// An entity's usage on record stands, be it 0. A group has the minimum and the records below it; one without members
+    /// is an entity to OpenPBS.
     fn usage(&self, tree: &Tree, sums: &Sums, node: NodeId) -> f64 {
         let recorded = sums.usage_of(tree, node);
-        let is_group = tree.children(node).next().is_some();
-        if is_group || tree.flags(node).has(Flags::USAGE_UNSET) {
-            self.min_usage + recorded
+        let own_record = if tree.is_bank(node) {
+            recorded > 0.0 && tree.children(node).next().is_none()
         } else {
-            recorded
-        }
+            !tree.flags(node).has(Flags::USAGE_UNSET)
+        };
+        if own_record { recorded } else { self.min_usage + recorded }
     }
 }
 
