@@ -16,7 +16,6 @@ if ! test -x "$FAIRSHARE_UNDER_TEST"; then
 fi
 mkdir -p exec
 ln -sf "$FAIRSHARE_UNDER_TEST" exec/flux-fairshare
-export FLUX_EXEC_PATH_PREPEND=$PWD/exec
 export FLUX_EXEC_PATH=$PWD/exec${FLUX_EXEC_PATH:+:$FLUX_EXEC_PATH}
 
 # make_site: a database with two banks and four users, and the service that edits it.

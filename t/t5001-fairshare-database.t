@@ -24,7 +24,7 @@ test_expect_success 'update stores what show said, as flux account view-bank -t 
 	jq -r ".nodes[] | select(.user) | [.user, .fairshare] | @tsv" show.json >wanted &&
 	test $(wc -l <wanted) = 4 &&
 	while read user fairshare; do
-		stored=$(awk -F"|" "\$2 ~ /$user/ { print \$NF + 0 }" tree.out) &&
+		stored=$(awk "\$2 == \"$user\" { print \$NF + 0 }" tree.out) &&
 		jq -ne "($stored - $fairshare) | fabs < 1e-5" || return 1
 	done <wanted
 '
