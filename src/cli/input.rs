@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::progress::Progress;
 use super::{Failure, failure};
 use crate::fairshare::{Options, Policy, Ranking, Tree};
-use crate::store::formats::{self, Format, Found};
+use crate::store::formats::{self, Format};
 use crate::store::{self, Access, Database};
 
 /// Which tree.
@@ -106,13 +106,13 @@ impl Input {
     pub(super) fn load(&self, options: &Options, progress: &mut Progress) -> Result<Tree, Failure> {
         let source = self.source();
         let found = match &self.tree {
-            None => Found::Database,
+            None => None,
             Some(file) => formats::load(file, self.format, self.usage.as_deref(), options.inactive_usage)
                 .map_err(failure)?,
         };
         let builder = match found {
-            Found::Tree(builder) => builder,
-            Found::Database => {
+            Some(builder) => builder,
+            None => {
                 let mut database = self.wait.open(source, Access::Read)?;
                 let snapshot = database.snapshot().map_err(failure)?;
                 progress.phase("reading", || snapshot.association_estimate());

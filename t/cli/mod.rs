@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare` as a user runs it: arguments in, output, exit status and files out.
+#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "helpers of tests may fail as tests do")]
 
 mod bad_files;
 mod databases;

@@ -84,23 +84,14 @@ impl FromStr for Format {
     }
 }
 
-/// What was found in a file.
-#[derive(Debug)]
-pub enum Found {
-    /// A database, not read yet.
-    Database,
-    /// A tree, not checked yet.
-    Tree(Builder),
-}
-
 /// Reads a tree from a file of the given format, or of the one it looks like. `usage` is PBS's list of usages, where they
-/// are kept apart. The file is read once, so that a pipe will do.
+/// are kept apart. The file is read once, so that a pipe will do. `None`: it is a database, to be opened as such.
 pub fn load(
     path: &Path,
     format: Option<Format>,
     usage: Option<&Path>,
     inactive: InactiveUsage,
-) -> Result<Found, StoreError> {
+) -> Result<Option<Builder>, StoreError> {
     let unknown = || {
         let text = "looks like no known format; --format says which it is".to_owned();
         StoreError::new(path, Reason::Format(text))
@@ -109,18 +100,18 @@ pub fn load(
         if !path.join(csv::ASSOCIATIONS).exists() {
             return Err(unknown());
         }
-        return csv::read(path, inactive).map(Found::Tree);
+        return csv::read(path, inactive).map(Some);
     }
     if format == Some(Format::Database) {
-        return Ok(Found::Database);
+        return Ok(None);
     }
     let bytes = read_bytes(path)?;
     if format.is_none() && super::looks_like_database(&bytes) {
-        return Ok(Found::Database);
+        return Ok(None);
     }
     let text = text_of(path, bytes)?;
     let format = format.or_else(|| detect(&text)).ok_or_else(unknown)?;
-    read(path, format, &text, usage, inactive).map(Found::Tree)
+    read(path, format, &text, usage, inactive).map(Some)
 }
 
 /// What a text holds, by its beginning. `None` if it looks like nothing known.

@@ -1,149 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare why`: what made a fair-share, or why one user is ahead of another.
+//! Explanations in words.
 
-use std::io::{self, Write, stdout};
+use std::io::{self, Write};
 
-use serde_json::{Value, json};
-
-use super::columns::served_by;
-use super::input::{Input, PolicyArg, Rules, rank};
-use super::output::json_number;
-use super::progress::Progress;
-use super::show::options_json;
-use super::{Answer, Failure, Outcome, failure};
+use super::{Site, bank_of};
+use crate::cli::columns::served_by;
 use crate::fairshare::{
-    Comparison, Explanation, Level, NodeDetail, NodeId, NodeKind, Policy, Ranking, Shares, Tree, Verdict,
+    Comparison, Explanation, Level, NodeDetail, NodeId, NodeKind, Policy, Shares, Verdict,
 };
-use crate::store::{Access, UsageBin};
-
-/// Explain a user's fair-share, or why one user is ahead of another, in words and numbers
-///
-/// For one user: the levels from the root down and where most was lost. For two: the first bank above both, the two nodes
-/// right below it, and which shares and whose usage made the values that decide.
-#[derive(Debug, clap::Args)]
-pub(super) struct Args {
-    /// The user, with /BANK if in several
-    #[arg(value_name = "USER[/BANK]")]
-    first: String,
-    /// The user to compare with
-    #[arg(value_name = "USER2[/BANK2]")]
-    second: Option<String>,
-    #[command(flatten)]
-    input: Input,
-    #[command(flatten)]
-    policy: PolicyArg,
-    #[command(flatten)]
-    rules: Rules,
-    /// Show every level of a very deep tree
-    #[arg(short, long, help_heading = "Output")]
-    long: bool,
-    /// Print a JSON document
-    #[arg(long, help_heading = "Output")]
-    json: bool,
-}
-
-/// A ranked tree and how to talk about it.
-struct Site<'a> {
-    tree: &'a Tree,
-    ranking: &'a Ranking,
-    policy: Policy,
-    /// Levels of one chain shown at most.
-    levels: usize,
-}
-
-pub(super) fn run(args: &Args) -> Outcome {
-    let options = args.rules.options()?;
-    let policy = args.policy.policy;
-    let mut progress = Progress::start();
-    let tree = args.input.load(&options, &mut progress)?;
-    progress.phase("ranking", || 0);
-    let ranking = rank(args.input.source(), &tree, policy, &options)?;
-    drop(progress);
-    let site =
-        Site { tree: &tree, ranking: &ranking, policy, levels: if args.long { usize::MAX } else { 24 } };
-    let mut names = vec![args.first.as_str()];
-    names.extend(args.second.as_deref());
-    let mut nodes = Vec::new();
-    for name in names {
-        let found = find(&tree, name);
-        if found.is_empty() {
-            eprintln!("flux-fairshare: {}: no user \"{name}\"", args.input.source().display());
-            return Ok(Answer::No);
-        }
-        nodes.push((name, found));
-    }
-    let facts = [("policy", Value::from(policy.name())), ("options", options_json(&options))];
-    let mut document: serde_json::Map<String, Value> =
-        facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-    let mut text = Vec::new();
-    match nodes.as_slice() {
-        [(_, found)] => {
-            let mut list = Vec::new();
-            for node in found {
-                let explanation = ranking.explain(&tree, *node);
-                let bins = usage_bins(args, &tree, *node)?;
-                if args.json {
-                    list.push(site.explanation_json(*node, &explanation, &bins));
-                } else {
-                    site.explain(*node, &explanation, &bins, &mut text)?;
-                }
-            }
-            document.insert("associations".to_owned(), list.into());
-        }
-        [first, second] => {
-            let (a, b) = (one(&tree, first)?, one(&tree, second)?);
-            let comparison = ranking.compare(&tree, a, b).ok_or_else(|| {
-                Failure::Message(format!("{} and {} are the same association", first.0, second.0))
-            })?;
-            if args.json {
-                document.extend(site.comparison_json(a, b, &comparison));
-            } else {
-                site.compare(a, b, &comparison, &mut text)?;
-            }
-        }
-        _ => {}
-    }
-    let mut out = stdout().lock();
-    if args.json {
-        serde_json::to_writer_pretty(&mut out, &document).map_err(io::Error::from)?;
-        writeln!(out)?;
-    } else {
-        out.write_all(&text)?;
-    }
-    Ok(Answer::Yes)
-}
-
-/// All associations meant by `USER` or `USER/BANK`.
-fn find(tree: &Tree, name: &str) -> Vec<NodeId> {
-    let with_bank = name.split_once('/').and_then(|(user, bank)| tree.leaf(user, bank));
-    match with_bank {
-        Some(leaf) => vec![leaf],
-        None => tree.leaves_of(name).collect(),
-    }
-}
-
-fn one(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Result<NodeId, Failure> {
-    match found.as_slice() {
-        [node] => Ok(*node),
-        several => {
-            let names: Vec<String> =
-                several.iter().map(|node| format!("{name}/{}", bank_of(tree, *node))).collect();
-            Err(Failure::Message(format!("{name} is in several banks: say {}", names.join(" or "))))
-        }
-    }
-}
-
-fn bank_of(tree: &Tree, node: NodeId) -> &str {
-    tree.parent(node).map_or("", |bank| tree.name(bank))
-}
-
-/// The recorded usage by period, where the tree comes from a database that keeps it.
-fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>, Failure> {
-    let Some(path) = args.input.database() else { return Ok(Vec::new()) };
-    let mut database = args.input.wait.open(path, Access::Read)?;
-    let snapshot = database.snapshot().map_err(failure)?;
-    snapshot.usage_bins(tree.name(node), bank_of(tree, node)).map_err(failure)
-}
+use crate::store::UsageBin;
 
 /// A number for people.
 fn number(number: f64) -> String {
@@ -195,7 +60,7 @@ impl Site<'_> {
         }
     }
 
-    fn explain(
+    pub(super) fn explain(
         &self,
         node: NodeId,
         explanation: &Explanation,
@@ -332,27 +197,13 @@ impl Site<'_> {
         if list.is_empty() { String::new() } else { format!(", most by {}", list.join(", ")) }
     }
 
-    /// The three leaves below a bank that used most.
-    fn top_users(&self, bank: NodeId) -> Vec<(NodeId, f64)> {
-        let mut top: Vec<(NodeId, f64)> = Vec::new();
-        let mut todo = vec![bank];
-        while let Some(node) = todo.pop() {
-            if self.tree.kind(node) == NodeKind::Bank {
-                todo.extend(self.tree.children(node));
-                continue;
-            }
-            let usage = self.tree.own_usage(node).unwrap_or(0.0);
-            if usage > 0.0 {
-                let at =
-                    top.partition_point(|(other, most)| *most > usage || (*most == usage && *other < node));
-                top.insert(at, (node, usage));
-                top.truncate(3);
-            }
-        }
-        top
-    }
-
-    fn compare(&self, a: NodeId, b: NodeId, comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+    pub(super) fn compare(
+        &self,
+        a: NodeId,
+        b: NodeId,
+        comparison: &Comparison,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let (ahead, behind) = match comparison.verdict {
             Verdict::Second => (b, a),
             _ => (a, b),
@@ -444,84 +295,5 @@ impl Site<'_> {
             whole(high),
             whole(low)
         )
-    }
-
-    fn node_json(&self, node: NodeId) -> Value {
-        let bank = self.tree.kind(node) == NodeKind::Bank;
-        json!({
-            "kind": if bank { "bank" } else { "association" },
-            "bank": if bank { self.tree.name(node) } else { bank_of(self.tree, node) },
-            "user": if bank { Value::Null } else { self.tree.name(node).into() },
-        })
-    }
-
-    /// A level's numbers; `with_users` also looks for whose usage it is, among all that is below.
-    fn level_json(&self, level: &Level, with_users: bool) -> Value {
-        let detail = &level.detail;
-        let maybe = |number: Option<f64>| number.map_or(Value::Null, json_number);
-        let mut document = self.node_json(level.node);
-        let top: Vec<Value> = if with_users && self.tree.kind(level.node) == NodeKind::Bank {
-            let users = self.top_users(level.node);
-            users
-                .iter()
-                .map(|(leaf, usage)| {
-                    json!({"user": self.tree.name(*leaf), "bank": bank_of(self.tree, *leaf), "usage": usage})
-                })
-                .collect()
-        } else {
-            Vec::new()
-        };
-        let more = json!({
-            "depth": level.depth,
-            "shares": match detail.shares { Shares::Count(count) => count.into(), Shares::Parent => Value::from("parent") },
-            "sibling_shares": json_number(level.sibling_shares),
-            "norm_shares": json_number(detail.norm_shares),
-            "usage": json_number(detail.usage),
-            "sibling_usage": json_number(level.sibling_usage),
-            "norm_usage": json_number(detail.norm_usage),
-            "effective_usage": json_number(detail.effective_usage),
-            "value": maybe(level.value),
-            "fairshare": maybe(detail.fairshare),
-            "top_users": top,
-        });
-        if let (Value::Object(document), Value::Object(more)) = (&mut document, more) {
-            document.extend(more);
-        }
-        document
-    }
-
-    fn explanation_json(&self, node: NodeId, explanation: &Explanation, bins: &[UsageBin]) -> Value {
-        let levels: Vec<Value> =
-            explanation.levels.iter().map(|level| self.level_json(level, false)).collect();
-        json!({
-            "association": self.node_json(node),
-            "fairshare": self.ranking.fairshare(node),
-            "rank": self.ranking.rank(node),
-            "worst": explanation.worst,
-            "worst_level": explanation.worst.and_then(|at| explanation.levels.get(at)).map(|level| self.level_json(level, true)),
-            "levels": levels,
-            "usage_bins": bins.iter().map(|bin| json!({"period": bin.period, "usage": bin.usage})).collect::<Vec<_>>(),
-        })
-    }
-
-    fn comparison_json(&self, a: NodeId, b: NodeId, comparison: &Comparison) -> Vec<(String, Value)> {
-        let ahead = match comparison.verdict {
-            Verdict::First => self.node_json(a),
-            Verdict::Second => self.node_json(b),
-            Verdict::Tied => Value::Null,
-        };
-        let pair = |(one, other): &(Level, Level)| {
-            Value::from(vec![self.level_json(one, true), self.level_json(other, true)])
-        };
-        let chains = [(a, &comparison.chains.0), (b, &comparison.chains.1)];
-        let chains: Vec<Value> =
-            chains.iter().map(|(node, chain)| self.explanation_json(*node, chain, &[])).collect();
-        vec![
-            ("ahead".to_owned(), ahead),
-            ("ancestor".to_owned(), self.tree.name(comparison.ancestor).into()),
-            ("fork".to_owned(), pair(&comparison.fork)),
-            ("decisive".to_owned(), pair(&comparison.decisive)),
-            ("associations".to_owned(), chains.into()),
-        ]
     }
 }
