@@ -6,6 +6,7 @@
 
 mod columns;
 mod compare;
+mod demo;
 mod generate;
 mod input;
 mod output;
@@ -44,6 +45,7 @@ enum Command {
     Compare(compare::Args),
     Why(why::Args),
     Generate(generate::Args),
+    Demo(demo::Args),
 }
 
 /// What a subcommand that did not fail came to.
@@ -99,6 +101,7 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Generate(args) => generate::run(&args),
+        Command::Demo(args) => demo::run(&args),
     };
     match outcome {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
