@@ -92,6 +92,7 @@ flux)
 	"$command" demo --host flux --print-config --plugin "$plugin" "$site" >target/demo/flux.json || exit 2
 	# The rc scripts of an instance inside another would find that one's settings.
 	unset FLUX_URI FLUX_CONF_DIR
+	export FLUX_DISABLE_JOB_CLEANUP=t # or the jobs that are left are cancelled one by one, with a line in the log
 	exec flux start -s1 -c target/demo/flux.json -Slog-stderr-level=3 \
 		"$command" demo --host flux --plugin "$plugin" "$site"
 	;;

@@ -111,9 +111,11 @@ impl<'a> Story<'a> {
         self.show_holds(&moment)?;
         self.show_refusals(&refused)?;
         for name in &self.site.ends {
-            let id = names
-                .get(name.as_str())
-                .ok_or_else(|| format!("job {name:?} of the site was not accepted"))?;
+            let id = names.get(name.as_str()).ok_or_else(|| {
+                let found = refused.iter().find(|refused| refused.job.name.as_ref() == Some(name));
+                let text = found.map_or("the site has no such job", |refused| refused.text.as_str());
+                format!("job {name:?} can't end, for it was not accepted: {text}")
+            })?;
             moment = self.end(*id, moment)?;
         }
         self.check()?;
