@@ -1,2 +1,4 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The one Rust integration-test binary.
+
+mod golden;

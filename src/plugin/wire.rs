@@ -5,7 +5,7 @@
 //! if that fails is the payload read again, value by value, to name the record, the key and the fault.
 
 use crate::accounts::{Association, AssociationRecord, Config, Policy, Queue, ZeroScore};
-use crate::ids::{BankName, Limit, ProjectName, QueueName, UserId};
+use crate::engine::ids::{BankName, Limit, ProjectName, QueueName, UserId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -417,11 +417,16 @@ fn config_of(value: &Value) -> Result<Config, WireError> {
     Ok(config)
 }
 
-/// `policy_update`: a whole policy, and whether only to say what it would change.
+/// `policy_update`: a whole policy, bare or under `data`, and whether only to say what it would change.
 pub fn policy_update(payload: Option<&str>, warnings: &mut Warnings) -> Result<(Policy, bool), WireError> {
-    let Value::Object(mut data) = data(payload.ok_or(WireError::Undecodable)?)? else {
-        return Err(WireError::WrongType("policy"));
+    let Ok(Value::Object(mut data)) = serde_json::from_str(payload.unwrap_or_default()) else {
+        return Err(WireError::Undecodable);
     };
+    match data.remove("data") {
+        None => {}
+        Some(Value::Object(inner)) => data = inner,
+        Some(_) => return Err(WireError::WrongType("policy")),
+    }
     for array in ["associations", "queues", "projects", "banks", "priority_factors"] {
         if !data.contains_key(array) {
             return Err(WireError::Record(format!("policy.{array}: key is missing")));

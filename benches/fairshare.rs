@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Fair-share of large sites: building the tree, ranking it, ranking it again after every usage changed.
+#![allow(missing_docs, clippy::expect_used)] // criterion's macros; a bench that can't start should stop
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use mf_priority::fairshare::{Builder, Options, Policy, Ranking, Shares, Tree};
+
+/// A small generator, so that every run measures the same site (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (bits ^ (bits >> 31)) % limit
+    }
+}
+
+/// Banks in a tree of ten children each, users spread over them in the order of a database (by bank, then user).
+fn site(leaves: usize, banks: usize) -> Builder {
+    let mut random = Random(leaves as u64);
+    let mut builder = Builder::default();
+    builder.bank("root", None, Shares::Count(1), None);
+    for bank in 1..banks {
+        let parent = if bank <= 10 { "root".to_owned() } else { format!("bank{:05}", (bank - 1) / 10) };
+        let shares = Shares::Count(1 + random.below(1000));
+        builder.bank(&format!("bank{bank:05}"), Some(&parent), shares, None);
+    }
+    for leaf in 0..leaves {
+        let bank = if banks == 1 { "root".to_owned() } else { format!("bank{:05}", 1 + leaf % (banks - 1)) };
+        let usage = random.below(1_000_000) as f64 / 7.0;
+        let shares = Shares::Count(1 + random.below(1000));
+        builder.association(&format!("user{leaf:07}"), &bank, shares, Some(usage), true);
+    }
+    builder
+}
+
+/// A user on each of many levels.
+fn chain(levels: usize) -> Builder {
+    let mut builder = Builder::default();
+    builder.bank("bank0", None, Shares::Count(1), None);
+    for level in 1..levels {
+        builder.bank(&format!("bank{level}"), Some(&format!("bank{}", level - 1)), Shares::Count(2), None);
+    }
+    for level in 0..levels {
+        let usage = Some((level % 1000) as f64);
+        builder.association(&format!("user{level}"), &format!("bank{level}"), Shares::Count(1), usage, true);
+    }
+    builder
+}
+
+fn bench(criterion: &mut Criterion) {
+    let sites = [
+        ("100k in 1000 banks", site(100_000, 1_000)),
+        ("1M in 10000 banks", site(1_000_000, 10_000)),
+        ("100k in one bank", site(100_000, 1)),
+        ("1M in one bank", site(1_000_000, 1)),
+        ("100k levels", chain(100_000)),
+    ];
+    for (name, builder) in sites {
+        let tree = builder.clone().build().expect("a tree");
+        let mut ranking = Ranking::default();
+        let mut group = criterion.benchmark_group(name);
+        group
+            .sample_size(15)
+            .warm_up_time(Duration::from_millis(500))
+            .measurement_time(Duration::from_secs(3));
+        group.throughput(Throughput::Elements(tree.leaves().len() as u64));
+        group.bench_function("build", |bencher| {
+            bencher.iter_batched(
+                || builder.clone(),
+                |builder| builder.build().expect("a tree"),
+                criterion::BatchSize::PerIteration,
+            );
+        });
+        for policy in Policy::ALL {
+            group.bench_with_input(BenchmarkId::new("rank", policy), &policy, |bencher, &policy| {
+                bencher.iter(|| {
+                    tree.rank_into(policy, &Options::default(), &mut ranking).expect("a ranking");
+                    black_box(ranking.order().len())
+                });
+            });
+        }
+        group.finish();
+        report_memory(name, &tree, &ranking);
+    }
+}
+
+fn report_memory(name: &str, tree: &Tree, ranking: &Ranking) {
+    let (columns, names) = tree.memory();
+    let leaves = tree.leaves().len() as f64;
+    let (tree, rank) = (columns as f64 / leaves, ranking.memory() as f64 / leaves);
+    println!(
+        "{name}: {:.1} bytes per leaf: tree {tree:.1}, ranking {rank:.1}; names {:.1}",
+        tree + rank,
+        names as f64 / leaves
+    );
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);

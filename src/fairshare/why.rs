@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Why one association is ahead of another, and what made a fair-share.
+#![forbid(unsafe_code)]
+
+use std::cmp::Ordering;
+
+use super::policy::{fair_tree, pbs, weighted_walk};
+use super::walk::SiblingRule;
+use super::{NodeDetail, NodeId, Policy, Ranking, Ties, Tree};
+
+/// One node on the way from the root to a leaf, with what its figures were measured against.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Level {
+    /// The node.
+    pub node: NodeId,
+    /// 0 for the root.
+    pub depth: usize,
+    /// Its numbers.
+    pub detail: NodeDetail,
+    /// The sum of shares it competes in, itself included; 0 for the root.
+    pub sibling_shares: f64,
+    /// The sum of usages it competes in, itself included.
+    pub sibling_usage: f64,
+    /// What is compared with siblings, larger is more deserving: weight, level fair-share, or the fair-share of a formula
+    /// policy. `None` for the root.
+    pub value: Option<f64>,
+}
+
+/// The levels of one association, root first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explanation {
+    /// From the root to the leaf.
+    pub levels: Vec<Level>,
+    /// The level below the root where most was lost: the smallest value (first one, if several). An index into `levels`.
+    pub worst: Option<usize>,
+}
+
+/// Which of two nodes is ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The first.
+    First,
+    /// The second.
+    Second,
+    /// Neither.
+    Tied,
+}
+
+/// Why an association is ahead of another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// Who has the better fair-share; an association without a rank is behind all that have one.
+    pub verdict: Verdict,
+    /// The first common ancestor.
+    pub ancestor: NodeId,
+    /// The nodes right below it on the way to each. Under the rank policies their values decide. When banks with equal values
+    /// were merged the decision falls further down: at [`Comparison::decisive`].
+    pub fork: (Level, Level),
+    /// Rank policies: the pair that decided, the fork itself unless tied banks were merged.
+    pub decisive: (Level, Level),
+    /// All levels of both, for the formula policies' chains of numbers.
+    pub chains: (Explanation, Explanation),
+}
+
+impl Ranking {
+    /// The levels of a node from the root down. Banks that take their parent's shares take no part and are left out.
+    pub fn explain(&self, tree: &Tree, node: NodeId) -> Explanation {
+        let path = self.path(tree, node);
+        let levels: Vec<Level> =
+            path.iter().enumerate().map(|(depth, &node)| self.level(tree, node, depth)).collect();
+        let below_root = levels.iter().enumerate().filter_map(|(at, level)| Some((at, level.value?)));
+        let worst = below_root.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at);
+        Explanation { levels, worst }
+    }
+
+    /// Why `first` is ahead of `second`, or the other way round. `None` if they are one node or one is above the other.
+    pub fn compare(&self, tree: &Tree, first: NodeId, second: NodeId) -> Option<Comparison> {
+        let chains = (self.explain(tree, first), self.explain(tree, second));
+        let pairs = || chains.0.levels.iter().zip(&chains.1.levels);
+        let common = pairs().take_while(|(a, b)| a.node == b.node).count();
+        let ancestor = chains.0.levels.get(common.checked_sub(1)?)?.node;
+        let mut below = pairs().skip(common);
+        let fork = below.next().map(|(a, b)| (*a, *b))?;
+        let mut decisive = fork;
+        while self.merged(tree, &decisive) {
+            let Some((a, b)) = below.next() else { break };
+            decisive = (*a, *b);
+        }
+        let verdict = match self.standing(first).partial_cmp(&self.standing(second)) {
+            Some(Ordering::Greater) => Verdict::First,
+            Some(Ordering::Less) => Verdict::Second,
+            _ => Verdict::Tied,
+        };
+        Some(Comparison { verdict, ancestor, fork, decisive, chains })
+    }
+
+    /// OpenPBS's pairwise walk: at the first level where the paths differ the smaller usage / perc is more deserving (`Less`),
+    /// a perc of 0 loses, two of 0 are equal and end the walk, equal ones go a level deeper; equal to the end of the shorter
+    /// path is equal. Not transitive where leaves are at different depths. `None` under another policy.
+    pub fn pbs_compare(&self, tree: &Tree, first: NodeId, second: NodeId) -> Option<Ordering> {
+        if self.policy != Policy::Pbs {
+            return None;
+        }
+        let figures = |node: NodeId| {
+            let detail = self.detail(tree, node);
+            (detail.usage, detail.pbs.map_or(0.0, |pbs| pbs.fairshare_perc))
+        };
+        for (a, b) in self.path(tree, first).into_iter().zip(self.path(tree, second)) {
+            if a == b {
+                continue;
+            }
+            match pbs::more_deserving(figures(a), figures(b)) {
+                Some(Ordering::Equal) => {}
+                Some(decided) => return Some(decided),
+                None => break,
+            }
+        }
+        Some(Ordering::Equal)
+    }
+
+    /// Nodes from the root down to `node`, without banks that take their parent's shares.
+    fn path(&self, tree: &Tree, node: NodeId) -> Vec<NodeId> {
+        let mut path = vec![node];
+        let mut above = tree.parent(node);
+        while let Some(bank) = above {
+            if tree.bank_number(bank).is_some_and(|bank| !self.sums.vanishes(bank)) {
+                path.push(bank);
+            }
+            above = tree.parent(bank);
+        }
+        path.reverse();
+        path
+    }
+
+    fn level(&self, tree: &Tree, node: NodeId, depth: usize) -> Level {
+        let (sibling_shares, sibling_usage) =
+            if depth == 0 { (0.0, self.usage(tree, node)) } else { self.siblings(tree, node) };
+        let (detail, value) = (self.detail(tree, node), self.value(tree, node));
+        Level { node, depth, detail, sibling_shares, sibling_usage, value }
+    }
+
+    /// Whether two sibling (or already merged) banks were visited as one.
+    fn merged(&self, tree: &Tree, (a, b): &(Level, Level)) -> bool {
+        let (Some(one), Some(other)) = (a.value, b.value) else { return false };
+        let (high, low) = if one >= other { (one, other) } else { (other, one) };
+        let equal = match (self.policy, self.options.ties) {
+            (Policy::WeightedWalk, _) => weighted_walk::WeightedWalk.equal(high, low),
+            (Policy::FairTree, Ties::Documented) => fair_tree::Documented.equal(high, low),
+            _ => false,
+        };
+        equal && tree.is_bank(a.node) && tree.is_bank(b.node)
+    }
+
+    /// What the order of two leaves follows from; larger is better.
+    fn standing(&self, node: NodeId) -> f64 {
+        self.fairshare(node).unwrap_or(-1.0)
+    }
+}
