@@ -1,0 +1,414 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-3.0-only
+"""One tool for the sharness tests: push records, submit as anybody, read the plugin's state.
+
+Run it inside an instance: flux python mf.py COMMAND ...
+
+  push  RECORD...             send the records, each kind to its method, then reprioritize
+  data  RECORD...             the same without reprioritize
+  doc   RECORD...             print the records as one document (load-time config, policy_update)
+  rpc   [--as UID] METHOD [TEXT]   send TEXT as it stands; print "ok REPLY" or "ERRNO: text"
+  rejects METHOD WANT TEXT... each TEXT is an error that says WANT and leaves the query as it is
+  submit UID [OPTIONS]        submit as UID (unsigned), print the job id
+  update [--as UID] ID KEY=JSON...  a jobspec update, as `flux update` sends it
+  state ID | deps ID | prio ID | events ID | spec ID    about one job
+  counts UID BANK KEY=N...    compare the query's counters of one association
+  query [EXPR]                the query document, or the Python value of EXPR over q (the document)
+  alive                       two round trips through the job manager
+  check                       the plugin's own recount; fails on drift
+
+RECORD: assoc UID BANK [k=v..] | queue NAME [k=v..] | project NAME | bank NAME PRIORITY
+        | factor NAME WEIGHT | config k=v..
+"""
+import argparse
+import errno
+import json
+import os
+import sys
+
+import flux
+from flux.job import JobID
+
+SERVICE = "job-manager.mf_priority."
+STATES = {1: "NEW", 2: "DEPEND", 4: "PRIORITY", 8: "SCHED", 16: "RUN", 32: "CLEANUP", 64: "INACTIVE"}
+UNLIMITED = 2147483647
+ORDER = [
+    ("associations", "rec_update"),
+    ("queues", "rec_q_update"),
+    ("projects", "rec_proj_update"),
+    ("banks", "rec_bank_update"),
+    ("priority_factors", "rec_fac_update"),
+    ("config", "rec_config_update"),
+]
+KINDS = {
+    "assoc": "associations",
+    "queue": "queues",
+    "project": "projects",
+    "bank": "banks",
+    "factor": "priority_factors",
+    "config": "config",
+}
+
+
+POSITIONAL = dict(assoc=2, queue=1, project=1, bank=2, factor=2, config=0)
+
+
+def value(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def association(args, kv, known):
+    uid, bank = value(args[0]), args[1]
+    default = next((a["def_bank"] for a in known if a["userid"] == uid), bank)
+    record = dict(
+        userid=uid, bank=bank, def_bank=default, fairshare=0.5, max_running_jobs=UNLIMITED,
+        max_active_jobs=UNLIMITED, max_sched_jobs=UNLIMITED, max_nodes=UNLIMITED,
+        max_cores=UNLIMITED, queues="", active=1, projects="*", def_project="*",
+    )
+    record.update(kv)
+    return record
+
+
+def queue(args, kv, _known):
+    record = dict(
+        queue=args[0], min_nodes_per_job=0, max_nodes_per_job=UNLIMITED, max_time_per_job=UNLIMITED,
+        priority=0, max_running_jobs=UNLIMITED, max_nodes_per_assoc=UNLIMITED,
+        max_sched_jobs=UNLIMITED, max_sched_nodes_per_assoc=UNLIMITED,
+        max_sched_cores_per_assoc=UNLIMITED,
+    )
+    record.update(kv)
+    return record
+
+
+MAKE = {
+    "assoc": association,
+    "queue": queue,
+    "project": lambda a, kv, _: dict(project=a[0], **kv),
+    "bank": lambda a, kv, _: dict(bank=a[0], priority=value(a[1]), **kv),
+    "factor": lambda a, kv, _: dict(factor=a[0], weight=value(a[1]), **kv),
+}
+
+
+def document(tokens):
+    """The records on the command line as {kind: [record]}; `config` is an object."""
+    doc, i = {}, 0
+    while i < len(tokens):
+        kind = tokens[i]
+        if kind not in KINDS:
+            sys.exit(f"mf: {kind}: not a kind of record")
+        i += 1
+        args = tokens[i : i + POSITIONAL[kind]]
+        i += len(args)
+        kv = {}
+        while i < len(tokens) and "=" in tokens[i]:
+            key, _, text = tokens[i].partition("=")
+            kv[key] = text if key in ("queues", "projects") else value(text)
+            i += 1
+        if kind == "config":
+            doc.setdefault("config", {}).update(kv)
+        else:
+            known = doc.setdefault(KINDS[kind], [])
+            known.append(MAKE[kind](args, kv, known))
+    return doc
+
+
+def fail(exc):
+    name = errno.errorcode.get(exc.errno, str(exc.errno))
+    text = exc.strerror if exc.strerror is not None else str(exc)
+    print(f"{name}: {text}")
+    sys.exit(1)
+
+
+def rpc(handle, topic, payload=None):
+    return handle.rpc(topic, payload).get_str()
+
+
+def send(tokens, reprioritize):
+    handle, doc = flux.Flux(), document(tokens)
+    try:
+        for kind, method in ORDER:
+            if kind in doc:
+                rpc(handle, SERVICE + method, {"data": doc[kind]})
+        if reprioritize:
+            rpc(handle, SERVICE + "reprioritize")
+    except OSError as exc:
+        fail(exc)
+
+
+def cmd_push(argv):
+    send(argv, True)
+
+
+def cmd_data(argv):
+    send(argv, False)
+
+
+def cmd_doc(argv):
+    doc = document(argv)
+    for kind, _ in ORDER[:5]:
+        doc.setdefault(kind, [])
+    print(json.dumps(doc))
+
+
+def as_user(argv):
+    """Take a leading --as UID; the handle then speaks as that guest."""
+    if argv and argv[0] == "--as":
+        os.environ["FLUX_HANDLE_USERID"] = argv[1]
+        os.environ["FLUX_HANDLE_ROLEMASK"] = "0x2"
+        argv = argv[2:]
+    return argv
+
+
+def cmd_rpc(argv):
+    argv = as_user(argv)
+    payload = argv[1] if len(argv) > 1 else None
+    topic = argv[0] if "." in argv[0] else SERVICE + argv[0]
+    try:
+        reply = rpc(flux.Flux(), topic, payload)
+    except OSError as exc:
+        fail(exc)
+    print("ok" if reply is None else f"ok {reply}")
+
+
+def cmd_rejects(argv):
+    """Every payload is an error whose text holds WANT, and the query stays as it is."""
+    method, want, payloads = argv[0], argv[1], argv[2:]
+    handle, wrong = flux.Flux(), 0
+    before = document_now()
+    for payload in payloads:
+        try:
+            rpc(handle, SERVICE + method, payload or None)
+            outcome = "accepted"
+        except OSError as exc:
+            text = exc.strerror or ""
+            outcome = None if text and want in text else f"{errno.errorcode.get(exc.errno)}: {text!r}"
+        if document_now() != before:
+            outcome = f"{outcome}, and the query has changed"
+            before = document_now()
+        if outcome:
+            wrong = 1
+            print(f"{method} {payload[:300]}\n    {outcome}")
+    sys.exit(wrong)
+
+
+def resources(o):
+    if o.resources:
+        return json.loads(o.resources)
+    slot = {"type": "slot", "label": "task", "count": o.n, "with": [{"type": "core", "count": o.c}]}
+    if o.N is None:
+        return [slot]
+    slot["count"] = max(1, o.n // o.N)
+    return [{"type": "node", "count": o.N, "with": [slot]}]
+
+
+def jobspec(o):
+    system = {"duration": o.t, "cwd": "/", "environment": {}, "exec": {"test": {"run_duration": o.run}}}
+    for name, val in (("queue", o.q), ("bank", o.B), ("project", o.P)):
+        if val is not None:
+            system[name] = val
+    if o.d:
+        system["dependencies"] = [
+            dict(scheme=d.split(":", 1)[0], value=d.split(":", 1)[1]) for d in o.d
+        ]
+    spec = {
+        "version": 1,
+        "resources": resources(o),
+        "tasks": [{"command": ["true"], "slot": "task", "count": {"per_slot": 1}}],
+        "attributes": {"system": system},
+    }
+    for item in o.set:
+        path, _, text = item.partition("=")
+        *parents, leaf = path.split(".")
+        at = spec
+        for step in parents:
+            at = at.setdefault(step, {})
+        if text == "DELETE":
+            at.pop(leaf, None)
+        else:
+            at[leaf] = value(text)
+    return spec
+
+
+def cmd_submit(argv):
+    p = argparse.ArgumentParser(prog="submit")
+    p.add_argument("uid", type=int)
+    p.add_argument("-N", type=int)
+    p.add_argument("-n", type=int, default=1)
+    p.add_argument("-c", type=int, default=1)
+    p.add_argument("-q")
+    p.add_argument("-B")
+    p.add_argument("-P")
+    p.add_argument("-u", type=int, default=16, help="urgency")
+    p.add_argument("-t", type=float, default=7200.0, help="duration")
+    p.add_argument("-d", action="append", help="dependency SCHEME:VALUE")
+    p.add_argument("-j", type=int, default=1, help="copies")
+    p.add_argument("--run", default="1h", help="how long the mock job runs")
+    p.add_argument("--set", action="append", default=[], help="PATH=JSON in the jobspec, DELETE removes")
+    p.add_argument("--resources")
+    p.add_argument("--spec", help="file that holds the whole jobspec")
+    o = p.parse_args(argv)
+    if o.spec:
+        with open(o.spec, encoding="utf-8") as stream:
+            text = stream.read()
+    else:
+        text = json.dumps(jobspec(o))
+    from flux.security import SecurityContext
+
+    os.environ["FLUX_HANDLE_USERID"] = str(o.uid)
+    handle = flux.Flux()
+    signed = SecurityContext().sign_wrap_as(o.uid, text, mech_type="none")
+    try:
+        futures = [
+            flux.job.submit_async(handle, signed, urgency=o.u, pre_signed=True) for _ in range(o.j)
+        ]
+        for future in futures:
+            print(JobID(future.get_id()).f58)
+    except OSError as exc:
+        print(exc.strerror or exc, file=sys.stderr)
+        sys.exit(1)
+
+
+def cmd_update(argv):
+    argv = as_user(argv)
+    updates = {}
+    for item in argv[1:]:
+        key, _, text = item.partition("=")
+        if not key.startswith("attributes."):
+            key = "attributes.system." + key
+        updates[key] = value(text)
+    try:
+        rpc(flux.Flux(), "job-manager.update", {"id": int(JobID(argv[0])), "updates": updates})
+    except OSError as exc:
+        fail(exc)
+
+
+def live(handle, jobid):
+    want = int(JobID(jobid))
+    attrs = ["userid", "urgency", "priority", "state", "annotations"]
+    reply = handle.rpc("job-manager.list", {"max_entries": 0, "attrs": attrs}).get()
+    return next((j for j in reply["jobs"] if j["id"] == want), None)
+
+
+def cmd_state(argv):
+    handle = flux.Flux()
+    for jobid in argv:
+        job = live(handle, jobid)
+        print(STATES[job["state"]] if job else "INACTIVE")
+
+
+def eventlog(handle, jobid):
+    reply = handle.rpc(
+        "job-info.lookup", {"id": int(JobID(jobid)), "keys": ["eventlog"], "flags": 0}
+    ).get()
+    return [json.loads(line) for line in reply["eventlog"].splitlines()]
+
+
+def cmd_events(argv):
+    for event in eventlog(flux.Flux(), argv[0]):
+        context = " ".join(
+            f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in event.get("context", {}).items()
+        )
+        print(f"{event['name']} {context}".rstrip())
+
+
+def cmd_prio(argv):
+    handle = flux.Flux()
+    for jobid in argv:
+        values = [e["context"]["priority"] for e in eventlog(handle, jobid) if e["name"] == "priority"]
+        print(values[-1] if values else "none")
+
+
+def cmd_spec(argv):
+    """The jobspec with all its updates, one attribute (dotted path) or the whole."""
+    handle = flux.Flux()
+    reply = handle.rpc(
+        "job-info.lookup", {"id": int(JobID(argv[0])), "keys": ["jobspec"], "flags": 2}
+    ).get()
+    at = json.loads(reply["jobspec"]) if isinstance(reply["jobspec"], str) else reply["jobspec"]
+    for step in argv[1].split(".") if len(argv) > 1 else []:
+        at = at.get(step, {}) if isinstance(at, dict) else {}
+    print(at if isinstance(at, str) else ("none" if at == {} else json.dumps(at)))
+
+
+def document_now():
+    return json.loads(rpc(flux.Flux(), "job-manager.jobtap-query", {"name": "mf_priority.so"}))
+
+
+def cmd_deps(argv):
+    held = {
+        jobid: job["deps"]
+        for user in document_now()["mf_priority_map"]
+        for bank in user["banks"]
+        for jobid, job in bank["held_jobs"].items()
+    }
+    for jobid in argv:
+        print(",".join(held.get(str(int(JobID(jobid))), [])) or "none")
+
+
+COUNTS = dict(active="cur_active_jobs", run="cur_run_jobs", sched="cur_sched_jobs", nodes="cur_nodes", cores="cur_cores")
+QUEUE_COUNTS = dict(
+    run="cur_run_jobs", nodes="cur_nodes", sched="cur_sched_jobs",
+    sched_nodes="cur_sched_nodes", sched_cores="cur_sched_cores",
+)
+
+
+def one_count(bank, key):
+    if key == "held":
+        return len(bank["held_jobs"])
+    if key in COUNTS:
+        return bank[COUNTS[key]]
+    name, _, count = key.rpartition(".")
+    return bank["queue_usage"].get(name, {}).get(QUEUE_COUNTS[count])
+
+
+def cmd_counts(argv):
+    uid, name = int(argv[0]), argv[1]
+    doc = document_now()
+    banks = [
+        b for u in doc["mf_priority_map"] if u["userid"] == uid for b in u["banks"] if b["bank_name"] == name
+    ]
+    if not banks:
+        sys.exit(f"mf: no association {uid}/{name} in the query")
+    wrong = 0
+    for item in argv[2:]:
+        key, _, want = item.partition("=")
+        have = one_count(banks[0], key)
+        if str(have) != want:
+            wrong = 1
+            print(f"{uid}/{name} {key}: expected {want}, is {have}")
+    if wrong:
+        print(json.dumps(banks[0]))
+    sys.exit(wrong)
+
+
+def cmd_query(argv):
+    doc = document_now()
+    if not argv:
+        print(json.dumps(doc, sort_keys=True))
+        return
+    result = eval(argv[0], {"q": doc})  # test scripts only: the expression is theirs
+    print(result if isinstance(result, str) else json.dumps(result))
+
+
+def cmd_alive(_argv):
+    handle = flux.Flux()
+    for _ in range(2):
+        handle.rpc("job-manager.stats-get", {}).get()
+
+
+def cmd_check(_argv):
+    try:
+        reply = flux.Flux().rpc(SERVICE + "check").get()
+    except OSError as exc:
+        fail(exc)
+    print(json.dumps(reply))
+    sys.exit(1 if reply.get("drift") != [] else 0)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or "cmd_" + sys.argv[1] not in globals():
+        sys.exit(__doc__)
+    globals()["cmd_" + sys.argv[1]](sys.argv[2:])

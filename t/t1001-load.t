@@ -1,0 +1,78 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='loading, load-time configuration, removing'
+
+. "$(dirname "$0")/lib.sh"
+
+test_expect_success 'an instance' 'start_instance && mkdir other && ln -s "$PLUGIN_UNDER_TEST" other/mf_priority.so'
+
+test_expect_success 'it loads without configuration and starts empty' '
+	load_plugin && flux jobtap list | grep -x mf_priority.so &&
+	test "$(mf query "[q[k] for k in (\"mf_priority_map\", \"queues\", \"projects\")]")" = "[[], {}, []]"
+'
+test_expect_success 'the query names the plugin and its path' '
+	test "$(mf query "q[\"name\"]")" = mf_priority.so && test "$(mf query "q[\"path\"]")" = "$PLUGIN"
+'
+test_expect_success 'a second one of the same name is refused, the first serves on' '
+	test_must_fail flux jobtap load "$PWD/other/mf_priority.so" && mf push assoc 5001 A
+'
+test_expect_success 'it can be removed, and its methods with it' '
+	remove_plugin && { mf rpc reprioritize >out; test $? = 1; } && grep ENOSYS out &&
+	test_must_fail flux jobtap query mf_priority.so
+'
+test_expect_success 'a new load remembers nothing' '
+	load_plugin && test "$(mf query "q[\"mf_priority_map\"]")" = "[]"
+'
+test_expect_success 'twenty loads and removals, with jobs there' '
+	mf doc assoc 5001 A max_running_jobs=1 project "*" >doc &&
+	reload_plugin doc && a=$(mf submit 5001) && running $a &&
+	b=$(mf submit 5001) && held_by $b max-running-jobs-user-limit &&
+	for i in $(seq 20); do reload_plugin doc || return 1; done && settled &&
+	is_state DEPEND $b && mf counts 5001 A active=2 run=1 held=1 && cancel $a && running $b && cancel $b && ended $b
+'
+test_expect_success 'a whole document at load time is in force at once' '
+	mf doc assoc 5001 A fairshare=0.25 queues=gold,silver assoc 5001 B assoc 5002 B active=0 \
+		queue gold priority=7 max_running_jobs=3 queue silver project p1 project p2 bank A 2.5 \
+		factor fairshare 1000 factor bank 2 config deny_unknown_queues=false >doc &&
+	reload_plugin doc &&
+	test "$(mf query "[[u[\"userid\"], b[\"bank_name\"], b[\"fairshare\"], b[\"queues\"], b[\"active\"]]
+		for u in q[\"mf_priority_map\"] for b in u[\"banks\"]]")" = \
+		"[[5001, \"A\", 0.25, [\"gold\", \"silver\"], 1], [5001, \"B\", 0.5, [], 1], [5002, \"B\", 0.5, [], 0]]" &&
+	test "$(mf query "[q[\"queues\"][\"gold\"][\"priority\"], q[\"queues\"][\"gold\"][\"max_running_jobs\"], q[\"projects\"]]")" = \
+		"[7, 3, [\"p1\", \"p2\"]]"
+'
+test_expect_success 'unknown keys of a document are ignored, at the top and in records' '
+	jq ".novelty = {} | .associations[0].novelty = [] | .queues[0].novelty = null" <doc >newer &&
+	reload_plugin newer && mf counts 5001 A active=0
+'
+test_expect_success 'each part of a document may be absent' '
+	echo "{}" >none && reload_plugin none &&
+	jq "{associations}" <doc >some && reload_plugin some && mf counts 5001 B active=0
+'
+test_expect_success 'integers are accepted for a fair-share' '
+	jq ".associations[0].fairshare = 1" <doc >int && reload_plugin int
+'
+
+# bad_load FILTER TEXT: the document changed by FILTER fails to load, and the log holds TEXT.
+bad_load() {
+	jq "$1" <doc >bad && new_log && ! load_plugin bad && logged "error initializing plugin with JSON object: " &&
+	{ logged "$2" || { flux dmesg | grep "error init"; false; }; } && ! flux jobtap list | grep mf_priority
+}
+test_expect_success 'a bad association fails the load' '
+	remove_plugin && bad_load "del(.associations[1].max_nodes)" "associations[1].max_nodes"
+'
+test_expect_success 'so does one of the wrong type' 'bad_load ".associations[2] = 7" "associations[2]"'
+test_expect_success 'so does a bad queue' 'bad_load ".queues[1].priority = \"x\"" "queues[1].priority"'
+test_expect_success 'so does a bad project' 'bad_load ".projects[0].project = null" "projects[0].project"'
+test_expect_success 'so does a bad bank' 'bad_load ".banks[0].priority = []" "banks[0].priority"'
+test_expect_success 'so does a bad weight' 'bad_load ".priority_factors[0].weight = true" "priority_factors[0].weight"'
+test_expect_success 'so does a bad config' 'bad_load ".config.deny_unknown_queues = 1" "deny_unknown_queues"'
+test_expect_success 'so does an array that is none' 'bad_load ".associations = {}" "associations"'
+test_expect_success 'after all of them the plugin loads and works' '
+	load_plugin doc && id=$(mf submit 5001) && running $id && prio_is $id 255
+'
+test_expect_success 'a configuration in the broker'\''s own file is in force when jobs can first be submitted' '
+	cancel_all && write_conf "$(with_plugin doc)" && restart_instance &&
+	id=$(mf submit 5001) && running $id && prio_is $id 255 && mf counts 5001 A active=1 run=1
+'
+finish

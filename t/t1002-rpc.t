@@ -1,0 +1,172 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='the methods: what they do, and that a bad payload changes nothing'
+
+. "$(dirname "$0")/lib.sh"
+
+test_expect_success 'an instance with records and jobs' '
+	start_instance && load_plugin &&
+	mf push assoc 5001 A max_running_jobs=1 assoc 5001 B assoc 5002 A queue silver priority=5 \
+		project p1 project "*" bank A 2 &&
+	run=$(mf submit 5001) && running $run &&
+	held=$(mf submit 5001) && held_by $held max-running-jobs-user-limit
+'
+test_expect_success 'rec_update replaces an association and adds another; it removes none' '
+	mf data assoc 5002 A fairshare=0.75 assoc 5003 C &&
+	test "$(mf query "[[u[\"userid\"], b[\"bank_name\"], b[\"fairshare\"]]
+		for u in q[\"mf_priority_map\"] for b in u[\"banks\"]]")" = \
+		"[[5001, \"A\", 0.5], [5001, \"B\", 0.5], [5002, \"A\", 0.75], [5003, \"C\", 0.5]]"
+'
+test_expect_success 'the last record of a user sets the default bank' '
+	mf data assoc 5003 C assoc 5003 D def_bank=D && id=$(mf submit 5003) && running $id &&
+	test $(mf spec $id attributes.system.bank) = D && mf counts 5003 D active=1
+'
+test_expect_success 'rec_q_update replaces all queues' '
+	mf data queue gold queue bronze && test "$(mf query "sorted(q[\"queues\"])")" = "[\"bronze\", \"gold\"]"
+'
+test_expect_success 'rec_proj_update replaces all projects and keeps their order' '
+	mf data project z project "*" project a && test "$(mf query "q[\"projects\"]")" = "[\"z\", \"*\", \"a\"]"
+'
+test_expect_success 'of a record given twice the last wins' '
+	mf data assoc 5002 A fairshare=0.1 assoc 5002 A fairshare=0.9 queue gold priority=1 queue gold priority=2 &&
+	test "$(mf query "q[\"mf_priority_map\"][1][\"banks\"][0][\"fairshare\"]")" = 0.9 &&
+	test "$(mf query "q[\"queues\"][\"gold\"][\"priority\"]")" = 2
+'
+test_expect_success 'empty arrays are fine; they empty what is replaced' '
+	for m in rec_update rec_q_update rec_proj_update rec_bank_update rec_fac_update; do
+		mf rpc $m "{\"data\":[]}" || return 1
+	done &&
+	test "$(mf query "[q[\"queues\"], q[\"projects\"]]")" = "[{}, []]" && mf counts 5001 A active=2 run=1 held=1
+'
+test_expect_success 'lists are split at commas; blanks around items do not count' '
+	mf data assoc 5004 A queues="a, b,,c " projects=" " &&
+	test "$(mf query "[q[\"mf_priority_map\"][-1][\"banks\"][0][k] for k in (\"queues\", \"projects\")]")" = \
+		"[[\"a\", \"b\", \"c\"], []]"
+'
+test_expect_success 'rec_fac_update changes the weights that it lists and no other' '
+	mf push assoc 5005 A fairshare=0.5 factor urgency 1 && id=$(mf submit 5005 -u 17) && running $id &&
+	prio_is $id 50001 && mf push factor fairshare 10 && id=$(mf submit 5005 -u 17) && running $id && prio_is $id 6 &&
+	mf push factor fairshare 100000 factor urgency 1000
+'
+test_expect_success 'reprioritize takes no payload, any payload, and answers' '
+	mf rpc reprioritize && mf rpc reprioritize "{}" && mf rpc reprioritize "{\"data\":7}"
+'
+test_expect_success 'a data method moves no job before reprioritize' '
+	mf data assoc 5001 A max_running_jobs=2 && settled && deps_are $held max-running-jobs-user-limit &&
+	mf rpc reprioritize && running $held
+'
+test_expect_success 'an integer beyond 32 bits is kept whole' '
+	mf data assoc 5006 A max_nodes=4294967296 &&
+	test "$(mf query "q[\"mf_priority_map\"][-1][\"banks\"][0][\"max_nodes\"]")" = 4294967296
+'
+test_expect_success 'a negative limit is taken as none allowed, with a warning that names it' '
+	new_log && mf data assoc 5007 A max_nodes=-5 && logged "associations[0].max_nodes" &&
+	refused "job size (1 node(s), 1 core(s)) is greater than max resources limits configured for association ($(mf query \
+		"q[\"mf_priority_map\"][-1][\"banks\"][0][\"max_nodes\"]") node(s), 2147483647 core(s))" mf submit 5007
+'
+
+# Every method with every payload below: an error with a text, the query unchanged, the job manager alive.
+a=$(echo '"userid":1,"bank":"A","def_bank":"A","fairshare":0.5,"max_running_jobs":1,"max_active_jobs":1,
+	"max_sched_jobs":1,"max_nodes":1,"max_cores":1,"queues":"","active":1,"projects":"*","def_project":"*"')
+q='"queue":"q","priority":1,"min_nodes_per_job":0,"max_nodes_per_job":1,"max_time_per_job":1,"max_running_jobs":1,
+	"max_nodes_per_assoc":1,"max_sched_jobs":1,"max_sched_nodes_per_assoc":1,"max_sched_cores_per_assoc":1'
+for method in rec_update rec_q_update rec_proj_update rec_bank_update rec_fac_update rec_config_update; do
+	array="[]" object="{}"
+	test $method = rec_config_update && array="{}" object="[]"
+	what=custom_priority.trigger
+	test $method = rec_config_update && what="config update"
+	test_expect_success "$method: no payload, no JSON, no object, no data" '
+		new_log && mf rejects $method "" "" nix "[]" "{}" "{\"data\":" "7" "$(printf "{\"data\":\001}")" &&
+		logged "failed to unpack $what msg: Protocol error"
+	'
+	test_expect_success "$method: data of the wrong type" '
+		set -- && for data in null 7 0.5 true \"text\" $object; do set -- "$@" "{\"data\":$data}"; done &&
+		mf rejects $method "" "$@"
+	'
+done
+for method in rec_update rec_q_update rec_proj_update rec_bank_update rec_fac_update; do
+	test_expect_success "$method: records that are none" '
+		set -- && for record in null 7 \"text\" [] {}; do set -- "$@" "{\"data\":[$record]}"; done &&
+		mf rejects $method "[0]" "$@"
+	'
+done
+test_expect_success 'the log and the reply for data of the wrong type' '
+	new_log && mf rpc rec_q_update "{\"data\":{}}" >reply; 
+	echo "EINVAL: mf_priority unpack: queues data is NULL or not an array" >want && test_cmp want reply &&
+	logged "mf_priority unpack: queues data is NULL or not an array" &&
+	mf rpc rec_config_update "{\"data\":[]}" >reply;
+	echo "EINVAL: mf_priority: invalid config payload" >want && test_cmp want reply &&
+	logged "mf_priority: invalid config payload"
+'
+
+# wrong KEY VALUE: rec_update rejects the record with that value (the last key of an object wins) and names the key.
+wrong() {
+	local key=$1 value n=$#
+	shift
+	for value; do set -- "$@" "{\"data\":[{$a},{$a,\"$key\":$value}]}"; done
+	shift $((n - 1))
+	mf rejects rec_update "associations[1].$key" "$@"
+}
+for key in userid max_running_jobs max_active_jobs max_sched_jobs max_nodes max_cores active; do
+	test_expect_success "association.$key takes nothing but an integer" '
+		wrong $key null 1.5 true \"1\" [] {} &&
+		mf rejects rec_update "" "{\"data\":[{$a,\"$key\":99999999999999999999}]}"
+	'
+done
+test_expect_success 'association.userid is 0 to 4294967294' '
+	wrong userid -1 && wrong userid 4294967295
+'
+for key in bank def_bank queues projects def_project; do
+	test_expect_success "association.$key takes nothing but a string" '
+		wrong $key null 1 true [] {}
+	'
+done
+test_expect_success 'association.bank and def_bank are not empty' 'wrong bank \"\" && wrong def_bank \"\"'
+test_expect_success 'association.fairshare takes nothing but a finite number' '
+	wrong fairshare null true \"0.5\" [] &&
+	mf rejects rec_update "" "{\"data\":[{$a,\"fairshare\":1e999}]}"
+'
+test_expect_success 'a missing key is named' '
+	mf rejects rec_update "associations[0].bank" "{\"data\":[{\"userid\":1}]}"
+'
+test_expect_success 'queue records: integers, and a name that is not empty' '
+	for key in priority max_running_jobs max_nodes_per_assoc max_sched_jobs max_sched_nodes_per_assoc \
+		max_sched_cores_per_assoc min_nodes_per_job max_nodes_per_job max_time_per_job; do
+		mf rejects rec_q_update "queues[0].$key" "{\"data\":[{$q,\"$key\":\"1\"}]}" || return 1
+	done &&
+	mf rejects rec_q_update "queues[0].queue" "{\"data\":[{$q,\"queue\":\"\"}]}" "{\"data\":[{$q,\"queue\":1}]}"
+'
+test_expect_success 'banks, projects and weights' '
+	mf rejects rec_bank_update "banks[0].priority" "{\"data\":[{\"bank\":\"A\",\"priority\":\"1\"}]}" &&
+	mf rejects rec_bank_update "banks[0].bank" "{\"data\":[{\"bank\":1,\"priority\":1}]}" &&
+	mf rejects rec_proj_update "projects[0].project" "{\"data\":[{\"project\":\"\"}]}" &&
+	mf rejects rec_fac_update "priority_factors[0].weight" "{\"data\":[{\"factor\":\"queue\",\"weight\":\"1\"}]}" &&
+	mf rejects rec_fac_update "priority_factors[0].factor" "{\"data\":[{\"factor\":[],\"weight\":1}]}"
+'
+test_expect_success 'config: a boolean is a boolean' '
+	set -- && for value in null 1 0 \"true\" []; do set -- "$@" "{\"data\":{\"deny_unknown_queues\":$value}}"; done &&
+	mf rejects rec_config_update deny_unknown_queues "$@" &&
+	mf rejects rec_config_update zero_score "{\"data\":{\"zero_score\":\"ceiling\"}}"
+'
+test_expect_success 'a string of ten megabytes is data like any other' '
+	flux python - <<-EOF
+	import flux
+	flux.Flux().rpc("job-manager.mf_priority.rec_proj_update", {"data": [{"project": "x" * 10000000}]}).get()
+	EOF
+	mf data project "*" && mf alive
+'
+test_expect_success 'unknown methods do not exist' 'mf rpc rec_nothing >reply; grep ENOSYS reply'
+test_expect_success 'guests may not call any of them' '
+	for method in rec_update rec_q_update rec_proj_update rec_bank_update rec_fac_update rec_config_update reprioritize; do
+		mf rpc --as 5001 $method "{\"data\":[]}" >reply
+		grep "^EPERM: " reply || return 1
+	done
+'
+test_expect_success 'nor policy_update or check' '
+	mf rpc --as 5001 policy_update "{}" >reply; grep "^EPERM: " reply &&
+	mf rpc --as 5001 check >reply; grep "^EPERM: " reply
+'
+test_expect_success 'after all this the jobs are as they were' '
+	is_state RUN $run $held && mf counts 5001 A active=2 run=2
+'
+finish

@@ -1,0 +1,119 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='job.validate: each reason to refuse a job, its text, and which comes first'
+
+. "$(dirname "$0")/lib.sh"
+
+test_expect_success 'an instance with queues that the plugin does and does not know' '
+	write_conf "$(with_queues gold silver strange)" && start_instance && stop_queues && load_plugin
+'
+bank_text="unable to unpack bank arg"
+test_expect_success 'bank, queue or project that is no string is refused, even before data' '
+	for key in bank project; do
+		for value in 7 null [] {} true; do
+			refused "$bank_text" mf submit 5001 -q gold --set "attributes.system.$key=$value" || return 1
+		done
+	done
+'
+test_expect_success 'before data anybody is accepted, whatever he names' '
+	id=$(mf submit 5999 -q gold -B none -P none) && wait_for depend $id && mf alive && is_state PRIORITY $id
+'
+test_expect_success 'the data come' '
+	cancel $id && ended $id &&
+	mf push assoc 5001 A queues=gold,silver projects=p1,p2 def_project=p1 \
+		assoc 5002 A active=0 queues=gold \
+		assoc 5003 A queues=gold max_nodes=2 max_cores=4 \
+		assoc 5004 A queues=gold max_active_jobs=1 max_nodes=1 \
+		assoc 5005 A def_bank=Z queues=gold assoc 5006 A \
+		queue gold max_nodes_per_assoc=3 queue silver project p1 project p2 project p3 project "*"
+'
+none() { echo "cannot find user/bank or user/default bank entry for uid: $1"; }
+test_expect_success 'an unknown user' 'refused "$(none 5999)" mf submit 5999 -q gold'
+test_expect_success 'a bank that the user is not in' 'refused "$(none 5001)" mf submit 5001 -q gold -B B'
+test_expect_success 'a default bank that the user is not in' 'refused "$(none 5005)" mf submit 5005 -q gold'
+test_expect_success 'the same user with his bank named is accepted' 'mf submit 5005 -q gold -B A'
+test_expect_success 'a disabled association, before its queues and projects are looked at' '
+	refused "user/bank entry has been disabled from flux-accounting DB" mf submit 5002 -q silver -P nix
+'
+test_expect_success 'a queue that is known but not permitted' '
+	refused "queue \"silver\" not valid for user; valid queues for user: gold" mf submit 5003 -q silver
+'
+test_expect_success 'the list of queues is joined by commas, and comes before the project' '
+	mf push queue gold max_nodes_per_assoc=3 queue silver queue strange &&
+	refused "queue \"strange\" not valid for user; valid queues for user: gold,silver" mf submit 5001 -q strange -P nix &&
+	mf push queue gold max_nodes_per_assoc=3 queue silver
+'
+test_expect_success 'an association without queues' '
+	refused "queue \"gold\" not valid for user; valid queues for user: " mf submit 5006 -q gold
+'
+test_expect_success 'a queue that the plugin does not know is open to all' 'mf submit 5006 -q strange'
+test_expect_success 'unless deny_unknown_queues is set' '
+	mf push config deny_unknown_queues=true &&
+	refused "queue \"strange\" is unknown to flux-accounting and deny-unknown-queues is enabled" \
+		mf submit 5006 -q strange -P nix &&
+	refused "queue \"gold\" not valid for user; valid queues for user: " mf submit 5006 -q gold
+'
+test_expect_success 'an empty config sets it back' '
+	mf rpc rec_config_update "{\"data\":{}}" && mf submit 5006 -q strange
+'
+test_expect_success 'a project that does not exist' '
+	refused "project \"nix\" not valid for user; valid projects for user: p1,p2" mf submit 5001 -q gold -P nix
+'
+test_expect_success 'a project of others' '
+	refused "project \"p3\" not valid for user; valid projects for user: p1,p2" mf submit 5001 -q gold -P p3
+'
+test_expect_success 'a project of his own' 'mf submit 5001 -q gold -P p2'
+test_expect_success 'too many active jobs, before the size is looked at' '
+	mf submit 5004 -q gold && refused "user has max active jobs" mf submit 5004 -q gold -N 2
+'
+test_expect_success 'more nodes than the queue allows an association' '
+	refused "job size (4 node(s)) is greater than max resources limit configured for queue (3 node(s))" \
+		mf submit 5003 -q gold -N 4
+'
+test_expect_success 'more nodes than the association may have' '
+	refused "job size (3 node(s), 3 core(s)) is greater than max resources limits configured for association (2 node(s), 4 core(s))" \
+		mf submit 5003 -q gold -N 3 -n 3
+'
+test_expect_success 'more cores than the association may have' '
+	refused "job size (1 node(s), 5 core(s)) is greater than max resources limits configured for association (2 node(s), 4 core(s))" \
+		mf submit 5003 -q gold -n 5
+'
+test_expect_success 'just as many are accepted' 'mf submit 5003 -q gold -N 2 -n 4'
+test_expect_success 'one refused job of a batch leaves the others, and nothing counted' '
+	mf counts 5002 A active=0 && mf counts 5003 A active=1 && mf counts 5004 A active=1
+'
+test_expect_success 'slots times cores times nodes' '
+	mf push assoc 5007 A queues=gold max_nodes=2 max_cores=23 &&
+	refused "job size (2 node(s), 24 core(s)) is greater than max resources limits configured for association (2 node(s), 23 core(s))" \
+		mf submit 5007 -q gold -N 2 -n 6 -c 4 &&
+	refused "job size (1 node(s), 24 core(s)) is greater than max resources limits configured for association (2 node(s), 23 core(s))" \
+		mf submit 5007 -q gold -n 6 -c 4
+'
+test_expect_success 'counts whose product is beyond all bounds are refused, not wrapped' '
+	{ mf submit 5007 -q gold -n 4294967296 -c 4294967296 >out 2>&1; test $? = 1; } &&
+	{ mf submit 5007 -q gold -n 4611686018427387904 -c 4 >out 2>&1; test $? = 1; } && mf counts 5007 A active=0
+'
+test_expect_success 'resources nested very deep do not hurt' '
+	flux python - >deep.json <<-EOF &&
+	import json, sys
+	sys.setrecursionlimit(100000)
+	r = {"type": "core", "count": 1}
+	for _ in range(1500):
+	    r = {"type": "box", "count": 1, "with": [r]}
+	spec = {"version": 1, "resources": [{"type": "slot", "label": "task", "count": 1, "with": [r]}],
+	    "tasks": [{"command": ["true"], "slot": "task", "count": {"per_slot": 1}}],
+	    "attributes": {"system": {"duration": 60, "queue": "gold"}}}
+	print(json.dumps(spec))
+	EOF
+	{ mf submit 5001 --spec deep.json >out 2>&1 || cat out; } && mf alive
+'
+test_expect_success 'a bank with a name of a megabyte' '
+	flux python - >long.json <<-EOF &&
+	import json
+	print(json.dumps({"version": 1, "resources": [{"type": "slot", "label": "task", "count": 1,
+	    "with": [{"type": "core", "count": 1}]}], "tasks": [], "attributes": {"system": {"duration": 60,
+	    "queue": "gold", "bank": "%s%n" * 250000}}}))
+	EOF
+	{ mf submit 5001 --spec long.json >out 2>&1; test $? = 1; } && mf alive
+'
+finish
