@@ -24,7 +24,7 @@ function __fish_flux_fairshare_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -s h -l help -d 'Print help'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -s V -l version -d 'Print version'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "show" -d 'Show the tree: shares, usage and fair-share of every bank and user'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "update" -d 'Compute the fair-shares and store them in the database'
