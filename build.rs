@@ -14,7 +14,7 @@ mod bindings {
         "flux_plugin_register",
         "flux_plugin_get_conf",
         "flux_plugin_aux_set",
-        "flux_plugin_arg_(unpack|pack|set|strerror)",
+        "flux_plugin_arg_(unpack|set|strerror)",
         "flux_jobtap_(get_flux|service_register|set_load_sort_order)",
         "flux_jobtap_(reprioritize_all|priority_unavail|error)",
         "flux_jobtap_(dependency_add|dependency_remove|raise_exception|event_post_pack)",

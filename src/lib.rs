@@ -1,5 +1,34 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Fair-share priorities and limits for the Flux job manager (`mf_priority.so`), and the tools around them.
+//! Fair-share priorities and limits for the Flux job manager, and the tools around them.
+//!
+//! Two things are built from this crate. `libmf_priority.so` is loaded into the Flux job manager in place of
+//! flux-accounting's priority plugin: it validates jobs, holds those that would exceed a limit, and prices each from the
+//! fair-share of its association. `flux-fairshare` is the command for people.
+//!
+//! ```text
+//!   Flux ── callbacks, RPCs ──> jobtap ──> plugin ── Event ──> engine ──> accounts   what is configured
+//!    ^                                       |                   |  └───> limits     live jobs, counters, holds
+//!    └──────────── calls ────────────────────┴────── Effects ────┘        priority   factors x weights
+//!
+//!   people ──> cli ──> store (database, documents) ──> fairshare (the ranking rules)
+//!               └────> flux (RPCs), embedded (a job manager without Flux)
+//! ```
+//!
+//! # Where to start reading
+//! `engine/event.rs` and `engine/effect.rs` are the protocol; `limits/job.rs` says what a job counts as;
+//! `limits/release.rs` is the release rule; `plugin/mod.rs` lists what Flux calls; `fairshare/mod.rs` explains the rules.
+//!
+//! # Architecture invariants
+//! - The core (`ids`, `accounts`, `limits`, `priority`, `fairshare`, `engine`) does no I/O, reads no clock, has no
+//!   `unsafe` and no panics. Time, ids and text come in as values; what is to be done goes out as values.
+//! - No borrow of the engine lives across a call into Flux, because Flux re-enters callbacks.
+//! - Counters are a function of the live jobs: a job changes only through `Ledger::change`, which takes its old
+//!   footprint out and puts the new one in. Nothing is counted by how often a callback fired.
+//! - No magic values: a job without association is `None`, a limit is a number and nothing else, a hold is an enum.
+//! - `jobtap` knows no word of the field (no "bank"), the core knows no word of Flux's C interface; only `plugin` sees
+//!   both. `embedded` sees only the .so.
+//! - There are no statics and no thread-locals of ours: state hangs on the plugin handle and dies with it.
+//! - Imports go one way: `.ci/layering` checks it.
 
 #[cfg(not(panic = "unwind"))]
 compile_error!("mf_priority must be built with panic=unwind: a panic has to stop at the plugin's boundary");

@@ -10,8 +10,8 @@ use crate::limits::Name;
 pub enum Level {
     /// LOG_ERR.
     Error,
-    /// LOG_WARNING.
-    Warning,
+    /// LOG_DEBUG.
+    Debug,
 }
 
 /// Which way a jobspec is updated.

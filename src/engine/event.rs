@@ -57,9 +57,9 @@ pub enum Event<'a> {
     New(JobFacts<'a>),
     /// `job.state.depend`.
     Depend(JobId),
-    /// `job.state.priority`, with the urgency.
+    /// `job.state.priority`, with the urgency. No effect at all says that the job is unknown: show it first.
     Priority(JobId, i64),
-    /// `job.priority.get`, with the urgency.
+    /// `job.priority.get`, with the urgency. No effect at all says that the job is unknown: show it first.
     PriorityGet(JobId, i64),
     /// `job.state.sched`.
     Sched(JobId),

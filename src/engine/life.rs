@@ -35,6 +35,7 @@ impl Engine {
             needs_admission: true,
             is_unread: false,
             is_broken: false,
+            is_missed: false,
             memo: None,
         };
         if !is_submission {
@@ -86,7 +87,7 @@ impl Engine {
     }
 
     pub(super) fn priority(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        let Some(job) = self.ledger.job(id) else { return vec![Effect::PriorityUnavailable] };
+        let Some(job) = self.ledger.job(id) else { return Vec::new() };
         if job.phase < Phase::Priority {
             self.ledger.change(id, |job| {
                 job.phase = Phase::Priority;
@@ -96,27 +97,27 @@ impl Engine {
                 }
             });
         }
-        let admitted = self.admit(id, Posting::Current);
-        match admitted {
-            Ok(mut effects) => {
-                effects.extend(self.price(id, urgency));
-                effects
-            }
+        match self.admitted_price(id, urgency, Posting::Current) {
+            Ok(effects) => effects,
             Err(Pending::Unavailable) => vec![Effect::PriorityUnavailable],
+            Err(Pending::Missed(text)) => vec![Effect::Log(Level::Error, text), Effect::PriorityUnavailable],
             Err(Pending::Fatal(note)) => vec![Effect::Raise(id, note), Effect::PriorityUnavailable],
         }
     }
 
     pub(super) fn priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        let Some(job) = self.ledger.job(id) else { return vec![Effect::KeepPriority] };
+        let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        if job.is_admitted() && job.is_urgency_hold == (urgency == URGENCY_HOLD) {
+            let (effects, memo) = self.price(id, job, urgency);
+            self.ledger.annotate(id, memo);
+            return effects;
+        }
         // An update of the current job would send one that is in SCHED round, within Flux's loop over its jobs.
         let posting = if job.phase == Phase::Sched { Posting::ById } else { Posting::Current };
-        match self.admit(id, posting) {
-            Ok(mut effects) => {
-                effects.extend(self.price(id, urgency));
-                effects
-            }
+        match self.admitted_price(id, urgency, posting) {
+            Ok(effects) => effects,
             Err(Pending::Unavailable) => vec![Effect::KeepPriority],
+            Err(Pending::Missed(text)) => vec![Effect::Log(Level::Error, text), Effect::KeepPriority],
             // A job that ended inside Flux's loop would disturb it.
             Err(Pending::Fatal(note)) => {
                 self.raises.push((id, note));
@@ -125,24 +126,39 @@ impl Engine {
         }
     }
 
+    fn admitted_price(&mut self, id: JobId, urgency: i64, posting: Posting) -> Result<Vec<Effect>, Pending> {
+        let mut effects = self.admit(id, posting)?;
+        effects.extend(self.urgency_hold(id, urgency == URGENCY_HOLD));
+        let job = self.ledger.job(id).ok_or(Pending::Unavailable)?;
+        let (price, memo) = self.price(id, job, urgency);
+        effects.extend(price);
+        self.ledger.annotate(id, memo);
+        Ok(effects)
+    }
+
     /// Gives a waiting job its association, and an association's job its bank and project.
     fn admit(&mut self, id: JobId, posting: Posting) -> Result<Vec<Effect>, Pending> {
         let Some(job) = self.ledger.job(id) else { return Err(Pending::Unavailable) };
+        if job.is_admitted() {
+            return Ok(Vec::new());
+        }
         if job.is_broken {
             return Err(Pending::Unavailable);
-        }
-        if !job.needs_admission && job.association.is_some() {
-            return Ok(Vec::new());
         }
         let is_submission = job.origin == Origin::Submitted;
         let named = job.bank.as_ref().map(|b| b.as_str());
         let Some(association) = job.association.or_else(|| self.book.find(job.user, named)) else {
             // Without a bank it may still be the instance owner's, whose record arrives last. A replayed job was
             // accepted once; a push that lacks it is no reason to kill it.
-            return Err(match self.book.has_data() && named.is_some() && is_submission {
-                true => Pending::Fatal(Engine::unknown_association(job.user)),
-                false => Pending::Unavailable,
-            });
+            if !self.book.has_data() || named.is_none() || job.is_missed {
+                return Err(Pending::Unavailable);
+            }
+            let text = Engine::unknown_association(job.user);
+            if is_submission {
+                return Err(Pending::Fatal(text));
+            }
+            self.ledger.change(id, |job| job.is_missed = true);
+            return Err(Pending::Missed(format!("job {id}: {text}; it waits")));
         };
         if is_submission
             && let Some(text) = self.forbidden_queue(association, job.queue.as_ref().map(|q| q.as_str()))
@@ -161,28 +177,24 @@ impl Engine {
         Ok(effects)
     }
 
-    /// The price of an attached job: its memo if the fair-share moved, and its priority.
-    fn price(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        let mut effects = self.urgency_hold(id, urgency == URGENCY_HOLD);
-        let Some(job) = self.ledger.job(id) else { return vec![Effect::PriorityUnavailable] };
+    /// The price of an attached job, and the fair-share to remember as told if the effects tell it.
+    fn price(&self, id: JobId, job: &Job, urgency: i64) -> (Vec<Effect>, Option<f64>) {
         let Some(association) = job.association.and_then(|a| self.book.association(a)) else {
-            return vec![Effect::PriorityUnavailable];
+            return (vec![Effect::PriorityUnavailable], None);
         };
         match urgency {
-            URGENCY_HOLD => effects.push(Effect::SetPriority(0)),
-            URGENCY_EXPEDITE => effects.push(Effect::SetPriority(PRIORITY_MAX)),
-            _ => {
-                let queue = job.queue.as_ref().map(|q| q.as_str());
-                let terms = Terms::of(&self.book, association, queue, urgency);
-                let fairshare = terms.fairshare.factor;
-                if job.memo.is_none_or(|last| (last - fairshare).abs() >= MEMO_STEP) {
-                    effects.push(Effect::Memo(id, fairshare));
-                    self.ledger.annotate(id, |memo| *memo = Some(fairshare));
-                }
-                effects.push(Effect::SetPriority(terms.priority(self.book.config().zero_score)));
-            }
+            URGENCY_HOLD => return (vec![Effect::SetPriority(0)], None),
+            URGENCY_EXPEDITE => return (vec![Effect::SetPriority(PRIORITY_MAX)], None),
+            _ => {}
         }
-        effects
+        let terms = Terms::of(&self.book, association, job.queue.as_ref().map(|q| q.as_str()), urgency);
+        let priority = Effect::SetPriority(terms.priority(self.book.config().zero_score));
+        let fairshare = terms.fairshare.factor;
+        if job.memo.is_none_or(|last| (last - fairshare).abs() >= MEMO_STEP) {
+            (vec![Effect::Memo(id, fairshare), priority], Some(fairshare))
+        } else {
+            (vec![priority], None)
+        }
     }
 
     /// A released job that its user then holds lets others use the running slot reserved for it.
@@ -250,6 +262,8 @@ impl Engine {
 enum Pending {
     /// It waits for data.
     Unavailable,
+    /// It was accepted once, and the data that came lack its association: told once, in the log.
+    Missed(String),
     /// It never will have one.
     Fatal(String),
 }

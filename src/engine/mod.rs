@@ -22,6 +22,13 @@ pub use check::Check;
 pub use effect::{Effect, Level, Posting};
 pub use event::{Event, JobFacts, Refusal, State};
 
+/// The words events and effects speak in.
+pub use crate::ids;
+/// How the size of a job is measured.
+pub mod size {
+    pub use crate::limits::{Kind, Size, SizeError, Vertex, measure};
+}
+
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, UserId};
 use crate::limits::{Grant, Ledger, Phase};

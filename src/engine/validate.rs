@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `job.validate`: may the job be accepted, or updated as shown? The order of the checks is part of the interface.
 
-use super::{Effect, Engine, JobFacts, State};
+use super::{Effect, Engine, JobFacts, Level, State};
 use crate::accounts::{Association, AssociationId};
 use crate::ids::UserId;
 use std::fmt::Display;
 
+const UNCOUNTABLE: &str = "unable to count resources for job";
+
 impl Engine {
     pub(super) fn validate(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
         match self.refusal(facts) {
-            Some(text) => vec![Effect::Reject(text)],
+            Some(text) => match &facts.size {
+                // The text is an interface; what is wrong with the size is for whoever looks into it.
+                Err(error) if text == UNCOUNTABLE => {
+                    let text = format!("job of uid {}: unable to count resources: {error}", facts.user);
+                    vec![Effect::Log(Level::Debug, text), Effect::Reject(UNCOUNTABLE.to_owned())]
+                }
+                _ => vec![Effect::Reject(text)],
+            },
             None => {
                 // Nothing is counted yet: another plugin may still refuse the job.
                 if facts.state == State::New {
@@ -21,10 +30,7 @@ impl Engine {
     }
 
     fn refusal(&self, facts: &JobFacts<'_>) -> Option<String> {
-        let uncountable = || {
-            let error = facts.size.as_ref().err()?;
-            Some(format!("unable to count resources for job: {error}"))
-        };
+        let uncountable = || facts.size.is_err().then(|| UNCOUNTABLE.to_owned());
         let Some(id) = self.book.find(facts.user, facts.bank) else {
             let text = || Some(Engine::unknown_association(facts.user));
             return if self.book.has_data() { text() } else { uncountable() };

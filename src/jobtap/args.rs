@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The arguments of a callback: typed views of IN, and what may be put into OUT.
 //!
-//! IN and OUT are shared by all plugins of one call, so OUT is only ever merged into. Each `unpack` pairs a format
-//! with the C types it fills: `I` i64, `i` c_int, `o` a borrowed `json_t`.
+//! IN and OUT are shared by all plugins of one call, so OUT is only ever merged into. Both are jansson objects that
+//! Flux hands out by reference; unpacking key by key would build a table of keys for every call.
 
 use super::json::Json;
 use super::{Plugin, c_text, sys};
-use jansson_sys::json_t;
+use jansson_sys::{json_integer, json_object_set_new, json_t};
 use std::ffi::{CStr, c_int};
 use std::marker::PhantomData;
 use std::ptr::null_mut;
@@ -74,130 +74,69 @@ impl<'a> Args<'a> {
         Err(BadArgs(text.to_string_lossy().into_owned()))
     }
 
+    /// The whole of IN or OUT, by reference.
+    fn root(self, which: c_int) -> Result<*mut json_t, BadArgs> {
+        let mut root: *mut json_t = null_mut();
+        // SAFETY: the format fills one borrowed json_t pointer. Flux reports null args as an error.
+        let rc = unsafe { sys::flux_plugin_arg_unpack(self.raw, which, c"o".as_ptr(), &raw mut root) };
+        self.check(rc).map(|()| root)
+    }
+
+    fn input(self) -> Result<Json<'a>, BadArgs> {
+        let root = self.root(IN)?;
+        // SAFETY: IN stays alive and unchanged while the callback runs, which is 'a.
+        unsafe { Json::borrow(root) }.ok_or_else(|| BadArgs("no arguments".to_owned()))
+    }
+
     /// The job's id.
     pub fn id(self) -> Result<u64, BadArgs> {
-        let mut id: i64 = 0;
-        let format = c"{s:I}";
-        // SAFETY: `I` fills an i64. The key is a C string. Flux reports null args as an error.
-        let rc = unsafe {
-            sys::flux_plugin_arg_unpack(self.raw, IN, format.as_ptr(), c"id".as_ptr(), &raw mut id)
-        };
-        self.check(rc).map(|()| id.cast_unsigned())
+        integer(self.input()?, c"id").map(i64::cast_unsigned)
     }
 
     /// The job's id and urgency: all that the hottest callbacks read.
     pub fn id_urgency(self) -> Result<(u64, i64), BadArgs> {
-        let (mut id, mut urgency): (i64, c_int) = (0, 0);
-        let format = c"{s:I s:i}";
-        // SAFETY: `I` fills an i64, `i` a c_int; keys are C strings.
-        let rc = unsafe {
-            sys::flux_plugin_arg_unpack(
-                self.raw,
-                IN,
-                format.as_ptr(),
-                c"id".as_ptr(),
-                &raw mut id,
-                c"urgency".as_ptr(),
-                &raw mut urgency,
-            )
-        };
-        self.check(rc).map(|()| (id.cast_unsigned(), i64::from(urgency)))
+        let input = self.input()?;
+        Ok((integer(input, c"id")?.cast_unsigned(), integer(input, c"urgency")?))
     }
 
     /// The job's present priority (-1: never set) and state.
     pub fn priority_state(self) -> Result<(i64, i64), BadArgs> {
-        let (mut priority, mut state): (i64, c_int) = (0, 0);
-        let format = c"{s:I s:i}";
-        // SAFETY: `I` fills an i64, `i` a c_int; keys are C strings.
-        let rc = unsafe {
-            sys::flux_plugin_arg_unpack(
-                self.raw,
-                IN,
-                format.as_ptr(),
-                c"priority".as_ptr(),
-                &raw mut priority,
-                c"state".as_ptr(),
-                &raw mut state,
-            )
-        };
-        self.check(rc).map(|()| (priority, i64::from(state)))
+        let input = self.input()?;
+        Ok((integer(input, c"priority")?, integer(input, c"state")?))
     }
 
     /// All of the job.
     pub fn job(self) -> Result<JobArgs<'a>, BadArgs> {
-        let (mut id, mut userid): (i64, i64) = (0, 0);
-        let (mut urgency, mut state): (c_int, c_int) = (0, 0);
-        let (mut jobspec, mut resources): (*mut json_t, *mut json_t) = (null_mut(), null_mut());
-        let format = c"{s:I s:I s:i s:i s:o s?o}";
-        // SAFETY: `I` fills an i64, `i` a c_int, `o` a borrowed json_t pointer; keys are C strings.
-        let rc = unsafe {
-            sys::flux_plugin_arg_unpack(
-                self.raw,
-                IN,
-                format.as_ptr(),
-                c"id".as_ptr(),
-                &raw mut id,
-                c"userid".as_ptr(),
-                &raw mut userid,
-                c"urgency".as_ptr(),
-                &raw mut urgency,
-                c"state".as_ptr(),
-                &raw mut state,
-                c"jobspec".as_ptr(),
-                &raw mut jobspec,
-                c"R".as_ptr(),
-                &raw mut resources,
-            )
-        };
-        self.check(rc)?;
-        // SAFETY: IN keeps the jobspec alive while the callback runs, and nobody changes it meanwhile.
-        let jobspec = unsafe { Json::borrow(jobspec) }.ok_or_else(|| BadArgs("no jobspec".to_owned()))?;
+        let input = self.input()?;
+        let jobspec = input.get(c"jobspec").ok_or_else(|| BadArgs("jobspec is missing".to_owned()))?;
         Ok(JobArgs {
-            id: id.cast_unsigned(),
-            userid: user(userid)?,
-            urgency: i64::from(urgency),
-            state: i64::from(state),
+            id: integer(input, c"id")?.cast_unsigned(),
+            userid: user(integer(input, c"userid")?)?,
+            urgency: integer(input, c"urgency")?,
+            state: integer(input, c"state")?,
             jobspec,
-            has_resources: !resources.is_null(),
+            has_resources: input.get(c"R").is_some(),
         })
     }
 
     /// The wanted value of an update, and the job it is for.
     pub fn update(self) -> Result<UpdateArgs<'a>, BadArgs> {
-        let (mut id, mut userid): (i64, i64) = (0, 0);
-        let mut state: c_int = 0;
-        let mut value: *mut json_t = null_mut();
-        let format = c"{s:I s:I s:i s:o}";
-        // SAFETY: `I` fills an i64, `i` a c_int, `o` a borrowed json_t pointer; keys are C strings.
-        let rc = unsafe {
-            sys::flux_plugin_arg_unpack(
-                self.raw,
-                IN,
-                format.as_ptr(),
-                c"id".as_ptr(),
-                &raw mut id,
-                c"userid".as_ptr(),
-                &raw mut userid,
-                c"state".as_ptr(),
-                &raw mut state,
-                c"value".as_ptr(),
-                &raw mut value,
-            )
-        };
-        self.check(rc)?;
-        // SAFETY: IN keeps the value alive while the callback runs, and nobody changes it meanwhile.
-        let value = unsafe { Json::borrow(value) }.ok_or_else(|| BadArgs("no value".to_owned()))?;
-        Ok(UpdateArgs { id: id.cast_unsigned(), userid: user(userid)?, state: i64::from(state), value })
+        let input = self.input()?;
+        let value = input.get(c"value").ok_or_else(|| BadArgs("value is missing".to_owned()))?;
+        Ok(UpdateArgs {
+            id: integer(input, c"id")?.cast_unsigned(),
+            userid: user(integer(input, c"userid")?)?,
+            state: integer(input, c"state")?,
+            value,
+        })
     }
 
     /// Answers with a priority.
     pub fn set_priority(self, priority: i64) -> Result<(), BadArgs> {
-        let format = c"{s:I}";
-        // SAFETY: `I` takes an i64; the key is a C string.
-        let rc = unsafe {
-            sys::flux_plugin_arg_pack(self.raw, OUT, format.as_ptr(), c"priority".as_ptr(), priority)
-        };
-        self.check(rc)
+        let out = self.root(OUT)?;
+        // SAFETY: OUT is an object that belongs to this call; jansson takes the new integer over in any case.
+        let rc = unsafe { json_object_set_new(out, c"priority".as_ptr(), json_integer(priority)) };
+        if rc < 0 { Err(BadArgs("OUT is not an object".to_owned())) } else { Ok(()) }
     }
 
     /// Answers that no priority can be given now: a job in PRIORITY stays there.
@@ -222,6 +161,12 @@ impl<'a> Args<'a> {
         let rc = unsafe { sys::flux_plugin_arg_set(self.raw, OUT, text.as_ptr()) };
         self.check(rc)
     }
+}
+
+fn integer(input: Json<'_>, key: &CStr) -> Result<i64, BadArgs> {
+    let name = || key.to_string_lossy();
+    let value = input.get(key).ok_or_else(|| BadArgs(format!("{} is missing", name())))?;
+    value.as_int().ok_or_else(|| BadArgs(format!("{} is {}, not an integer", name(), value.describe())))
 }
 
 fn user(userid: i64) -> Result<u32, BadArgs> {

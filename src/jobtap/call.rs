@@ -18,6 +18,8 @@ pub enum LogLevel {
     Error = 3,
     /// LOG_WARNING.
     Warning = 4,
+    /// LOG_DEBUG.
+    Debug = 7,
 }
 
 /// Text for C: without NUL, which C would take for the end.

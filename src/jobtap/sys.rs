@@ -142,12 +142,6 @@ unsafe extern "C" {
         flags: ::std::os::raw::c_int,
         json_str: *const ::std::os::raw::c_char,
     ) -> ::std::os::raw::c_int;
-    pub fn flux_plugin_arg_pack(
-        args: *mut flux_plugin_arg_t,
-        flags: ::std::os::raw::c_int,
-        fmt: *const ::std::os::raw::c_char,
-        ...
-    ) -> ::std::os::raw::c_int;
     pub fn flux_plugin_arg_unpack(
         args: *mut flux_plugin_arg_t,
         flags: ::std::os::raw::c_int,

@@ -76,6 +76,8 @@ pub struct Job {
     pub is_unread: bool,
     /// Marked by flux-accounting's test suite: not counted, fails in DEPEND.
     pub is_broken: bool,
+    /// The log says already that data lack its association.
+    pub is_missed: bool,
     /// The fair-share last posted as a memo by this plugin instance.
     pub memo: Option<f64>,
 }
@@ -120,6 +122,11 @@ impl Job {
             _ => none,
         };
         Footprint { active_jobs: 1, charged, reserved }
+    }
+
+    /// Whether nothing but its price is left to decide.
+    pub fn is_admitted(&self) -> bool {
+        self.association.is_some() && !self.needs_admission && !self.is_broken
     }
 
     /// Whether it stands in the line of held jobs.

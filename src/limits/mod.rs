@@ -175,10 +175,12 @@ impl Ledger {
         Some(result)
     }
 
-    /// Notes the fair-share last told; it is counted nowhere.
-    pub fn annotate(&mut self, id: JobId, note: impl FnOnce(&mut Option<f64>)) {
-        if let Some(job) = self.jobs.get_mut(&id) {
-            note(&mut job.memo);
+    /// Notes a fair-share that was told; it is counted nowhere.
+    pub fn annotate(&mut self, id: JobId, memo: Option<f64>) {
+        if memo.is_some()
+            && let Some(job) = self.jobs.get_mut(&id)
+        {
+            job.memo = memo;
         }
     }
 

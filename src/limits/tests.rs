@@ -1,1 +1,134 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What jobs count as, and what a release decides.
 
+use super::*;
+use crate::accounts::{Association, AssociationRecord};
+use crate::ids::Limit;
+
+fn book(max_running_jobs: i64) -> Book {
+    let unlimited = Limit(2_147_483_647);
+    let association = Association {
+        user: UserId(1),
+        bank: "A".into(),
+        fairshare: 0.5,
+        max_running_jobs: Limit(max_running_jobs),
+        max_active_jobs: unlimited,
+        max_sched_jobs: unlimited,
+        max_nodes: unlimited,
+        max_cores: unlimited,
+        queues: [].into(),
+        projects: [].into(),
+        def_project: None,
+        active: true,
+    };
+    let mut book = Book::default();
+    book.upsert(vec![AssociationRecord { association, def_bank: "A".into() }], UserId(0));
+    book
+}
+
+fn job(book: &Book, phase: Phase) -> Job {
+    Job {
+        user: UserId(1),
+        association: book.find(UserId(1), None),
+        bank: None,
+        queue: Some("q".into()),
+        has_project: false,
+        size: Size { nodes: 2, cores: 8 },
+        phase,
+        origin: Origin::Submitted,
+        names: Names::default(),
+        grant: Grant::None,
+        is_urgency_hold: false,
+        needs_admission: false,
+        is_unread: false,
+        is_broken: false,
+        is_missed: false,
+        memo: None,
+    }
+}
+
+fn held(book: &Book) -> Job {
+    let mut job = job(book, Phase::Depend);
+    job.names.add(Hold::RunningJobsUser);
+    job
+}
+
+#[test]
+fn a_footprint_is_a_function_of_phase_and_grant() {
+    let book = book(1);
+    use Grant::{Blocked, Given, None};
+    for (phase, grant, charged, reserved) in [
+        (Phase::New, None, (0, 0), (0, 0)),
+        (Phase::Depend, None, (0, 0), (0, 0)),
+        (Phase::Depend, Given, (0, 0), (1, 1)),
+        (Phase::Depend, Blocked, (0, 0), (0, 0)),
+        (Phase::Priority, Given, (0, 0), (1, 1)),
+        (Phase::Sched, None, (1, 0), (0, 0)),
+        (Phase::Sched, Given, (1, 0), (0, 1)),
+        (Phase::Run, Given, (0, 1), (0, 0)),
+        (Phase::Cleanup, None, (0, 0), (0, 0)),
+    ] {
+        let footprint = Job { grant, ..job(&book, phase) }.footprint();
+        let jobs = |counts: Counts| (counts.sched_jobs, counts.run_jobs);
+        assert_eq!(
+            (jobs(footprint.charged), jobs(footprint.reserved)),
+            (charged, reserved),
+            "{phase:?} {grant:?}"
+        );
+        assert_eq!(footprint.charged.run_nodes, 2 * charged.1);
+        assert_eq!(footprint.charged.sched_cores, 8 * charged.0);
+        assert_eq!(footprint.active_jobs, 1);
+    }
+    let resting = Job { grant: Given, is_urgency_hold: true, ..job(&book, Phase::Sched) }.footprint();
+    assert_eq!(resting.reserved, Counts::default(), "a job its user holds reserves no running slot");
+    let waiting = Job { association: Option::None, ..job(&book, Phase::Run) }.footprint();
+    assert!(waiting.active_jobs == 0 && waiting.is_idle());
+}
+
+#[test]
+fn a_release_reserves_as_it_goes_and_keeps_order() {
+    let book = book(2);
+    let mut ledger = Ledger::default();
+    for id in [30, 10, 20] {
+        ledger.insert(JobId(id), held(&book));
+    }
+    let association = book.find(UserId(1), None).unwrap();
+    let freed: Vec<u64> = ledger.release(&book, association).into_iter().map(|d| d.id.0).collect();
+    assert_eq!(freed, [10, 20]);
+    assert!(ledger.release(&book, association).is_empty(), "what was promised counts");
+    assert_eq!(ledger.drift(), []);
+    ledger.remove(JobId(10));
+    let freed: Vec<u64> = ledger.release(&book, association).into_iter().map(|d| d.id.0).collect();
+    assert_eq!(freed, [30]);
+    assert_eq!(ledger.in_line().count(), 0);
+}
+
+#[test]
+fn nothing_is_released_while_eventlogs_are_unread() {
+    let book = book(1);
+    let mut ledger = Ledger::default();
+    ledger.insert(JobId(1), held(&book));
+    ledger.insert(JobId(2), Job { is_unread: true, ..job(&book, Phase::Sched) });
+    let association = book.find(UserId(1), None).unwrap();
+    assert!(ledger.is_unread(association));
+    assert!(ledger.release(&book, association).is_empty());
+    ledger.change(JobId(2), |job| job.is_unread = false);
+    assert_eq!(ledger.release(&book, association).len(), 1);
+}
+
+#[test]
+fn a_recount_mends_what_is_off_and_drift_says_so() {
+    let book = book(1);
+    let mut ledger = Ledger::default();
+    ledger.insert(JobId(1), job(&book, Phase::Run));
+    let association = book.find(UserId(1), None).unwrap();
+    if let Some(job) = ledger.jobs.get_mut(&JobId(1)) {
+        job.phase = Phase::Sched;
+    }
+    assert_eq!(ledger.drift().len(), 1);
+    ledger.recount();
+    assert_eq!(ledger.drift(), []);
+    assert_eq!(ledger.usage(association).unwrap().total.charged.sched_jobs, 1);
+    ledger.jobs.clear();
+    assert_eq!(ledger.drift().len(), 1, "counts without jobs are drift too");
+}

@@ -2,8 +2,8 @@
 //! Carrying out what the engine decided. No borrow of the engine is alive here: any of these calls may re-enter us.
 
 use super::MfPriority;
+use crate::engine::ids::{BankName, ProjectName};
 use crate::engine::{Effect, Event, Level, Posting, Refusal};
-use crate::ids::{BankName, ProjectName};
 use crate::jobtap::{Args, EINVAL, ENOENT, Error, Failed, Host, LogLevel};
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -29,7 +29,18 @@ impl MfPriority {
         args: Option<Args<'_>>,
         event: Event<'_>,
     ) -> Result<(), Failed> {
-        let mut todo = VecDeque::from(self.feed(event).ok_or(Failed)?);
+        let effects = self.feed(event).ok_or(Failed)?;
+        self.carry_out(host, args, effects)
+    }
+
+    /// Carries out effects in order, and whatever follows from them.
+    pub(super) fn carry_out(
+        &self,
+        host: Host<'_, Self>,
+        args: Option<Args<'_>>,
+        effects: Vec<Effect>,
+    ) -> Result<(), Failed> {
+        let mut todo = VecDeque::from(effects);
         let mut result = Ok(());
         while let Some(effect) = todo.pop_front() {
             let next = match apply(host, args, &effect) {
@@ -81,7 +92,7 @@ fn apply(host: Host<'_, MfPriority>, args: Option<Args<'_>>, effect: &Effect) ->
         Effect::Log(level, text) => {
             let level = match level {
                 Level::Error => LogLevel::Error,
-                Level::Warning => LogLevel::Warning,
+                Level::Debug => LogLevel::Debug,
             };
             plugin.log(level, &format!("mf_priority: {text}"));
             Ok(())

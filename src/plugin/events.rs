@@ -4,7 +4,7 @@
 use super::jobspec::{facts, lenient_facts, state};
 use super::{MfPriority, query};
 use crate::engine::Event;
-use crate::ids::{JobId, UserId};
+use crate::engine::ids::{JobId, UserId};
 use crate::jobtap::{Args, BadArgs, Failed, Host, LogLevel};
 
 impl MfPriority {
@@ -56,16 +56,19 @@ impl MfPriority {
             }
         };
         let id = JobId(id);
+        let event = || match topic {
+            "job.priority.get" => Event::PriorityGet(id, urgency),
+            _ => Event::Priority(id, urgency),
+        };
+        let effects = self.feed(event()).ok_or(Failed)?;
+        if !effects.is_empty() {
+            return self.carry_out(host, Some(args), effects);
+        }
         // After a crash a job's priority may come before its `job.new`.
-        if self.read(|engine| engine.knows(id)) == Some(false)
-            && let Ok(job) = args.job()
-        {
+        if let Ok(job) = args.job() {
             self.drive(host, Some(args), Event::New(lenient_facts(&job)))?;
         }
-        match topic {
-            "job.priority.get" => self.drive(host, Some(args), Event::PriorityGet(id, urgency)),
-            _ => self.drive(host, Some(args), Event::Priority(id, urgency)),
-        }
+        self.drive(host, Some(args), event())
     }
 
     fn update_queue(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What the engine needs to know of a jobspec (RFC 14, RFC 25).
 
+use crate::engine::ids::{JobId, UserId};
+use crate::engine::size::{Kind, Size, SizeError, Vertex, measure};
 use crate::engine::{JobFacts, State};
-use crate::ids::{JobId, UserId};
 use crate::jobtap::{JobArgs, Json};
-use crate::limits::{Kind, Size, SizeError, Vertex, measure};
 use std::ffi::CStr;
 
-/// A member of `attributes.system` that should be text and is not.
+/// `attributes.system` is missing, or a member of it that should be text is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotText;
+pub struct Unreadable;
 
 /// The state behind an RFC 21 state bit.
 pub fn state(bit: i64) -> State {
@@ -24,9 +24,11 @@ pub fn state(bit: i64) -> State {
     }
 }
 
-/// The facts of a job. Bank, queue or project of a wrong type is an error.
-pub fn facts<'a>(job: &JobArgs<'a>) -> Result<JobFacts<'a>, NotText> {
-    let text = |key: &CStr| system(job.jobspec, key).map(|value| value.as_str().ok_or(NotText)).transpose();
+/// The facts of a job. Bank, queue or project that can't be read is an error.
+pub fn facts<'a>(job: &JobArgs<'a>) -> Result<JobFacts<'a>, Unreadable> {
+    let system = job.jobspec.get(c"attributes").and_then(|a| a.get(c"system")).filter(|s| s.is_object());
+    let system = system.ok_or(Unreadable)?;
+    let text = |key: &CStr| system.get(key).map(|value| value.as_str().ok_or(Unreadable)).transpose();
     Ok(JobFacts {
         id: JobId(job.id),
         user: UserId(job.userid),

@@ -5,13 +5,14 @@ mod effects;
 mod events;
 mod jobspec;
 mod query;
+mod records;
 mod services;
 #[cfg(test)]
 mod tests;
 mod wire;
 
+use crate::engine::ids::UserId;
 use crate::engine::{Effect, Engine, Event};
-use crate::ids::UserId;
 use crate::jobtap::{self, Args, Failed, Host, Jobtap, Plugin, Reply};
 use std::cell::RefCell;
 use std::ffi::{CStr, c_int, c_void};
@@ -36,15 +37,16 @@ impl Jobtap for MfPriority {
     const NAME: &'static CStr = c"mf_priority";
     // Never `job.*`: a handler that matches `job.dependency.X` or `job.update.KEY` tells Flux that X or KEY is supported.
     const TOPICS: &'static [&'static CStr] = &[
-        c"job.validate",
-        c"job.new",
-        c"job.state.depend",
+        // Flux tries handlers in this order at every call: the hottest come first.
+        c"job.priority.get",
         c"job.state.priority",
         c"job.state.sched",
         c"job.state.run",
+        c"job.state.depend",
         c"job.state.inactive",
         c"job.destroy",
-        c"job.priority.get",
+        c"job.validate",
+        c"job.new",
         c"job.update",
         c"job.update.attributes.system.queue",
         c"job.update.attributes.system.bank",
@@ -95,7 +97,7 @@ impl Jobtap for MfPriority {
 
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {
         let history = text.map(jobspec::dependency_history);
-        let _ = self.drive(host, None, Event::Eventlog(crate::ids::JobId(id), history));
+        let _ = self.drive(host, None, Event::Eventlog(crate::engine::ids::JobId(id), history));
     }
 
     fn recover(&self) {

@@ -128,6 +128,9 @@ fn a_policy_is_whole_and_a_load_time_one_may_lack_parts() {
         wire::policy_update(Some(&json!({ "data": data }).to_string()), &mut Vec::new()).map(|(_, dry)| dry)
     };
     assert_eq!(update(&whole), Ok(true));
+    let bare = wire::policy_update(Some(&whole.to_string()), &mut Vec::new());
+    assert_eq!(bare.map(|(_, dry)| dry), Ok(true));
+    assert_eq!(update(&json!(3)), Err(WireError::WrongType("policy")));
     let mut lacking = whole.clone();
     lacking.as_object_mut().unwrap().remove("banks");
     assert_eq!(update(&lacking), Err(WireError::Record("policy.banks: key is missing".to_owned())));
