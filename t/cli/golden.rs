@@ -17,7 +17,10 @@ fn documents(kind: &str) -> Vec<(String, Value)> {
         .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
         .map(|path| {
             let text = std::fs::read_to_string(&path).expect("text");
-            (path.file_stem().expect("a name").to_string_lossy().into_owned(), serde_json::from_str(&text).expect("JSON"))
+            (
+                path.file_stem().expect("a name").to_string_lossy().into_owned(),
+                serde_json::from_str(&text).expect("JSON"),
+            )
         })
         .collect();
     documents.sort_by(|a, b| a.0.cmp(&b.0));
@@ -42,7 +45,9 @@ fn text(value: &Value) -> String {
 #[track_caller]
 fn agree(place: &str, got: &Value, wanted: &Value, tolerance: f64) {
     match (got.as_f64(), wanted.as_f64()) {
-        (Some(a), Some(b)) => assert!((a - b).abs() <= tolerance * b.abs().max(1.0), "{place}: {a}, expected {b}"),
+        (Some(a), Some(b)) => {
+            assert!((a - b).abs() <= tolerance * b.abs().max(1.0), "{place}: {a}, expected {b}")
+        }
         _ => assert_eq!(got, wanted, "{place}"),
     }
 }
@@ -82,7 +87,12 @@ fn slurm() {
             let node = &nodes[&(text(&row["account"]), user)];
             for key in ["norm_shares", "norm_usage", "effective_usage", "level_fs", "fairshare"] {
                 if !row["full"][key].is_null() {
-                    agree(&format!("{name} {} {} {key}", row["account"], row["user"]), &node[key], &row["full"][key], 1e-9);
+                    agree(
+                        &format!("{name} {} {} {key}", row["account"], row["user"]),
+                        &node[key],
+                        &row["full"][key],
+                        1e-9,
+                    );
                 }
             }
         }
@@ -93,8 +103,12 @@ fn slurm() {
 fn openpbs() {
     for (name, golden) in documents("pbs") {
         let rows = golden["tree"].as_array().expect("a tree");
-        let recorded: HashSet<&str> =
-            golden["usage_set_explicitly"].as_array().expect("names").iter().filter_map(Value::as_str).collect();
+        let recorded: HashSet<&str> = golden["usage_set_explicitly"]
+            .as_array()
+            .expect("names")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
         let mut groups: HashSet<String> = rows.iter().map(|row| text(&row["parent"])).collect();
         groups.extend(rows.iter().filter(|row| row["kind"] == "group").map(|row| text(&row["name"])));
         let mut banks = vec![json!({"name": "root", "parent": null})];
@@ -104,8 +118,11 @@ fn openpbs() {
             if groups.contains(&text(name)) {
                 banks.push(json!({"name": name, "parent": parent, "shares": shares}));
             } else {
-                let usage =
-                    if recorded.contains(text(name).as_str()) { golden["usage"][text(name)].clone() } else { Value::Null };
+                let usage = if recorded.contains(text(name).as_str()) {
+                    golden["usage"][text(name)].clone()
+                } else {
+                    Value::Null
+                };
                 associations.push(json!({"user": name, "bank": parent, "shares": shares, "usage": usage}));
             }
         }
