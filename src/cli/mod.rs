@@ -1,7 +1,112 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The command line.
+//! The command line: definitions, and the way from an outcome to an exit status.
+//!
+//! One file per subcommand: its clap arguments and `run`. What was typed becomes a tree in `input.rs`; what is printed goes
+//! through the trait in `output.rs`. Man pages and completions come from the same definitions (`generate.rs`).
+
+mod columns;
+mod compare;
+mod generate;
+mod input;
+mod output;
+mod progress;
+mod push;
+mod show;
+mod tau;
+mod update;
+mod why;
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+const EXIT_STATUS: &str = "\
+Exit status:
+  0  done
+  1  asked, and the answer is no: there is no such user or bank
+  2  an error; the message says what, and the database is as it was";
+
+/// Fair-share over the flux-accounting database: compute, understand, compare, store, send.
+#[derive(Debug, Parser)]
+#[command(name = "flux-fairshare", bin_name = "flux fairshare", version, disable_help_subcommand = true, after_help = EXIT_STATUS, after_long_help = EXIT_STATUS)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Show(show::Args),
+    Update(update::Args),
+    Push(push::Args),
+    Compare(compare::Args),
+    Why(why::Args),
+    Generate(generate::Args),
+}
+
+/// What a subcommand that did not fail came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Yes,
+    No,
+}
+
+/// Why a subcommand failed; the text is for the user.
+#[derive(Debug)]
+enum Failure {
+    Message(String),
+    Output(io::Error),
+}
+
+type Outcome = Result<Answer, Failure>;
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Message(text) => f.write_str(text),
+            Failure::Output(error) => write!(f, "can't write the output: {error}"),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Output(error)
+    }
+}
+
+/// Any error whose text says enough.
+fn failure(error: impl fmt::Display) -> Failure {
+    Failure::Message(error.to_string())
+}
 
 /// Runs the command named by the process's arguments.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version, too, come this way; a closed pipe is nobody's error.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let outcome = match cli.command {
+        Command::Show(args) => show::run(&args),
+        Command::Update(args) => update::run(&args),
+        Command::Push(args) => push::run(&args),
+        Command::Compare(args) => compare::run(&args),
+        Command::Why(args) => why::run(&args),
+        Command::Generate(args) => generate::run(&args),
+    };
+    match outcome {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("flux-fairshare: {failure}");
+            ExitCode::from(2)
+        }
+    }
 }

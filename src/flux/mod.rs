@@ -1,2 +1,138 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! flux.
+//! A small Flux client: libflux-core is looked for when it is needed, so that the command runs where Flux is not
+//! installed. JSON text in, JSON text out; every failure says what was asked and what Flux answered.
+
+mod library;
+#[cfg(test)]
+mod tests;
+mod user;
+
+use std::ffi::{CStr, CString, c_char};
+use std::fmt;
+use std::ptr::NonNull;
+
+use library::{Api, ErrorText, FluxFuture, FluxHandle};
+pub use user::user_name;
+
+/// A connection to a Flux instance.
+#[derive(Debug)]
+pub struct Flux {
+    api: Api,
+    handle: NonNull<FluxHandle>,
+}
+
+/// Why Flux could not be asked, or what it answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FluxError {
+    /// libflux-core is not on this machine, or not the one expected.
+    Library(String),
+    /// No instance answers at that address.
+    Connect(String),
+    /// A request failed.
+    Request {
+        /// The service asked.
+        topic: String,
+        /// `errno` of the answer; 0 if unknown.
+        errno: i32,
+        /// The service's words, or the system's for that `errno`.
+        text: String,
+    },
+    /// A broker attribute is not set.
+    Attribute(String),
+    /// Text with a NUL byte can't be sent.
+    Nul(&'static str),
+}
+
+impl fmt::Display for FluxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FluxError::Library(text) => write!(f, "Flux is needed for this but can't be loaded: {text}"),
+            FluxError::Connect(text) => write!(f, "can't connect to Flux: {text}"),
+            FluxError::Request { topic, text, .. } => write!(f, "{topic}: {text}"),
+            FluxError::Attribute(name) => write!(f, "Flux has no attribute {name}"),
+            FluxError::Nul(what) => write!(f, "{what} contains a NUL byte"),
+        }
+    }
+}
+
+impl std::error::Error for FluxError {}
+
+impl Flux {
+    /// Connects to the instance at `uri`, or to the enclosing one (`FLUX_URI`, else the system's).
+    pub fn connect(uri: Option<&str>) -> Result<Flux, FluxError> {
+        let api = Api::load().map_err(FluxError::Library)?;
+        let uri = uri.map(CString::new).transpose().map_err(|_| FluxError::Nul("the URI"))?;
+        let mut error = ErrorText::default();
+        let address = uri.as_deref().map_or(std::ptr::null(), CStr::as_ptr);
+        // SAFETY: flux_open_ex(3) takes NULL or a C string, and a flux_error_t to write to; both outlive the call.
+        let handle = unsafe { (api.open)(address, 0, &raw mut error) };
+        match NonNull::new(handle) {
+            Some(handle) => Ok(Flux { api, handle }),
+            None => {
+                let system = std::io::Error::last_os_error().to_string();
+                Err(FluxError::Connect(error.text().filter(|text| !text.is_empty()).unwrap_or(system)))
+            }
+        }
+    }
+
+    /// Sends a request to any rank and waits for the answer. `payload` and answer are JSON text; an empty answer is `None`.
+    pub fn rpc(&self, topic: &str, payload: &str) -> Result<Option<String>, FluxError> {
+        let c_topic = CString::new(topic).map_err(|_| FluxError::Nul("the topic"))?;
+        let payload = CString::new(payload).map_err(|_| FluxError::Nul("the payload"))?;
+        let fail = |text: String, errno: i32| FluxError::Request { topic: topic.to_owned(), errno, text };
+        // SAFETY: the handle is open until drop; flux_rpc(3) copies both strings.
+        let future = unsafe {
+            (self.api.rpc)(self.handle.as_ptr(), c_topic.as_ptr(), payload.as_ptr(), library::NODEID_ANY, 0)
+        };
+        let Some(future) = NonNull::new(future) else {
+            let error = std::io::Error::last_os_error();
+            return Err(fail(error.to_string(), error.raw_os_error().unwrap_or(0)));
+        };
+        let future = Future { api: &self.api, future };
+        let mut answer: *const c_char = std::ptr::null();
+        // SAFETY: flux_rpc_get(3) waits, then stores NULL or a C string that lives as long as the future.
+        if unsafe { (self.api.rpc_get)(future.future.as_ptr(), &raw mut answer) } < 0 {
+            let error = std::io::Error::last_os_error();
+            return Err(fail(future.error(&error), error.raw_os_error().unwrap_or(0)));
+        }
+        // SAFETY: as above; copied before the future is destroyed.
+        Ok(unsafe { library::owned_text(answer) })
+    }
+
+    /// A broker attribute, such as `security.owner`.
+    pub fn attribute(&self, name: &'static str) -> Result<String, FluxError> {
+        let c_name = CString::new(name).map_err(|_| FluxError::Nul("the attribute's name"))?;
+        // SAFETY: flux_attr_get(3) returns NULL or a string that lives as long as the handle; it is copied at once.
+        let value =
+            unsafe { library::owned_text((self.api.attr_get)(self.handle.as_ptr(), c_name.as_ptr())) };
+        value.ok_or_else(|| FluxError::Attribute(name.to_owned()))
+    }
+}
+
+impl Drop for Flux {
+    fn drop(&mut self) {
+        // SAFETY: the handle was opened by flux_open_ex and is closed once; no future of it is left, they borrow `self`.
+        unsafe { (self.api.close)(self.handle.as_ptr()) }
+    }
+}
+
+/// An answer to come.
+struct Future<'a> {
+    api: &'a Api,
+    future: NonNull<FluxFuture>,
+}
+
+impl Future<'_> {
+    fn error(&self, system: &std::io::Error) -> String {
+        // SAFETY: flux_future_error_string(3) returns NULL or a string that lives as long as the future.
+        let text = unsafe { library::owned_text((self.api.error_string)(self.future.as_ptr())) };
+        text.filter(|text| !text.is_empty()).unwrap_or_else(|| system.to_string())
+    }
+}
+
+impl Drop for Future<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the future came from flux_rpc and is destroyed once.
+        unsafe { (self.api.future_destroy)(self.future.as_ptr()) }
+    }
+}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Table rows: refusals with their texts, prices, updates.
 
-use super::host::{Answer, Host, HostJob, OWNER, association, queue, record};
+use super::host::{Answer, Host};
+use super::site::{HostJob, OWNER, association, queue, record};
 use crate::accounts::{Config, Policy, ZeroScore};
 use crate::engine::{Effect, Engine, Event, State};
 use crate::ids::{JobId, Limit, UserId};

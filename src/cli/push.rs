@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare push`: send the accounting data to the priority plugin.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::input::Wait;
+use super::{Answer, Failure, Outcome, failure};
+use crate::flux::{Flux, FluxError, user_name};
+use crate::store::{self, Access, AssociationRecord, PolicyData, formats};
+
+/// Send the database to the priority plugin
+///
+/// Does what "flux account-priority-update" does: associations, queues, projects, banks, factors, config and the instance
+/// owner's record, then reprioritize, each answer checked. The owner gets a record of their own only if the database has
+/// none for them. Works with this project's mf_priority plugin and with flux-accounting's.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The accounting database, or what "flux account export-json" printed
+    #[arg(short, long, value_name = "FILE", default_value = store::DEFAULT_PATH)]
+    path: PathBuf,
+    #[command(flatten)]
+    wait: Wait,
+    /// The Flux instance; otherwise the enclosing or the system's
+    #[arg(long, value_name = "URI")]
+    uri: Option<String>,
+    /// Send nothing; say what would be sent
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Say what was sent
+    #[arg(short, long)]
+    verbose: bool,
+}
+
+/// The body of every update request.
+#[derive(Serialize)]
+struct Payload<'a, T: ?Sized> {
+    data: &'a T,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let data = read(args)?;
+    if !data.notes.is_empty() {
+        let notes = data.notes.join(", ");
+        eprintln!("flux-fairshare: {}: an old schema; sent for what it lacks: {notes}", args.path.display());
+    }
+    if args.dry_run {
+        println!("would send {}", summary(&data));
+        return Ok(Answer::Yes);
+    }
+    let flux = Flux::connect(args.uri.as_deref()).map_err(failure)?;
+    let owner = owner_record(&flux, &data)?;
+    let sending = Sending { flux: &flux, path: &args.path };
+    sending.send("rec_update", &data.associations)?;
+    sending.send("rec_q_update", &data.queues)?;
+    sending.send("rec_proj_update", &data.projects)?;
+    sending.send("rec_bank_update", &data.banks)?;
+    sending.send("rec_fac_update", &data.priority_factors)?;
+    sending.send("rec_config_update", &data.config)?;
+    // Before reprioritize: the owner's waiting jobs must find their record then.
+    if let Some(owner) = &owner {
+        sending.send("rec_update", std::slice::from_ref(owner))?;
+    }
+    sending.request("reprioritize", "{}")?;
+    if args.verbose {
+        let owner = if owner.is_some() { "; the instance owner's record was made up" } else { "" };
+        println!("sent {}{owner}", summary(&data));
+    }
+    Ok(Answer::Yes)
+}
+
+fn summary(data: &PolicyData) -> String {
+    format!(
+        "{} associations, {} queues, {} projects, {} banks, {} factors, the config",
+        data.associations.len(),
+        data.queues.len(),
+        data.projects.len(),
+        data.banks.len(),
+        data.priority_factors.len()
+    )
+}
+
+fn read(args: &Args) -> Result<PolicyData, Failure> {
+    if formats::is_json(&args.path) {
+        return formats::policy_data(&args.path).map_err(failure);
+    }
+    let mut database = args.wait.open(&args.path, Access::Read)?;
+    let snapshot = database.snapshot().map_err(failure)?;
+    snapshot.policy_data().map_err(failure)
+}
+
+/// The record of an instance owner whom the database does not know: practically no limits, a bank of their own.
+fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationRecord>, Failure> {
+    const PLENTY: i64 = 1_000_000;
+    let text = flux.attribute("security.owner").map_err(failure)?;
+    let uid: u32 = text
+        .parse()
+        .map_err(|_| Failure::Message(format!("security.owner is \"{text}\", expected a user id")))?;
+    if data.associations.iter().any(|record| record.userid == i64::from(uid)) {
+        return Ok(None);
+    }
+    let name = user_name(uid).unwrap_or(text);
+    Ok(Some(AssociationRecord {
+        userid: uid.into(),
+        bank: name.clone(),
+        def_bank: name,
+        fairshare: 0.5,
+        max_running_jobs: PLENTY,
+        max_active_jobs: PLENTY,
+        queues: String::new(),
+        active: 1,
+        projects: "*".to_owned(),
+        def_project: "*".to_owned(),
+        max_nodes: PLENTY,
+        max_cores: PLENTY,
+        max_sched_jobs: i32::MAX.into(),
+    }))
+}
+
+struct Sending<'a> {
+    flux: &'a Flux,
+    path: &'a Path,
+}
+
+impl Sending<'_> {
+    fn send<T: Serialize + ?Sized>(&self, method: &str, data: &T) -> Result<(), Failure> {
+        let payload = serde_json::to_string(&Payload { data }).map_err(failure)?;
+        self.request(method, &payload)
+    }
+
+    fn request(&self, method: &str, payload: &str) -> Result<(), Failure> {
+        let topic = format!("job-manager.mf_priority.{method}");
+        match self.flux.rpc(&topic, payload) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                let hint = match &error {
+                    FluxError::Request { errno, .. } if *errno == libc::ENOSYS => {
+                        "; is the plugin loaded? \"flux jobtap list\" tells"
+                    }
+                    _ => "",
+                };
+                Err(Failure::Message(format!("{}: not all was accepted: {error}{hint}", self.path.display())))
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare update`: compute the fair-shares and store them.
+
+use std::io::{IsTerminal, stderr};
+use std::path::PathBuf;
+
+use super::input::{PolicyArg, Rules, Wait, about, rank};
+use super::output::{Cell, Column, OutputArgs, Report, Style};
+use super::progress::Progress;
+use super::show::facts;
+use super::{Answer, Failure, Outcome, failure};
+use crate::fairshare::{NodeId, Ranking, Tree};
+use crate::store::{self, Access, StoredAssociation};
+
+/// Compute the fair-shares and store them in the database
+///
+/// Does what "flux account-update-fshare" does. Everything is read, computed and written in one transaction: whatever
+/// happens, the database holds the old values or the new ones. Only rows that change are written, with full precision.
+/// Inactive associations keep the value they have. Prints nothing unless on a terminal or asked to.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The accounting database
+    #[arg(short, long, value_name = "FILE", default_value = store::DEFAULT_PATH, help_heading = "Input")]
+    path: PathBuf,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    policy: PolicyArg,
+    #[command(flatten)]
+    rules: Rules,
+    /// Write nothing; show whose fair-share would change
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// With --dry-run: show this many in the table, 0 is all
+    #[arg(long, value_name = "NUMBER", default_value_t = 20, help_heading = "Output")]
+    limit: usize,
+    /// Say what was done, also when not on a terminal
+    #[arg(short, long, help_heading = "Output")]
+    verbose: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// flux-accounting stores six decimals: less than this is no move, only more digits.
+const ROUNDING: f64 = 5e-7;
+
+/// One association whose stored fair-share is not the computed one.
+struct Change {
+    node: NodeId,
+    stored: StoredAssociation,
+    fairshare: f64,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    if !args.dry_run && !args.output.is_table() {
+        return Err(Failure::Message("--json, --csv and --parsable go with --dry-run".to_owned()));
+    }
+    let options = args.rules.options()?;
+    let policy = args.policy.policy;
+    let mut progress = Progress::start();
+    let access = if args.dry_run { Access::Read } else { Access::Write };
+    let mut database = args.wait.open(&args.path, access)?;
+    let snapshot = database.snapshot().map_err(failure)?;
+    progress.phase("reading", || snapshot.association_estimate());
+    let stored = snapshot.tree(options.inactive_usage, &mut |done| progress.at(done)).map_err(failure)?;
+    progress.phase("ranking", || 0);
+    let tree = stored.builder.build().map_err(|error| about(&args.path, error))?;
+    let ranking = rank(&args.path, &tree, policy, &options)?;
+    let mut changes = changes(&tree, &ranking, &stored.associations);
+    if args.dry_run {
+        drop(progress);
+        print_moves(args, &tree, &ranking, &mut changes)?;
+        return Ok(Answer::Yes);
+    }
+    changes.sort_unstable_by_key(|change| change.stored.rowid);
+    let rows: Vec<(i64, f64)> =
+        changes.iter().map(|change| (change.stored.rowid, change.fairshare)).collect();
+    progress.phase("writing", || rows.len() as u64);
+    snapshot.write_fairshare(&rows, &mut |done| progress.at(done)).map_err(failure)?;
+    drop(progress);
+    if args.verbose || stderr().is_terminal() {
+        eprintln!(
+            "{}: {} associations ranked by {policy}, {} fair-shares changed",
+            args.path.display(),
+            ranking.ranked(),
+            rows.len()
+        );
+    }
+    Ok(Answer::Yes)
+}
+
+fn changes(tree: &Tree, ranking: &Ranking, stored: &[StoredAssociation]) -> Vec<Change> {
+    let change = |node: NodeId| {
+        let fairshare = ranking.fairshare(node)?;
+        let stored = *stored.get(tree.list_index(node))?;
+        (stored.fairshare != Some(fairshare)).then_some(Change { node, stored, fairshare })
+    };
+    tree.leaves().filter_map(change).collect()
+}
+
+impl Change {
+    /// How far it moves; from no value at all counts as from 0.
+    fn distance(&self) -> f64 {
+        self.fairshare - self.stored.fairshare.unwrap_or(0.0)
+    }
+}
+
+fn print_moves(
+    args: &Args,
+    tree: &Tree,
+    ranking: &Ranking,
+    changes: &mut Vec<Change>,
+) -> std::io::Result<()> {
+    let digits = changes.len();
+    changes.retain(|change| change.distance().abs() > ROUNDING);
+    let digits = digits - changes.len();
+    // Ties in the order of the tree.
+    changes.sort_by(|a, b| b.distance().abs().total_cmp(&a.distance().abs()).then(a.node.cmp(&b.node)));
+    let moves = changes.len();
+    let limit = if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX };
+    let column = |key, title, style| Column { key, title, style };
+    let rows = changes.iter().take(limit).map(|change| {
+        vec![
+            Cell::Text(tree.name(change.node).to_owned()),
+            tree.parent(change.node).map_or(Cell::None, |bank| Cell::Text(tree.name(bank).to_owned())),
+            change.stored.fairshare.into(),
+            Cell::Number(change.fairshare),
+            Cell::Number(change.distance()),
+        ]
+    });
+    let mut notes = Vec::new();
+    if moves > limit {
+        notes.push(format!("and {} more (--limit 0 shows all)", moves - limit));
+    }
+    let unmoved = ranking.ranked() - moves;
+    notes.push(format!(
+        "{moves} of {} associations would move, {unmoved} stay ({digits} of them only gain digits); nothing was written",
+        ranking.ranked()
+    ));
+    let mut facts = facts(args.policy.policy, ranking.options());
+    facts.push(("ranked", ranking.ranked().into()));
+    args.output.print(Report {
+        facts,
+        rows_key: "moves",
+        columns: vec![
+            column("user", "User", Style::Text),
+            column("bank", "Bank", Style::Text),
+            column("stored", "Stored", Style::Fraction),
+            column("fairshare", "FairShare", Style::Fraction),
+            column("change", "Change", Style::Change),
+        ],
+        rows: Box::new(rows),
+        notes,
+    })
+}

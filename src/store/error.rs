@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What can be wrong with a file: one sentence that names the file and the reason.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::ErrorCode;
+use rusqlite::ffi;
+
+/// A file that can't be used. Whatever the reason, nothing was changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoreError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub reason: Reason,
+}
+
+/// Why a file can't be used.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    /// It does not exist.
+    Missing,
+    /// The system refuses to open or read it.
+    Unreadable(String),
+    /// It has no SQLite header.
+    NotADatabase,
+    /// Another process holds its lock.
+    Locked(Duration),
+    /// It is shorter than its own header says.
+    Truncated {
+        /// Bytes that should be there.
+        expected: u64,
+        /// Bytes that are.
+        found: u64,
+    },
+    /// SQLite finds its content inconsistent.
+    Damaged(String),
+    /// It can't be written.
+    ReadOnly(&'static str),
+    /// A table or column is missing.
+    Schema(String),
+    /// A value can't be what it says.
+    Value(String),
+    /// A text document does not follow its format.
+    Format(String),
+    /// Anything else, in SQLite's words.
+    Sqlite(String),
+}
+
+impl StoreError {
+    pub(crate) fn new(path: &Path, reason: Reason) -> Self {
+        StoreError { path: path.to_owned(), reason }
+    }
+
+    /// The reason behind an SQLite error.
+    pub(super) fn sqlite(path: &Path, waited: Duration, error: &rusqlite::Error) -> Self {
+        Self::new(path, reason(waited, error))
+    }
+}
+
+fn reason(waited: Duration, error: &rusqlite::Error) -> Reason {
+    let rusqlite::Error::SqliteFailure(failure, text) = error else {
+        return Reason::Sqlite(error.to_string());
+    };
+    let text = text.clone().unwrap_or_else(|| failure.to_string());
+    match (failure.code, failure.extended_code) {
+        (_, ffi::SQLITE_READONLY_ROLLBACK | ffi::SQLITE_READONLY_RECOVERY) => Reason::ReadOnly(
+            "an interrupted write must first be rolled back by someone who may write it: run \"flux fairshare show\" as its owner",
+        ),
+        (ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked, _) => Reason::Locked(waited),
+        (ErrorCode::NotADatabase, _) => Reason::NotADatabase,
+        (ErrorCode::CannotOpen, _) => Reason::Unreadable(format!(
+            "{text}; if the database is in WAL mode its directory must be writable"
+        )),
+        (ErrorCode::DatabaseCorrupt, _) => Reason::Damaged(text),
+        (ErrorCode::ReadOnly, _) => Reason::ReadOnly("the file or its directory can't be written"),
+        _ => Reason::Sqlite(text),
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        match &self.reason {
+            Reason::Missing => write!(f, "no such file"),
+            Reason::Unreadable(text) => write!(f, "can't be read: {text}"),
+            Reason::NotADatabase => write!(f, "not an SQLite database"),
+            Reason::Locked(waited) => {
+                write!(
+                    f,
+                    "locked by another process (waited {} s); nothing was changed",
+                    waited.as_secs_f64()
+                )
+            }
+            Reason::Truncated { expected, found } => {
+                write!(f, "truncated: {found} of {expected} bytes; nothing was changed")
+            }
+            Reason::Damaged(text) => write!(f, "damaged: {text}; nothing was changed"),
+            Reason::ReadOnly(text) => write!(f, "read-only: {text}; nothing was changed"),
+            Reason::Schema(text) | Reason::Value(text) | Reason::Format(text) | Reason::Sqlite(text) => {
+                f.write_str(text)
+            }
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}

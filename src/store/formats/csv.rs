@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The tables `flux account export-db` writes, as CSV.
+
+use std::path::{Path, PathBuf};
+
+use crate::fairshare::{Builder, InactiveUsage, Shares};
+use crate::store::tree::{BankRow, add_banks};
+use crate::store::{Reason, StoreError};
+
+/// The associations' file; the banks' lies beside it.
+pub(super) const ASSOCIATIONS: &str = "association_table.csv";
+const BANKS: &str = "bank_table.csv";
+
+pub(super) fn is_header(line: &str) -> bool {
+    let has = |name: &str| line.split(',').any(|column| column.trim() == name);
+    has("username") && has("bank") && has("shares")
+}
+
+/// Reads both tables.
+pub(super) fn read(path: &Path, inactive: InactiveUsage) -> Result<Builder, StoreError> {
+    let directory: PathBuf = match path.parent() {
+        _ if path.is_dir() => path.to_owned(),
+        Some(parent) => parent.to_owned(),
+        None => PathBuf::new(),
+    };
+    let associations = if path.is_dir() { path.join(ASSOCIATIONS) } else { path.to_owned() };
+    let banks = directory.join(BANKS);
+    let banks = banks_of(&banks)?;
+    let mut builder = Builder::default();
+    let dead = add_banks(&banks, inactive, &mut builder);
+
+    let table = Table::read(&associations)?;
+    let [user, bank, shares, usage] = table.columns(["username", "bank", "shares", "job_usage"])?;
+    let active = table.column("active");
+    for row in &table.rows {
+        let below_dead = dead.contains(row.text(bank));
+        if below_dead && inactive == InactiveUsage::Ignore {
+            continue;
+        }
+        let amount = table.number(row, usage)?;
+        let shares = Shares::Count(table.number(row, shares)?);
+        let active = !below_dead && active.is_none_or(|column| row.text(column).trim() != "0");
+        builder.association(row.text(user), row.text(bank), shares, Some(amount), active);
+    }
+    Ok(builder)
+}
+
+fn banks_of(path: &Path) -> Result<Vec<BankRow>, StoreError> {
+    let table = Table::read(path)?;
+    let [name, parent, shares] = table.columns(["bank", "parent_bank", "shares"])?;
+    let active = table.column("active");
+    let bank = |row: &Record| {
+        Ok(BankRow {
+            name: row.text(name).to_owned(),
+            parent: Some(row.text(parent)).filter(|parent| !parent.is_empty()).map(str::to_owned),
+            shares: table.number(row, shares)?,
+            active: active.is_none_or(|column| row.text(column).trim() != "0"),
+        })
+    };
+    table.rows.iter().map(bank).collect()
+}
+
+struct Table {
+    path: PathBuf,
+    header: Vec<String>,
+    rows: Vec<Record>,
+}
+
+struct Record {
+    line: usize,
+    fields: Vec<String>,
+}
+
+impl Record {
+    fn text(&self, column: usize) -> &str {
+        self.fields.get(column).map_or("", String::as_str)
+    }
+}
+
+impl Table {
+    fn read(path: &Path) -> Result<Table, StoreError> {
+        let text = super::text_of(path, super::read_bytes(path)?)?;
+        let mut rows =
+            records(&text).map_err(|text| StoreError::new(path, Reason::Format(text)))?.into_iter();
+        let header = rows.next().map(|record| record.fields).unwrap_or_default();
+        let table = Table { path: path.to_owned(), header, rows: rows.collect() };
+        match table.rows.iter().find(|row| row.fields.len() != table.header.len()) {
+            Some(row) => {
+                Err(table.fail(row, &format!("{} fields, expected {}", row.fields.len(), table.header.len())))
+            }
+            None => Ok(table),
+        }
+    }
+
+    fn column(&self, name: &str) -> Option<usize> {
+        self.header.iter().position(|column| column.trim() == name)
+    }
+
+    fn columns<const N: usize>(&self, names: [&str; N]) -> Result<[usize; N], StoreError> {
+        let missing: Vec<&str> = names.into_iter().filter(|name| self.column(name).is_none()).collect();
+        if !missing.is_empty() {
+            let text = format!("no column {}", missing.join(", "));
+            return Err(StoreError::new(&self.path, Reason::Format(text)));
+        }
+        Ok(names.map(|name| self.column(name).unwrap_or_default()))
+    }
+
+    fn number<T: std::str::FromStr>(&self, row: &Record, column: usize) -> Result<T, StoreError> {
+        let name = self.header.get(column).map_or("?", String::as_str);
+        row.text(column)
+            .trim()
+            .parse()
+            .map_err(|_| self.fail(row, &format!("{name} is \"{}\", expected a number", row.text(column))))
+    }
+
+    fn fail(&self, row: &Record, text: &str) -> StoreError {
+        StoreError::new(&self.path, Reason::Format(format!("line {}: {text}", row.line)))
+    }
+}
+
+/// RFC 4180: fields in quotes may hold commas, line ends and doubled quotes.
+fn records(text: &str) -> Result<Vec<Record>, String> {
+    let mut records = Vec::new();
+    let mut fields = vec![String::new()];
+    let (mut line, mut first_line) = (1, 1);
+    let mut quoted = false;
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        if character == '\n' {
+            line += 1;
+        }
+        match character {
+            '"' if quoted && characters.peek() == Some(&'"') => {
+                characters.next();
+                push(&mut fields, '"');
+            }
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            '\r' if !quoted => {}
+            '\n' if !quoted => {
+                finish(&mut records, &mut fields, first_line);
+                first_line = line;
+            }
+            _ => push(&mut fields, character),
+        }
+    }
+    if quoted {
+        return Err(format!("line {first_line}: a quote is not closed"));
+    }
+    finish(&mut records, &mut fields, first_line);
+    Ok(records)
+}
+
+fn push(fields: &mut [String], character: char) {
+    if let Some(field) = fields.last_mut() {
+        field.push(character);
+    }
+}
+
+fn finish(records: &mut Vec<Record>, fields: &mut Vec<String>, line: usize) {
+    let fields = std::mem::replace(fields, vec![String::new()]);
+    if fields.iter().any(|field| !field.is_empty()) {
+        records.push(Record { line, fields });
+    }
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the priority plugin is told: the records of its RPCs, out of the database or an `export-json` document.
+
+use serde::{Deserialize, Serialize};
+
+use super::schema::Column;
+use super::values::Cells;
+use super::{Reason, Snapshot, StoreError};
+
+/// Everything the plugin needs to know, in the shape `flux account export-json` prints.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PolicyData {
+    /// One per user and bank.
+    pub associations: Vec<AssociationRecord>,
+    /// One per queue.
+    pub queues: Vec<QueueRecord>,
+    /// One per project.
+    pub projects: Vec<ProjectRecord>,
+    /// One per bank.
+    pub banks: Vec<BankRecord>,
+    /// Switches.
+    pub config: ConfigRecord,
+    /// One per factor of the priority.
+    pub priority_factors: Vec<FactorRecord>,
+    /// What stood in for columns and tables newer than the database, as `table.column: value`.
+    #[serde(skip)]
+    pub notes: Vec<String>,
+}
+
+/// A user in a bank: limits, permissions, fair-share.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AssociationRecord {
+    /// The Unix user id.
+    pub userid: i64,
+    /// The bank.
+    pub bank: String,
+    /// The bank of jobs that name none.
+    pub def_bank: String,
+    /// 0 to 1.
+    pub fairshare: f64,
+    /// Jobs that may run at once.
+    pub max_running_jobs: i64,
+    /// Jobs that may be submitted at once; 0 is unlimited.
+    pub max_active_jobs: i64,
+    /// Permitted queues, separated by commas.
+    pub queues: String,
+    /// 0 is disabled.
+    pub active: i64,
+    /// Permitted projects, separated by commas.
+    pub projects: String,
+    /// The project of jobs that name none.
+    pub def_project: String,
+    /// Nodes of running jobs.
+    pub max_nodes: i64,
+    /// Cores of running jobs.
+    pub max_cores: i64,
+    /// Jobs the scheduler may be given at once.
+    pub max_sched_jobs: i64,
+}
+
+/// A queue: its priority and its limits per association.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct QueueRecord {
+    pub queue: String,
+    pub min_nodes_per_job: i64,
+    pub max_nodes_per_job: i64,
+    pub max_time_per_job: i64,
+    pub priority: i64,
+    pub max_running_jobs: i64,
+    pub max_nodes_per_assoc: i64,
+    pub max_sched_jobs: i64,
+    pub max_sched_nodes_per_assoc: i64,
+    pub max_sched_cores_per_assoc: i64,
+}
+
+/// A project's name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct ProjectRecord {
+    pub project: String,
+}
+
+/// A bank's priority.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct BankRecord {
+    pub bank: String,
+    pub priority: f64,
+}
+
+/// The weight of one factor of the priority.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct FactorRecord {
+    pub factor: String,
+    pub weight: i64,
+}
+
+/// Switches of the plugin.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConfigRecord {
+    /// Refuse jobs in queues the database does not know.
+    #[serde(default)]
+    pub deny_unknown_queues: bool,
+    /// What a score of 0 or less means; only sent where the database sets it (upstream's plugin has no such switch).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zero_score: Option<String>,
+}
+
+const UNLIMITED: Option<&str> = Some("2147483647");
+
+/// The first six are as old as the plugin's protocol and must exist; the others came later, with these defaults.
+const ASSOCIATION: [Column; 12] = [
+    ("userid", None),
+    ("bank", None),
+    ("default_bank", None),
+    ("fairshare", None),
+    ("max_running_jobs", None),
+    ("max_active_jobs", None),
+    ("queues", Some("''")),
+    ("projects", Some("'*'")),
+    ("default_project", Some("'*'")),
+    ("max_nodes", UNLIMITED),
+    ("max_cores", UNLIMITED),
+    ("max_sched_jobs", UNLIMITED),
+];
+
+const QUEUE: [Column; 10] = [
+    ("queue", None),
+    ("min_nodes_per_job", None),
+    ("max_nodes_per_job", None),
+    ("max_time_per_job", None),
+    ("priority", Some("0")),
+    ("max_running_jobs", Some("100")),
+    ("max_nodes_per_assoc", UNLIMITED),
+    ("max_sched_jobs", UNLIMITED),
+    ("max_sched_nodes_per_assoc", UNLIMITED),
+    ("max_sched_cores_per_assoc", UNLIMITED),
+];
+
+const FACTORS: [(&str, i64); 4] = [("fairshare", 100_000), ("queue", 10_000), ("bank", 0), ("urgency", 1000)];
+
+impl Snapshot<'_> {
+    /// Reads everything the plugin is told, rows in the order of the tables.
+    pub fn policy_data(&self) -> Result<PolicyData, StoreError> {
+        let mut notes = Vec::new();
+        let associations = self.association_records(&mut notes)?;
+        let queues = self.records("queue_table", &QUEUE, &mut notes, queue_record)?.unwrap_or_else(|| {
+            notes.push("queue_table: no queues".to_owned());
+            Vec::new()
+        });
+        let project = [("project", None)];
+        let read = |cells: &Cells<'_, '_>| Ok(ProjectRecord { project: cells.text(0)?.to_owned() });
+        let projects = self.records("project_table", &project, &mut notes, read)?.unwrap_or_else(|| {
+            notes.push("project_table: '*'".to_owned());
+            vec![ProjectRecord { project: "*".to_owned() }]
+        });
+        let read = |cells: &Cells<'_, '_>| {
+            Ok(BankRecord { bank: cells.text(0)?.to_owned(), priority: cells.number(1)? })
+        };
+        let bank = [("bank", None), ("priority", Some("0.0"))];
+        let banks = self
+            .records("bank_table", &bank, &mut notes, read)?
+            .ok_or_else(|| self.schema_error("no table bank_table"))?;
+        let read = |cells: &Cells<'_, '_>| {
+            Ok(FactorRecord { factor: cells.text(0)?.to_owned(), weight: cells.integer(1)? })
+        };
+        let factor = [("factor", None), ("weight", None)];
+        let priority_factors =
+            self.records("priority_factor_weight_table", &factor, &mut notes, read)?.unwrap_or_else(|| {
+                notes.push("priority_factor_weight_table: the plugin's default weights".to_owned());
+                let record =
+                    |(factor, weight): (&str, i64)| FactorRecord { factor: factor.to_owned(), weight };
+                FACTORS.map(record).to_vec()
+            });
+        let config = self.config_record(&mut notes)?;
+        Ok(PolicyData { associations, queues, projects, banks, config, priority_factors, notes })
+    }
+
+    fn association_records(&self, notes: &mut Vec<String>) -> Result<Vec<AssociationRecord>, StoreError> {
+        const NAME: &str = "association_table";
+        let table = self.needed_table(NAME)?;
+        let select = table.select(&ASSOCIATION, notes).map_err(|text| self.schema_error(&text))?;
+        if table.active() == "1" {
+            notes.push(format!("{NAME}.active: 1"));
+        }
+        let sql = select.replacen(" FROM", &format!(", {} FROM", table.active()), 1);
+        let mut columns: Vec<&'static str> = ASSOCIATION.iter().map(|(name, _)| *name).collect();
+        columns.push("active");
+        self.rows(NAME, &sql, &columns, |cells| {
+            Ok(AssociationRecord {
+                userid: cells.integer(0)?,
+                bank: cells.text(1)?.to_owned(),
+                def_bank: cells.text(2)?.to_owned(),
+                fairshare: cells.number(3)?,
+                max_running_jobs: cells.integer(4)?,
+                max_active_jobs: cells.integer(5)?,
+                queues: cells.text(6)?.to_owned(),
+                projects: cells.text(7)?.to_owned(),
+                def_project: cells.text(8)?.to_owned(),
+                max_nodes: cells.integer(9)?,
+                max_cores: cells.integer(10)?,
+                max_sched_jobs: cells.integer(11)?,
+                active: cells.integer(12)?,
+            })
+        })
+    }
+
+    fn config_record(&self, notes: &mut Vec<String>) -> Result<ConfigRecord, StoreError> {
+        const NAME: &str = "config_table";
+        if self.table(NAME)?.is_none() {
+            notes.push(format!("{NAME}: deny_unknown_queues false"));
+            return Ok(ConfigRecord::default());
+        }
+        let sql = "SELECT key, value FROM config_table WHERE key IN ('deny_unknown_queues', 'zero_score')";
+        let pairs = self.rows(NAME, sql, &["key", "value"], |cells| {
+            Ok((cells.text(0)?.to_owned(), cells.text(1)?.trim().to_lowercase()))
+        })?;
+        let mut config = ConfigRecord::default();
+        for (key, value) in pairs {
+            match (key.as_str(), value.as_str()) {
+                ("zero_score", _) => config.zero_score = Some(value),
+                (_, "true" | "false") => config.deny_unknown_queues = value == "true",
+                _ => {
+                    let text = format!("{NAME}: {key} is \"{value}\", expected true or false");
+                    return Err(self.error(Reason::Value(text)));
+                }
+            }
+        }
+        Ok(config)
+    }
+
+    fn records<T>(
+        &self,
+        name: &'static str,
+        columns: &[Column],
+        notes: &mut Vec<String>,
+        read: impl FnMut(&Cells<'_, '_>) -> Result<T, String>,
+    ) -> Result<Option<Vec<T>>, StoreError> {
+        let Some(table) = self.table(name)? else { return Ok(None) };
+        let sql = table.select(columns, notes).map_err(|text| self.schema_error(&text))?;
+        let names: Vec<&'static str> = columns.iter().map(|(name, _)| *name).collect();
+        self.rows(name, &sql, &names, read).map(Some)
+    }
+
+    fn rows<T>(
+        &self,
+        table: &'static str,
+        sql: &str,
+        columns: &[&'static str],
+        mut read: impl FnMut(&Cells<'_, '_>) -> Result<T, String>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut statement = self.transaction.prepare(sql).map_err(|error| self.fail(&error))?;
+        let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
+        let mut records = Vec::new();
+        while let Some(row) = rows.next().map_err(|error| self.fail(&error))? {
+            let cells = Cells { table, row, columns };
+            records.push(read(&cells).map_err(|text| self.error(Reason::Value(text)))?);
+        }
+        Ok(records)
+    }
+}
+
+fn queue_record(cells: &Cells<'_, '_>) -> Result<QueueRecord, String> {
+    Ok(QueueRecord {
+        queue: cells.text(0)?.to_owned(),
+        min_nodes_per_job: cells.integer(1)?,
+        max_nodes_per_job: cells.integer(2)?,
+        max_time_per_job: cells.integer(3)?,
+        priority: cells.integer(4)?,
+        max_running_jobs: cells.integer(5)?,
+        max_nodes_per_assoc: cells.integer(6)?,
+        max_sched_jobs: cells.integer(7)?,
+        max_sched_nodes_per_assoc: cells.integer(8)?,
+        max_sched_cores_per_assoc: cells.integer(9)?,
+    })
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Which tables and columns there are, which are needed, and what stands in for those newer than the database.
+
+use super::{Reason, Snapshot, StoreError};
+
+/// The columns of one table of the open database.
+#[derive(Debug)]
+pub(super) struct Table {
+    name: &'static str,
+    columns: Vec<String>,
+}
+
+/// A column to select: its name and the SQL literal that stands in where the table does not have it.
+pub(super) type Column = (&'static str, Option<&'static str>);
+
+impl Table {
+    pub(super) fn has(&self, column: &str) -> bool {
+        self.columns.iter().any(|known| known.eq_ignore_ascii_case(column))
+    }
+
+    /// SQL for "this row is in use". flux-accounting before 0.15 marked deleted rows instead.
+    pub(super) fn active(&self) -> &'static str {
+        if self.has("active") {
+            "active"
+        } else if self.has("deleted") {
+            "deleted = 0"
+        } else {
+            "1"
+        }
+    }
+
+    /// `SELECT` of these columns, each in its place. Columns without a stand-in must exist; what had to be stood in for is
+    /// added to `notes`.
+    pub(super) fn select(&self, columns: &[Column], notes: &mut Vec<String>) -> Result<String, String> {
+        let missing: Vec<&str> = columns
+            .iter()
+            .filter(|(name, default)| default.is_none() && !self.has(name))
+            .map(|(name, _)| *name)
+            .collect();
+        if !missing.is_empty() {
+            let plural = if missing.len() == 1 { "" } else { "s" };
+            return Err(format!("table {} has no column{plural} {}", self.name, missing.join(", ")));
+        }
+        let mut list = Vec::with_capacity(columns.len());
+        for (name, default) in columns {
+            match default {
+                _ if self.has(name) => list.push(format!("\"{name}\"")),
+                Some(default) => {
+                    notes.push(format!("{}.{name}: {default}", self.name));
+                    list.push((*default).to_owned());
+                }
+                None => {}
+            }
+        }
+        Ok(format!("SELECT {} FROM {}", list.join(", "), self.name))
+    }
+}
+
+impl Snapshot<'_> {
+    /// The columns of a table; `None` if there is no such table.
+    pub(super) fn table(&self, name: &'static str) -> Result<Option<Table>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<String>> {
+            let mut statement = self.transaction.prepare("SELECT name FROM pragma_table_info(?1)")?;
+            statement.query_map([name], |row| row.get(0))?.collect()
+        };
+        let columns = read().map_err(|error| self.fail(&error))?;
+        Ok((!columns.is_empty()).then_some(Table { name, columns }))
+    }
+
+    /// As [`Snapshot::table`], for a table that must exist.
+    pub(super) fn needed_table(&self, name: &'static str) -> Result<Table, StoreError> {
+        self.table(name)?.ok_or_else(|| self.schema_error(&format!("no table {name}")))
+    }
+
+    pub(super) fn schema_error(&self, what: &str) -> StoreError {
+        let version = self.schema_version().unwrap_or_default();
+        self.error(Reason::Schema(format!(
+            "not a usable flux-accounting database: {what} (schema version {version}); \
+             \"flux account-update-db\" brings an old one up to date"
+        )))
+    }
+}

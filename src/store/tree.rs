@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Banks, associations and usage out of the database; fair-shares back into it.
+
+use std::collections::{HashMap, HashSet};
+
+use super::schema::Column;
+use super::values::Cells;
+use super::{Reason, Snapshot, StoreError};
+use crate::fairshare::{Builder, InactiveUsage, Shares};
+
+/// The tree as stored, not yet checked, and what is needed to write fair-shares back.
+#[derive(Debug)]
+pub struct StoredTree {
+    /// Banks and associations; list order is the order of the tables.
+    pub builder: Builder,
+    /// By list index of the associations.
+    pub associations: Vec<StoredAssociation>,
+}
+
+/// Where an association is stored, and its fair-share there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StoredAssociation {
+    /// SQLite's key of the row; valid within the snapshot.
+    pub rowid: i64,
+    /// `None` if it is no number.
+    pub fairshare: Option<f64>,
+}
+
+/// The usage of one association in one half-life period.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UsageBin {
+    /// 0 is the current period, larger is older.
+    pub period: i64,
+    /// Node-seconds unless weighted, as stored.
+    pub usage: f64,
+}
+
+const BANK_COLUMNS: [Column; 3] = [("bank", None), ("parent_bank", None), ("shares", None)];
+const ASSOCIATION_COLUMNS: [Column; 5] =
+    [("username", None), ("bank", None), ("shares", None), ("job_usage", None), ("fairshare", None)];
+
+/// A bank as stored.
+pub(super) struct BankRow {
+    pub(super) name: String,
+    pub(super) parent: Option<String>,
+    pub(super) shares: u64,
+    pub(super) active: bool,
+}
+
+impl Snapshot<'_> {
+    /// Reads the tree. Below an inactive bank nobody is active; [`InactiveUsage::Ignore`] leaves such a bank out
+    /// altogether, as flux-accounting does. `progress` hears how many associations were read, now and then.
+    pub fn tree(
+        &self,
+        inactive: InactiveUsage,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<StoredTree, StoreError> {
+        let banks = self.banks()?;
+        let drop = inactive == InactiveUsage::Ignore;
+        let mut builder = Builder::default();
+        let dead = add_banks(&banks, inactive, &mut builder);
+
+        let table = self.needed_table("association_table")?;
+        let select =
+            table.select(&ASSOCIATION_COLUMNS, &mut Vec::new()).map_err(|text| self.schema_error(&text))?;
+        let sql = select.replacen(" FROM", &format!(", {}, rowid FROM", table.active()), 1);
+        let mut statement = self.transaction.prepare(&sql).map_err(|error| self.fail(&error))?;
+        let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
+        let mut associations = Vec::new();
+        let columns = ["username", "bank", "shares", "job_usage", "fairshare", "active", "rowid"];
+        while let Some(row) = rows.next().map_err(|error| self.fail(&error))? {
+            let cells = Cells { table: "association_table", row, columns: &columns };
+            let mut add = || -> Result<(), String> {
+                let (user, bank) = (cells.text(0)?, cells.text(1)?);
+                let dead = !dead.is_empty() && dead.contains(bank);
+                if drop && dead {
+                    return Ok(());
+                }
+                let active = cells.integer(5)? != 0 && !dead;
+                builder.association(
+                    user,
+                    bank,
+                    Shares::Count(cells.count(2)?),
+                    Some(cells.number(3)?),
+                    active,
+                );
+                associations
+                    .push(StoredAssociation { rowid: cells.integer(6)?, fairshare: cells.number_if_any(4) });
+                Ok(())
+            };
+            add().map_err(|text| self.error(Reason::Value(text)))?;
+            if associations.len() % 8192 == 0 {
+                progress(associations.len() as u64);
+            }
+        }
+        Ok(StoredTree { builder, associations })
+    }
+
+    fn banks(&self) -> Result<Vec<BankRow>, StoreError> {
+        let table = self.needed_table("bank_table")?;
+        let select = table.select(&BANK_COLUMNS, &mut Vec::new()).map_err(|text| self.schema_error(&text))?;
+        let sql = select.replacen(" FROM", &format!(", {} FROM", table.active()), 1);
+        let mut statement = self.transaction.prepare(&sql).map_err(|error| self.fail(&error))?;
+        let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
+        let mut banks = Vec::new();
+        while let Some(row) = rows.next().map_err(|error| self.fail(&error))? {
+            let cells =
+                Cells { table: "bank_table", row, columns: &["bank", "parent_bank", "shares", "active"] };
+            let read = || -> Result<BankRow, String> {
+                let parent = cells.optional_text(1)?.filter(|parent| !parent.is_empty());
+                Ok(BankRow {
+                    name: cells.text(0)?.to_owned(),
+                    parent: parent.map(str::to_owned),
+                    shares: cells.count(2)?,
+                    active: cells.integer(3)? != 0,
+                })
+            };
+            banks.push(read().map_err(|text| self.error(Reason::Value(text)))?);
+        }
+        Ok(banks)
+    }
+
+    /// About how many associations there are, at no cost; for a progress bar.
+    pub fn association_estimate(&self) -> u64 {
+        self.transaction
+            .query_row("SELECT max(rowid) FROM association_table", [], |row| row.get::<_, Option<i64>>(0))
+            .ok()
+            .flatten()
+            .and_then(|rows| u64::try_from(rows).ok())
+            .unwrap_or(0)
+    }
+
+    /// The recorded usage of an association by half-life period, the current one first. Empty where the database keeps
+    /// none.
+    pub fn usage_bins(&self, user: &str, bank: &str) -> Result<Vec<UsageBin>, StoreError> {
+        let mut bins = Vec::new();
+        let mut collect = |sql: &str, periods: &[i64]| -> rusqlite::Result<()> {
+            let mut statement = self.transaction.prepare(sql)?;
+            let mut rows = statement.query([user, bank])?;
+            while let Some(row) = rows.next()? {
+                if periods.is_empty() {
+                    bins.push(UsageBin { period: row.get(0)?, usage: row.get(1)? });
+                }
+                for (index, period) in periods.iter().enumerate() {
+                    let usage = row.get::<_, Option<f64>>(index)?.unwrap_or(0.0);
+                    bins.push(UsageBin { period: *period, usage });
+                }
+            }
+            Ok(())
+        };
+        let mut outcome = Ok(());
+        if self.table("job_usage_per_association_table")?.is_some() {
+            outcome = collect(
+                "SELECT period, coalesce(value, 0.0) FROM job_usage_per_association_table \
+                 WHERE username = ?1 AND bank = ?2 ORDER BY period",
+                &[],
+            );
+        } else if let Some(table) = self.table("job_usage_factor_table")? {
+            // Before schema 36: one column per period.
+            let periods: Vec<i64> =
+                (0..1000).take_while(|period| table.has(&format!("usage_factor_period_{period}"))).collect();
+            let columns: Vec<String> =
+                periods.iter().map(|period| format!("usage_factor_period_{period}")).collect();
+            if !columns.is_empty() {
+                let sql = format!(
+                    "SELECT {} FROM job_usage_factor_table WHERE username = ?1 AND bank = ?2",
+                    columns.join(", ")
+                );
+                outcome = collect(&sql, &periods);
+            }
+        }
+        outcome.map_err(|error| self.fail(&error))?;
+        Ok(bins)
+    }
+
+    /// Writes fair-shares and commits: all of them or, on any error or a kill, none. `changes` are (row, fair-share),
+    /// fastest in ascending order of rows.
+    pub fn write_fairshare(
+        self,
+        changes: &[(i64, f64)],
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), StoreError> {
+        let write = |progress: &mut dyn FnMut(u64)| -> rusqlite::Result<()> {
+            let mut statement =
+                self.transaction.prepare("UPDATE association_table SET fairshare = ?2 WHERE rowid = ?1")?;
+            for (done, (rowid, fairshare)) in changes.iter().enumerate() {
+                statement.execute((*rowid, *fairshare))?;
+                if done % 8192 == 0 {
+                    progress(done as u64);
+                }
+            }
+            Ok(())
+        };
+        write(progress).map_err(|error| self.fail(&error))?;
+        let (path, wait) = (self.path, self.wait);
+        self.transaction.commit().map_err(|error| StoreError::sqlite(path, wait, &error))
+    }
+}
+
+/// Adds the banks to the tree (with [`InactiveUsage::Ignore`] only those in use) and returns the names of those inactive
+/// or below an inactive one.
+pub(super) fn add_banks<'a>(
+    banks: &'a [BankRow],
+    inactive: InactiveUsage,
+    builder: &mut Builder,
+) -> HashSet<&'a str> {
+    let dead = inactive_banks(banks);
+    let mut names = HashSet::new();
+    for (bank, dead) in banks.iter().zip(dead) {
+        if dead {
+            names.insert(bank.name.as_str());
+        }
+        if !dead || inactive == InactiveUsage::Count {
+            builder.bank(&bank.name, bank.parent.as_deref(), Shares::Count(bank.shares), None);
+        }
+    }
+    names
+}
+
+/// Which banks are inactive or below an inactive one. Tolerates what the tree will refuse: missing parents, cycles.
+fn inactive_banks(banks: &[BankRow]) -> Vec<bool> {
+    let mut dead: Vec<bool> = banks.iter().map(|bank| !bank.active).collect();
+    if !dead.contains(&true) {
+        return dead;
+    }
+    let mut children: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (index, bank) in banks.iter().enumerate() {
+        if let Some(parent) = &bank.parent {
+            children.entry(parent).or_default().push(index);
+        }
+    }
+    let mut todo: Vec<usize> = (0..banks.len()).filter(|index| dead.get(*index) == Some(&true)).collect();
+    while let Some(bank) = todo.pop().and_then(|index| banks.get(index)) {
+        for child in children.get(bank.name.as_str()).into_iter().flatten() {
+            if let Some(state) = dead.get_mut(*child)
+                && !*state
+            {
+                *state = true;
+                todo.push(*child);
+            }
+        }
+    }
+    dead
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Typed reading of SQLite's loosely typed cells; a cell that can't be read is named by table, row and column.
+
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+
+/// One row being read: which table, and how to name the row in a message.
+pub(super) struct Cells<'a, 'stmt> {
+    pub(super) table: &'static str,
+    pub(super) row: &'a Row<'stmt>,
+    /// Names of the columns in the order of the query.
+    pub(super) columns: &'a [&'static str],
+}
+
+impl<'a> Cells<'a, '_> {
+    fn value(&self, index: usize) -> ValueRef<'a> {
+        // The index comes from the query beside the call.
+        self.row.get_ref(index).unwrap_or(ValueRef::Null)
+    }
+
+    fn complain(&self, index: usize, expected: &str) -> String {
+        let column = self.columns.get(index).copied().unwrap_or("?");
+        let mut who = String::new();
+        for key in ["username", "userid", "bank", "queue", "project", "factor", "key"] {
+            let Some(at) = self.columns.iter().position(|name| *name == key) else { continue };
+            if at != index {
+                who.push_str(&format!(" {key} {}", show(self.value(at))));
+            }
+        }
+        format!("{}:{who}: {column} is {}, expected {expected}", self.table, show(self.value(index)))
+    }
+
+    /// Text, borrowed from the row.
+    pub(super) fn text(&self, index: usize) -> Result<&'a str, String> {
+        self.value(index).as_str().map_err(|_| self.complain(index, "text"))
+    }
+
+    /// Text, or `None` for NULL.
+    pub(super) fn optional_text(&self, index: usize) -> Result<Option<&'a str>, String> {
+        match self.value(index) {
+            ValueRef::Null => Ok(None),
+            value => value.as_str().map(Some).map_err(|_| self.complain(index, "text")),
+        }
+    }
+
+    /// A whole number; a real without fraction will do.
+    pub(super) fn integer(&self, index: usize) -> Result<i64, String> {
+        let parsed = match self.value(index) {
+            ValueRef::Integer(number) => Some(number),
+            // 2^53: beyond it a double is no exact count.
+            ValueRef::Real(number) if number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0 => {
+                Some(number as i64)
+            }
+            ValueRef::Text(text) => std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok()),
+            _ => None,
+        };
+        parsed.ok_or_else(|| self.complain(index, "a whole number"))
+    }
+
+    /// A whole number >= 0.
+    pub(super) fn count(&self, index: usize) -> Result<u64, String> {
+        u64::try_from(self.integer(index)?).map_err(|_| self.complain(index, "a whole number >= 0"))
+    }
+
+    /// A finite number.
+    pub(super) fn number(&self, index: usize) -> Result<f64, String> {
+        number(self.value(index)).ok_or_else(|| self.complain(index, "a finite number"))
+    }
+
+    /// A finite number, or `None` for anything else.
+    pub(super) fn number_if_any(&self, index: usize) -> Option<f64> {
+        number(self.value(index))
+    }
+}
+
+fn number(value: ValueRef<'_>) -> Option<f64> {
+    let number = match value {
+        ValueRef::Integer(number) => Some(number as f64),
+        ValueRef::Real(number) => Some(number),
+        ValueRef::Text(text) => std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok()),
+        _ => None,
+    };
+    number.filter(|number| number.is_finite())
+}
+
+fn show(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Null => "NULL".to_owned(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Text(text) => format!("\"{}\"", String::from_utf8_lossy(text)),
+        ValueRef::Blob(bytes) => format!("a blob of {} bytes", bytes.len()),
+    }
+}

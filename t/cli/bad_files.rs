@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Files that can't be used: a clear message, exit status 2, nothing changed.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::site::Site;
+use super::{PROGRAM, Ran, fairshare, finish};
+
+/// Both show and update refuse with this text, and leave the file as it is.
+#[track_caller]
+fn refused(path: &str, text: &str) {
+    let before = fs::read(path).ok();
+    for command in ["show", "update"] {
+        let ran = fairshare([command, "-p", path, "--wait", "0.1"]);
+        assert_eq!(ran.error(), format!("flux-fairshare: {path}: {text}"), "{command}");
+    }
+    assert_eq!(fs::read(path).ok(), before);
+}
+
+#[test]
+fn missing_empty_and_foreign_files() {
+    let directory = super::directory("foreign");
+    let path = directory.join("none.db");
+    refused(path.to_str().expect("text"), "no such file");
+    assert!(!path.exists(), "nothing was created");
+    refused(&super::file("empty", ""), "not an SQLite database");
+    refused(
+        &super::file("text", "just some text, much longer than the header of a database"),
+        "not an SQLite database",
+    );
+    refused(directory.to_str().expect("text"), "can't be read: Is a directory (os error 21)");
+}
+
+#[test]
+fn truncated_files() {
+    let site = Site::large("truncated", 3, 200);
+    let whole = site.bytes();
+    for keep in [100, 4096, whole.len() / 2, whole.len() - 1] {
+        fs::write(&site.path, &whole[..keep]).expect("written");
+        refused(site.path(), &format!("truncated: {keep} of {} bytes; nothing was changed", whole.len()));
+    }
+    fs::write(&site.path, &whole[..50]).expect("written");
+    refused(site.path(), "truncated: 50 of 512 bytes; nothing was changed");
+}
+
+#[test]
+fn a_damaged_page() {
+    let site = Site::large("damaged", 3, 400);
+    let mut bytes = site.bytes();
+    let page = 4096;
+    // Every page but the first, which holds the schema.
+    bytes[page..].fill(0xA5);
+    fs::write(&site.path, &bytes).expect("written");
+    for command in ["show", "update"] {
+        let ran = fairshare([command, "-p", site.path()]);
+        assert!(ran.error().contains(": damaged: database disk image is malformed"), "{ran:?}");
+    }
+    assert_eq!(site.bytes(), bytes);
+}
+
+#[test]
+fn wrong_schemas() {
+    let version = "\"flux account-update-db\" brings an old one up to date";
+    let rows = [
+        ("DROP TABLE association_table", "no table association_table"),
+        ("DROP TABLE bank_table", "no table bank_table"),
+        (
+            "ALTER TABLE association_table DROP COLUMN job_usage",
+            "table association_table has no column job_usage",
+        ),
+        (
+            "ALTER TABLE association_table DROP COLUMN shares; ALTER TABLE association_table DROP COLUMN fairshare",
+            "table association_table has no columns shares, fairshare",
+        ),
+        ("ALTER TABLE bank_table DROP COLUMN parent_bank", "table bank_table has no column parent_bank"),
+    ];
+    for (index, (sql, what)) in rows.into_iter().enumerate() {
+        let site = Site::small(&format!("schema{index}"));
+        site.sql(sql);
+        let text = format!("not a usable flux-accounting database: {what} (schema version 38); {version}");
+        refused(site.path(), &text);
+    }
+}
+
+#[test]
+fn trees_that_can_not_be() {
+    let rows = [
+        (
+            "INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('Q', 'P', 1)",
+            "bank \"Q\": its parent \"P\" does not exist",
+        ),
+        ("UPDATE bank_table SET parent_bank = '' WHERE bank = 'A'", "several roots"),
+        ("UPDATE bank_table SET parent_bank = 'A' WHERE bank = 'root'", "no root"),
+        (
+            "INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('A', 'B', 1)",
+            "bank \"A\" appears twice",
+        ),
+        (
+            "UPDATE association_table SET bank = 'Z' WHERE username = 'ann'",
+            "user \"ann\": bank \"Z\" does not exist",
+        ),
+        ("UPDATE association_table SET job_usage = -1 WHERE username = 'ann'", "usage -1"),
+        (
+            "UPDATE association_table SET shares = -1 WHERE username = 'ann'",
+            "association_table: username \"ann\" bank \"A\": shares is -1, expected a whole number >= 0",
+        ),
+        (
+            "UPDATE association_table SET job_usage = 'much' WHERE username = 'ann'",
+            "job_usage is \"much\", expected a finite number",
+        ),
+        ("UPDATE association_table SET job_usage = 9e999 WHERE username = 'ann'", "job_usage is inf"),
+        (
+            "UPDATE bank_table SET shares = 1.5 WHERE bank = 'A'",
+            "bank_table: bank \"A\": shares is 1.5, expected a whole number",
+        ),
+    ];
+    for (index, (sql, what)) in rows.into_iter().enumerate() {
+        let site = Site::small(&format!("no_tree{index}"));
+        site.sql(sql);
+        let before = site.bytes();
+        for command in ["show", "update"] {
+            let ran = fairshare([command, "-p", site.path()]);
+            assert!(ran.error().starts_with(&format!("flux-fairshare: {}: ", site.path())), "{ran:?}");
+            assert!(ran.error().contains(what), "{sql}: {ran:?}");
+        }
+        assert_eq!(site.bytes(), before);
+    }
+}
+
+#[test]
+fn locked_by_another() {
+    let site = Site::small("locked");
+    let other = site.open();
+    // The file itself must not be opened here: closing it would drop the locks this process holds.
+    other.execute_batch("BEGIN EXCLUSIVE").expect("locked");
+    for command in ["show", "update"] {
+        let ran = fairshare([command, "-p", site.path(), "--wait", "0.1"]);
+        let expected = format!(
+            "flux-fairshare: {}: locked by another process (waited 0.1 s); nothing was changed",
+            site.path()
+        );
+        assert_eq!(ran.error(), expected);
+    }
+    other
+        .execute_batch("ROLLBACK; BEGIN IMMEDIATE; UPDATE association_table SET shares = 9")
+        .expect("locked");
+    // A writer that has not committed yet does not disturb readers.
+    fairshare(["show", "-p", site.path()]).ok();
+    let ran = fairshare(["update", "-p", site.path(), "--wait", "0"]);
+    let expected = format!(
+        "flux-fairshare: {}: locked by another process (waited 0 s); nothing was changed",
+        site.path()
+    );
+    assert_eq!(ran.error(), expected);
+    other.execute_batch("ROLLBACK").expect("free");
+    fairshare(["update", "-p", site.path()]).ok();
+}
+
+#[test]
+fn a_lock_that_is_given_up_in_time_is_waited_for() {
+    let site = Site::small("waits");
+    let other = site.open();
+    other.execute_batch("BEGIN EXCLUSIVE").expect("locked");
+    std::thread::scope(|scope| {
+        let update = scope.spawn(|| fairshare(["update", "-p", site.path(), "--wait", "20"]));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        assert!(!update.is_finished());
+        other.execute_batch("ROLLBACK").expect("free");
+        update.join().expect("ran").ok();
+    });
+    assert_eq!(site.fairshares().first().expect("ann").1, 0.25);
+}
+
+/// Another, powerless user's view of a database: root may write anything, so as root somebody else has to try, and has
+/// to be able to get at the program.
+struct Powerless {
+    directory: PathBuf,
+    database: PathBuf,
+}
+
+impl Powerless {
+    fn new(test: &str, site: &Site) -> Powerless {
+        let directory = std::env::temp_dir().join(format!("flux-fairshare-{test}-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("a directory");
+        let view = Powerless { database: directory.join("site.db"), directory };
+        for suffix in ["", "-journal", "-wal"] {
+            let (from, to) = (with(&site.path, suffix), with(&view.database, suffix));
+            if from.exists() {
+                fs::copy(from, &to).expect("copied");
+                mode(&to, 0o444);
+            }
+        }
+        fs::copy(PROGRAM, view.directory.join("program")).expect("copied");
+        mode(&view.directory.join("program"), 0o755);
+        mode(&view.directory, 0o555);
+        view
+    }
+
+    fn run(&self, command: &str) -> Ran {
+        let mut line = Command::new(self.directory.join("program"));
+        line.arg(command).arg("-p").arg(&self.database);
+        if fs::metadata("/proc/self").expect("procfs").uid() == 0 {
+            line.uid(65534);
+        }
+        finish(&mut line, "")
+    }
+}
+
+impl Drop for Powerless {
+    fn drop(&mut self) {
+        let _ = fs::set_permissions(&self.directory, fs::Permissions::from_mode(0o755));
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn with(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("mode");
+}
+
+#[test]
+fn read_only_files() {
+    let view = Powerless::new("read-only", &Site::small("read_only"));
+    let before = fs::read(&view.database).expect("readable");
+    let ran = view.run("update");
+    let path = view.database.display();
+    let expected =
+        format!("flux-fairshare: {path}: read-only: the file can't be written; nothing was changed");
+    assert_eq!(ran.error(), expected);
+    assert!(view.run("show").ok().contains("ann"), "reading is fine");
+    assert_eq!(fs::read(&view.database).expect("readable"), before);
+    mode(&view.database, 0o000);
+    let ran = view.run("show");
+    assert!(ran.error().ends_with("can't be read: Permission denied (os error 13)"), "{ran:?}");
+}
+
+#[test]
+fn a_write_cut_off_is_rolled_back_by_who_may() {
+    let site = Site::large("cut_off", 4, 400);
+    let other = site.open();
+    // With next to no cache the changes reach the file before they are committed.
+    other
+        .execute_batch("PRAGMA cache_size = 2; BEGIN; UPDATE association_table SET fairshare = 0.9")
+        .expect("begun");
+    // What a crash would leave: the half-written file and its journal.
+    let left = Site { path: super::directory("cut_off_left").join("site.db") };
+    for suffix in ["", "-journal"] {
+        fs::copy(with(&site.path, suffix), with(&left.path, suffix)).expect("copied");
+    }
+    assert!(fs::metadata(with(&left.path, "-journal")).expect("a journal").len() > 512, "the journal is hot");
+    let view = Powerless::new("cut-off", &left);
+    for command in ["show", "update"] {
+        let ran = view.run(command);
+        assert!(ran.error().contains(": read-only: "), "{ran:?}");
+    }
+    assert!(view.run("show").error().contains("an interrupted write must first be rolled back"));
+    fairshare(["show", "-p", left.path()]).ok();
+    assert!(!with(&left.path, "-journal").exists());
+    assert!(left.fairshares().iter().all(|(_, value)| *value == 0.5), "the old values are back");
+}
+
+#[test]
+fn a_write_ahead_log_in_a_directory_that_can_not_be_written() {
+    let site = Site::small("wal_read_only");
+    site.sql("PRAGMA journal_mode = WAL");
+    let view = Powerless::new("wal", &site);
+    for command in ["show", "update"] {
+        let ran = view.run(command);
+        let said =
+            ran.error().contains("its directory must be writable") || ran.error().contains(": read-only: ");
+        assert!(said, "{ran:?}");
+    }
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! show over documents: what goes in, what comes out, in every form.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use super::{PROGRAM, directory, fairshare, fairshare_reading, file};
+
+const TREE: &str = r#"{"banks": [{"name": "root", "parent": null, "shares": 1}, {"name": "A", "parent": "root", "shares": 1},
+     {"name": "B", "parent": "root", "shares": 3}],
+ "associations": [{"user": "ann", "bank": "A", "shares": 1, "usage": 40}, {"user": "ben", "bank": "B", "shares": 1, "usage": 0},
+     {"user": "cat", "bank": "B", "shares": 2, "usage": 30}, {"user": "dan", "bank": "B", "shares": 2, "usage": 30},
+     {"user": "eve", "bank": "B", "shares": 2, "usage": 0, "active": false}]}"#;
+
+#[test]
+fn the_json_document() {
+    let path = file("json_document", TREE);
+    let document = fairshare([
+        "show",
+        "--tree",
+        &path,
+        "--policy",
+        "fair-tree",
+        "--set",
+        "ties=slurm-program",
+        "--json",
+    ])
+    .json();
+    assert_eq!(document["policy"], "fair-tree");
+    assert_eq!(document["options"]["ties"], "slurm-program");
+    assert_eq!(document["options"]["dampening"], 1.0);
+    let keys: Vec<&str> = document.as_object().expect("an object").keys().map(String::as_str).collect();
+    assert_eq!(keys, ["nodes", "options", "policy"]);
+    let nodes = document["nodes"].as_array().expect("nodes");
+    assert_eq!(nodes.len(), 8);
+    let ben = nodes.iter().find(|node| node["user"] == "ben").expect("ben");
+    assert_eq!(
+        ben,
+        &json!({"kind": "association", "bank": "B", "parent": "B", "user": "ben", "shares": 1,
+            "norm_shares": 1.0 / 7.0, "usage": 0.0, "norm_usage": 0.0, "effective_usage": 0.0, "level_fs": "inf",
+            "weight": null, "rank": 4, "fairshare": 1.0})
+    );
+    let eve = nodes.iter().find(|node| node["user"] == "eve").expect("eve");
+    assert_eq!((&eve["rank"], &eve["fairshare"]), (&json!(null), &json!(null)));
+    assert_eq!(
+        nodes[0],
+        json!({"kind": "bank", "bank": "root", "parent": null, "user": null, "shares": 1,
+        "norm_shares": 1.0, "usage": 100.0, "norm_usage": 1.0, "effective_usage": 1.0, "level_fs": null, "weight": null,
+        "rank": null, "fairshare": null})
+    );
+}
+
+#[test]
+fn pbs_has_its_own_figures() {
+    let path = file("pbs_figures", TREE);
+    let with = |setting: &str| {
+        let document =
+            fairshare(["show", "--tree", &path, "--policy", "pbs", "--set", setting, "--json"]).json();
+        let nodes = document["nodes"].as_array().expect("nodes").clone();
+        nodes.into_iter().find(|node| node["user"] == "ann").expect("ann")
+    };
+    let pure = with("pbs.min_usage=0");
+    assert_eq!(pure["fairshare_perc"], 0.25);
+    assert_eq!(pure["fairshare_tree_usage"], 0.4);
+    assert_eq!(pure["fairshare_factor"].as_f64(), Some((-1.6f64).exp2()));
+    assert_ne!(with("pbs.min_usage=1")["fairshare_factor"], pure["fairshare_factor"]);
+}
+
+#[test]
+fn csv_parsable_and_columns() {
+    let path = file("csv", TREE.replace("ann", "a,n\\\"n"));
+    let csv =
+        fairshare(["show", "--tree", &path, "--csv", "-o", "user,bank,fairshare,level_fs", "--sort", "list"]);
+    let expected =
+        "user,bank,fairshare,level_fs\n,root,,\n,A,,0.625\n\"a,n\"\"n\",A,0.25,1\n,B,,1.25\nben,B,1,inf\n";
+    assert!(csv.ok().starts_with(expected), "{csv:?}");
+    let parsable = fairshare(["show", "--tree", &path, "-P"]);
+    let header = "kind|bank|parent|user|shares|norm_shares|usage|norm_usage|effective_usage|level_fs|weight|rank|fairshare\n";
+    assert!(parsable.ok().starts_with(header), "{parsable:?}");
+    let ran = fairshare(["show", "--tree", &path, "-o", "user,nonsense"]);
+    assert!(
+        ran.error().starts_with("flux-fairshare: -o: unknown column \"nonsense\"; known are name, kind,"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn the_table() {
+    let path = file("table", TREE);
+    let expected = "\
+Bank/User  Shares  NormShares  Usage  NormUsage  EffUsage   LevelFS    Weight  Served        Rank  FairShare  Active
+root            1    1.000000    100   1.000000  1.000000
+ B              3    0.750000     60   0.600000  0.600000  1.250000  1.250000  under-served
+  ben           1    0.142857      0   0.000000  0.000000       inf  1.845e19  under-served     4   1.000000  yes
+  cat           2    0.285714     30   0.300000  0.500000  0.571429  0.571429  over-served      3   0.750000  yes
+  dan           2    0.285714     30   0.300000  0.500000  0.571429  0.571429  over-served      3   0.750000  yes
+  eve           2    0.285714      0   0.000000  0.000000       inf  1.845e19  under-served                   no
+ A              1    0.250000     40   0.400000  0.400000  0.625000  0.625000  over-served
+  ann           1    1.000000     40   0.400000  1.000000  1.000000  1.000000  even             1   0.250000  yes
+";
+    assert_eq!(fairshare(["show", "--tree", &path, "--long"]).ok(), expected);
+}
+
+#[test]
+fn selection_and_order() {
+    let path = file("selection", TREE);
+    let names = |arguments: &[&str]| {
+        let mut all = vec!["show", "--tree", &path, "--csv", "-o", "name"];
+        all.extend(arguments);
+        let ran = fairshare(all);
+        ran.ok().lines().skip(1).map(|line| line.trim().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(&[]), "root B ben cat dan eve A ann");
+    assert_eq!(names(&["--sort", "name"]), "root A ann B ben cat dan eve");
+    assert_eq!(names(&["--sort", "-usage"]), "root A ann B ben eve cat dan");
+    assert_eq!(names(&["--sort", "usage"]), "root B cat dan ben eve A ann");
+    assert_eq!(names(&["--depth", "1"]), "root B A");
+    assert_eq!(names(&["--bank", "A"]), "root A ann");
+    assert_eq!(names(&["--user", "cat,ann"]), "root B cat A ann");
+    assert_eq!(names(&["--user", "cat", "--bank", "B"]), "root B cat");
+    for (arguments, text) in [
+        (["--user", "zoe", "--depth", "9"], "no user \"zoe\""),
+        (["--user", "cat", "--bank", "A"], "no user \"cat\" in that bank"),
+        (["--depth", "9", "--bank", "Z"], "no bank \"Z\""),
+    ] {
+        let mut all = vec!["show", "--tree", &path];
+        all.extend(arguments);
+        let ran = fairshare(all);
+        assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{ran:?}");
+        assert_eq!(ran.err, format!("flux-fairshare: {path}: {text}\n"));
+    }
+}
+
+#[test]
+fn wrong_options_are_refused() {
+    let path = file("wrong_options", TREE);
+    for (arguments, text) in [
+        (["--policy", "fair-weather"], "unknown policy \"fair-weather\""),
+        (["--set", "ties=best"], "--set: ties can't be \"best\""),
+        (["--set", "dampening"], "--set: \"dampening\" is not of the form name=value"),
+        (["--set", "colour=red"], "--set: unknown option \"colour\""),
+        (["--format", "xml"], "unknown format \"xml\""),
+        (["--sort", "beauty"], "--sort: unknown column \"beauty\""),
+        (["--wait", "1e9"], "expected 0 to 86400 seconds"),
+        (["-p", "x"], "cannot be used with"),
+    ] {
+        let mut all = vec!["show", "--tree", &path];
+        all.extend(arguments);
+        let ran = fairshare(all);
+        assert!(ran.error().contains(text), "{ran:?}");
+    }
+}
+
+#[test]
+fn documents_that_are_wrong_name_the_place() {
+    let path = file("wrong_document", TREE.replace("\"shares\": 3", "\"shares\": \"three\""));
+    let ran = fairshare(["show", "--tree", &path]);
+    assert!(
+        ran.error().ends_with("expected shares, a whole number >= 0 or \"parent\" at line 2 column 54"),
+        "{ran:?}"
+    );
+    let path = file(
+        "wrong_tree",
+        TREE.replace("\"parent\": \"root\", \"shares\": 3", "\"parent\": \"Q\", \"shares\": 3"),
+    );
+    let expected = format!("flux-fairshare: {path}: bank \"B\": its parent \"Q\" does not exist");
+    assert_eq!(fairshare(["show", "--tree", &path]).error(), expected);
+    let path = file("parent_shares", TREE.replace("\"shares\": 3", "\"shares\": \"parent\""));
+    assert!(
+        fairshare(["show", "--tree", &path]).error().contains("bank \"B\": policy weighted-walk can't use")
+    );
+    fairshare(["show", "--tree", &path, "--policy", "fair-tree"]).ok();
+    let path = file("nothing_known", "what is this\n");
+    let expected = format!("flux-fairshare: {path}: looks like no known format; --format says which it is");
+    assert_eq!(fairshare(["show", "--tree", &path]).error(), expected);
+}
+
+#[test]
+fn foreign_trees_through_a_pipe() {
+    let sshare = "Account|User|RawShares|NormShares|RawUsage|EffectvUsage|FairShare\n\
+        root|||0.0|30||\n root|root|1|0.0|0||\n a||3|0.0|30||\n  a|u1|1|0.0|10||\n  a|u2|1|0.0|20||\n";
+    let arguments = ["show", "--tree", "/dev/stdin", "--policy", "fair-tree", "--csv", "-o", "user,rank"];
+    assert_eq!(fairshare_reading(sshare, &arguments).ok(), "user,rank\n,\nroot,3\n,\nu1,2\nu2,1\n");
+    let groups =
+        "g1 50 root 40\ng2 51 root 60\nBob 52 g1 50\nCathy 53 g1 50\nSuzy 54 g2 60\nScott 55 g2 40\n";
+    let usage = file("pbs_usage", "Bob 100\nCathy 100\nScott 1000\n");
+    let arguments = [
+        "show",
+        "--tree",
+        "/dev/stdin",
+        "--usage",
+        &usage,
+        "--policy",
+        "pbs",
+        "--csv",
+        "-o",
+        "user,fairshare",
+    ];
+    let ran = fairshare_reading(groups, &arguments);
+    // The example of OpenPBS's design document, to its four digits.
+    for line in ["Bob,0.64771", "Cathy,0.64771", "Suzy,0.38155", "Scott,0.09020"] {
+        assert!(ran.ok().contains(line), "{line}: {ran:?}");
+    }
+}
+
+#[test]
+fn exported_tables() {
+    let directory = directory("exported");
+    let write = |name: &str, text: &str| std::fs::write(directory.join(name), text).expect("written");
+    write(
+        "bank_table.csv",
+        "bank_id,bank,active,parent_bank,shares\r\n1,root,1,,1\r\n2,\"A, the first\",1,root,1\r\n3,C,0,root,1\r\n",
+    );
+    write(
+        "association_table.csv",
+        "creation_time,active,username,bank,shares,job_usage\n0,1,ann,\"A, the first\",1,2.5\n0,0,ben,\"A, the first\",1,0\n0,1,cat,C,1,0\n",
+    );
+    let path = directory.to_str().expect("text");
+    let ran = fairshare(["show", "--tree", path, "-P", "-o", "name,active,usage,rank", "--sort", "name"]);
+    let expected = "name|active|usage|rank\nroot||2.5|\n A, the first||2.5|\n  ann|yes|2.5|1\n  ben|no|0|\n C||0|\n  cat|no|0|\n";
+    assert_eq!(ran.ok().replace("true", "yes").replace("false", "no"), expected);
+    write("association_table.csv", "username,bank,shares,job_usage\nann,root,one,0\n");
+    let ran = fairshare(["show", "--tree", path]);
+    assert!(ran.error().ends_with("line 2: shares is \"one\", expected a number"), "{ran:?}");
+    write("bank_table.csv", "bank,shares\n");
+    assert!(fairshare(["show", "--tree", path]).error().ends_with("bank_table.csv: no column parent_bank"));
+}
+
+#[test]
+fn a_closed_pipe_is_quiet() {
+    let site = super::site::Site::large("closed_pipe", 50, 200);
+    let mut child = Command::new(PROGRAM)
+        .args(["show", "-p", site.path(), "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut first = [0; 10];
+    child.stdout.take().expect("piped").read_exact(&mut first).expect("output");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[test]
+fn a_full_disk_is_not() {
+    let path = file("full_disk", TREE);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    let output =
+        Command::new(PROGRAM).args(["show", "--tree", &path]).stdout(full).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(text, "flux-fairshare: can't write the output: No space left on device (os error 28)\n");
+}
+
+#[test]
+fn a_tree_100_000_deep() {
+    let deepest = 100_000;
+    let mut text = String::from("{\"banks\": [{\"name\": \"b0\", \"parent\": null}");
+    for bank in 1..=deepest {
+        text.push_str(&format!(",{{\"name\": \"b{bank}\", \"parent\": \"b{}\", \"shares\": 1}}", bank - 1));
+    }
+    text.push_str(&format!(
+        "], \"associations\": [{{\"user\": \"u\", \"bank\": \"b{deepest}\", \"shares\": 1, \"usage\": 5}}]}}"
+    ));
+    let path = file("deep", text);
+    for policy in ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"] {
+        let ran = fairshare(["show", "--tree", &path, "--policy", policy, "--user", "u"]);
+        assert_eq!(ran.ok().lines().count(), deepest + 3, "{policy}");
+        assert!(ran.out.len() < 20_000_000, "indentation is bounded");
+    }
+    let ran = fairshare(["why", "u", "--tree", &path]);
+    assert!(ran.ok().contains("99978 levels, --long shows them"), "{ran:?}");
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! kill -9 in the middle of an update: the old values or the new, never a mix.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::PROGRAM;
+use super::site::{Site, fairshares};
+
+/// Kills an update at many moments of its life; each time all values must be of one kind.
+fn survives(site: &Site) {
+    let old = "UPDATE association_table SET fairshare = 0.123456";
+    let update =
+        || Command::new(PROGRAM).args(["update", "-p", site.path()]).spawn().expect("the program starts");
+    site.sql(old);
+    let started = Instant::now();
+    assert!(update().wait().expect("it ends").success());
+    let whole = started.elapsed();
+    let new = site.fairshares();
+    let stale: Vec<(String, f64)> = new.iter().map(|(user, _)| (user.clone(), 0.123456)).collect();
+    assert!(new.iter().zip(&stale).all(|(new, stale)| new.1 != stale.1), "every row changes");
+
+    let (mut kept, mut done) = (0, 0);
+    // Writing is the last part of it: most kills fall there.
+    for step in 0..24_u32 {
+        site.sql(old);
+        let moment = whole.mul_f64(0.2 + 0.9 * f64::from(step) / 24.0);
+        let mut child = update();
+        std::thread::sleep(moment.max(Duration::from_millis(1)));
+        // SIGKILL; an error only says that it has ended by itself.
+        let _ = child.kill();
+        child.wait().expect("it ends");
+        let found = fairshares(&site.path);
+        if found == stale {
+            kept += 1;
+        } else {
+            assert!(found == new, "a mix of old and new values after a kill at {moment:?}");
+            done += 1;
+        }
+    }
+    assert!(kept > 0, "no kill came early enough ({done} of 24 finished, {whole:?})");
+    let check: String =
+        site.open().query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("checked");
+    assert_eq!(check, "ok");
+}
+
+#[test]
+fn with_a_rollback_journal() {
+    survives(&Site::large("kill_journal", 40, 300));
+}
+
+#[test]
+fn with_a_write_ahead_log() {
+    let site = Site::large("kill_wal", 40, 300);
+    site.sql("PRAGMA journal_mode = WAL");
+    survives(&site);
+}

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+# What the tests of `flux fairshare` share: the command on Flux's path, and a database made by flux account.
+#
+#   FAIRSHARE_UNDER_TEST  path of the flux-fairshare to test (default: the release build of this tree)
+
+FAIRSHARE_UNDER_TEST=$(realpath -m "${FAIRSHARE_UNDER_TEST:-$T_DIR/../target/release/flux-fairshare}")
+DB=accounting.db # relative: the path may hold spaces
+
+if ! flux account --help >/dev/null 2>&1; then
+	skip_all='flux account is not installed'
+	test_done
+fi
+if ! test -x "$FAIRSHARE_UNDER_TEST"; then
+	echo "no command at $FAIRSHARE_UNDER_TEST: build it with cargo build --release" >&2
+	exit 1
+fi
+mkdir -p exec
+ln -sf "$FAIRSHARE_UNDER_TEST" exec/flux-fairshare
+export FLUX_EXEC_PATH=$PWD/exec${FLUX_EXEC_PATH:+:$FLUX_EXEC_PATH}
+
+# make_site: a database with two banks and four users, and the service that edits it.
+make_site() {
+	flux account -p "$PWD/$DB" create-db >create.log 2>&1 &&
+	flux account-service -p "$PWD/$DB" -t &&
+	flux account add-bank root 1 &&
+	flux account add-bank --parent-bank=root A 30 &&
+	flux account add-bank --parent-bank=root B 70 &&
+	flux account add-queue silver --priority=5 &&
+	flux account add-project physics &&
+	flux account add-user --username=user5001 --userid=5001 --bank=A --shares=1 &&
+	flux account add-user --username=user5002 --userid=5002 --bank=A --shares=2 --queues=silver &&
+	flux account add-user --username=user5003 --userid=5003 --bank=B --shares=3 &&
+	flux account add-user --username=user5004 --userid=5004 --bank=B --shares=4 --max-active-jobs=3
+}
+
+stop_service() {
+	flux python -c 'import flux; flux.Flux().rpc("accounting.shutdown_service").get()'
+}
+
+# usage USERID AMOUNT: as if update-usage had found it.
+usage() {
+	sql "UPDATE association_table SET job_usage=$2 WHERE userid=$1"
+}
+
+# sql STATEMENT
+sql() {
+	flux python -c 'import sqlite3, sys
+with sqlite3.connect(sys.argv[1]) as db:
+    for row in db.execute(sys.argv[2]):
+        print(*row)' "$DB" "$1"
+}
+
+# stored: user and fair-share as they are in the database.
+stored() {
+	sql 'SELECT username, fairshare FROM association_table ORDER BY username'
+}
+
+# hold_lock: another process writes and does not come to an end, until release_lock.
+hold_lock() {
+	flux python -c 'import sqlite3, sys, time
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("BEGIN IMMEDIATE")
+open("locked", "w").close()
+time.sleep(60)' "$DB" &
+	lock_pid=$!
+	while ! test -e locked; do sleep 0.05; done
+}
+
+release_lock() {
+	kill $lock_pid && wait $lock_pid
+	rm -f locked
+	return 0
+}

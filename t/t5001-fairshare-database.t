@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='flux fairshare show and update on a database that flux account made'
+
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+
+test_expect_success 'a database made by flux account' '
+	start_instance && make_site &&
+	usage 5001 60 && usage 5002 30 && usage 5003 10 && usage 5004 0
+'
+test_expect_success 'flux finds the command' '
+	flux fairshare --version | grep flux-fairshare
+'
+test_expect_success 'show computes and changes nothing' '
+	flux account view-bank -t root >before &&
+	flux fairshare show -p $DB >show.out && grep "^  user5001" show.out &&
+	flux account view-bank -t root >after && test_cmp before after
+'
+test_expect_success 'update stores what show said, as flux account view-bank -t sees it' '
+	flux fairshare show -p $DB --json >show.json &&
+	flux fairshare update -p $DB >update.out 2>&1 && test_must_be_empty update.out &&
+	flux account view-bank -t root >tree.out && cat tree.out &&
+	jq -r ".nodes[] | select(.user) | [.user, .fairshare] | @tsv" show.json >wanted &&
+	test $(wc -l <wanted) = 4 &&
+	while read user fairshare; do
+		stored=$(awk "\$2 == \"$user\" { print \$NF + 0 }" tree.out) &&
+		jq -ne "($stored - $fairshare) | fabs < 1e-5" || return 1
+	done <wanted
+'
+test_expect_success 'the values are those of flux account-update-fshare' '
+	stored >ours && flux account-update-fshare -p $DB && stored >theirs &&
+	join ours theirs >both && test $(wc -l <both) = 4 &&
+	while read user a b; do jq -ne "($a - $b) | fabs < 5.1e-7" || return 1; done <both
+'
+test_expect_success 'update --dry-run shows who would move after a change of usage' '
+	flux fairshare update -p $DB && usage 5003 100000 &&
+	stored >before && flux fairshare update -n -p $DB >moves && stored >after &&
+	test_cmp before after && grep user5003 moves && grep "nothing was written" moves
+'
+test_expect_success 'and update then moves them' '
+	flux fairshare update -p $DB && stored >after && ! test_cmp before after
+'
+test_expect_success 'a user who left keeps the value, and the usage of the bank' '
+	flux account delete-user user5003 B && flux fairshare update -p $DB &&
+	stored >after && flux fairshare show -p $DB --json --user user5003 >left &&
+	jq -e ".nodes[] | select(.user) | .rank == null" left &&
+	jq -e ".nodes[] | select(.bank == \"B\" and .user == null) | .usage >= 100000" left
+'
+test_expect_success 'a database someone else has locked is an error, not a silence' '
+	hold_lock && test_must_fail flux fairshare update --wait 0.2 -p $DB 2>locked.err;
+	release_lock && grep "locked by another process" locked.err
+'
+test_expect_success 'why and compare read the same database' '
+	flux fairshare why user5001 user5002 -p $DB | grep "The first bank above both is A" &&
+	flux fairshare compare --policies weighted-walk,classic -p $DB | grep "Kendall tau"
+'
+test_expect_success 'what export-db wrote shows the same tree' '
+	mkdir -p exported && flux account export-db && mv *.csv exported &&
+	flux fairshare show -p $DB -P -o name,usage,fairshare >from_db &&
+	ls exported && flux fairshare show --tree exported -P -o name,usage,fairshare >from_csv &&
+	test_cmp from_db from_csv
+'
+test_expect_success 'the instance ends' '
+	stop_service && stop_instance
+'
+test_done

@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='flux fairshare push: the database into the plugin, this one or the original'
+
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+
+# records: what the plugin knows, without what it counts.
+records() {
+	mf query | jq -S '[.mf_priority_map, .queues, .projects] | del(.[0][].banks[].queue_usage, .[0][].banks[].held_jobs)'
+}
+
+test_expect_success 'a database made by flux account, with values of its own' '
+	start_instance && make_site && usage 5001 60 && usage 5002 30 && usage 5003 10 &&
+	flux account edit-factor --factor=fairshare --weight=1000 &&
+	flux account edit-bank A --priority=2.5 && flux fairshare update -p $DB
+'
+test_expect_success 'without the plugin, push fails and says what to look at' '
+	test_must_fail flux fairshare push -p $DB >push.out 2>&1 &&
+	grep "job-manager.mf_priority.rec_update" push.out && grep "is the plugin loaded?" push.out
+'
+test_expect_success 'with it, push is accepted' '
+	load_plugin && flux fairshare push -p $DB -v >push.out &&
+	grep "sent 4 associations, 1 queues, 2 projects, 3 banks, 4 factors, the config; the instance owner" push.out
+'
+test_expect_success 'the plugin has what flux account-priority-update would have sent' '
+	records >ours && reload_plugin && flux account-priority-update -p $DB && records >theirs &&
+	test_cmp theirs ours
+'
+test_expect_success 'fair-shares are sent with all their digits' '
+	reload_plugin && flux fairshare push -p $DB &&
+	stored >values && cat values &&
+	mf query | jq -r ".mf_priority_map[] | select(.userid < 6000 and .userid > 5000) | [\"user\\(.userid)\", .banks[0].fairshare] | @tsv" >sent &&
+	join values sent >both && test $(wc -l <both) = 4 &&
+	while read user a b; do jq -ne "($a - $b) | fabs < 1e-15" || return 1; done <both
+'
+test_expect_success 'jobs get their priority from the values pushed' '
+	stop_queues && id=$(mf submit 5004) && scheduled $id &&
+	value=$(stored | awk "/user5004/ { print \$2 }") &&
+	prio_is $id $(jq -n "1000 * $value | floor")
+'
+test_expect_success 'and push again reaches jobs that wait' '
+	usage 5004 1000000 && flux fairshare update -p $DB && flux fairshare push -p $DB &&
+	value=$(stored | awk "/user5004/ { print \$2 }") &&
+	want=$(jq -n "1000 * $value | floor") &&
+	for i in $(seq 50); do test "$(mf prio $id)" = $want && break; sleep 0.1; done && prio_is $id $want
+'
+test_expect_success 'the owner, unknown to the database, may submit' '
+	mf submit $(id -u) && records | jq -e ".[0][] | select(.userid == $(id -u)) | .banks | length == 1"
+'
+test_expect_success 'an owner the database knows keeps to it' '
+	flux account add-user --username=$(id -un) --userid=$(id -u) --bank=B --max-active-jobs=9 &&
+	cancel_all && reload_plugin && flux fairshare push -v -p $DB >push.out && ! grep "instance owner" push.out &&
+	records | jq -e ".[0][] | select(.userid == $(id -u)) | .banks | length == 1 and .[0].bank_name == \"B\"" &&
+	id=$(mf submit $(id -u)) && scheduled $id && test "$(mf spec $id attributes.system.bank)" = B
+'
+test_expect_success 'the document of export-json can be pushed instead' '
+	cancel_all && records >before && flux account export-json >export.json && reload_plugin &&
+	flux fairshare push -p export.json && records >after && test_cmp before after
+'
+test_expect_success 'a refused record is an error that says which' '
+	sql "UPDATE association_table SET bank = \"\" WHERE userid = 5001" &&
+	if test_must_fail flux fairshare push -p $DB 2>push.err; then
+		grep "rec_update: ." push.err && grep "not all was accepted" push.err
+	else
+		echo "this plugin takes an empty bank" # upstream does
+	fi
+'
+test_expect_success 'the instance ends' '
+	cancel_all; stop_service && stop_instance
+'
+test_done
