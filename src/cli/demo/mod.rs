@@ -277,11 +277,11 @@ impl<'a> Story<'a> {
         for hold in view_before.holds(was, &user)? {
             if !holds.iter().any(|still| still.name == hold.name) {
                 let outcome = if holds.is_empty() { "released" } else { "one limit less" };
-                changes.push((
-                    outcome,
-                    Tone::Good,
-                    format!("{} lets go; it held as {}", hold.name, hold.words),
-                ));
+                let mut why = format!("{} lets go (before: {})", hold.name, hold.words);
+                if now.stage == Stage::Pending {
+                    why += &format!("; now pending with priority {}", now.priority);
+                }
+                changes.push((outcome, Tone::Good, why));
             }
         }
         if same_association && now.stage == Stage::Held && changes.is_empty() {
