@@ -156,7 +156,10 @@ fn an_end_releases_and_starts() {
             "{start} {rest}\n{out}"
         );
     };
-    says("released", "alice physics batch 1 max-running-jobs-user-limit lets go (before: alice in physics runs 2 of 2 jobs)");
+    says(
+        "released",
+        "alice physics batch 1 max-running-jobs-user-limit lets go (before: alice in physics runs 2 of 2 jobs)",
+    );
     says("still held", "alice physics debug 1 max-run-jobs-queue");
     says("started", "carol chemistry debug 1 with priority 113000");
     assert!(out.contains("from scratch: 0 counters differ"), "{out}");
