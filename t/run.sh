@@ -160,7 +160,10 @@ under_valgrind() {
 	[ $bad -eq 0 ] || { keep=1; say "reports are kept in $out/valgrind"; }
 }
 
-[ -n "$rust" ] && rust_tests
-[ -n "$plugin" ] || build
-if [ -n "$valgrind" ]; then under_valgrind; else sharness; fi
-finish
+# One block, so that all of this file is read before anything runs: it may be edited meanwhile.
+{
+	[ -n "$rust" ] && rust_tests
+	[ -n "$plugin" ] || build
+	if [ -n "$valgrind" ]; then under_valgrind; else sharness; fi
+	finish
+}
