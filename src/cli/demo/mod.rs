@@ -56,8 +56,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         println!("{}", site.flux_config());
         return Ok(Answer::Yes);
     }
-    let plugin = std::fs::canonicalize(args.plugin.parent().unwrap_or(&args.plugin))
-        .map(|folder| folder.join(args.plugin.file_name().unwrap_or_default()))
+    // A symbolic link is not followed: the plugin's name is that of the path.
+    let plugin = std::path::absolute(&args.plugin)
         .map_err(|error| failure(format!("{}: {error}", args.plugin.display())))?;
     let host: Box<dyn Host> = match args.host {
         HostKind::Flux => Box::new(real::Real::start(&site, &plugin).map_err(Failure::Message)?),
