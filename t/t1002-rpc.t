@@ -70,31 +70,24 @@ a=$(echo '"userid":1,"bank":"A","def_bank":"A","fairshare":0.5,"max_running_jobs
 	"max_sched_jobs":1,"max_nodes":1,"max_cores":1,"queues":"","active":1,"projects":"*","def_project":"*"')
 q='"queue":"q","priority":1,"min_nodes_per_job":0,"max_nodes_per_job":1,"max_time_per_job":1,"max_running_jobs":1,
 	"max_nodes_per_assoc":1,"max_sched_jobs":1,"max_sched_nodes_per_assoc":1,"max_sched_cores_per_assoc":1'
-rejects() {
-	local method=$1 payload=$2
-	mf query >before || return 1
-	mf rpc "$method" ${payload:+"$payload"} >reply
-	test $? = 1 || { echo "$method took $payload"; cat reply; return 1; }
-	grep -E "^E[A-Z]+: ..*" reply || { echo "$method on $payload says:"; cat reply; return 1; }
-	mf query >after && test_cmp before after
-}
 for method in rec_update rec_q_update rec_proj_update rec_bank_update rec_fac_update rec_config_update; do
+	array="[]" object="{}"
+	test $method = rec_config_update && array="{}" object="[]"
+	what=custom_priority.trigger
+	test $method = rec_config_update && what="config update"
 	test_expect_success "$method: no payload, no JSON, no object, no data" '
-		new_log && rejects $method "" && rejects $method "nix" && rejects $method "[]" && rejects $method "{}" &&
-		rejects $method "{\"data\":" &&
-		logged "failed to unpack $(test $method = rec_config_update && echo "config update" || echo custom_priority.trigger) msg: Protocol error"
+		new_log && mf rejects $method "" "" nix "[]" "{}" "{\"data\":" "7" "$(printf "{\"data\":\001}")" &&
+		logged "failed to unpack $what msg: Protocol error"
 	'
 	test_expect_success "$method: data of the wrong type" '
-		for data in null 7 0.5 true \"text\" $(test $method = rec_config_update && echo "[]" || echo "{}"); do
-			rejects $method "{\"data\":$data}" || return 1
-		done
+		set -- && for data in null 7 0.5 true \"text\" $object; do set -- "$@" "{\"data\":$data}"; done &&
+		mf rejects $method "" "$@"
 	'
 done
 for method in rec_update rec_q_update rec_proj_update rec_bank_update rec_fac_update; do
 	test_expect_success "$method: records that are none" '
-		for record in null 7 \"text\" [] {}; do
-			rejects $method "{\"data\":[$record]}" || return 1
-		done
+		set -- && for record in null 7 \"text\" [] {}; do set -- "$@" "{\"data\":[$record]}"; done &&
+		mf rejects $method "[0]" "$@"
 	'
 done
 test_expect_success 'the log and the reply for data of the wrong type' '
@@ -107,11 +100,17 @@ test_expect_success 'the log and the reply for data of the wrong type' '
 '
 
 # wrong KEY VALUE: rec_update rejects the record with that value (the last key of an object wins) and names the key.
-wrong() { rejects rec_update "{\"data\":[{$a},{$a,\"$1\":$2}]}" && grep -F "associations[1].$1" reply; }
+wrong() {
+	local key=$1 value n=$#
+	shift
+	for value; do set -- "$@" "{\"data\":[{$a},{$a,\"$key\":$value}]}"; done
+	shift $((n - 1))
+	mf rejects rec_update "associations[1].$key" "$@"
+}
 for key in userid max_running_jobs max_active_jobs max_sched_jobs max_nodes max_cores active; do
 	test_expect_success "association.$key takes nothing but an integer" '
-		for value in null 1.5 true \"1\" [] {}; do wrong $key "$value" || return 1; done &&
-		rejects rec_update "{\"data\":[{$a,\"$key\":99999999999999999999}]}"
+		wrong $key null 1.5 true \"1\" [] {} &&
+		mf rejects rec_update "" "{\"data\":[{$a,\"$key\":99999999999999999999}]}"
 	'
 done
 test_expect_success 'association.userid is 0 to 4294967294' '
@@ -119,36 +118,35 @@ test_expect_success 'association.userid is 0 to 4294967294' '
 '
 for key in bank def_bank queues projects def_project; do
 	test_expect_success "association.$key takes nothing but a string" '
-		for value in null 1 true [] {}; do wrong $key "$value" || return 1; done
+		wrong $key null 1 true [] {}
 	'
 done
 test_expect_success 'association.bank and def_bank are not empty' 'wrong bank \"\" && wrong def_bank \"\"'
 test_expect_success 'association.fairshare takes nothing but a finite number' '
-	for value in null true \"0.5\" []; do wrong fairshare "$value" || return 1; done &&
-	rejects rec_update "{\"data\":[{$a,\"fairshare\":1e999}]}"
+	wrong fairshare null true \"0.5\" [] &&
+	mf rejects rec_update "" "{\"data\":[{$a,\"fairshare\":1e999}]}"
 '
 test_expect_success 'a missing key is named' '
-	rejects rec_update "{\"data\":[{\"userid\":1}]}" && grep -F "associations[0].bank" reply
+	mf rejects rec_update "associations[0].bank" "{\"data\":[{\"userid\":1}]}"
 '
 test_expect_success 'queue records: integers, and a name that is not empty' '
 	for key in priority max_running_jobs max_nodes_per_assoc max_sched_jobs max_sched_nodes_per_assoc \
 		max_sched_cores_per_assoc min_nodes_per_job max_nodes_per_job max_time_per_job; do
-		rejects rec_q_update "{\"data\":[{$q,\"$key\":\"1\"}]}" && grep -F "queues[0].$key" reply || return 1
+		mf rejects rec_q_update "queues[0].$key" "{\"data\":[{$q,\"$key\":\"1\"}]}" || return 1
 	done &&
-	rejects rec_q_update "{\"data\":[{$q,\"queue\":\"\"}]}" && rejects rec_q_update "{\"data\":[{$q,\"queue\":1}]}"
+	mf rejects rec_q_update "queues[0].queue" "{\"data\":[{$q,\"queue\":\"\"}]}" "{\"data\":[{$q,\"queue\":1}]}"
 '
 test_expect_success 'banks, projects and weights' '
-	rejects rec_bank_update "{\"data\":[{\"bank\":\"A\",\"priority\":\"1\"}]}" && grep -F "banks[0].priority" reply &&
-	rejects rec_bank_update "{\"data\":[{\"bank\":1,\"priority\":1}]}" && grep -F "banks[0].bank" reply &&
-	rejects rec_proj_update "{\"data\":[{\"project\":\"\"}]}" && grep -F "projects[0].project" reply &&
-	rejects rec_fac_update "{\"data\":[{\"factor\":\"queue\",\"weight\":\"1\"}]}" && grep -F "priority_factors[0].weight" reply &&
-	rejects rec_fac_update "{\"data\":[{\"factor\":[],\"weight\":1}]}" && grep -F "priority_factors[0].factor" reply
+	mf rejects rec_bank_update "banks[0].priority" "{\"data\":[{\"bank\":\"A\",\"priority\":\"1\"}]}" &&
+	mf rejects rec_bank_update "banks[0].bank" "{\"data\":[{\"bank\":1,\"priority\":1}]}" &&
+	mf rejects rec_proj_update "projects[0].project" "{\"data\":[{\"project\":\"\"}]}" &&
+	mf rejects rec_fac_update "priority_factors[0].weight" "{\"data\":[{\"factor\":\"queue\",\"weight\":\"1\"}]}" &&
+	mf rejects rec_fac_update "priority_factors[0].factor" "{\"data\":[{\"factor\":[],\"weight\":1}]}"
 '
 test_expect_success 'config: a boolean is a boolean' '
-	for value in null 1 0 \"true\" []; do
-		rejects rec_config_update "{\"data\":{\"deny_unknown_queues\":$value}}" && grep -F deny_unknown_queues reply || return 1
-	done &&
-	rejects rec_config_update "{\"data\":{\"zero_score\":\"ceiling\"}}" && grep -F zero_score reply
+	set -- && for value in null 1 0 \"true\" []; do set -- "$@" "{\"data\":{\"deny_unknown_queues\":$value}}"; done &&
+	mf rejects rec_config_update deny_unknown_queues "$@" &&
+	mf rejects rec_config_update zero_score "{\"data\":{\"zero_score\":\"ceiling\"}}"
 '
 test_expect_success 'a string of ten megabytes is data like any other' '
 	flux python - <<-EOF

@@ -22,9 +22,6 @@ _flux__fairshare() {
             flux__fairshare,generate)
                 cmd="flux__fairshare__subcmd__generate"
                 ;;
-            flux__fairshare,help)
-                cmd="flux__fairshare__subcmd__help"
-                ;;
             flux__fairshare,push)
                 cmd="flux__fairshare__subcmd__push"
                 ;;
@@ -37,27 +34,6 @@ _flux__fairshare() {
             flux__fairshare,why)
                 cmd="flux__fairshare__subcmd__why"
                 ;;
-            flux__fairshare__subcmd__help,compare)
-                cmd="flux__fairshare__subcmd__help__subcmd__compare"
-                ;;
-            flux__fairshare__subcmd__help,generate)
-                cmd="flux__fairshare__subcmd__help__subcmd__generate"
-                ;;
-            flux__fairshare__subcmd__help,help)
-                cmd="flux__fairshare__subcmd__help__subcmd__help"
-                ;;
-            flux__fairshare__subcmd__help,push)
-                cmd="flux__fairshare__subcmd__help__subcmd__push"
-                ;;
-            flux__fairshare__subcmd__help,show)
-                cmd="flux__fairshare__subcmd__help__subcmd__show"
-                ;;
-            flux__fairshare__subcmd__help,update)
-                cmd="flux__fairshare__subcmd__help__subcmd__update"
-                ;;
-            flux__fairshare__subcmd__help,why)
-                cmd="flux__fairshare__subcmd__help__subcmd__why"
-                ;;
             *)
                 ;;
         esac
@@ -65,7 +41,7 @@ _flux__fairshare() {
 
     case "${cmd}" in
         flux__fairshare)
-            opts="-h -V --help --version show update push compare why generate help"
+            opts="-h -V --help --version show update push compare why generate"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -135,118 +111,6 @@ _flux__fairshare() {
         flux__subcmd__fairshare__subcmd__generate)
             opts="-h --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        flux__subcmd__fairshare__subcmd__help)
-            opts="show update push compare why generate help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        flux__subcmd__fairshare__subcmd__help__subcmd__compare)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        flux__subcmd__fairshare__subcmd__help__subcmd__generate)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        flux__subcmd__fairshare__subcmd__help__subcmd__help)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        flux__subcmd__fairshare__subcmd__help__subcmd__push)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        flux__subcmd__fairshare__subcmd__help__subcmd__show)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        flux__subcmd__fairshare__subcmd__help__subcmd__update)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        flux__subcmd__fairshare__subcmd__help__subcmd__why)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

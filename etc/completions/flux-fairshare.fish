@@ -24,7 +24,7 @@ function __fish_flux_fairshare_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -s h -l help -d 'Print help'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -s V -l version -d 'Print version'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "show" -d 'Show the tree: shares, usage and fair-share of every bank and user'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "update" -d 'Compute the fair-shares and store them in the database'
@@ -32,7 +32,6 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "push"
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "compare" -d 'Compare two policies on the same tree: who gains, who loses, how much the orders differ'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "why" -d 'Explain a user\'s fair-share, or why one user is ahead of another, in words and numbers'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "generate" -d 'Write manual pages and completions below a directory'
-complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s p -l path -d 'The accounting database' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s t -l tree -d 'A tree from a document instead of the database' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l format -d 'What the document is, where it can\'t be told from its beginning' -r
@@ -90,10 +89,3 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s l 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l json -d 'Print a JSON document'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand generate" -s h -l help -d 'Print help'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand help; and not __fish_seen_subcommand_from show update push compare why generate help" -f -a "show" -d 'Show the tree: shares, usage and fair-share of every bank and user'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand help; and not __fish_seen_subcommand_from show update push compare why generate help" -f -a "update" -d 'Compute the fair-shares and store them in the database'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand help; and not __fish_seen_subcommand_from show update push compare why generate help" -f -a "push" -d 'Send the database to the priority plugin'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand help; and not __fish_seen_subcommand_from show update push compare why generate help" -f -a "compare" -d 'Compare two policies on the same tree: who gains, who loses, how much the orders differ'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand help; and not __fish_seen_subcommand_from show update push compare why generate help" -f -a "why" -d 'Explain a user\'s fair-share, or why one user is ahead of another, in words and numbers'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand help; and not __fish_seen_subcommand_from show update push compare why generate help" -f -a "generate" -d 'Write manual pages and completions below a directory'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand help; and not __fish_seen_subcommand_from show update push compare why generate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

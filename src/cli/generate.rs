@@ -2,13 +2,13 @@
 //! `flux fairshare generate`: manual pages and completions from the definitions of the commands.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 
-use super::{Answer, Cli, Failure, Outcome};
+use super::{Answer, Cli, EXIT_STATUS, Failure, Outcome};
 
 /// Write manual pages and completions below a directory
 #[derive(Debug, clap::Args)]
@@ -42,8 +42,26 @@ fn write(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// One page. What follows the options in the help (`Title:`, then lines of `  key  text`) becomes sections.
 fn page(command: &Command, name: &str, directory: &Path) -> io::Result<()> {
+    let man = clap_mangen::Man::new(command.clone()).title(name);
     let mut text = Vec::new();
-    clap_mangen::Man::new(command.clone()).title(name).render(&mut text)?;
+    man.render_title(&mut text)?;
+    man.render_name_section(&mut text)?;
+    man.render_synopsis_section(&mut text)?;
+    man.render_description_section(&mut text)?;
+    man.render_options_section(&mut text)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut text)?;
+    }
+    let after = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+    let exit_status = if after.contains(EXIT_STATUS) { "" } else { EXIT_STATUS };
+    for line in after.lines().chain(exit_status.lines()) {
+        match (line.strip_suffix(':'), line.trim().split_once("  ")) {
+            (Some(title), _) => writeln!(text, ".SH \"{}\"", title.to_uppercase())?,
+            (None, Some((key, what))) => writeln!(text, ".TP\n\\fB{key}\\fR\n{}", what.trim())?,
+            (None, None) => {}
+        }
+    }
     fs::write(directory.join(format!("{name}.1")), text)
 }

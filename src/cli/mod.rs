@@ -2,7 +2,7 @@
 //! The command line: definitions, and the way from an outcome to an exit status.
 //!
 //! One file per subcommand: its clap arguments and `run`. What was typed becomes a tree in `input.rs`; what is printed goes
-//! through the [`output::Output`] trait. Man pages and completions come from the same definitions (`generate.rs`).
+//! through the trait in `output.rs`. Man pages and completions come from the same definitions (`generate.rs`).
 
 mod columns;
 mod compare;
@@ -26,11 +26,11 @@ const EXIT_STATUS: &str = "\
 Exit status:
   0  done
   1  asked, and the answer is no: there is no such user or bank
-  2  an error; the message says what, nothing was changed";
+  2  an error; the message says what, and the database is as it was";
 
 /// Fair-share over the flux-accounting database: compute, understand, compare, store, send.
 #[derive(Debug, Parser)]
-#[command(name = "flux-fairshare", bin_name = "flux fairshare", version, after_help = EXIT_STATUS)]
+#[command(name = "flux-fairshare", bin_name = "flux fairshare", version, disable_help_subcommand = true, after_help = EXIT_STATUS, after_long_help = EXIT_STATUS)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

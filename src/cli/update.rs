@@ -8,7 +8,7 @@ use super::input::{PolicyArg, Rules, Wait, about, rank};
 use super::output::{Cell, Column, OutputArgs, Report, Style};
 use super::progress::Progress;
 use super::show::facts;
-use super::{Answer, Outcome, failure};
+use super::{Answer, Failure, Outcome, failure};
 use crate::fairshare::{NodeId, Ranking, Tree};
 use crate::store::{self, Access, StoredAssociation};
 
@@ -52,6 +52,9 @@ struct Change {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
+    if !args.dry_run && !args.output.is_table() {
+        return Err(Failure::Message("--json, --csv and --parsable go with --dry-run".to_owned()));
+    }
     let options = args.rules.options()?;
     let policy = args.policy.policy;
     let mut progress = Progress::start();

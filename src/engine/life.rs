@@ -35,6 +35,7 @@ impl Engine {
             needs_admission: true,
             is_unread: false,
             is_broken: false,
+            is_missed: false,
             memo: None,
         };
         if !is_submission {
@@ -99,6 +100,7 @@ impl Engine {
         match self.admitted_price(id, urgency, Posting::Current) {
             Ok(effects) => effects,
             Err(Pending::Unavailable) => vec![Effect::PriorityUnavailable],
+            Err(Pending::Missed(text)) => vec![Effect::Log(Level::Error, text), Effect::PriorityUnavailable],
             Err(Pending::Fatal(note)) => vec![Effect::Raise(id, note), Effect::PriorityUnavailable],
         }
     }
@@ -115,6 +117,7 @@ impl Engine {
         match self.admitted_price(id, urgency, posting) {
             Ok(effects) => effects,
             Err(Pending::Unavailable) => vec![Effect::KeepPriority],
+            Err(Pending::Missed(text)) => vec![Effect::Log(Level::Error, text), Effect::KeepPriority],
             // A job that ended inside Flux's loop would disturb it.
             Err(Pending::Fatal(note)) => {
                 self.raises.push((id, note));
@@ -147,10 +150,15 @@ impl Engine {
         let Some(association) = job.association.or_else(|| self.book.find(job.user, named)) else {
             // Without a bank it may still be the instance owner's, whose record arrives last. A replayed job was
             // accepted once; a push that lacks it is no reason to kill it.
-            return Err(match self.book.has_data() && named.is_some() && is_submission {
-                true => Pending::Fatal(Engine::unknown_association(job.user)),
-                false => Pending::Unavailable,
-            });
+            if !self.book.has_data() || named.is_none() || job.is_missed {
+                return Err(Pending::Unavailable);
+            }
+            let text = Engine::unknown_association(job.user);
+            if is_submission {
+                return Err(Pending::Fatal(text));
+            }
+            self.ledger.change(id, |job| job.is_missed = true);
+            return Err(Pending::Missed(format!("job {id}: {text}; it waits")));
         };
         if is_submission
             && let Some(text) = self.forbidden_queue(association, job.queue.as_ref().map(|q| q.as_str()))
@@ -254,6 +262,8 @@ impl Engine {
 enum Pending {
     /// It waits for data.
     Unavailable,
+    /// It was accepted once, and the data that came lack its association: told once, in the log.
+    Missed(String),
     /// It never will have one.
     Fatal(String),
 }

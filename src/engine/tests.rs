@@ -5,3 +5,4 @@ mod examples;
 mod host;
 mod properties;
 mod rows;
+mod site;

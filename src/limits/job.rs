@@ -76,6 +76,8 @@ pub struct Job {
     pub is_unread: bool,
     /// Marked by flux-accounting's test suite: not counted, fails in DEPEND.
     pub is_broken: bool,
+    /// The log says already that data lack its association.
+    pub is_missed: bool,
     /// The fair-share last posted as a memo by this plugin instance.
     pub memo: Option<f64>,
 }

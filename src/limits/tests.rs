@@ -42,6 +42,7 @@ fn job(book: &Book, phase: Phase) -> Job {
         needs_admission: false,
         is_unread: false,
         is_broken: false,
+        is_missed: false,
         memo: None,
     }
 }

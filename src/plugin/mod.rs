@@ -5,6 +5,7 @@ mod effects;
 mod events;
 mod jobspec;
 mod query;
+mod records;
 mod services;
 #[cfg(test)]
 mod tests;

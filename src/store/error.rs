@@ -71,6 +71,9 @@ fn reason(waited: Duration, error: &rusqlite::Error) -> Reason {
         ),
         (ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked, _) => Reason::Locked(waited),
         (ErrorCode::NotADatabase, _) => Reason::NotADatabase,
+        (ErrorCode::CannotOpen, _) => Reason::Unreadable(format!(
+            "{text}; if the database is in WAL mode its directory must be writable"
+        )),
         (ErrorCode::DatabaseCorrupt, _) => Reason::Damaged(text),
         (ErrorCode::ReadOnly, _) => Reason::ReadOnly("the file or its directory can't be written"),
         _ => Reason::Sqlite(text),

@@ -2,12 +2,13 @@
 //! Files that can't be used: a clear message, exit status 2, nothing changed.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::site::Site;
-use super::{PROGRAM, fairshare, finish};
+use super::{PROGRAM, Ran, fairshare, finish};
 
 /// Both show and update refuse with this text, and leave the file as it is.
 #[track_caller]
@@ -174,45 +175,108 @@ fn a_lock_that_is_given_up_in_time_is_waited_for() {
     assert_eq!(site.fairshares().first().expect("ann").1, 0.25);
 }
 
+/// Another, powerless user's view of a database: root may write anything, so as root somebody else has to try, and has
+/// to be able to get at the program.
+struct Powerless {
+    directory: PathBuf,
+    database: PathBuf,
+}
+
+impl Powerless {
+    fn new(test: &str, site: &Site) -> Powerless {
+        let directory = std::env::temp_dir().join(format!("flux-fairshare-{test}-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("a directory");
+        let view = Powerless { database: directory.join("site.db"), directory };
+        for suffix in ["", "-journal", "-wal"] {
+            let (from, to) = (with(&site.path, suffix), with(&view.database, suffix));
+            if from.exists() {
+                fs::copy(from, &to).expect("copied");
+                mode(&to, 0o444);
+            }
+        }
+        fs::copy(PROGRAM, view.directory.join("program")).expect("copied");
+        mode(&view.directory.join("program"), 0o755);
+        mode(&view.directory, 0o555);
+        view
+    }
+
+    fn run(&self, command: &str) -> Ran {
+        let mut line = Command::new(self.directory.join("program"));
+        line.arg(command).arg("-p").arg(&self.database);
+        if fs::metadata("/proc/self").expect("procfs").uid() == 0 {
+            line.uid(65534);
+        }
+        finish(&mut line, "")
+    }
+}
+
+impl Drop for Powerless {
+    fn drop(&mut self) {
+        let _ = fs::set_permissions(&self.directory, fs::Permissions::from_mode(0o755));
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+fn with(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("mode");
+}
+
 #[test]
 fn read_only_files() {
-    // Root may write anything: then somebody else has to try, and to be able to get at the program.
-    let directory = std::env::temp_dir().join(format!("flux-fairshare-read-only-{}", std::process::id()));
-    fs::create_dir_all(&directory).expect("a directory");
-    let site = Site::small("read_only");
-    let database = directory.join("site.db");
-    fs::copy(&site.path, &database).expect("copied");
-    let program = directory.join("program");
-    fs::copy(PROGRAM, &program).expect("copied");
-    let mode = |path: &std::path::Path, mode| {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("mode")
-    };
-    mode(&program, 0o755);
-    mode(&database, 0o444);
-    mode(&directory, 0o555);
-    let root =
-        fs::metadata("/proc/self").map(|meta| std::os::unix::fs::MetadataExt::uid(&meta)).expect("a uid")
-            == 0;
-    let run = |command: &str| {
-        let mut command_line = Command::new(&program);
-        command_line.arg(command).arg("-p").arg(&database);
-        if root {
-            command_line.uid(65534);
-        }
-        finish(&mut command_line, "")
-    };
-    let before = fs::read(&database).expect("readable");
-    let ran = run("update");
-    let expected = format!(
-        "flux-fairshare: {}: read-only: the file can't be written; nothing was changed",
-        database.display()
-    );
+    let view = Powerless::new("read-only", &Site::small("read_only"));
+    let before = fs::read(&view.database).expect("readable");
+    let ran = view.run("update");
+    let path = view.database.display();
+    let expected =
+        format!("flux-fairshare: {path}: read-only: the file can't be written; nothing was changed");
     assert_eq!(ran.error(), expected);
-    assert!(run("show").ok().contains("ann"), "reading is fine");
-    assert_eq!(fs::read(&database).expect("readable"), before);
-    mode(&database, 0o000);
-    let ran = run("show");
+    assert!(view.run("show").ok().contains("ann"), "reading is fine");
+    assert_eq!(fs::read(&view.database).expect("readable"), before);
+    mode(&view.database, 0o000);
+    let ran = view.run("show");
     assert!(ran.error().ends_with("can't be read: Permission denied (os error 13)"), "{ran:?}");
-    mode(&directory, 0o755);
-    fs::remove_dir_all(&directory).expect("removed");
+}
+
+#[test]
+fn a_write_cut_off_is_rolled_back_by_who_may() {
+    let site = Site::large("cut_off", 4, 400);
+    let other = site.open();
+    // With next to no cache the changes reach the file before they are committed.
+    other
+        .execute_batch("PRAGMA cache_size = 2; BEGIN; UPDATE association_table SET fairshare = 0.9")
+        .expect("begun");
+    // What a crash would leave: the half-written file and its journal.
+    let left = Site { path: super::directory("cut_off_left").join("site.db") };
+    for suffix in ["", "-journal"] {
+        fs::copy(with(&site.path, suffix), with(&left.path, suffix)).expect("copied");
+    }
+    assert!(fs::metadata(with(&left.path, "-journal")).expect("a journal").len() > 512, "the journal is hot");
+    let view = Powerless::new("cut-off", &left);
+    for command in ["show", "update"] {
+        let ran = view.run(command);
+        assert!(ran.error().contains(": read-only: "), "{ran:?}");
+    }
+    assert!(view.run("show").error().contains("an interrupted write must first be rolled back"));
+    fairshare(["show", "-p", left.path()]).ok();
+    assert!(!with(&left.path, "-journal").exists());
+    assert!(left.fairshares().iter().all(|(_, value)| *value == 0.5), "the old values are back");
+}
+
+#[test]
+fn a_write_ahead_log_in_a_directory_that_can_not_be_written() {
+    let site = Site::small("wal_read_only");
+    site.sql("PRAGMA journal_mode = WAL");
+    let view = Powerless::new("wal", &site);
+    for command in ["show", "update"] {
+        let ran = view.run(command);
+        let said =
+            ran.error().contains("its directory must be writable") || ran.error().contains(": read-only: ");
+        assert!(said, "{ran:?}");
+    }
 }

@@ -7,6 +7,7 @@ mod databases;
 mod documents;
 mod explain;
 mod generated;
+mod golden;
 mod kill;
 mod site;
 

@@ -8,6 +8,7 @@ Run it inside an instance: flux python mf.py COMMAND ...
   data  RECORD...             the same without reprioritize
   doc   RECORD...             print the records as one document (load-time config, policy_update)
   rpc   [--as UID] METHOD [TEXT]   send TEXT as it stands; print "ok REPLY" or "ERRNO: text"
+  rejects METHOD WANT TEXT... each TEXT is an error that says WANT and leaves the query as it is
   submit UID [OPTIONS]        submit as UID (unsigned), print the job id
   update [--as UID] ID KEY=JSON...  a jobspec update, as `flux update` sends it
   state ID | deps ID | prio ID | events ID | spec ID    about one job
@@ -170,6 +171,27 @@ def cmd_rpc(argv):
     except OSError as exc:
         fail(exc)
     print("ok" if reply is None else f"ok {reply}")
+
+
+def cmd_rejects(argv):
+    """Every payload is an error whose text holds WANT, and the query stays as it is."""
+    method, want, payloads = argv[0], argv[1], argv[2:]
+    handle, wrong = flux.Flux(), 0
+    before = document_now()
+    for payload in payloads:
+        try:
+            rpc(handle, SERVICE + method, payload or None)
+            outcome = "accepted"
+        except OSError as exc:
+            text = exc.strerror or ""
+            outcome = None if text and want in text else f"{errno.errorcode.get(exc.errno)}: {text!r}"
+        if document_now() != before:
+            outcome = f"{outcome}, and the query has changed"
+            before = document_now()
+        if outcome:
+            wrong = 1
+            print(f"{method} {payload[:300]}\n    {outcome}")
+    sys.exit(wrong)
 
 
 def resources(o):

@@ -24,7 +24,8 @@ fn number(number: f64) -> String {
 }
 
 fn percent(part: f64) -> String {
-    format!("{:.2} %", part * 100.0)
+    let percent = part * 100.0;
+    if percent == 0.0 || percent >= 0.01 { format!("{percent:.2} %") } else { format!("{percent:.1e} %") }
 }
 
 fn shares(shares: Shares) -> String {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The release rule by example.
 
-use super::host::{Host, HostJob, association, queue, record};
+use super::host::Host;
+use super::site::{HostJob, association, queue, record};
 use crate::accounts::Association;
 use crate::engine::{Event, State};
 use crate::ids::{JobId, Limit};
@@ -205,7 +206,7 @@ fn a_replay_restores_names_and_reservations() {
             let mut limited = association(7, "A");
             limited.max_running_jobs = Limit(1);
             let push = Event::Associations(vec![record(limited, "A")]);
-            let mut engine = crate::engine::Engine::new(super::host::OWNER);
+            let mut engine = crate::engine::Engine::new(super::site::OWNER);
             if data_first {
                 engine.handle(push.clone());
             }

@@ -4,109 +4,11 @@
 
 #![allow(clippy::redundant_closure)] // the bare variants do not borrow generally enough
 
-use crate::accounts::{Association, AssociationRecord, Queue};
+use super::site::{HostJob, OWNER};
+use crate::accounts::{AssociationRecord, Queue};
 use crate::engine::{Effect, Engine, Event, JobFacts, Posting, Refusal, State};
-use crate::ids::{JobId, Limit, UserId};
-use crate::limits::Size;
-use std::collections::{BTreeMap, BTreeSet};
-
-pub const OWNER: UserId = UserId(1);
-pub const UNLIMITED: Limit = Limit(2_147_483_647);
-
-/// A job as the host sees it.
-#[derive(Clone, Debug)]
-pub struct HostJob {
-    pub user: u32,
-    pub bank: Option<String>,
-    pub queue: Option<String>,
-    pub project: Option<String>,
-    pub size: Size,
-    pub state: State,
-    pub urgency: i64,
-    pub priority: Option<i64>,
-    pub dependencies: BTreeSet<String>,
-    /// Flux never honours these again.
-    pub dead: BTreeSet<String>,
-    /// What an eventlog would hold.
-    pub log: Vec<(String, bool)>,
-    pub memos: Vec<f64>,
-}
-
-impl HostJob {
-    pub fn new(user: u32) -> Self {
-        HostJob {
-            user,
-            bank: None,
-            queue: None,
-            project: None,
-            size: Size { nodes: 1, cores: 1 },
-            state: State::New,
-            urgency: 16,
-            priority: None,
-            dependencies: BTreeSet::new(),
-            dead: BTreeSet::new(),
-            log: Vec::new(),
-            memos: Vec::new(),
-        }
-    }
-
-    pub fn queue(mut self, queue: &str) -> Self {
-        self.queue = Some(queue.to_owned());
-        self
-    }
-
-    pub fn bank(mut self, bank: &str) -> Self {
-        self.bank = Some(bank.to_owned());
-        self
-    }
-
-    pub fn size(mut self, nodes: u64, cores: u64) -> Self {
-        self.size = Size { nodes, cores };
-        self
-    }
-
-    /// Another plugin's dependency.
-    pub fn after(mut self, foreign: &str) -> Self {
-        self.dependencies.insert(foreign.to_owned());
-        self
-    }
-}
-
-pub fn association(user: u32, bank: &str) -> Association {
-    Association {
-        user: UserId(user),
-        bank: bank.into(),
-        fairshare: 0.5,
-        max_running_jobs: UNLIMITED,
-        max_active_jobs: UNLIMITED,
-        max_sched_jobs: UNLIMITED,
-        max_nodes: UNLIMITED,
-        max_cores: UNLIMITED,
-        queues: ["q1", "q2"].map(Into::into).into(),
-        projects: ["*"].map(Into::into).into(),
-        def_project: Some("*".into()),
-        active: true,
-    }
-}
-
-pub fn record(association: Association, def_bank: &str) -> AssociationRecord {
-    AssociationRecord { association, def_bank: def_bank.into() }
-}
-
-pub fn queue(name: &str) -> Queue {
-    Queue {
-        name: name.into(),
-        priority: 0,
-        max_running_jobs: UNLIMITED,
-        max_nodes_per_assoc: UNLIMITED,
-        max_sched_jobs: UNLIMITED,
-        max_sched_nodes_per_assoc: UNLIMITED,
-        max_sched_cores_per_assoc: UNLIMITED,
-        min_nodes_per_job: 0,
-        max_nodes_per_job: 0,
-        max_time_per_job: 0,
-    }
-}
+use crate::ids::{JobId, UserId};
+use std::collections::BTreeMap;
 
 pub struct Host {
     pub engine: Engine,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Random lives of jobs: counters equal a recount from the host, limits hold, nobody is stranded.
 
-use super::host::{Host, HostJob, OWNER, association, queue, record};
+use super::host::Host;
+use super::site::{HostJob, OWNER, association, queue, record};
 use crate::accounts::{AssociationRecord, Queue};
 use crate::engine::{Engine, Event, State};
 use crate::ids::{JobId, Limit, UserId};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Table rows: refusals with their texts, prices, updates.
 
-use super::host::{Answer, Host, HostJob, OWNER, association, queue, record};
+use super::host::{Answer, Host};
+use super::site::{HostJob, OWNER, association, queue, record};
 use crate::accounts::{Config, Policy, ZeroScore};
 use crate::engine::{Effect, Engine, Event, State};
 use crate::ids::{JobId, Limit, UserId};
@@ -272,4 +273,26 @@ fn a_scheduled_job_without_data_keeps_its_priority() {
     let answer = host.engine.handle(Event::PriorityGet(id, 16));
     assert!(matches!(answer.as_slice(), [Effect::KeepPriority]), "{answer:?}");
     assert_ne!(Answer::Keep, Answer::Unavailable);
+}
+
+#[test]
+fn a_replayed_job_that_data_lack_waits_and_is_logged_once() {
+    let mut host = site();
+    let id = host.submit(HostJob::new(7).bank("A").after("afterany:1")).unwrap();
+    host.remove_dependency(id, "afterany:1");
+    host.replay(false, Engine::new(OWNER));
+    host.event(Event::Associations(vec![record(association(8, "A"), "A")]));
+    for _ in 0..3 {
+        host.event(Event::Reprioritize);
+    }
+    let told = host.logged.iter().filter(|line| line.contains("cannot find user/bank")).count();
+    assert_eq!(
+        (host.state(id), told, host.exceptions.len()),
+        (Some(State::Priority), 1, 0),
+        "{:?}",
+        host.logged
+    );
+    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.event(Event::Reprioritize);
+    assert_eq!(host.state(id), Some(State::Sched));
 }

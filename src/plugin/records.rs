@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The records of a push, key by key: what each reads from, and what it becomes.
+
+use crate::accounts::{Association, AssociationRecord, Queue};
+use crate::engine::ids::{BankName, Limit, ProjectName, QueueName, UserId};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+#[derive(Clone, Copy)]
+pub(super) enum Type {
+    Integer,
+    Number,
+    Text,
+}
+
+impl Type {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Type::Integer => "integer",
+            Type::Number => "number",
+            Type::Text => "string",
+        }
+    }
+
+    pub(super) fn fits(self, value: &Value) -> bool {
+        match self {
+            Type::Integer => value.is_i64(),
+            Type::Number => value.is_number(),
+            Type::Text => value.is_string(),
+        }
+    }
+}
+
+/// A kind of record: how it reads from JSON, and what it becomes.
+pub(super) trait Wire: DeserializeOwned {
+    type Record;
+    /// The array's name in error texts.
+    const ARRAY: &'static str;
+    const KEYS: &'static [(&'static str, Type)];
+    /// The record, or the key at fault and what is wrong.
+    fn accept(self, names: &mut Interner) -> Result<Self::Record, (&'static str, String)>;
+    /// Keys and values of limits, for warnings about negative ones.
+    fn limits(&self) -> Vec<(&'static str, i64)> {
+        Vec::new()
+    }
+}
+
+/// Associations of a site share few banks and lists: each is kept once.
+#[derive(Default)]
+pub(super) struct Interner {
+    banks: BTreeMap<String, BankName>,
+    queues: BTreeMap<String, Arc<[QueueName]>>,
+    projects: BTreeMap<String, Arc<[ProjectName]>>,
+}
+
+fn items(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+fn interned<T: Clone>(known: &mut BTreeMap<String, T>, text: &str, make: impl FnOnce() -> T) -> T {
+    if let Some(found) = known.get(text) {
+        return found.clone();
+    }
+    let made = make();
+    known.insert(text.to_owned(), made.clone());
+    made
+}
+
+impl Interner {
+    fn bank(&mut self, name: &str) -> BankName {
+        interned(&mut self.banks, name, || name.into())
+    }
+
+    fn queues(&mut self, list: &str) -> Arc<[QueueName]> {
+        interned(&mut self.queues, list, || items(list).map(Into::into).collect())
+    }
+
+    fn projects(&mut self, list: &str) -> Arc<[ProjectName]> {
+        interned(&mut self.projects, list, || items(list).map(Into::into).collect())
+    }
+}
+
+fn named(key: &'static str, name: &str) -> Result<(), (&'static str, String)> {
+    if name.is_empty() { Err((key, "expected a name, got an empty string".to_owned())) } else { Ok(()) }
+}
+
+#[derive(Deserialize)]
+pub(super) struct AssociationWire {
+    userid: i64,
+    bank: String,
+    def_bank: String,
+    fairshare: f64,
+    max_running_jobs: i64,
+    max_active_jobs: i64,
+    max_sched_jobs: i64,
+    max_nodes: i64,
+    max_cores: i64,
+    queues: String,
+    projects: String,
+    def_project: String,
+    active: i64,
+}
+
+impl Wire for AssociationWire {
+    type Record = AssociationRecord;
+    const ARRAY: &'static str = "associations";
+    const KEYS: &'static [(&'static str, Type)] = &[
+        ("userid", Type::Integer),
+        ("bank", Type::Text),
+        ("def_bank", Type::Text),
+        ("fairshare", Type::Number),
+        ("max_running_jobs", Type::Integer),
+        ("max_active_jobs", Type::Integer),
+        ("max_sched_jobs", Type::Integer),
+        ("max_nodes", Type::Integer),
+        ("max_cores", Type::Integer),
+        ("queues", Type::Text),
+        ("projects", Type::Text),
+        ("def_project", Type::Text),
+        ("active", Type::Integer),
+    ];
+
+    fn accept(self, names: &mut Interner) -> Result<AssociationRecord, (&'static str, String)> {
+        let range = || ("userid", format!("expected 0 to {}, got {}", u32::MAX - 1, self.userid));
+        let user = u32::try_from(self.userid).ok().filter(|id| *id != u32::MAX).ok_or_else(range)?;
+        named("bank", &self.bank)?;
+        named("def_bank", &self.def_bank)?;
+        let def_project = self.def_project.trim();
+        let association = Association {
+            user: UserId(user),
+            bank: names.bank(&self.bank),
+            fairshare: self.fairshare,
+            max_running_jobs: Limit(self.max_running_jobs),
+            max_active_jobs: Limit(self.max_active_jobs),
+            max_sched_jobs: Limit(self.max_sched_jobs),
+            max_nodes: Limit(self.max_nodes),
+            max_cores: Limit(self.max_cores),
+            queues: names.queues(&self.queues),
+            projects: names.projects(&self.projects),
+            def_project: (!def_project.is_empty()).then(|| def_project.into()),
+            active: self.active != 0,
+        };
+        Ok(AssociationRecord { association, def_bank: names.bank(&self.def_bank) })
+    }
+
+    fn limits(&self) -> Vec<(&'static str, i64)> {
+        vec![
+            ("max_running_jobs", self.max_running_jobs),
+            ("max_active_jobs", self.max_active_jobs),
+            ("max_sched_jobs", self.max_sched_jobs),
+            ("max_nodes", self.max_nodes),
+            ("max_cores", self.max_cores),
+        ]
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct QueueWire {
+    queue: String,
+    priority: i64,
+    max_running_jobs: i64,
+    max_nodes_per_assoc: i64,
+    max_sched_jobs: i64,
+    max_sched_nodes_per_assoc: i64,
+    max_sched_cores_per_assoc: i64,
+    min_nodes_per_job: i64,
+    max_nodes_per_job: i64,
+    max_time_per_job: i64,
+}
+
+impl Wire for QueueWire {
+    type Record = Queue;
+    const ARRAY: &'static str = "queues";
+    const KEYS: &'static [(&'static str, Type)] = &[
+        ("queue", Type::Text),
+        ("priority", Type::Integer),
+        ("max_running_jobs", Type::Integer),
+        ("max_nodes_per_assoc", Type::Integer),
+        ("max_sched_jobs", Type::Integer),
+        ("max_sched_nodes_per_assoc", Type::Integer),
+        ("max_sched_cores_per_assoc", Type::Integer),
+        ("min_nodes_per_job", Type::Integer),
+        ("max_nodes_per_job", Type::Integer),
+        ("max_time_per_job", Type::Integer),
+    ];
+
+    fn accept(self, _: &mut Interner) -> Result<Queue, (&'static str, String)> {
+        named("queue", &self.queue)?;
+        Ok(Queue {
+            name: self.queue.as_str().into(),
+            priority: self.priority,
+            max_running_jobs: Limit(self.max_running_jobs),
+            max_nodes_per_assoc: Limit(self.max_nodes_per_assoc),
+            max_sched_jobs: Limit(self.max_sched_jobs),
+            max_sched_nodes_per_assoc: Limit(self.max_sched_nodes_per_assoc),
+            max_sched_cores_per_assoc: Limit(self.max_sched_cores_per_assoc),
+            min_nodes_per_job: self.min_nodes_per_job,
+            max_nodes_per_job: self.max_nodes_per_job,
+            max_time_per_job: self.max_time_per_job,
+        })
+    }
+
+    fn limits(&self) -> Vec<(&'static str, i64)> {
+        vec![
+            ("max_running_jobs", self.max_running_jobs),
+            ("max_nodes_per_assoc", self.max_nodes_per_assoc),
+            ("max_sched_jobs", self.max_sched_jobs),
+            ("max_sched_nodes_per_assoc", self.max_sched_nodes_per_assoc),
+            ("max_sched_cores_per_assoc", self.max_sched_cores_per_assoc),
+        ]
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct ProjectWire {
+    project: String,
+}
+
+impl Wire for ProjectWire {
+    type Record = ProjectName;
+    const ARRAY: &'static str = "projects";
+    const KEYS: &'static [(&'static str, Type)] = &[("project", Type::Text)];
+
+    fn accept(self, _: &mut Interner) -> Result<ProjectName, (&'static str, String)> {
+        named("project", &self.project)?;
+        Ok(self.project.as_str().into())
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct BankWire {
+    bank: String,
+    priority: f64,
+}
+
+impl Wire for BankWire {
+    type Record = (BankName, f64);
+    const ARRAY: &'static str = "banks";
+    const KEYS: &'static [(&'static str, Type)] = &[("bank", Type::Text), ("priority", Type::Number)];
+
+    fn accept(self, names: &mut Interner) -> Result<Self::Record, (&'static str, String)> {
+        named("bank", &self.bank)?;
+        Ok((names.bank(&self.bank), self.priority))
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct FactorWire {
+    factor: String,
+    weight: i64,
+}
+
+impl Wire for FactorWire {
+    type Record = (String, i64);
+    const ARRAY: &'static str = "priority_factors";
+    const KEYS: &'static [(&'static str, Type)] = &[("factor", Type::Text), ("weight", Type::Integer)];
+
+    fn accept(self, _: &mut Interner) -> Result<Self::Record, (&'static str, String)> {
+        named("factor", &self.factor)?;
+        Ok((self.factor, self.weight))
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The golden tables through the command: `show --tree` of each tree, against what the real programs printed.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{fairshare, file};
+
+/// Every golden document of one kind: its name and content.
+fn documents(kind: &str) -> Vec<(String, Value)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("t/golden").join(kind);
+    let mut documents: Vec<(String, Value)> = std::fs::read_dir(folder)
+        .expect("golden tables")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .map(|path| {
+            let text = std::fs::read_to_string(&path).expect("text");
+            (
+                path.file_stem().expect("a name").to_string_lossy().into_owned(),
+                serde_json::from_str(&text).expect("JSON"),
+            )
+        })
+        .collect();
+    documents.sort_by(|a, b| a.0.cmp(&b.0));
+    assert!(documents.len() > 5, "{kind}");
+    documents
+}
+
+/// The nodes the command shows, by (bank, user).
+fn show(name: &str, tree: &Value, arguments: &[&str]) -> HashMap<(String, Option<String>), Value> {
+    let path = file(&format!("golden_{name}"), tree.to_string());
+    let mut all = vec!["show", "--tree", &path, "--json"];
+    all.extend(arguments);
+    let document = fairshare(all).json();
+    let key = |node: &Value| (text(&node["bank"]), node["user"].as_str().map(str::to_owned));
+    document["nodes"].as_array().expect("nodes").iter().map(|node| (key(node), node.clone())).collect()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("text").to_owned()
+}
+
+#[track_caller]
+fn agree(place: &str, got: &Value, wanted: &Value, tolerance: f64) {
+    match (got.as_f64(), wanted.as_f64()) {
+        (Some(a), Some(b)) => {
+            assert!((a - b).abs() <= tolerance * b.abs().max(1.0), "{place}: {a}, expected {b}")
+        }
+        _ => assert_eq!(got, wanted, "{place}"),
+    }
+}
+
+#[test]
+fn flux_accounting() {
+    for (name, golden) in documents("flux") {
+        let nodes = show(&name, &golden, &["--set", "inactive_usage=ignore"]);
+        for row in golden["associations"].as_array().expect("associations") {
+            let node = &nodes[&(text(&row["bank"]), Some(text(&row["user"])))];
+            agree(&format!("{name} {}", row["user"]), &node["fairshare"], &row["fairshare"], 5.1e-7);
+        }
+    }
+}
+
+#[test]
+fn slurm() {
+    for (name, golden) in documents("slurm") {
+        let (mut banks, mut associations) = (Vec::new(), Vec::new());
+        for row in golden["tree"].as_array().expect("a tree") {
+            let (name, parent, shares, usage) = (&row["name"], &row["parent"], &row["shares"], &row["usage"]);
+            if row["kind"] == "account" {
+                banks.push(json!({"name": name, "parent": parent, "shares": shares, "usage": usage}));
+            } else {
+                associations.push(json!({"user": name, "bank": parent, "shares": shares, "usage": usage}));
+            }
+        }
+        let policy = text(&golden["algorithm"]).replace('_', "-");
+        let dampening = format!("dampening={}", golden["fairshare_dampening_factor"]);
+        let arguments = ["--policy", &policy, "--set", "ties=slurm-program", "--set", &dampening];
+        let nodes = show(&name, &json!({"banks": banks, "associations": associations}), &arguments);
+        for row in golden["expected"].as_array().expect("rows") {
+            let user = row["user"].as_str().map(str::to_owned);
+            if row["account"] == "root" && user.is_none() {
+                continue; // Slurm's root row is an artefact.
+            }
+            let node = &nodes[&(text(&row["account"]), user)];
+            for key in ["norm_shares", "norm_usage", "effective_usage", "level_fs", "fairshare"] {
+                if !row["full"][key].is_null() {
+                    agree(
+                        &format!("{name} {} {} {key}", row["account"], row["user"]),
+                        &node[key],
+                        &row["full"][key],
+                        1e-9,
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn openpbs() {
+    for (name, golden) in documents("pbs") {
+        let rows = golden["tree"].as_array().expect("a tree");
+        let recorded: HashSet<&str> = golden["usage_set_explicitly"]
+            .as_array()
+            .expect("names")
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        let mut groups: HashSet<String> = rows.iter().map(|row| text(&row["parent"])).collect();
+        groups.extend(rows.iter().filter(|row| row["kind"] == "group").map(|row| text(&row["name"])));
+        let mut banks = vec![json!({"name": "root", "parent": null})];
+        let mut associations = Vec::new();
+        for row in rows {
+            let (name, parent, shares) = (&row["name"], &row["parent"], &row["shares"]);
+            if groups.contains(&text(name)) {
+                banks.push(json!({"name": name, "parent": parent, "shares": shares}));
+            } else {
+                let usage = if recorded.contains(text(name).as_str()) {
+                    golden["usage"][text(name)].clone()
+                } else {
+                    Value::Null
+                };
+                associations.push(json!({"user": name, "bank": parent, "shares": shares, "usage": usage}));
+            }
+        }
+        let nodes = show(&name, &json!({"banks": banks, "associations": associations}), &["--policy", "pbs"]);
+        let by_name: HashMap<String, &Value> =
+            nodes.iter().map(|((bank, user), node)| (user.clone().unwrap_or(bank.clone()), node)).collect();
+        for row in golden["expected"].as_array().expect("rows") {
+            let who = text(&row["name"]).replace("TREEROOT", "root");
+            for key in ["fairshare_perc", "fairshare_tree_usage", "fairshare_factor", "usage"] {
+                agree(&format!("{name} {who} {key}"), &by_name[&who][key], &row[key], 1e-6);
+            }
+        }
+    }
+}

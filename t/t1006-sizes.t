@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='jobspecs: sizes that can and cannot be counted, malformed ones'
+
+. "$(dirname "$0")/lib.sh"
+
+# No queues here: with queues Flux itself looks at the size first.
+test_expect_success 'an instance without data' 'start_instance && stop_queues && load_plugin'
+
+text="unable to count resources for job"
+node='"type":"node","count":1' slot='"type":"slot","label":"task"' core='{"type":"core","count":1}'
+refused_sizes() {
+	local resources
+	while read -r resources; do
+		refused "$text" mf submit 5001 --resources "$resources" || { echo "for $resources"; return 1; }
+	done <<-EOF
+	[$core]
+	[]
+	{}
+	7
+	[7]
+	[{$node}]
+	[{$node,"with":[$core]}]
+	[{$slot,"count":1}]
+	[{$slot,"count":1,"with":[]}]
+	[{$slot,"count":1,"with":[{"type":"gpu","count":1}]}]
+	[{$slot,"count":1,"with":[{"count":1}]}]
+	[{$slot,"count":1,"with":[{"type":7,"count":1}]}]
+	[{$slot,"count":0,"with":[$core]}]
+	[{$slot,"count":-1,"with":[$core]}]
+	[{$slot,"count":"1","with":[$core]}]
+	[{$slot,"count":1.5,"with":[$core]}]
+	[{$slot,"count":null,"with":[$core]}]
+	[{$slot,"with":[$core]}]
+	[{$slot,"count":{"min":1,"max":2,"operator":"+","operand":1},"with":[$core]}]
+	EOF
+}
+test_expect_success 'a size that cannot be counted is refused before data' 'refused_sizes'
+test_expect_success 'and with data' 'mf push assoc 5001 A project "*" && refused_sizes && mf counts 5001 A active=0'
+test_expect_success 'so is a job without a duration' '
+	refused "$text" mf submit 5001 --set attributes.system.duration=DELETE
+'
+test_expect_success 'jobspecs that are not jobspecs are refused, with some text' '
+	for change in attributes=7 attributes=DELETE attributes.system=7 attributes.system=DELETE attributes.system=[] \
+		version=DELETE resources=DELETE "attributes.system.duration=\"1h\"" attributes=null resources=null; do
+		mf submit 5001 --set "$change" >out 2>&1 && { echo "accepted: $change"; return 1; }
+		test -s out || { echo "no text: $change"; return 1; }
+	done && mf alive && mf counts 5001 A active=0
+'
+# size_is WANT RESOURCES: [nodes, cores] that the plugin counts, seen on a held job.
+size_is() {
+	local id dec want=$1
+	shift
+	id=$(mf submit 5002 "$@") && held_by "$id" max-sched-jobs-user-limit && dec=$(flux job id "$id") &&
+	mf query "[[j[\"nnodes\"], j[\"ncores\"]] for u in q[\"mf_priority_map\"] for b in u[\"banks\"]
+		for i, j in b[\"held_jobs\"].items() if i == \"$dec\"][0]" >size && echo "$want" >want && test_cmp want size
+}
+test_expect_success 'slots and cores: one node' '
+	mf push assoc 5002 A max_sched_jobs=0 && size_is "[1, 1]" && size_is "[1, 8]" -n 4 -c 2
+'
+test_expect_success 'nodes, slots and cores' 'size_is "[2, 24]" -N 2 -n 6 -c 4'
+test_expect_success 'a socket on the way' '
+	size_is "[2, 12]" --resources "[{\"type\":\"node\",\"count\":2,\"with\":[{\"type\":\"socket\",\"count\":3,\"with\":[
+		{$slot,\"count\":1,\"with\":[{\"type\":\"core\",\"count\":2}]}]}]}]"
+'
+test_expect_success 'gpus beside cores count nothing' '
+	size_is "[1, 3]" --resources "[{$slot,\"count\":3,\"with\":[$core,{\"type\":\"gpu\",\"count\":9}]}]"
+'
+test_expect_success 'counts whose product is beyond all bounds do not wrap' '
+	mf push assoc 5003 A max_cores=1000000 &&
+	for n in 4611686018427387904 9223372036854775807; do
+		mf submit 5003 -n $n -c $n >out 2>&1 && { echo "accepted $n"; return 1; }
+		test -s out || return 1
+	done && mf counts 5003 A active=0
+'
+test_expect_success 'the job manager lives, and takes a good job' '
+	mf alive && id=$(mf submit 5001) && scheduled $id && mf counts 5001 A active=1
+'
+finish

@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='the release of held jobs, by the examples of the contract'
+
+. "$(dirname "$0")/lib.sh"
+
+test_expect_success 'an instance with two queues' '
+	write_conf "$(with_queues q1 q2)" && start_instance && load_plugin && mf push queue q1 queue q2 project "*"
+'
+test_expect_success 'example 1: one place in SCHED frees the first held job, not the second' '
+	mf push assoc 5001 A queues=q1 max_sched_jobs=2 assoc 5009 A queues=q1 &&
+	full=$(mf submit 5009 -q q1 -N 3 -n 12) && running $full &&
+	a=$(mf submit 5001 -q q1 -n 4) && running $a && b=$(mf submit 5001 -q q1 -n 4) && scheduled $b &&
+	c=$(mf submit 5001 -q q1 -n 4) && scheduled $c &&
+	d=$(mf submit 5001 -q q1 -n 4) && held_by $d max-sched-jobs-user-limit &&
+	e=$(mf submit 5001 -q q1 -n 4) && held_by $e max-sched-jobs-user-limit &&
+	cancel $a && running $b && scheduled $d && settled && deps_are $e max-sched-jobs-user-limit &&
+	mf counts 5001 A run=1 sched=2 held=1
+'
+test_expect_success 'example 2: of two names the satisfied one goes, the job stays' '
+	cancel_all && mf push assoc 5002 A queues=q1 max_running_jobs=2 max_nodes=3 &&
+	a=$(mf submit 5002 -q q1 -N 2) && running $a && b=$(mf submit 5002 -q q1) && running $b &&
+	c=$(mf submit 5002 -q q1 -N 2) && held_by $c max-resources-user-limit &&
+	deps_are $c max-running-jobs-user-limit,max-resources-user-limit &&
+	cancel $b && freed_from $c max-running-jobs-user-limit && settled && deps_are $c max-resources-user-limit &&
+	is_state DEPEND $c
+'
+test_expect_success 'example 2b: another job takes the place in between; the held one waits for both' '
+	d=$(mf submit 5002 -q q1) && running $d && cancel $a && settled && mf counts 5002 A run=2 held=0 && running $c
+'
+test_expect_success 'example 3: a job that another plugin holds keeps its room within the pass' '
+	cancel_all && mf push assoc 5003 A queues=q1 max_sched_jobs=1 && 
+	a=$(mf submit 5003 -q q1) && running $a && stop_queues && b=$(mf submit 5003 -q q1) && scheduled $b &&
+	c=$(mf submit 5003 -q q1 -d afterany:$a) && held_by $c max-sched-jobs-user-limit &&
+	d=$(mf submit 5003 -q q1 -d afterany:$a) && held_by $d max-sched-jobs-user-limit &&
+	cancel $b && freed_from $c max-sched-jobs-user-limit && settled &&
+	deps_are $c none && deps_are $d max-sched-jobs-user-limit && is_state DEPEND $c $d
+'
+test_expect_success 'example 3b: when the other plugin lets both go, they go one after the other' '
+	cancel $a && scheduled $c && settled && is_state SCHED $c && is_state DEPEND $d && start_queues &&
+	running $c && running $d && mf counts 5003 A run=2 sched=0 held=0
+'
+test_expect_success 'example 4: cores of one ended job let one job go' '
+	cancel_all && mf push assoc 5004 A queues=q1 max_cores=2 &&
+	a=$(mf submit 5004 -q q1 -n 2) && running $a && b=$(mf submit 5004 -q q1 -n 2) && held_by $b max-resources-user-limit &&
+	c=$(mf submit 5004 -q q1 -n 2) && held_by $c max-resources-user-limit &&
+	cancel $a && running $b && settled && deps_are $c max-resources-user-limit && mf counts 5004 A cores=2
+'
+test_expect_success 'example 6: a job that does not fit is skipped, a later one goes' '
+	cancel_all && mf push assoc 5006 A queues=q1 max_nodes=4 assoc 5006 B queues=q1 &&
+	a=$(mf submit 5006 -q q1 -N 3) && running $a && x=$(mf submit 5006 -q q1) && running $x &&
+	b=$(mf submit 5006 -q q1 -N 4) && held_by $b max-resources-user-limit &&
+	c=$(mf submit 5006 -q q1) && held_by $c max-resources-user-limit &&
+	cancel $x && running $c && settled && deps_are $b max-resources-user-limit && is_state DEPEND $b
+'
+test_expect_success 'example 7: a start in a queue frees as many as fit' '
+	cancel_all && mf push assoc 5007 A queues=q1 queue q1 max_sched_nodes_per_assoc=4 queue q2 && stop_queues &&
+	s=$(mf submit 5007 -q q1 -N 4 -n 16) && scheduled $s &&
+	a=$(mf submit 5007 -q q1 -N 2 -n 8) && held_by $a max-sched-nodes-queue-limit &&
+	b=$(mf submit 5007 -q q1 -N 2 -n 8) && held_by $b max-sched-nodes-queue-limit &&
+	start_queues && running $s && scheduled $a $b && mf counts 5007 A sched=2 q1.sched_nodes=4
+'
+test_expect_success 'example 8: room in another queue frees nobody' '
+	cancel_all && mf push assoc 5008 A queues=q1,q2 queue q1 max_running_jobs=1 queue q2 &&
+	x=$(mf submit 5008 -q q1) && running $x && a=$(mf submit 5008 -q q1) && held_by $a max-run-jobs-queue &&
+	b=$(mf submit 5008 -q q2) && running $b && settled && deps_are $a max-run-jobs-queue && cancel $b && ended $b &&
+	settled && is_state DEPEND $a
+'
+test_expect_success 'example 9: a raised limit counts from the next reprioritize' '
+	cancel_all && mf push assoc 5010 A queues=q1 max_running_jobs=1 queue q1 queue q2 &&
+	a=$(mf submit 5010 -q q1) && running $a && b=$(mf submit 5010 -q q1) && held_by $b max-running-jobs-user-limit &&
+	mf data assoc 5010 A queues=q1 max_running_jobs=2 && settled && is_state DEPEND $b &&
+	mf push && running $b
+'
+test_expect_success 'a removed queue holds nobody any more' '
+	cancel_all && mf push queue q1 max_running_jobs=0 queue q2 && a=$(mf submit 5010 -q q1) && held_by $a max-run-jobs-queue &&
+	mf push queue q2 && running $a
+'
+test_expect_success 'example 10: a cancelled held job is gone from everything' '
+	cancel_all && mf push assoc 5011 A queues=q1 max_running_jobs=1 queue q1 queue q2 &&
+	a=$(mf submit 5011 -q q1) && running $a && b=$(mf submit 5011 -q q1) && held_by $b max-running-jobs-user-limit &&
+	c=$(mf submit 5011 -q q1) && held_by $c max-running-jobs-user-limit && mf counts 5011 A active=3 held=2 &&
+	cancel $b && ended $b && mf counts 5011 A active=2 run=1 held=1 && settled && is_state DEPEND $c &&
+	cancel $a && running $c
+'
+test_expect_success 'first in, first out' '
+	cancel_all && mf push assoc 5012 A queues=q1 max_running_jobs=1 && set -- $(mf submit 5012 -q q1) && running $1 &&
+	set -- $1 $(mf submit 5012 -q q1 -j 4) && held_by $5 max-running-jobs-user-limit &&
+	cancel $1 && running $2 && is_state DEPEND $3 $4 $5 && cancel $2 && running $3 && is_state DEPEND $4 $5 &&
+	cancel $3 && running $4 && is_state DEPEND $5
+'
+test_expect_success 'a job of urgency 0 that is released holds no running place against the others' '
+	cancel_all && mf push assoc 5013 A queues=q1 max_running_jobs=1 &&
+	a=$(mf submit 5013 -q q1) && running $a && b=$(mf submit 5013 -q q1 -u 0) && held_by $b max-running-jobs-user-limit &&
+	c=$(mf submit 5013 -q q1) && held_by $c max-running-jobs-user-limit &&
+	cancel $a && running $c && is_state SCHED $b
+'
+finish

@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='the plugin reloaded, with and without its data, over jobs in every state'
+
+. "$(dirname "$0")/lib.sh"
+
+test_expect_success 'jobs in CLEANUP, RUN, SCHED, PRIORITY and DEPEND' '
+	write_conf "$(with_queues q) | $(with_linger)" && start_instance &&
+	mf doc assoc 5001 A queues=q max_running_jobs=1 assoc 5002 A queues=q assoc 5003 A queues=q assoc 5004 A queues=q \
+		queue q project "*" >doc && load_plugin &&
+	waiting=$(mf submit 5004 -q q) && wait_for depend $waiting && settled && is_state PRIORITY $waiting &&
+	mf push assoc 5001 A queues=q max_running_jobs=1 assoc 5002 A queues=q assoc 5003 A queues=q queue q project "*" &&
+	touch linger && cleanup=$(mf submit 5003 -q q) && running $cleanup && cancel $cleanup && wait_for epilog-start $cleanup &&
+	run=$(mf submit 5001 -q q -N 2) && running $run && held=$(mf submit 5001 -q q) && held_by $held max-running-jobs-user-limit &&
+	stop_queues && sched=$(mf submit 5002 -q q) && scheduled $sched &&
+	foreign=$(mf submit 5002 -q q -d afterany:$sched) && wait_for dependency-add $foreign
+'
+states() {
+	is_state CLEANUP $cleanup && is_state RUN $run && is_state SCHED $sched && is_state DEPEND $held $foreign
+}
+exact() {
+	mf counts 5001 A active=2 run=1 nodes=2 cores=2 held=1 sched=0 q.run=1 q.nodes=2 &&
+	mf counts 5002 A active=2 run=0 sched=1 held=0 q.sched=1 &&
+	mf counts 5003 A active=1 run=1 nodes=1 cores=1 q.run=1 && deps_are $held max-running-jobs-user-limit
+}
+test_expect_success 'the counters before' 'states && is_state PRIORITY $waiting && exact'
+test_expect_success 'reloaded with data they are the same, for the first query' 'new_log && reload_plugin doc && exact && settled && exact'
+test_expect_success 'no state has changed but that the waiting job goes on' 'states && scheduled $waiting && is_state SCHED $waiting'
+test_expect_success 'nothing was posted twice' '
+	mf events $held | grep -c ^dependency-add >n && echo 1 >want && test_cmp want n &&
+	mf events $run | grep -c ^jobspec-update >n && test_cmp want n
+'
+test_expect_success 'reloaded without data, which come later' '
+	reload_plugin && settled && states && is_state SCHED $waiting && mf push assoc 5001 A queues=q max_running_jobs=1 assoc 5002 A queues=q \
+		assoc 5003 A queues=q assoc 5004 A queues=q queue q project "*" && settled && states && exact
+'
+test_expect_success 'reloaded with a limit that is lower than what runs' '
+	jq ".associations[0].max_running_jobs = 0" <doc >lower && reload_plugin lower && settled && states && exact
+'
+test_expect_success 'reloaded with a limit that has room: the held job goes' '
+	jq ".associations[0].max_running_jobs = 2" <doc >higher && reload_plugin higher && scheduled $held &&
+	mf counts 5001 A active=2 run=1 sched=1 held=0
+'
+test_expect_success 'reloaded without one of the users: his jobs live on' '
+	jq "del(.associations[1])" <doc >fewer && reload_plugin fewer && settled && is_state SCHED $sched && is_state DEPEND $foreign &&
+	! mf events $sched | grep exception
+'
+test_expect_success 'no error was logged in all this' '! errors_logged'
+test_expect_success 'all jobs end, and nothing is left in the counters' '
+	reload_plugin doc && rm linger && ended $cleanup && start_queues && cancel $run && running $sched $held && cancel $sched && running $foreign && cancel_all &&
+	for u in 5001 5002 5003 5004; do mf counts $u A active=0 run=0 sched=0 nodes=0 cores=0 held=0 || return 1; done
+'
+finish

@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='the instance restarted, with and without data, over jobs in every state'
+
+. "$(dirname "$0")/lib.sh"
+
+test_expect_success 'jobs in RUN, SCHED, PRIORITY and DEPEND, held by us, by others, by both' '
+	mf doc assoc 5001 A queues=q max_running_jobs=1 assoc 5002 A queues=q assoc 5004 A queues=q queue q project "*" >doc &&
+	write_conf "$(with_queues q) | $(with_plugin)" && start_instance &&
+	waiting=$(mf submit 5004 -q q) && wait_for depend $waiting && settled && is_state PRIORITY $waiting &&
+	mf push assoc 5001 A queues=q max_running_jobs=1 assoc 5002 A queues=q queue q project "*" &&
+	run=$(mf submit 5001 -q q -N 2) && running $run && held=$(mf submit 5001 -q q) && held_by $held max-running-jobs-user-limit &&
+	both=$(mf submit 5001 -q q -d afterany:$run) && held_by $both max-running-jobs-user-limit &&
+	stop_queues && sched=$(mf submit 5002 -q q) && scheduled $sched && zero=$(mf submit 5002 -q q -u 0) && scheduled $zero &&
+	foreign=$(mf submit 5002 -q q -d afterany:$sched) && wait_for dependency-add $foreign
+'
+states() { is_state RUN $run && is_state SCHED $sched $zero && is_state DEPEND $held $both $foreign; }
+exact() {
+	mf counts 5001 A active=3 run=1 nodes=2 cores=2 held=2 sched=0 q.run=1 q.nodes=2 &&
+	mf counts 5002 A active=3 run=0 sched=2 held=0 q.sched=2 &&
+	deps_are $held max-running-jobs-user-limit && deps_are $both max-running-jobs-user-limit && deps_are $foreign none
+}
+test_expect_success 'the counters before' 'states && exact'
+test_expect_success 'restarted without data: what was in SCHED waits in PRIORITY, the rest is where it was' '
+	restart_instance && settled && is_state RUN $run && is_state PRIORITY $sched $zero $waiting && is_state DEPEND $held $both $foreign
+'
+test_expect_success 'no error is logged about it' '! errors_logged'
+test_expect_success 'the data come: the counters are exact again' '
+	mf push assoc 5001 A queues=q max_running_jobs=1 assoc 5002 A queues=q queue q project "*" && settled && states && exact
+'
+test_expect_success 'restarted with data in the configuration' '
+	write_conf "$(with_queues q) | $(with_plugin doc)" && restart_instance && scheduled $waiting && settled && states && exact
+'
+test_expect_success 'and again, and again' '
+	restart_instance && settled && states && exact && restart_instance && settled && states && exact && ! errors_logged
+'
+test_expect_success 'priorities are what they were' 'prio_is $sched 50000 && prio_is $zero 0'
+test_expect_success 'the held jobs go one by one' '
+	cancel $run && ended $run && scheduled $held && settled && is_state DEPEND $both $foreign &&
+	start_queues && running $held $sched && cancel $sched && running $foreign && cancel $held && running $both
+'
+test_expect_success 'a job that is no more held is not held by a later restart' '
+	restart_instance && settled && is_state RUN $both && mf counts 5001 A active=1 run=1 held=0
+'
+test_expect_success 'a held job whose limit has room after the restart goes by itself' '
+	next=$(mf submit 5001 -q q) && held_by $next max-running-jobs-user-limit &&
+	jq ".associations[0].max_running_jobs = 5" <doc >higher && write_conf "$(with_queues q) | $(with_plugin higher)" &&
+	restart_instance && running $next && mf counts 5001 A active=2 run=2 held=0
+'
+test_expect_success 'a held job is cancelled after a restart' '
+	write_conf "$(with_queues q) | $(with_plugin doc)" && last=$(mf submit 5001 -q q -N 4 -n 16) && scheduled $last &&
+	reload_plugin doc && more=$(mf submit 5001 -q q) && held_by $more max-running-jobs-user-limit && restart_instance && settled &&
+	cancel $more && ended $more && mf counts 5001 A active=3 run=2
+'
+test_expect_success 'all jobs end, and nothing is left in the counters' '
+	flux job urgency $zero 16 >out && cancel_all && for u in 5001 5002 5004; do mf counts $u A active=0 run=0 sched=0 nodes=0 cores=0 held=0 || return 1; done
+'
+finish

@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='policy_update: the whole policy in one document'
+
+. "$(dirname "$0")/lib.sh"
+
+test_expect_success 'an instance with jobs' '
+	write_conf "$(with_queues q)" && start_instance && stop_queues && load_plugin &&
+	mf doc assoc 5001 A queues=q max_sched_jobs=1 assoc 5002 A queues=q queue q priority=1 project "*" bank A 1 >doc &&
+	mf rpc policy_update "$(cat doc)" >reply && sed "s/^ok //" reply | jq -e ".generation | numbers" &&
+	sched=$(mf submit 5001 -q q) && scheduled $sched && prio_is $sched 60000 &&
+	held=$(mf submit 5001 -q q) && held_by $held max-sched-jobs-user-limit && other=$(mf submit 5002 -q q) && scheduled $other
+'
+test_expect_success 'it reprioritizes by itself, and releases what now fits' '
+	jq ".associations[0].max_sched_jobs = 5 | .queues[0].priority = 2" <doc >next && mf rpc policy_update "$(cat next)" &&
+	scheduled $held && wait_for priority $sched priority=70000 && mf counts 5001 A sched=2 held=0
+'
+test_expect_success 'a removed association: new jobs are refused, live ones keep count and fair-share' '
+	jq "del(.associations[1]) | .queues[0].priority = 3" <next >fewer && mf rpc policy_update "$(cat fewer)" &&
+	refused "cannot find user/bank or user/default bank entry for uid: 5002" mf submit 5002 -q q && settled &&
+	is_state SCHED $other && prio_is $other 80000
+'
+test_expect_success 'they end as they would have' 'start_queues && running $other && cancel $other && ended $other && mf alive && stop_queues'
+test_expect_success 'it comes back by a record' '
+	mf push assoc 5002 A queues=q && id=$(mf submit 5002 -q q) && scheduled $id && mf counts 5002 A active=1 sched=1
+'
+test_expect_success 'weights and config that are not listed are the defaults again' '
+	mf push factor queue 1 config deny_unknown_queues=true && mf rpc policy_update "$(cat next)" &&
+	wait_for priority $sched priority=70000 && mf doc assoc 5001 A queues=q project "*" queue q priority=2 bank A 1 >next2 && mf rpc policy_update "$(cat next2)" && prio_is $sched 70000
+'
+test_expect_success 'dry_run changes nothing, and answers' '
+	mf query >before && jq ".dry_run = true | .associations = []" <doc >dry && mf rpc policy_update "$(cat dry)" >reply && grep ^ok reply &&
+	mf query >after && test_cmp before after
+'
+test_expect_success 'all five arrays are needed' '
+	for key in associations queues projects banks priority_factors; do
+		mf rejects policy_update $key "$(jq -c "del(.$key)" <doc)" || return 1
+	done
+'
+test_expect_success 'a bad record anywhere, and nothing is applied' '
+	mf rejects policy_update "associations[1].max_nodes" "$(jq -c ".associations[1].max_nodes = null" <doc)" &&
+	mf rejects policy_update "queues[0].priority" "$(jq -c ".queues[0].priority = \"1\"" <doc)" &&
+	mf rejects policy_update "projects[0].project" "$(jq -c ".projects[0] = {}" <doc)" &&
+	mf rejects policy_update "banks[0].priority" "$(jq -c ".banks[0].priority = true" <doc)" &&
+	mf rejects policy_update "priority_factors[0].weight" "$(jq -c ".priority_factors = [{factor: \"queue\"}]" <doc)" &&
+	mf rejects policy_update "deny_unknown_queues" "$(jq -c ".config.deny_unknown_queues = 7" <doc)" &&
+	mf rejects policy_update "dry_run" "$(jq -c ".dry_run = 1" <doc)" &&
+	mf rejects policy_update "" "" "[]" "7" "nix"
+'
+test_expect_success 'every accepted call of any method raises the generation' '
+	g() { mf rpc policy_update "$(cat next2)" | sed "s/^ok //" | jq .generation; } &&
+	a=$(g) && mf data project "*" && b=$(g) && test $((b - a)) -eq 2 && { mf rpc rec_update "{}"; c=$(g); test $((c - b)) -eq 1; }
+'
+test_expect_success 'the default bank of the owner stays when the client sends its own record of him' '
+	me=$(id -u) && mf push assoc $me A queues=q assoc $me B def_bank=A queues=q && mf push assoc $me root def_bank=root queues=q &&
+	id=$(mf submit $me -q q) && scheduled $id && test $(mf spec $id attributes.system.bank) = A
+'
+test_expect_success 'of an owner without another bank the record is his default' '
+	mf rpc policy_update "$(cat doc)" && mf push assoc $me root def_bank=root queues=q && id=$(mf submit $me -q q) && scheduled $id &&
+	test $(mf spec $id attributes.system.bank) = root
+'
+finish
