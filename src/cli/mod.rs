@@ -6,6 +6,7 @@
 
 mod columns;
 mod compare;
+mod embedded;
 mod generate;
 mod input;
 mod output;
@@ -44,6 +45,8 @@ enum Command {
     Compare(compare::Args),
     Why(why::Args),
     Generate(generate::Args),
+    #[command(hide = true)]
+    Embedded(embedded::Args),
 }
 
 /// What a subcommand that did not fail came to.
@@ -99,6 +102,7 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Generate(args) => generate::run(&args),
+        Command::Embedded(args) => embedded::run(&args),
     };
     match outcome {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
