@@ -52,7 +52,7 @@ impl Terms {
             fairshare: Term { weight: weights.fairshare, factor: association.fairshare },
             queue: Term { weight: weights.queue, factor: queue_priority as f64 },
             bank: Term { weight: weights.bank, factor: bank_priority },
-            urgency: Term { weight: weights.urgency, factor: (urgency - URGENCY_DEFAULT) as f64 },
+            urgency: Term { weight: weights.urgency, factor: urgency.saturating_sub(URGENCY_DEFAULT) as f64 },
         }
     }
 

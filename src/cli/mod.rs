@@ -7,6 +7,7 @@
 mod columns;
 mod compare;
 mod demo;
+mod embedded;
 mod generate;
 mod input;
 mod output;
@@ -46,6 +47,8 @@ enum Command {
     Why(why::Args),
     Generate(generate::Args),
     Demo(demo::Args),
+    #[command(hide = true)]
+    Embedded(embedded::Args),
 }
 
 /// What a subcommand that did not fail came to.
@@ -102,6 +105,7 @@ pub fn main() -> ExitCode {
         Command::Why(args) => why::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Embedded(args) => embedded::run(&args),
     };
     match outcome {
         Ok(Answer::Yes) => ExitCode::SUCCESS,

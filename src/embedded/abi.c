@@ -284,3 +284,32 @@ int flux_plugin_arg_unpack (struct args *args, int flags, const char *fmt, ...)
     va_end (ap);
     return rc < 0 ? fail (EINVAL) : rc;
 }
+
+/* --- log ---------------------------------------------------------------------------------------------------- */
+
+int flux_log (void *h, int level, const char *fmt, ...)
+{
+    char text[4096];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (text, sizeof (text), fmt, ap);
+    va_end (ap);
+    ops.log (h, level, text);
+    return 0;
+}
+
+void flux_log_error (void *h, const char *fmt, ...)
+{
+    int saved_errno = errno;
+    char text[3072];
+    char line[4096];
+    va_list ap;
+
+    va_start (ap, fmt);
+    vsnprintf (text, sizeof (text), fmt, ap);
+    va_end (ap);
+    snprintf (line, sizeof (line), "%s: %s", text, strerror (saved_errno));
+    ops.log (h, LOG_ERR, line);
+    errno = saved_errno;
+}

@@ -187,12 +187,12 @@ impl Message {
         abi: &'static Abi,
         host: *mut c_void,
         topic: &str,
-        payload: Option<&str>,
+        payload: Option<&CStr>,
         userid: u32,
         rolemask: u32,
     ) -> Message {
-        let (topic, payload) = (c_text(topic), payload.map(c_text));
-        let payload = payload.as_ref().map_or(std::ptr::null(), |text| text.as_ptr());
+        let topic = c_text(topic);
+        let payload = payload.map_or(std::ptr::null(), |text| text.as_ptr());
         // SAFETY: both texts are copied during the call.
         let raw = unsafe { (abi.msg_new)(host, topic.as_ptr(), payload, userid, rolemask) };
         Message { abi, raw }

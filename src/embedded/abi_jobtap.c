@@ -296,27 +296,6 @@ int flux_respond_error (void *h, const struct msg *msg, int errnum, const char *
     return h && msg ? result (ops.respond (h, msg, errnum ? errnum : EINVAL, text)) : fail (EINVAL);
 }
 
-int flux_log (void *h, int level, const char *fmt, ...)
-{
-    char text[4096];
-
-    FORMAT (text, fmt);
-    ops.log (h, level, text);
-    return 0;
-}
-
-void flux_log_error (void *h, const char *fmt, ...)
-{
-    int saved_errno = errno;
-    char text[3072];
-    char line[4096];
-
-    FORMAT (text, fmt);
-    snprintf (line, sizeof (line), "%s: %s", text, strerror (saved_errno));
-    ops.log (h, LOG_ERR, line);
-    errno = saved_errno;
-}
-
 /* --- reactor: the host handle doubles as its reactor -------------------------------------------------------- */
 
 void *flux_get_reactor (void *h)

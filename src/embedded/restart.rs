@@ -24,12 +24,24 @@ impl Host {
     /// # Errors
     /// A plugin did not load again.
     pub fn restart(&self, order: Order) -> Result<(), String> {
+        self.restart_as(order, |loaded| loaded)
+    }
+
+    /// As [`Host::restart`], after each plugin's load-time configuration was edited to `conf`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn restart_with(&self, order: Order, conf: Option<&Value>) -> Result<(), String> {
+        self.restart_as(order, |_| conf.cloned())
+    }
+
+    fn restart_as(&self, order: Order, conf: impl Fn(Option<Value>) -> Option<Value>) -> Result<(), String> {
         self.commit();
         let plugins: Vec<(PathBuf, String, Option<Value>)> = self
             .plugins
             .borrow()
             .iter()
-            .map(|plugin| (plugin.path().into(), plugin.basename().to_string(), plugin.conf.clone()))
+            .map(|plugin| (plugin.path().into(), plugin.basename().to_string(), conf(plugin.conf.clone())))
             .collect();
         for (_, basename, _) in &plugins {
             self.remove(basename)?;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Services that plugins register, and requests to them.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 
-use super::abi::{CMsg, Message, MessageFn};
+use super::abi::{CMsg, Message, MessageFn, c_text};
 use super::host::Host;
 use super::job::Errno;
 
@@ -88,6 +88,26 @@ impl Host {
         payload: Option<&str>,
         cred: Cred,
     ) -> Result<Option<String>, Refused> {
+        let payload = payload.map(c_text);
+        self.deliver(topic, payload.as_deref(), cred)
+    }
+
+    /// As [`Host::request`], with a payload that need not be UTF-8.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn request_bytes(
+        &self,
+        topic: &str,
+        payload: Option<&CStr>,
+        cred: Cred,
+    ) -> Result<Option<String>, Refused> {
+        let answer = self.deliver(topic, payload, cred);
+        self.settle();
+        answer
+    }
+
+    fn deliver(&self, topic: &str, payload: Option<&CStr>, cred: Cred) -> Result<Option<String>, Refused> {
         let found = self.plugins.borrow().iter().find_map(|plugin| {
             let services = plugin.services.borrow();
             let service = services.iter().find(|service| service.topic == topic)?;

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare embedded run` (hidden): plays a scenario in the embedded job manager and prints what the plugin
+//! did. A test plays the same scenario in a real Flux instance and compares, so that the two can't drift apart.
+//!
+//! Output, JSON lines: after each step `{"step", "refused"?, "states": {job: state}, "users": [..]}`, where `users`
+//! is the query's `mf_priority_map` with jobs under their scenario names; at the end `{"job", "events": [..]}` for
+//! each accepted job, the events that come from the plugin.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use clap::Subcommand;
+use serde_json::{Map, Value, json};
+
+use super::{Answer, Outcome, failure};
+use crate::embedded::{Cred, Host, Options, Order, Shape, State, Submission};
+
+const OWNER: Cred = Cred { userid: 0, rolemask: 1 };
+const UNLIMITED: i64 = 2_147_483_647;
+
+/// Run the embedded job manager.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Play a scenario and print what the plugin did.
+    Run {
+        /// JSON document of queues and steps.
+        scenario: PathBuf,
+        /// The jobtap plugin, named mf_priority.so.
+        #[arg(long)]
+        plugin: PathBuf,
+    },
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let What::Run { scenario, plugin } = &args.what;
+    let at = |error: &dyn std::fmt::Display| failure(format!("{}: {error}", scenario.display()));
+    let text = fs::read_to_string(scenario).map_err(|error| at(&error))?;
+    let document: Value = serde_json::from_str(&text).map_err(|error| at(&error))?;
+    let queues = document.get("queues").and_then(Value::as_array).into_iter().flatten();
+    let options = Options {
+        owner: OWNER.userid,
+        priority_default: false,
+        queues: queues.filter_map(Value::as_str).map(str::to_string).collect(),
+        ..Options::default()
+    };
+    let host = Host::new(options).map_err(failure)?;
+    host.load(plugin, None).map_err(failure)?;
+    let mut play = Play { host, plugin: plugin.clone(), ids: BTreeMap::new() };
+    let steps = document.get("steps").and_then(Value::as_array).ok_or_else(|| at(&"no steps"))?;
+    for (index, step) in steps.iter().enumerate() {
+        let refused = play.step(step).map_err(|error| at(&format!("step {index}: {error}")))?;
+        play.host.settle();
+        let mut line = json!({"step": index, "states": play.states(), "users": play.users()});
+        if let (Some(text), Some(line)) = (refused, line.as_object_mut()) {
+            line.insert("refused".into(), text.into());
+        }
+        println!("{line}");
+    }
+    for (name, &id) in &play.ids {
+        println!("{}", json!({"job": name, "events": play.events(id)}));
+    }
+    match play.host.violations().as_slice() {
+        [] => Ok(Answer::Yes),
+        [first, ..] => Err(failure(first)),
+    }
+}
+
+struct Play {
+    host: Rc<Host>,
+    plugin: PathBuf,
+    ids: BTreeMap<String, u64>,
+}
+
+fn text<'a>(step: &'a Value, key: &str) -> Option<&'a str> {
+    step.get(key).and_then(Value::as_str)
+}
+
+fn number(step: &Value, key: &str) -> u64 {
+    step.get(key).and_then(Value::as_u64).unwrap_or(0)
+}
+
+impl Play {
+    /// Does one step; the text of a refusal that a scenario may ask for.
+    fn step(&mut self, step: &Value) -> Result<Option<String>, String> {
+        let verb = ["push", "data", "restart", "reload", "load", "remove", "reprioritize", "submit"];
+        if let Some(verb) = verb.iter().find(|verb| step.get(**verb).is_some()) {
+            let value = step.get(*verb).unwrap_or(&Value::Null);
+            return match *verb {
+                "submit" => Ok(self.submit(step).err()),
+                other => self.of_instance(other, value).map(|()| None),
+            };
+        }
+        let named = |key: &str| text(step, key).and_then(|name| self.ids.get(name)).copied();
+        let refused = if let Some(id) = named("finish") {
+            self.host.finish(id);
+            None
+        } else if let Some(id) = named("cancel") {
+            self.host.cancel(id, OWNER).err()
+        } else if let Some(id) = named("urgency") {
+            self.host.set_urgency(id, number(step, "value") as i32, OWNER).err()
+        } else if let Some(id) = named("update") {
+            let keys = ["queue", "bank"];
+            let key = keys.into_iter().find(|key| step.get(*key).is_some()).ok_or("update of what?")?;
+            let value = step.get(key).cloned().unwrap_or_default();
+            self.host.update(id, &[(&format!("attributes.system.{key}"), value)], OWNER).err()
+        } else {
+            return Err(format!("unknown step or job: {step}"));
+        };
+        Ok(refused.map(|refused| refused.text))
+    }
+
+    fn of_instance(&self, verb: &str, value: &Value) -> Result<(), String> {
+        let conf = (!value.is_null()).then(|| json!({"config": complete(value)}));
+        let basename = self.plugin.file_name().map(|name| name.to_string_lossy().into_owned());
+        let basename = basename.ok_or("the plugin has no name")?;
+        match verb {
+            "restart" => self.host.restart_with(Order::Ascending, conf.as_ref()),
+            "reload" => {
+                self.host.remove(&basename)?;
+                self.host.load(&self.plugin, conf.as_ref())
+            }
+            "remove" => self.host.remove(&basename),
+            "load" => self.host.load(&self.plugin, conf.as_ref()),
+            "reprioritize" => self.request("reprioritize", &json!({})),
+            _ => {
+                self.data(value)?;
+                if verb == "push" { self.request("reprioritize", &json!({})) } else { Ok(()) }
+            }
+        }
+    }
+
+    fn data(&self, document: &Value) -> Result<(), String> {
+        let document = complete(document);
+        let methods = [
+            ("associations", "rec_update"),
+            ("queues", "rec_q_update"),
+            ("projects", "rec_proj_update"),
+            ("banks", "rec_bank_update"),
+            ("priority_factors", "rec_fac_update"),
+            ("config", "rec_config_update"),
+        ];
+        methods.iter().try_for_each(|(key, method)| match document.get(key) {
+            Some(data) => self.request(method, &json!({"data": data})),
+            None => Ok(()),
+        })
+    }
+
+    fn request(&self, method: &str, payload: &Value) -> Result<(), String> {
+        let topic = format!("job-manager.mf_priority.{method}");
+        let answer = self.host.request(&topic, Some(&payload.to_string()), OWNER);
+        answer.map(drop).map_err(|refused| format!("{method}: {}", refused.text))
+    }
+
+    fn submit(&mut self, step: &Value) -> Result<(), String> {
+        let attributes: Vec<(&str, &str)> = ["queue", "bank", "project"]
+            .into_iter()
+            .filter_map(|key| Some((key, text(step, key)?)))
+            .collect();
+        let shape = Shape {
+            nodes: number(step, "nodes"),
+            tasks: number(step, "tasks"),
+            // Whole nodes of the small cluster, unless the step says otherwise.
+            cores: step.get("cores").and_then(Value::as_u64).unwrap_or(4),
+            duration: 7200.0,
+            attributes: &attributes,
+        };
+        let mut submission = Submission::simple(number(step, "user") as u32, &shape);
+        if step.get("urgency").is_some() {
+            submission.urgency = number(step, "urgency") as i32;
+        }
+        if let Some(system) =
+            submission.jobspec.pointer_mut("/attributes/system").and_then(Value::as_object_mut)
+        {
+            // Runs until a step finishes it.
+            system.insert("exec".into(), json!({"test": {"override": 1}}));
+            if let Some(after) = text(step, "after").and_then(|name| self.ids.get(name)) {
+                system.insert("dependencies".into(), json!([{"scheme": "afterany", "value": after}]));
+            }
+        }
+        let id = self.host.submit(&submission)?;
+        let name = text(step, "submit").unwrap_or_default().to_string();
+        self.ids.insert(name, id);
+        Ok(())
+    }
+
+    fn states(&self) -> Value {
+        let state = |id: u64| match self.host.state(id) {
+            Some(State::New) => "NEW",
+            Some(State::Depend) => "DEPEND",
+            Some(State::Priority) => "PRIORITY",
+            Some(State::Sched) => "SCHED",
+            Some(State::Run) => "RUN",
+            Some(State::Cleanup) => "CLEANUP",
+            Some(State::Inactive) | None => "INACTIVE",
+        };
+        self.ids.iter().map(|(name, &id)| (name.clone(), json!(state(id)))).collect::<Map<_, _>>().into()
+    }
+
+    /// The query's users with names in place of job ids; null while the plugin is not loaded.
+    fn users(&self) -> Value {
+        let basename = self.plugin.file_name().map(|name| name.to_string_lossy().into_owned());
+        let Ok(mut query) = self.host.query(&basename.unwrap_or_default()) else { return Value::Null };
+        let names: BTreeMap<String, &String> =
+            self.ids.iter().map(|(name, id)| (id.to_string(), name)).collect();
+        let users = query.get_mut("mf_priority_map").map(Value::take).unwrap_or_default();
+        let renamed = |held: &Map<String, Value>| -> Map<String, Value> {
+            let name = |id: &String| names.get(id).map_or_else(|| id.clone(), |name| name.to_string());
+            held.iter().map(|(id, held)| (name(id), held.clone())).collect()
+        };
+        let mut users = users;
+        let banks = users.as_array_mut().into_iter().flatten();
+        for bank in banks.filter_map(|user| user.get_mut("banks")?.as_array_mut()).flatten() {
+            if let Some(held) = bank.get_mut("held_jobs")
+                && let Some(map) = held.as_object()
+            {
+                *held = Value::Object(renamed(map));
+            }
+        }
+        users
+    }
+
+    /// Events that the plugin caused, without time, and without names of other plugins.
+    fn events(&self, id: u64) -> Vec<Value> {
+        let log = self.host.job(id, |job| job.eventlog().to_vec()).unwrap_or_default();
+        log.iter().filter_map(of_plugin).collect()
+    }
+}
+
+fn of_plugin(event: &Value) -> Option<Value> {
+    let (name, context) = (text(event, "name")?, event.get("context").cloned().unwrap_or_default());
+    let ours = match name {
+        "jobspec-update" | "memo" | "priority" => true,
+        "dependency-add" | "dependency-remove" => text(&context, "description")?.starts_with("max-"),
+        "exception" => text(&context, "type") == Some("mf_priority"),
+        _ => false,
+    };
+    let context = if name == "exception" { json!({"note": context.get("note")}) } else { context };
+    ours.then(|| json!([name, context]))
+}
+
+/// The records with everything that they leave out.
+fn complete(document: &Value) -> Value {
+    let with = |defaults: Value, record: &Value| {
+        let mut all = defaults.as_object().cloned().unwrap_or_default();
+        all.extend(record.as_object().cloned().unwrap_or_default());
+        Value::Object(all)
+    };
+    let mut document = document.clone();
+    let Some(map) = document.as_object_mut() else { return document };
+    for (kind, records) in map.iter_mut() {
+        for record in records.as_array_mut().into_iter().flatten() {
+            let defaults = match kind.as_str() {
+                "associations" => json!({
+                    "def_bank": "A", "fairshare": 0.5, "max_running_jobs": UNLIMITED, "max_active_jobs": UNLIMITED,
+                    "max_sched_jobs": UNLIMITED, "max_nodes": UNLIMITED, "max_cores": UNLIMITED, "queues": "",
+                    "active": 1, "projects": "*", "def_project": "*",
+                }),
+                "queues" => json!({
+                    "min_nodes_per_job": 0, "max_nodes_per_job": UNLIMITED, "max_time_per_job": UNLIMITED,
+                    "priority": 0, "max_running_jobs": UNLIMITED, "max_nodes_per_assoc": UNLIMITED,
+                    "max_sched_jobs": UNLIMITED, "max_sched_nodes_per_assoc": UNLIMITED,
+                    "max_sched_cores_per_assoc": UNLIMITED,
+                }),
+                _ => json!({}),
+            };
+            *record = with(defaults, record);
+        }
+    }
+    document
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the plugin costs: heap per live job and per association, and the time of a reprioritize that changes nothing,
+//! against a plugin that does nothing and (if `UPSTREAM_PLUGIN` names it) upstream's. A measurement, run by hand:
+//! `cargo test --test abi -- --ignored --nocapture cost`, with PLUGIN_UNDER_TEST a release build.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::{Site, association, job_in, plugin};
+
+const PLUGIN: &str = "MF_COST_OF";
+const ASSOCIATIONS: u32 = 50_000;
+const JOBS: usize = 100_000;
+const REPRIORITIZED: usize = 10_000;
+
+fn do_nothing() -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nothing.so");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/t/data/nothing.c");
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-O2", "-o"]).arg(&target).arg(source).status();
+    assert!(built.expect("cc runs").success());
+    target
+}
+
+/// Bytes allocated in this process, by all libraries in it.
+fn allocated() -> i64 {
+    #[repr(C)]
+    struct MallInfo {
+        arena: usize,
+        ordblks: usize,
+        smblks: usize,
+        hblks: usize,
+        hblkhd: usize,
+        usmblks: usize,
+        fsmblks: usize,
+        uordblks: usize,
+        fordblks: usize,
+        keepcost: usize,
+    }
+    unsafe extern "C" {
+        fn mallinfo2() -> MallInfo;
+    }
+    // SAFETY: mallinfo(3): no arguments, returns its structure by value.
+    let info = unsafe { mallinfo2() };
+    (info.uordblks + info.hblkhd) as i64
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn cost() {
+    let mut plugins = vec![("nothing", do_nothing()), ("ours", plugin().to_path_buf())];
+    plugins.extend(std::env::var_os("UPSTREAM_PLUGIN").map(|path| ("upstream", PathBuf::from(path))));
+    for (name, path) in plugins {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "abi::cost::of_one", "--ignored", "--nocapture", "--test-threads=1"])
+            .env(PLUGIN, &path)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{name}: {text}{}", String::from_utf8_lossy(&output.stderr));
+        text.lines()
+            .filter_map(|line| line.split_once("cost: "))
+            .for_each(|(_, line)| println!("{name}: {line}"));
+    }
+}
+
+#[test]
+#[ignore = "run by its sibling, in a process of its own"]
+fn of_one() {
+    let path = PathBuf::from(std::env::var_os(PLUGIN).expect("run by a sibling"));
+    let site = Site::empty(&path);
+    site.host.load(&site.so.path(), None).unwrap();
+
+    let records: Vec<_> = (0..ASSOCIATIONS).map(|n| association(10_000 + n, "A", json!({}))).collect();
+    let payload = json!({"data": records}).to_string();
+    drop(records);
+    let before = allocated();
+    let start = Instant::now();
+    site.host.request(&super::topic("rec_update"), Some(&payload), super::OWNER).unwrap();
+    let per_association = (allocated() - before) / i64::from(ASSOCIATIONS);
+    println!(
+        "cost: rec_update of {ASSOCIATIONS}: {:.3} s, {per_association} bytes per association",
+        start.elapsed().as_secs_f64()
+    );
+    drop(payload);
+
+    let users = 1000;
+    let submit = |count: usize| {
+        let jobs: Vec<_> = (0..count)
+            .map(|n| {
+                let mut job = job_in(10_000 + (n % users) as u32, "A", 4);
+                // Written out, so that no plugin adds it to the job: only what the plugin keeps should differ.
+                job.jobspec["attributes"]["system"]["project"] = json!("*");
+                job
+            })
+            .collect();
+        for result in site.host.submit_batch(&jobs) {
+            result.unwrap();
+        }
+        site.host.settle();
+    };
+    submit(REPRIORITIZED);
+    let mut best = f64::INFINITY;
+    for _ in 0..5 {
+        let start = Instant::now();
+        site.host.request(&super::topic("reprioritize"), Some("{}"), super::OWNER).unwrap();
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    println!("cost: reprioritize of {REPRIORITIZED} unchanged jobs: {:.1} ms", best * 1e3);
+
+    submit(JOBS - REPRIORITIZED);
+    let jobs = allocated();
+    let ids = site.host.jobs();
+    assert_eq!(ids.len(), JOBS);
+    // Host and plugin together; the host's share is what "nothing" shows.
+    println!("cost: {} bytes per job, host's own included", (jobs - before) / JOBS as i64);
+    let start = allocated();
+    site.host.remove(super::SO).unwrap();
+    println!("cost: {} bytes freed by removal", start - allocated());
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Loading and removing, again and again: nothing stays mapped, allocated or remembered.
+
+use serde_json::{Value, json};
+
+use super::{OWNER, SO, Site, document, job, plugin};
+
+/// Whether this very copy of the .so is mapped into this process.
+fn is_mapped(site: &Site) -> bool {
+    let path = site.so.path();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    maps.contains(&*path.to_string_lossy())
+}
+
+/// What a removed plugin may leave: nothing.
+fn assert_gone(site: &Site) {
+    assert!(!is_mapped(site), "the .so is still mapped");
+    let host = &site.host;
+    assert_eq!((host.plugin_aux_count(), host.job_aux_count(), host.live_watchers()), (0, 0, 0));
+    let refused = host.request(&super::topic("check"), None, OWNER).unwrap_err();
+    assert_eq!(refused.errno.0, 38, "the service is still there");
+    assert_eq!(host.violations(), Vec::<String>::new());
+}
+
+/// Resident memory of this process, KiB.
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_thousand_loads_and_removals() {
+    let site = Site::empty(plugin());
+    site.load(&document());
+    // A running, a held and a scheduled job live through it all.
+    let ids = [site.submit(&job(5001, 4)), site.submit(&job(5001, 1)), site.submit(&job(5002, 1))];
+    let states: Vec<_> = ids.iter().map(|&id| site.state(id)).collect();
+    let before = site.query();
+    let mut after_warm_up = 0;
+    for cycle in 0..1000 {
+        site.host.remove(SO).unwrap();
+        if cycle % 100 == 0 {
+            assert_gone(&site);
+        }
+        site.load(&document());
+        if cycle % 10 == 0 {
+            site.host.settle();
+            let mut now = site.query();
+            now["generation"] = before["generation"].clone();
+            assert_eq!(now, before, "cycle {cycle}");
+        }
+        if cycle == 200 {
+            after_warm_up = resident();
+        }
+    }
+    // Other tests run in this process, too; 800 leaked plugins would be far beyond this.
+    let grown = resident().saturating_sub(after_warm_up);
+    eprintln!("800 cycles: resident memory grew by {grown} KiB");
+    assert!(grown < 200 * 1024, "{grown} KiB in 800 cycles");
+    site.check();
+    assert_eq!(ids.iter().map(|&id| site.state(id)).collect::<Vec<_>>(), states);
+    site.host.remove(SO).unwrap();
+    assert_gone(&site);
+}
+
+#[test]
+fn removed_with_a_timer_and_reads_under_way() {
+    let site = Site::new();
+    site.submit(&job(5001, 4));
+    site.submit(&job(5001, 1));
+    site.host.remove(SO).unwrap();
+    site.load(&document());
+    // The deferred step is due, and has not come.
+    assert!(site.host.live_watchers() > 0);
+    site.host.remove(SO).unwrap();
+    assert_gone(&site);
+    site.host.settle();
+}
+
+#[test]
+fn a_panic_hook_does_not_outlive_the_plugin() {
+    let site = Site::new();
+    site.host.remove(SO).unwrap();
+    assert_gone(&site);
+    // Would jump into unmapped code, had the plugin left its hook in this process's library.
+    assert!(std::panic::catch_unwind(|| std::panic::panic_any(1)).is_err());
+}
+
+#[test]
+fn a_load_that_fails_leaves_nothing() {
+    for bad in [
+        json!({"associations": 5}),
+        json!({"config": {"deny_unknown_queues": 1}}),
+        json!({"associations": [{"userid": 1}]}),
+        json!({"queues": {}}),
+        json!({"priority_factors": [{"factor": "fairshare", "weight": "x"}]}),
+        json!([]),
+        json!("text"),
+        Value::Null,
+        json!(7),
+    ] {
+        let site = Site::empty(plugin());
+        let error = site.host.load(&site.so.path(), Some(&json!({"config": bad})));
+        let logged = site.errors();
+        assert_eq!(error, Err(format!("{}: flux_plugin_init failed", site.so.path().display())), "{bad}");
+        let text = "error initializing plugin with JSON object: ";
+        assert!(
+            logged.iter().any(|line| line.contains(text) && !line.contains("Success")),
+            "{bad}: {logged:?}"
+        );
+        assert_gone(&site);
+        site.load(&document());
+        site.check();
+    }
+}
+
+#[test]
+fn nothing_is_remembered() {
+    let site = Site::new();
+    site.host.remove(SO).unwrap();
+    site.host.load(&site.so.path(), None).unwrap();
+    let query = site.query();
+    assert_eq!([&query["mf_priority_map"], &query["projects"]], [&json!([]), &json!([])]);
+    assert_eq!(query["queues"], json!({}));
+}
+
+#[test]
+fn the_so_offers_its_entry_point_and_nothing_else() {
+    let output = std::process::Command::new("nm").args(["-D", "--defined-only"]).arg(plugin()).output();
+    let text = String::from_utf8(output.expect("nm comes with gcc").stdout).unwrap();
+    let names: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().last()).collect();
+    assert_eq!(names, ["flux_plugin_init"]);
+    let bytes = std::fs::read(plugin()).unwrap();
+    for word in ["sqlite3_open", "SQLITE_", "clap_builder", "embedded_set_host"] {
+        assert!(!bytes.windows(word.len()).any(|window| window == word.as_bytes()), "{word}");
+    }
+}

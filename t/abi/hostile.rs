@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Every callback with arguments that no honest host sends, and jobs that no honest user submits.
+
+use mf_priority::embedded::{State, Submission};
+use serde_json::{Value, json};
+
+use super::{SO, Site, job};
+
+/// All topics of the plugin; the last two make it forget the job.
+const TOPICS: [&str; 12] = [
+    "job.validate",
+    "job.new",
+    "job.state.depend",
+    "job.state.priority",
+    "job.priority.get",
+    "job.update",
+    "job.update.attributes.system.queue",
+    "job.update.attributes.system.bank",
+    "job.state.sched",
+    "job.state.run",
+    "job.state.inactive",
+    "job.destroy",
+];
+
+/// IN of an honest callback about a job that does not exist.
+fn honest() -> Value {
+    json!({
+        "id": 4711, "userid": 5002, "urgency": 16, "priority": -1, "state": 2, "t_submit": 1.5,
+        "jobspec": job(5002, 1).jobspec, "value": "r", "key": "attributes.system.queue",
+        "cred": {"userid": 5002, "rolemask": 2}, "updates": {"attributes.system.queue": "r"},
+    })
+}
+
+fn set(document: &mut Value, path: &str, value: Value) {
+    *document.pointer_mut(path).unwrap_or_else(|| panic!("{path} is there")) = value;
+}
+
+/// Values of every type and beyond every range; one is long, one is deep.
+fn odd_values() -> Vec<Value> {
+    let deep = (0..1500).fold(json!(1), |inner, level| match level % 2 {
+        0 => json!([inner]),
+        _ => json!({"with": inner}),
+    });
+    vec![
+        Value::Null,
+        json!(true),
+        json!(0),
+        json!(-1),
+        json!(i64::MAX),
+        json!(i64::MIN),
+        json!(4_294_967_296_i64),
+        json!(0.5),
+        json!(1e308),
+        json!(""),
+        json!("x\u{0}y"),
+        json!("\u{202e}%s%n%d'\"\\;\u{1f600}"),
+        json!("x".repeat(20_000)),
+        json!([]),
+        json!({}),
+        json!({"min": 1, "max": 4}),
+        json!([[[]]]),
+        deep,
+    ]
+}
+
+const PLACES: [&str; 19] = [
+    "/id",
+    "/userid",
+    "/urgency",
+    "/priority",
+    "/state",
+    "/jobspec",
+    "/value",
+    "/updates",
+    "/jobspec/version",
+    "/jobspec/resources",
+    "/jobspec/resources/0",
+    "/jobspec/resources/0/type",
+    "/jobspec/resources/0/count",
+    "/jobspec/resources/0/with",
+    "/jobspec/resources/0/with/0/count",
+    "/jobspec/attributes",
+    "/jobspec/attributes/system",
+    "/jobspec/attributes/system/duration",
+    "/jobspec/attributes/system/queue",
+];
+
+fn remove(document: &mut Value, path: &str) {
+    let (parent, key) = path.rsplit_once('/').unwrap();
+    match document.pointer_mut(parent).unwrap() {
+        Value::Array(list) => drop(list.remove(key.parse().unwrap())),
+        other => drop(other.as_object_mut().unwrap().remove(key)),
+    }
+}
+
+/// A site whose query shows all it will show: queue_usage keeps what it once had.
+fn warm() -> Site {
+    let site = Site::new();
+    for queue in ["q", "r"] {
+        let mut first = job(5002, 1);
+        set(&mut first.jobspec, "/attributes/system/queue", json!(queue));
+        let id = site.submit(&first);
+        site.finish(id);
+        assert_eq!(site.state(id), State::Inactive);
+    }
+    site
+}
+
+/// The query but for what a forgotten job may leave: the queue it was in, and the last queue's priority.
+fn counters(site: &Site) -> Value {
+    let mut query = site.query();
+    for user in query["mf_priority_map"].as_array_mut().unwrap() {
+        for bank in user["banks"].as_array_mut().unwrap() {
+            bank["queue_factor"] = json!(0);
+            let usage = bank["queue_usage"].as_object_mut().unwrap();
+            usage.retain(|_, counts| counts.as_object().unwrap().values().any(|count| *count != 0));
+        }
+    }
+    query
+}
+
+/// The whole life of a job shown with these arguments, then an end that the plugin can read.
+fn live_through(site: &Site, input: &Value) {
+    for topic in TOPICS {
+        site.host.call_raw(SO, topic, 4711, Some(input));
+    }
+    site.host.settle();
+    // The end comes with an id that can be read, whatever was wrong before.
+    let mut end = honest();
+    end["id"] = input.get("id").filter(|id| id.is_i64()).cloned().unwrap_or(json!(4711));
+    for topic in ["job.state.inactive", "job.destroy"] {
+        site.host.call_raw(SO, topic, 4711, Some(&end));
+    }
+    site.host.settle();
+}
+
+#[test]
+fn no_arguments_at_all() {
+    let site = warm();
+    let before = counters(&site);
+    for topic in TOPICS {
+        for input in [None, Some(json!(null)), Some(json!([])), Some(json!({})), Some(json!("text"))] {
+            let outcome = site.host.call_raw(SO, topic, 4711, input.as_ref());
+            let Some((rc, _)) = outcome else { continue };
+            assert_eq!(rc, -1, "{topic} with {input:?}");
+        }
+    }
+    assert_eq!(counters(&site), before);
+    site.check();
+}
+
+#[test]
+fn each_argument_missing_or_odd() {
+    let site = warm();
+    let before = counters(&site);
+    for place in PLACES {
+        let mut input = honest();
+        remove(&mut input, place);
+        live_through(&site, &input);
+        assert_eq!(counters(&site), before, "without {place}");
+        for odd in odd_values() {
+            let mut input = honest();
+            set(&mut input, place, odd.clone());
+            live_through(&site, &input);
+            let shown: String = odd.to_string().chars().take(60).collect();
+            assert_eq!(counters(&site), before, "{place} = {shown}");
+        }
+        site.check();
+    }
+    // What was reported was no panic, and an honest job is served as ever.
+    let panics: Vec<String> = site.errors().into_iter().filter(|line| line.contains("panic")).collect();
+    assert_eq!(panics, Vec::<String>::new());
+    let id = site.submit(&job(5002, 1));
+    assert_eq!(site.state(id), State::Run);
+    site.finish(id);
+    assert_eq!(counters(&site), before);
+}
+
+#[test]
+fn odd_arguments_about_a_live_job_leave_it_counted_once() {
+    let site = warm();
+    let id = site.submit(&job(5002, 2));
+    assert_eq!(site.state(id), State::Run);
+    for place in PLACES.iter().filter(|place| **place != "/id") {
+        for odd in odd_values() {
+            let mut input = honest();
+            input["id"] = json!(id);
+            input["state"] = json!(16);
+            set(&mut input, place, odd);
+            for topic in TOPICS.iter().take(9) {
+                site.host.call_raw(SO, topic, id, Some(&input));
+            }
+        }
+        site.check();
+    }
+    assert_eq!(site.association(5002, "A")["cur_active_jobs"], 1);
+    site.finish(id);
+    let counts = site.association(5002, "A");
+    assert_eq!([&counts["cur_active_jobs"], &counts["cur_run_jobs"], &counts["cur_nodes"]], [0, 0, 0]);
+    site.check();
+}
+
+#[test]
+fn ten_megabytes() {
+    let site = warm();
+    let before = counters(&site);
+    for place in ["/value", "/jobspec/attributes/system/queue", "/jobspec/resources/0/type"] {
+        let mut input = honest();
+        set(&mut input, place, json!("x".repeat(10_000_000)));
+        live_through(&site, &input);
+        assert_eq!(counters(&site), before, "{place}");
+    }
+    site.check();
+}
+
+#[test]
+fn a_query_with_arguments_of_its_own() {
+    let site = warm();
+    let (rc, out) = site.host.call_raw(SO, "plugin.query", 1, Some(&json!({"name": 5}))).unwrap();
+    assert_eq!(rc, 1);
+    assert!(out.unwrap()["mf_priority_map"].is_array());
+}
+
+/// Submits with one place changed: refused with a text, or accepted and served to its end.
+fn submitted(site: &Site, place: &str, odd: Option<Value>) -> Result<(), String> {
+    let mut submission: Submission = job(5002, 1);
+    match odd {
+        Some(odd) => set(&mut submission.jobspec, place, odd),
+        None => remove(&mut submission.jobspec, place),
+    }
+    let id = site.host.submit(&submission)?;
+    site.finish(id);
+    let _ = site.host.cancel(id, super::OWNER);
+    assert_eq!(site.state(id), State::Inactive);
+    Ok(())
+}
+
+#[test]
+fn hostile_jobs() {
+    let site = warm();
+    let before = counters(&site);
+    for place in PLACES.iter().filter_map(|place| place.strip_prefix("/jobspec").filter(|p| !p.is_empty())) {
+        for odd in odd_values().into_iter().map(Some).chain([None]) {
+            if let Err(text) = submitted(&site, place, odd) {
+                assert!(!text.is_empty() && text.len() < 160, "{place}: {text}");
+            }
+            assert_eq!(counters(&site), before, "{place}");
+        }
+    }
+    site.check();
+}
+
+#[test]
+fn shapes_of_jobs() {
+    let site = warm();
+    let slot =
+        |count: Value, with: Value| json!([{"type": "slot", "count": count, "label": "task", "with": with}]);
+    let core = json!([{"type": "core", "count": 1}]);
+    let refused = [
+        ("a range", slot(json!({"min": 1, "max": 2, "operator": "+", "operand": 1}), core.clone())),
+        ("text", slot(json!("1-4"), core.clone())),
+        ("nothing", slot(json!(0), core.clone())),
+        ("less than nothing", slot(json!(-4), core.clone())),
+        ("half a slot", slot(json!(0.5), core.clone())),
+        ("more than 64 bits in all", slot(json!(i64::MAX), json!([{"type": "core", "count": i64::MAX}]))),
+        ("GPUs only", slot(json!(1), json!([{"type": "gpu", "count": 1}]))),
+        ("no slot", core.clone()),
+        ("no resources", json!([])),
+    ];
+    for (what, resources) in refused {
+        let odd = submitted(&site, "/resources", Some(resources));
+        assert_eq!(odd, Err("unable to count resources for job".to_string()), "{what}");
+    }
+    assert_eq!(
+        submitted(&site, "/attributes/system/duration", None),
+        Err("unable to count resources for job".to_string())
+    );
+    assert_eq!(
+        submitted(&site, "/attributes/system/queue", Some(json!(7))),
+        Err("unable to unpack bank arg".to_string())
+    );
+    // A slot that holds nodes: 2 nodes, 2 cores.
+    let above = slot(json!(2), json!([{"type": "node", "count": 1, "with": core}]));
+    let mut submission = job(5002, 1);
+    set(&mut submission.jobspec, "/resources", above);
+    let id = site.submit(&submission);
+    let counts = site.association(5002, "A");
+    assert_eq!([&counts["cur_nodes"], &counts["cur_cores"]], [2, 2]);
+    site.finish(id);
+    site.check();
+}

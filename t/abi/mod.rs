@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The real .so in the embedded job manager: everything a broker can do to it through its C interface.
+//!
+//! The .so is built here once, without default features, or taken from `PLUGIN_UNDER_TEST`. Each test loads a copy
+//! of its own: the dynamic linker maps one file once, however many hosts open it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::rc::Rc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mf_priority::embedded::{Cred, Host, Options, Refused, Shape, State, Submission};
+use serde_json::{Value, json};
+
+mod cost;
+mod cycles;
+mod hostile;
+mod nested;
+mod panics;
+mod payloads;
+mod random;
+mod replay;
+mod scenarios;
+
+/// The .so's file name, which Flux goes by.
+pub const SO: &str = "mf_priority.so";
+const UNLIMITED: i64 = 2_147_483_647;
+
+fn build(features: &[&str], directory: &str) -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name(directory);
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "-q", "--lib", "--no-default-features", "--target-dir"])
+        .arg(&target)
+        .args(features)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("CARGO_PROFILE_DEV_STRIP", "symbols")
+        .status();
+    assert!(built.expect("cargo runs").success(), "the plugin does not build");
+    target.join("debug/libmf_priority.so")
+}
+
+/// The plugin under test.
+fn plugin() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| match std::env::var_os("PLUGIN_UNDER_TEST") {
+        Some(path) => PathBuf::from(path),
+        None => build(&[], "abi"),
+    })
+}
+
+/// The plugin that panics where it is told to.
+fn faulty() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build(&["--features", "fault"], "abi-fault"))
+}
+
+/// A copy of a .so under the name that Flux knows, gone when dropped.
+pub struct Copy {
+    directory: PathBuf,
+}
+
+impl Copy {
+    pub fn of(so: &Path) -> Copy {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("abi-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::copy(so, directory.join(SO)).unwrap();
+        Copy { directory }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.directory.join(SO)
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// A host, and a copy of the .so for it. Fields are dropped in order: the host, which has it loaded, goes first.
+pub struct Site {
+    pub host: Rc<Host>,
+    pub so: Copy,
+}
+
+pub const OWNER: Cred = Cred { userid: 1000, rolemask: 1 };
+
+impl Site {
+    /// Nothing loaded: 4 nodes of 4 cores.
+    pub fn empty(so: &Path) -> Site {
+        let options = Options { priority_default: false, ..Options::default() };
+        Site { host: Host::new(options).expect("the C side is linked in"), so: Copy::of(so) }
+    }
+
+    /// Loaded without data.
+    pub fn bare() -> Site {
+        let site = Site::empty(plugin());
+        site.host.load(&site.so.path(), None).expect("the plugin loads");
+        site
+    }
+
+    /// Loaded with [`document`].
+    pub fn new() -> Site {
+        Site::with(&document())
+    }
+
+    pub fn with(document: &Value) -> Site {
+        let site = Site::empty(plugin());
+        site.load(document);
+        site
+    }
+
+    pub fn load(&self, document: &Value) {
+        self.host.load(&self.so.path(), Some(&json!({"config": document}))).expect("the plugin loads");
+    }
+
+    pub fn rpc(&self, method: &str, payload: &Value) -> Result<Option<String>, Refused> {
+        self.host.request(&topic(method), Some(&payload.to_string()), OWNER)
+    }
+
+    /// As `flux account-priority-update` does.
+    pub fn push(&self, document: &Value) {
+        for (key, method) in METHODS {
+            if let Some(data) = document.get(key) {
+                self.rpc(method, &json!({"data": data})).unwrap();
+            }
+        }
+        self.rpc("reprioritize", &json!({})).unwrap();
+    }
+
+    pub fn query(&self) -> Value {
+        let mut document = self.host.query(SO).expect("the query answers");
+        document.as_object_mut().unwrap().remove("path");
+        document
+    }
+
+    /// The plugin's own recount agrees, and it broke no rule of the host.
+    pub fn check(&self) -> Value {
+        let answer = self.rpc("check", &json!({})).expect("check answers").expect("with a document");
+        let check: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!(check["drift"], json!([]), "{check}");
+        assert_eq!(self.host.violations(), Vec::<String>::new());
+        check
+    }
+
+    pub fn submit(&self, job: &Submission) -> u64 {
+        self.host.submit(job).expect("the job is accepted")
+    }
+
+    pub fn state(&self, id: u64) -> State {
+        self.host.state(id).expect("the job is known")
+    }
+
+    pub fn finish(&self, id: u64) {
+        self.host.finish(id);
+        self.host.settle();
+    }
+
+    /// Lines of level error, and what they say.
+    pub fn errors(&self) -> Vec<String> {
+        self.host.take_log().into_iter().filter(|line| line.level <= 3).map(|line| line.text).collect()
+    }
+
+    /// One association of the query.
+    pub fn association(&self, userid: u32, bank: &str) -> Value {
+        let query = self.query();
+        let users = query["mf_priority_map"].as_array().unwrap().clone();
+        let banks = users.into_iter().find(|user| user["userid"] == userid).expect("the user is known");
+        let found = banks["banks"].as_array().unwrap().iter().find(|b| b["bank_name"] == bank).cloned();
+        found.expect("the bank is known")
+    }
+}
+
+pub const METHODS: [(&str, &str); 6] = [
+    ("associations", "rec_update"),
+    ("queues", "rec_q_update"),
+    ("projects", "rec_proj_update"),
+    ("banks", "rec_bank_update"),
+    ("priority_factors", "rec_fac_update"),
+    ("config", "rec_config_update"),
+];
+
+pub fn topic(method: &str) -> String {
+    format!("job-manager.mf_priority.{method}")
+}
+
+/// An association without limits; `more` overrides.
+pub fn association(userid: u32, bank: &str, more: Value) -> Value {
+    let mut record = json!({
+        "userid": userid, "bank": bank, "def_bank": "A", "fairshare": 0.5, "max_running_jobs": UNLIMITED,
+        "max_active_jobs": UNLIMITED, "max_sched_jobs": UNLIMITED, "max_nodes": UNLIMITED, "max_cores": UNLIMITED,
+        "queues": "q,r", "active": 1, "projects": "*", "def_project": "*",
+    });
+    record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    record
+}
+
+/// A queue without limits; `more` overrides.
+pub fn queue(name: &str, more: Value) -> Value {
+    let mut record = json!({
+        "queue": name, "min_nodes_per_job": 0, "max_nodes_per_job": UNLIMITED, "max_time_per_job": UNLIMITED,
+        "priority": 1, "max_running_jobs": UNLIMITED, "max_nodes_per_assoc": UNLIMITED, "max_sched_jobs": UNLIMITED,
+        "max_sched_nodes_per_assoc": UNLIMITED, "max_sched_cores_per_assoc": UNLIMITED,
+    });
+    record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    record
+}
+
+/// Users 5001 (one running job, two scheduled), 5002 (banks A and B, no limits), 5003 (2 nodes); queues q and r.
+pub fn document() -> Value {
+    json!({
+        "associations": [
+            association(5001, "A", json!({"max_running_jobs": 1, "max_sched_jobs": 2})),
+            association(5002, "A", json!({})),
+            association(5002, "B", json!({"fairshare": 0.25})),
+            association(5003, "A", json!({"max_nodes": 2})),
+        ],
+        "queues": [queue("q", json!({})), queue("r", json!({"max_running_jobs": 1}))],
+        "projects": [{"project": "*"}],
+        "banks": [{"bank": "A", "priority": 0.0}, {"bank": "B", "priority": 1.0}],
+        "priority_factors": [{"factor": "fairshare", "weight": 100_000}],
+        "config": {},
+    })
+}
+
+/// A job in queue q that takes whole nodes until it is finished by hand.
+pub fn job(userid: u32, nodes: u64) -> Submission {
+    Submission::simple(userid, &Shape { nodes, cores: 4, attributes: &[("queue", "q")], ..Shape::default() })
+}
+
+/// As [`job`], in a bank.
+pub fn job_in(userid: u32, bank: &str, nodes: u64) -> Submission {
+    let attributes = [("queue", "q"), ("bank", bank)];
+    Submission::simple(userid, &Shape { nodes, cores: 4, attributes: &attributes, ..Shape::default() })
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The host re-enters the plugin: a name removed in one job's callback runs other jobs' callbacks before it returns.
+
+use mf_priority::embedded::{Order, Shape, State, Submission};
+use serde_json::json;
+
+use super::{OWNER, Site, association, document, job, queue};
+
+fn events(site: &Site, id: u64) -> Vec<String> {
+    let log = site.host.job(id, |job| job.eventlog().to_vec()).unwrap();
+    log.iter().map(|event| event["name"].as_str().unwrap().to_string()).collect()
+}
+
+#[test]
+fn the_end_of_a_job_starts_the_next_inside_its_callback() {
+    let site = Site::new();
+    let first = site.submit(&job(5001, 1));
+    let held: Vec<u64> = (0..5).map(|_| site.submit(&job(5001, 1))).collect();
+    let mut running = first;
+    for &next in &held {
+        assert_eq!((site.state(running), site.state(next)), (State::Run, State::Depend));
+        site.finish(running);
+        site.check();
+        assert_eq!((site.state(running), site.state(next)), (State::Inactive, State::Run));
+        running = next;
+    }
+    site.finish(running);
+    let counts = site.association(5001, "A");
+    assert_eq!(
+        [&counts["cur_active_jobs"], &counts["cur_run_jobs"], &counts["held_jobs"]],
+        [&json!(0), &json!(0), &json!({})]
+    );
+}
+
+#[test]
+fn one_reprioritize_releases_many_each_inside_the_other() {
+    let site = Site::new();
+    let first = site.submit(&job(5001, 1));
+    let held: Vec<u64> = (0..50).map(|_| site.submit(&job(5001, 0))).collect();
+    let mut raised = document();
+    raised["associations"][0] = association(5001, "A", json!({}));
+    site.push(&raised);
+    for &id in &held {
+        assert_ne!(site.state(id), State::Depend);
+        let names = events(&site, id);
+        assert_eq!(names.iter().filter(|name| *name == "dependency-remove").count(), 1, "{names:?}");
+    }
+    site.check();
+    site.finish(first);
+    site.check();
+}
+
+#[test]
+fn cancelled_inside_a_chain_of_releases() {
+    let site = Site::new();
+    let first = site.submit(&job(5001, 4));
+    let held: Vec<u64> = (0..4).map(|_| site.submit(&job(5001, 1))).collect();
+    site.host.cancel_without_settling(held[0]);
+    site.host.cancel_without_settling(first);
+    site.host.cancel_without_settling(held[2]);
+    site.host.settle();
+    site.check();
+    assert_eq!((site.state(held[1]), site.state(held[3])), (State::Run, State::Depend));
+    site.finish(held[1]);
+    assert_eq!(site.state(held[3]), State::Run);
+}
+
+#[test]
+fn an_update_that_moves_a_job_releases_another() {
+    let site = Site::new();
+    let in_r = |userid| {
+        let shape = Shape { nodes: 1, cores: 4, attributes: &[("queue", "r")], ..Shape::default() };
+        Submission::simple(userid, &shape)
+    };
+    // Queue r runs one job of each association; the cluster is full, so the first is scheduled.
+    let full = site.submit(&job(5003, 2));
+    let more = site.submit(&job(5002, 2));
+    let first = site.submit(&in_r(5002));
+    site.finish(more);
+    assert_eq!(site.state(first), State::Run);
+    let second = site.submit(&in_r(5002));
+    assert_eq!(site.state(second), State::Depend);
+    site.host.update(second, &[("attributes.system.queue", json!("q"))], OWNER).unwrap();
+    site.check();
+    assert_eq!(site.state(second), State::Run, "no limit of queue q holds it");
+    site.finish(first);
+    site.finish(full);
+    site.check();
+}
+
+#[test]
+fn queue_limits_of_nodes_and_cores_are_kept_through_releases() {
+    let mut data = document();
+    data["queues"] = json!([queue("q", json!({"max_nodes_per_assoc": 2})), queue("r", json!({}))]);
+    let site = Site::with(&data);
+    let jobs: Vec<u64> = (0..6).map(|_| site.submit(&job(5002, 1))).collect();
+    let in_use = |site: &Site| {
+        let usage = site.association(5002, "A")["queue_usage"]["q"].clone();
+        usage["cur_nodes"].as_i64().unwrap() + usage["cur_sched_nodes"].as_i64().unwrap()
+    };
+    for &id in &jobs {
+        assert!(in_use(&site) <= 2);
+        site.check();
+        if site.state(id) == State::Run {
+            site.finish(id);
+        }
+    }
+    assert!(jobs.iter().all(|&id| site.state(id) == State::Inactive));
+    assert_eq!(in_use(&site), 0);
+}
+
+#[test]
+fn released_by_the_deferred_step_of_a_restart() {
+    for order in [Order::Ascending, Order::Descending] {
+        let site = Site::new();
+        let first = site.submit(&job(5001, 1));
+        let held: Vec<u64> = (0..3).map(|_| site.submit(&job(5001, 1))).collect();
+        site.host.remove(super::SO).unwrap();
+        site.finish(first);
+        let mut raised = document();
+        raised["associations"][0] = association(5001, "A", json!({}));
+        site.load(&raised);
+        site.host.settle();
+        site.check();
+        assert!(held.iter().all(|&id| site.state(id) == State::Run), "flaw 39");
+        site.host.restart(order).unwrap();
+        site.host.settle();
+        site.check();
+        assert_eq!(site.association(5001, "A")["cur_run_jobs"], 3);
+    }
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Requests that are malformed, or come from the wrong user: an error with a text, and nothing has changed.
+
+use mf_priority::embedded::Cred;
+use serde_json::{Value, json};
+
+use super::{METHODS, OWNER, Site, association, document, job, topic};
+
+/// A site with a running, a held and a scheduled job, so that "nothing has changed" says something.
+fn busy() -> Site {
+    let site = Site::new();
+    for (userid, nodes) in [(5001, 4), (5001, 1), (5002, 1)] {
+        site.submit(&job(userid, nodes));
+    }
+    site
+}
+
+/// The request fails with this errno and a text, is logged, and leaves everything as it was.
+fn refused(site: &Site, method: &str, payload: Option<&str>, errno: i32) -> String {
+    let before = site.query();
+    site.host.take_log();
+    let shown = payload.map(|text| text.chars().take(200).collect::<String>());
+    let answer = site.host.request(&topic(method), payload, OWNER);
+    let Err(refused) = answer else { panic!("{method} accepted {shown:?}") };
+    assert_eq!(refused.errno.0, errno, "{method} {shown:?}: {}", refused.text);
+    assert!(!refused.text.is_empty(), "{method} {shown:?}: no text");
+    assert!(
+        site.errors().iter().any(|line| line.contains(refused.text.as_str()) || refused.text.len() > 3000)
+    );
+    assert_eq!(site.query(), before, "{method} {shown:?} changed something");
+    refused.text
+}
+
+const EPROTO: i32 = 71;
+const EINVAL: i32 = 22;
+
+#[test]
+fn no_payload_or_no_json() {
+    let site = busy();
+    for (_, method) in METHODS {
+        for payload in [None, Some(""), Some("{"), Some("[]"), Some("null"), Some("{}"), Some("{\"dat\":[]}")]
+        {
+            refused(&site, method, payload, EPROTO);
+        }
+    }
+    refused(&site, "policy_update", None, EPROTO);
+    refused(&site, "policy_update", Some("{"), EPROTO);
+    site.check();
+}
+
+#[test]
+fn not_utf8() {
+    let site = busy();
+    for bytes in
+        [c"\xff\xfe{}", c"{\"data\":[{\"userid\":5001,\"bank\":\"\xc3\x28\"}]}", c"{\"data\":[]}\xff"]
+    {
+        for (_, method) in METHODS {
+            let before = site.query();
+            let refused = site.host.request_bytes(&topic(method), Some(bytes), OWNER).unwrap_err();
+            assert_eq!(refused.errno.0, EPROTO, "{method}");
+            assert_eq!(site.query(), before);
+        }
+    }
+}
+
+#[test]
+fn data_of_the_wrong_type() {
+    let site = busy();
+    for (_, method) in METHODS {
+        for data in [json!(null), json!(1), json!("text"), json!(true), json!(0.5)] {
+            refused(&site, method, Some(&json!({"data": data}).to_string()), EINVAL);
+        }
+        let other = if method == "rec_config_update" { json!([]) } else { json!({}) };
+        refused(&site, method, Some(&json!({"data": other}).to_string()), EINVAL);
+    }
+    site.check();
+}
+
+/// Each member of each record gone, or of another type: the first record, a valid one, must not be applied either.
+#[test]
+fn each_member_of_each_record() {
+    let site = busy();
+    let data = document();
+    let odd = [json!(null), json!([]), json!({}), json!(true), json!(1e300), json!("text"), json!(2.5)];
+    for (kind, method) in METHODS.iter().filter(|(kind, _)| *kind != "config") {
+        let good = data[*kind][0].clone();
+        for key in good.as_object().unwrap().keys() {
+            let mut other = good.clone();
+            other.as_object_mut().unwrap().remove(key);
+            let payload = json!({"data": [changed(&good), other]}).to_string();
+            let text = refused(&site, method, Some(&payload), EINVAL);
+            assert!(text.contains(&format!("{kind}[1]")) && text.contains(key.as_str()), "{text}");
+            for odd in &odd {
+                let same_type = std::mem::discriminant(odd) == std::mem::discriminant(&good[key]);
+                let whole = odd.as_f64() == Some(2.5) || odd.as_f64() == Some(1e300);
+                let any_number = matches!(key.as_str(), "fairshare" | "priority") && *kind != "queues";
+                if same_type && (!whole || any_number) {
+                    continue;
+                }
+                let mut other = good.clone();
+                other[key] = odd.clone();
+                let payload = json!({"data": [changed(&good), other]}).to_string();
+                let text = refused(&site, method, Some(&payload), EINVAL);
+                assert!(text.contains(&format!("{kind}[1]")) && text.contains(key.as_str()), "{text}");
+            }
+        }
+    }
+    refused(&site, "rec_config_update", Some(r#"{"data":{"deny_unknown_queues":1}}"#), EINVAL);
+    refused(&site, "rec_config_update", Some(r#"{"data":{"zero_score":"other"}}"#), EINVAL);
+    site.check();
+}
+
+/// A valid record that would show in the query.
+fn changed(good: &Value) -> Value {
+    let mut changed = good.clone();
+    for key in ["bank", "queue", "project", "factor"] {
+        if changed.get(key).is_some() {
+            changed[key] = json!("shown");
+        }
+    }
+    changed
+}
+
+#[test]
+fn numbers_beyond_their_range() {
+    let site = busy();
+    for userid in ["-1", "4294967295", "4294967296", "18446744073709551616", "1e3", "-0.0"] {
+        let text = association(5001, "A", json!({}))
+            .to_string()
+            .replace("\"userid\":5001", &format!("\"userid\":{userid}"));
+        refused(&site, "rec_update", Some(&format!("{{\"data\":[{text}]}}")), EINVAL);
+    }
+    let text = association(5001, "A", json!({})).to_string();
+    let text = text.replace("\"max_cores\":2147483647", "\"max_cores\":99999999999999999999");
+    refused(&site, "rec_update", Some(&format!("{{\"data\":[{text}]}}")), EINVAL);
+    site.check();
+}
+
+#[test]
+fn huge_and_deep() {
+    let site = busy();
+    let long =
+        json!({"data": [association(5001, "A", json!({"active": "x".repeat(10_000_000)}))]}).to_string();
+    refused(&site, "rec_update", Some(&long), EINVAL);
+    for depth in [100, 10_000, 1_000_000] {
+        let deep = format!("{{\"data\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+        let before = site.query();
+        assert!(site.host.request(&topic("rec_update"), Some(&deep), OWNER).is_err());
+        assert_eq!(site.query(), before);
+    }
+    let unknown = "[".repeat(100) + &"]".repeat(100);
+    let text =
+        association(5009, "A", json!({})).to_string().replacen('{', &format!("{{\"new\":{unknown},"), 1);
+    let answer = site.host.request(&topic("rec_update"), Some(&format!("{{\"data\":[{text}]}}")), OWNER);
+    assert_eq!(answer, Ok(None), "unknown keys are ignored");
+    site.check();
+}
+
+#[test]
+fn guests_get_nothing() {
+    let site = busy();
+    let before = site.query();
+    let methods = METHODS.iter().map(|(_, method)| *method).chain(["reprioritize", "policy_update", "check"]);
+    for method in methods {
+        for cred in [Cred::guest(5001), Cred::guest(1000), Cred { userid: 0, rolemask: 0 }] {
+            let refused = site.host.request(&topic(method), Some("{\"data\":[]}"), cred).unwrap_err();
+            assert_eq!(
+                (refused.errno.0, refused.text.as_str()),
+                (1, "Request requires owner credentials"),
+                "{method}"
+            );
+        }
+    }
+    assert_eq!(site.query(), before);
+}
+
+#[test]
+fn a_document_with_one_fault() {
+    let site = busy();
+    let mut document = document();
+    document["associations"].as_array_mut().unwrap().push(association(5009, "Z", json!({})));
+    for (key, fault) in
+        [("queues", json!([{"queue": ""}])), ("banks", json!([{"bank": "A"}])), ("projects", json!(5))]
+    {
+        let mut faulty = document.clone();
+        faulty[key] = fault;
+        refused(&site, "policy_update", Some(&faulty.to_string()), EINVAL);
+        let mut lacking = document.clone();
+        lacking.as_object_mut().unwrap().remove(key);
+        refused(&site, "policy_update", Some(&lacking.to_string()), EINVAL);
+    }
+    let before = site.query();
+    document["dry_run"] = json!(true);
+    site.rpc("policy_update", &document).unwrap();
+    assert_eq!(site.query(), before);
+    document["dry_run"] = json!(false);
+    site.rpc("policy_update", &document).unwrap();
+    assert_ne!(site.query(), before);
+    site.check();
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Restart and reload over jobs in each state: the counters equal the host's own count before and after.
+
+use mf_priority::embedded::{Order, Shape, State, Submission};
+use serde_json::json;
+
+use super::random::assert_counted;
+use super::{OWNER, SO, Site, document, job, job_in};
+
+/// Jobs in RUN, DEPEND (ours), DEPEND (ours and another's), SCHED, SCHED with urgency 0, DEPEND (another's).
+fn one_in_each_state(site: &Site) -> Vec<u64> {
+    let run = site.submit(&job(5001, 4));
+    let held = site.submit(&job(5001, 1));
+    let mut both = job(5001, 1);
+    both.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "afterany", "value": run}]);
+    let both = site.submit(&both);
+    let sched = site.submit(&job_in(5002, "B", 2));
+    let mut zero = job(5002, 1);
+    zero.urgency = 0;
+    let zero = site.submit(&zero);
+    let mut foreign = job(5003, 1);
+    foreign.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "afterany", "value": sched}]);
+    let foreign = site.submit(&foreign);
+    let ids = vec![run, held, both, sched, zero, foreign];
+    let states: Vec<State> = ids.iter().map(|&id| site.state(id)).collect();
+    assert_eq!(states, [State::Run, State::Depend, State::Depend, State::Sched, State::Sched, State::Depend]);
+    ids
+}
+
+fn all_end(site: &Site, ids: &[u64]) {
+    for _ in 0..ids.len() {
+        ids.iter().for_each(|&id| site.finish(id));
+    }
+    for &id in ids {
+        let _ = site.host.cancel(id, OWNER);
+    }
+    for (userid, bank) in [(5001, "A"), (5002, "A"), (5002, "B"), (5003, "A")] {
+        let counts = site.association(userid, bank);
+        for key in ["cur_active_jobs", "cur_run_jobs", "cur_sched_jobs", "cur_nodes", "cur_cores"] {
+            assert_eq!(counts[key], 0, "{userid}/{bank} {key}");
+        }
+        assert_eq!(counts["held_jobs"], json!({}));
+    }
+    assert_eq!(site.check()["jobs"], 0);
+}
+
+#[test]
+fn restarted_with_data() {
+    for order in [Order::Ascending, Order::Descending] {
+        let site = Site::new();
+        let ids = one_in_each_state(&site);
+        assert_counted(&site);
+        for _ in 0..3 {
+            let states: Vec<State> = ids.iter().map(|&id| site.state(id)).collect();
+            site.host.restart(order).unwrap();
+            site.host.settle();
+            assert_counted(&site);
+            assert_eq!(ids.iter().map(|&id| site.state(id)).collect::<Vec<_>>(), states);
+        }
+        assert_eq!(site.errors(), Vec::<String>::new());
+        all_end(&site, &ids);
+    }
+}
+
+#[test]
+fn restarted_without_data_which_come_later() {
+    for order in [Order::Ascending, Order::Descending] {
+        let site = Site::bare();
+        site.push(&document());
+        let ids = one_in_each_state(&site);
+        site.host.restart(order).unwrap();
+        site.host.settle();
+        assert_eq!(site.errors(), Vec::<String>::new(), "waiting is no error");
+        assert_eq!(site.check()["waiting"], 6);
+        site.push(&document());
+        assert_counted(&site);
+        all_end(&site, &ids);
+    }
+}
+
+#[test]
+fn reloaded_with_and_without_data() {
+    let site = Site::new();
+    let ids = one_in_each_state(&site);
+    let before = site.query();
+    for _ in 0..3 {
+        site.host.remove(SO).unwrap();
+        site.load(&document());
+        let mut now = site.query();
+        now["generation"] = before["generation"].clone();
+        assert_eq!(now, before, "right for the first query, before anything settles");
+        site.host.settle();
+        assert_counted(&site);
+        site.host.remove(SO).unwrap();
+        site.host.load(&site.so.path(), None).unwrap();
+        site.host.settle();
+        site.check();
+        site.push(&document());
+        assert_counted(&site);
+    }
+    assert_eq!(site.errors(), Vec::<String>::new());
+    all_end(&site, &ids);
+}
+
+#[test]
+fn in_cleanup() {
+    // Time stands still between the exception and the end of the tasks: the job stays in CLEANUP.
+    let site = Site::new();
+    let run = site.submit(&job(5001, 1));
+    let held = site.submit(&job(5001, 1));
+    site.host.cancel_without_settling(run);
+    assert_eq!(site.state(run), State::Cleanup);
+    site.host.remove(SO).unwrap();
+    site.load(&document());
+    assert_eq!(site.association(5001, "A")["cur_run_jobs"], 1, "flaw 38");
+    assert_eq!(site.state(held), State::Depend);
+    site.host.settle();
+    assert_counted(&site);
+    assert_eq!((site.state(run), site.state(held)), (State::Inactive, State::Run));
+
+    site.host.cancel_without_settling(held);
+    site.host.restart(Order::Ascending).unwrap();
+    site.host.settle();
+    assert_counted(&site);
+    assert_eq!(site.errors(), Vec::<String>::new(), "flaw 46");
+}
+
+#[test]
+fn a_blocker_that_ends_while_the_plugin_is_away() {
+    let site = Site::new();
+    let ids = one_in_each_state(&site);
+    site.host.remove(SO).unwrap();
+    site.finish(ids[0]);
+    site.load(&document());
+    site.host.settle();
+    assert_counted(&site);
+    assert_ne!(site.state(ids[1]), State::Depend, "flaw 39");
+    all_end(&site, &ids);
+}
+
+#[test]
+fn accepted_and_not_committed() {
+    let site = Site::new();
+    let batch = site.host.submit_batch(&[job(5001, 1), job(5001, 1), job(5002, 1)]);
+    let ids: Vec<u64> = batch.into_iter().map(Result::unwrap).collect();
+    assert!(site.host.has_uncommitted());
+    site.check();
+    site.host.remove(SO).unwrap();
+    site.load(&document());
+    site.host.settle();
+    assert_counted(&site);
+    all_end(&site, &ids);
+}
+
+#[test]
+fn a_bank_is_written_by_id_when_a_replayed_job_lacks_it() {
+    let site = Site::new();
+    site.host.remove(SO).unwrap();
+    let jobs: Vec<u64> = [5001, 5002, 5003]
+        .iter()
+        .map(|&userid| site.submit(&Submission::simple(userid, &Shape { nodes: 1, ..Shape::default() })))
+        .collect();
+    site.load(&document());
+    site.host.settle();
+    assert_counted(&site);
+    for id in jobs {
+        let bank = site.host.job(id, |job| job.attribute("bank").map(str::to_string)).unwrap();
+        assert_eq!(bank.as_deref(), Some("A"), "flaw 40");
+    }
+    site.check();
+}

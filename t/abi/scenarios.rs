@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The scenarios of t/t0900-embedded-drift.t, where there is no Flux to compare with: each plays to its end, after
+//! which nothing is counted and nothing is held.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{Copy, plugin};
+
+#[test]
+fn every_scenario_plays_to_its_end() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("t/data/scenarios");
+    let so = Copy::of(plugin());
+    let mut played = 0;
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let scenario = entry.unwrap().path();
+        let output = Command::new(env!("CARGO_BIN_EXE_flux-fairshare"))
+            .args(["embedded", "run", "--plugin"])
+            .args([so.path(), scenario.clone()])
+            .output()
+            .unwrap();
+        let shown = format!("{}: {}", scenario.display(), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{shown}");
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let last = lines.iter().rfind(|line| line.get("step").is_some()).unwrap();
+        for (job, state) in last["states"].as_object().unwrap() {
+            assert_eq!(state, "INACTIVE", "{shown}{job}");
+        }
+        for bank in
+            last["users"].as_array().unwrap().iter().flat_map(|user| user["banks"].as_array().unwrap())
+        {
+            for key in ["cur_active_jobs", "cur_run_jobs", "cur_sched_jobs", "cur_nodes", "cur_cores"] {
+                assert_eq!(bank[key], 0, "{shown}{bank}");
+            }
+        }
+        played += 1;
+    }
+    assert!(played >= 5);
+}

@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='the same scenarios in the embedded job manager and in Flux: the plugin does the same in both'
+
+. "$(dirname "$0")/lib.sh"
+
+FAIRSHARE=${FAIRSHARE:-$T_DIR/../target/release/flux-fairshare}
+export PLUGIN
+if ! test -x "$FAIRSHARE"; then
+	skip_all="no command at $FAIRSHARE: build it with cargo build --release"
+	test_done
+fi
+
+# real NAME: play a scenario in an instance of its own, restarting it when the scenario says so.
+real() {
+	local scenario=$T_DIR/data/scenarios/$1.json rc
+	rm -rf state $1.state $1.state.conf $1.real
+	write_conf "$(with_queues $(jq -r '.queues[]' "$scenario")) | $(with_plugin)" && start_instance || return 1
+	while :; do
+		flux python "$T_DIR/scripts/scenario.py" "$scenario" $1.embedded $1.state $1.real
+		rc=$?
+		test $rc -eq 3 || break
+		if test -e $1.state.conf; then
+			write_conf "$(with_queues $(jq -r '.queues[]' "$scenario")) | $(with_plugin $1.state.conf)"
+		else
+			write_conf "$(with_queues $(jq -r '.queues[]' "$scenario")) | $(with_plugin)"
+		fi
+		restart_instance || return 1
+	done
+	{ test $rc -ne 0 || mf check; } && errors_logged >$1.errors
+	flux cancel --all --user=all --quiet 2>/dev/null
+	stop_instance && test $rc -eq 0
+}
+canonical() { jq -cS . "$1"; }
+
+for scenario in "$T_DIR"/data/scenarios/*.json; do
+	name=$(basename "$scenario" .json)
+	test_expect_success "$name: $(jq -r .about "$scenario")" '
+		"$FAIRSHARE" embedded run "$scenario" --plugin "$PLUGIN" >$name.embedded &&
+		real $name &&
+		canonical $name.embedded >$name.want &&
+		canonical $name.real >$name.have &&
+		test_cmp $name.want $name.have
+	'
+done
+test_done
