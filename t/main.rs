@@ -11,5 +11,6 @@
 
 mod abi;
 mod cli;
+mod demo;
 mod embedded;
 mod golden;

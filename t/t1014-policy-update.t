@@ -26,7 +26,9 @@ test_expect_success 'it comes back by a record' '
 '
 test_expect_success 'weights and config that are not listed are the defaults again' '
 	mf push factor queue 1 config deny_unknown_queues=true && mf rpc policy_update "$(cat next)" &&
-	wait_for priority $sched priority=70000 && mf doc assoc 5001 A queues=q project "*" queue q priority=2 bank A 1 >next2 && mf rpc policy_update "$(cat next2)" && prio_is $sched 70000
+	wait_for priority $id priority=70000 && settled && prio_is $id 70000 &&
+	mf doc assoc 5001 A queues=q project "*" queue q priority=2 bank A 1 >next2 && mf rpc policy_update "$(cat next2)" &&
+	settled && prio_is $id 70000
 '
 test_expect_success 'dry_run changes nothing, and answers' '
 	mf query >before && jq ".dry_run = true | .associations = []" <doc >dry && mf rpc policy_update "$(cat dry)" >reply && grep ^ok reply &&

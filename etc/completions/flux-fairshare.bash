@@ -19,6 +19,9 @@ _flux__fairshare() {
             flux__fairshare,compare)
                 cmd="flux__fairshare__subcmd__compare"
                 ;;
+            flux__fairshare,demo)
+                cmd="flux__fairshare__subcmd__demo"
+                ;;
             flux__fairshare,generate)
                 cmd="flux__fairshare__subcmd__generate"
                 ;;
@@ -41,7 +44,7 @@ _flux__fairshare() {
 
     case "${cmd}" in
         flux__fairshare)
-            opts="-h -V --help --version show update push compare why generate"
+            opts="-h -V --help --version show update push compare why generate demo"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -98,6 +101,28 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        flux__subcmd__fairshare__subcmd__demo)
+            opts="-h --host --print-config --plugin --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --host)
+                    COMPREPLY=($(compgen -W "flux embedded" -- "${cur}"))
+                    return 0
+                    ;;
+                --plugin)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -32,6 +32,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "push"
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "compare" -d 'Compare two policies on the same tree: who gains, who loses, how much the orders differ'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "why" -d 'Explain a user\'s fair-share, or why one user is ahead of another, in words and numbers'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "generate" -d 'Write manual pages and completions below a directory'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "demo" -d 'Show the plugin at work on a small site'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s p -l path -d 'The accounting database' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s t -l tree -d 'A tree from a document instead of the database' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l format -d 'What the document is, where it can\'t be told from its beginning' -r
@@ -89,3 +90,8 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s l 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l json -d 'Print a JSON document'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand generate" -s h -l help -d 'Print help'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand demo" -l host -d 'The job manager: the enclosing Flux instance, which should be made for this, or the embedded one' -r -f -a "flux\t''
+embedded\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand demo" -l plugin -d 'The plugin to load' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand demo" -l print-config -d 'Only print the configuration that a Flux instance for this site needs'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand demo" -s h -l help -d 'Print help'

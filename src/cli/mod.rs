@@ -6,6 +6,7 @@
 
 mod columns;
 mod compare;
+mod demo;
 mod embedded;
 mod generate;
 mod input;
@@ -45,6 +46,7 @@ enum Command {
     Compare(compare::Args),
     Why(why::Args),
     Generate(generate::Args),
+    Demo(demo::Args),
     #[command(hide = true)]
     Embedded(embedded::Args),
 }
@@ -102,6 +104,7 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Generate(args) => generate::run(&args),
+        Command::Demo(args) => demo::run(&args),
         Command::Embedded(args) => embedded::run(&args),
     };
     match outcome {

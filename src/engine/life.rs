@@ -3,7 +3,7 @@
 
 use super::{Effect, Engine, JobFacts, Level, Posting};
 use crate::accounts::AssociationId;
-use crate::ids::JobId;
+use crate::ids::{BankName, JobId, QueueName};
 use crate::limits::{Grant, Job, Names, Origin, Phase, Size};
 use crate::priority::{PRIORITY_MAX, Terms, URGENCY_EXPEDITE, URGENCY_HOLD};
 
@@ -17,14 +17,12 @@ impl Engine {
             return Vec::new();
         }
         let is_submission = self.validated.remove(&facts.id);
+        let association = self.book.find(facts.user, facts.bank);
         let mut job = Job {
             user: facts.user,
-            association: self.book.find(facts.user, facts.bank),
-            bank: facts.bank.map(Into::into),
-            // Thousands of jobs share the name of a queue.
-            queue: facts
-                .queue
-                .map(|q| self.book.queue(q).map_or_else(|| q.into(), |queue| queue.name.clone())),
+            association,
+            bank: self.bank_name(association, facts.bank),
+            queue: self.queue_name(facts.queue),
             has_project: facts.project.is_some(),
             size: *facts.size.as_ref().unwrap_or(&Size::ONE),
             phase: Phase::New,
@@ -52,6 +50,21 @@ impl Engine {
         };
         self.ledger.insert(facts.id, job);
         effects
+    }
+
+    /// The bank's name; thousands of jobs share their association's.
+    pub(super) fn bank_name(
+        &self,
+        association: Option<AssociationId>,
+        bank: Option<&str>,
+    ) -> Option<BankName> {
+        let known = association.and_then(|id| self.book.association(id)).map(|association| &association.bank);
+        bank.map(|bank| known.filter(|known| known.as_str() == bank).cloned().unwrap_or_else(|| bank.into()))
+    }
+
+    /// The queue's name; thousands of jobs share that of the configured queue.
+    pub(super) fn queue_name(&self, queue: Option<&str>) -> Option<QueueName> {
+        queue.map(|queue| self.book.queue(queue).map_or_else(|| queue.into(), |known| known.name.clone()))
     }
 
     /// Puts the default bank and project into a jobspec that names none. A bank that is named is never overwritten.

@@ -115,12 +115,11 @@ impl Engine {
                 }
             }
         }
-        let queue =
-            facts.queue.map(|q| self.book.queue(q).map_or_else(|| q.into(), |queue| queue.name.clone()));
+        let (bank, queue) = (self.bank_name(association, facts.bank), self.queue_name(facts.queue));
         self.ledger.change(id, |job| {
             job.association = association;
-            job.bank = facts.bank.map(Into::into);
-            job.queue = queue.clone();
+            job.bank = bank;
+            job.queue = queue;
             job.has_project = facts.project.is_some();
             // Once counted, a size is fixed.
             if let (false, Ok(size)) = (job.is_charged(), &facts.size) {

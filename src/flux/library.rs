@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use libloading::Library;
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 /// `flux_t`, only ever behind a pointer.
 pub(super) type FluxHandle = c_void;
@@ -37,6 +37,7 @@ impl ErrorText {
 pub(super) struct Api {
     pub(super) open: unsafe extern "C" fn(*const c_char, c_int, *mut ErrorText) -> *mut FluxHandle,
     pub(super) close: unsafe extern "C" fn(*mut FluxHandle),
+    pub(super) opt_set: unsafe extern "C" fn(*mut FluxHandle, *const c_char, *const c_void, usize) -> c_int,
     pub(super) attr_get: unsafe extern "C" fn(*mut FluxHandle, *const c_char) -> *const c_char,
     pub(super) rpc:
         unsafe extern "C" fn(*mut FluxHandle, *const c_char, *const c_char, u32, c_int) -> *mut FluxFuture,
@@ -44,6 +45,10 @@ pub(super) struct Api {
     pub(super) error_string: unsafe extern "C" fn(*mut FluxFuture) -> *const c_char,
     pub(super) future_destroy: unsafe extern "C" fn(*mut FluxFuture),
 }
+
+/// This program defines some of the library's names itself, for the plugins of the embedded job manager. The library
+/// must keep using its own.
+const FLAGS: c_int = RTLD_NOW | RTLD_LOCAL | libc::RTLD_DEEPBIND;
 
 /// Where to look: the run-time name first, then the one of a development install.
 const NAMES: [&str; 4] = [
@@ -59,7 +64,7 @@ impl Api {
         let mut first_error = None;
         for name in NAMES {
             // SAFETY: libflux-core's initialisers are those of an ordinary C library.
-            match unsafe { Library::new(name) } {
+            match unsafe { Library::open(Some(name), FLAGS) } {
                 Ok(library) => return Api::look_up(library).map_err(|text| format!("{name}: {text}")),
                 Err(error) => first_error = first_error.or(Some(error.to_string())),
             }
@@ -77,6 +82,7 @@ impl Api {
         let api = Api {
             open: symbol!(b"flux_open_ex\0"),
             close: symbol!(b"flux_close\0"),
+            opt_set: symbol!(b"flux_opt_set\0"),
             attr_get: symbol!(b"flux_attr_get\0"),
             rpc: symbol!(b"flux_rpc\0"),
             rpc_get: symbol!(b"flux_rpc_get\0"),

@@ -14,6 +14,9 @@ use std::ptr::NonNull;
 use library::{Api, ErrorText, FluxFuture, FluxHandle};
 pub use user::user_name;
 
+/// `FLUX_ROLE_OWNER`.
+const ROLE_OWNER: u32 = 1;
+
 /// A connection to a Flux instance.
 #[derive(Debug)]
 pub struct Flux {
@@ -97,6 +100,29 @@ impl Flux {
         }
         // SAFETY: as above; copied before the future is destroyed.
         Ok(unsafe { library::owned_text(answer) })
+    }
+
+    /// From now on speaks as this user, with the owner's rights (so that a signature of mechanism `none` will do). Only
+    /// the owner of an instance can; it is meant for tests.
+    pub fn act_as(&self, userid: u32) -> Result<(), FluxError> {
+        self.set_option(c"flux::testing_userid", userid)?;
+        self.set_option(c"flux::testing_rolemask", ROLE_OWNER)
+    }
+
+    fn set_option(&self, name: &CStr, value: u32) -> Result<(), FluxError> {
+        // SAFETY: flux_opt_set(3) copies a value of the size given; the handle is open until drop.
+        let status = unsafe {
+            (self.api.opt_set)(
+                self.handle.as_ptr(),
+                name.as_ptr(),
+                (&raw const value).cast(),
+                size_of::<u32>(),
+            )
+        };
+        if status == 0 {
+            return Ok(());
+        }
+        Err(FluxError::Connect(format!("{}: {}", name.to_string_lossy(), std::io::Error::last_os_error())))
     }
 
     /// A broker attribute, such as `security.owner`.

@@ -149,7 +149,10 @@ fn row(line: &str) -> Option<Row<'_>> {
 
 fn rows(text: &str) -> Result<Vec<Row<'_>>, String> {
     let mut rows = Vec::new();
-    for (line, entry) in entries(text).filter(|(_, entry)| !entry.starts_with("Fairshare usage units")) {
+    // The second is what it says on stderr where nobody has used anything yet.
+    let remarks = ["Fairshare usage units", "Creating usage database"];
+    let said = |entry: &str| remarks.iter().any(|remark| entry.contains(remark));
+    for (line, entry) in entries(text).filter(|(_, entry)| !said(entry)) {
         rows.push(row(entry).ok_or_else(|| format!("line {line}: not a row of pbsfs's table"))?);
     }
     Ok(rows)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""What the timing scripts share: records, submission in bulk, a stopwatch, the broker's memory."""
+import json
+import os
+import time
+
+import flux
+from flux import job
+
+UNLIMITED = 2147483647
+handle = flux.Flux()
+
+
+def association(uid, bank="A", **changes):
+    record = dict(
+        userid=uid, bank=bank, def_bank=bank, fairshare=0.5, max_running_jobs=UNLIMITED,
+        max_active_jobs=UNLIMITED, max_sched_jobs=UNLIMITED, max_nodes=UNLIMITED, max_cores=UNLIMITED,
+        queues="", active=1, projects="*", def_project="*",
+    )
+    record.update(changes)
+    return record
+
+
+def queue(name, **changes):
+    record = dict(
+        queue=name, priority=1, min_nodes_per_job=0, max_nodes_per_job=UNLIMITED, max_time_per_job=UNLIMITED,
+        max_running_jobs=UNLIMITED, max_nodes_per_assoc=UNLIMITED, max_sched_jobs=UNLIMITED,
+        max_sched_nodes_per_assoc=UNLIMITED, max_sched_cores_per_assoc=UNLIMITED,
+    )
+    record.update(changes)
+    return record
+
+
+def call(method, records=None):
+    """Seconds that a method takes, with the text of the payload made before."""
+    text = None if records is None else json.dumps({"data": records})
+    start = time.monotonic()
+    handle.rpc("job-manager.mf_priority." + method, text).get()
+    return time.monotonic() - start
+
+
+def settle():
+    for _ in range(2):
+        handle.rpc("job-manager.stats-get", {}).get()
+
+
+def reprioritize():
+    """Seconds until the job manager serves again: a plugin may answer before its work is done."""
+    start = time.monotonic()
+    handle.rpc("job-manager.mf_priority.reprioritize").get()
+    handle.rpc("job-manager.stats-get", {}).get()
+    return time.monotonic() - start
+
+
+def submit(count, run="1h", urgency=16):
+    """Submit `count` one-core jobs as the owner; their ids."""
+    spec = job.JobspecV1.from_command(["true"])
+    spec.duration = 7200
+    spec.setattr("system.exec.test.run_duration", run)
+    text, ids = spec.dumps(), []
+    while len(ids) < count:
+        part = [job.submit_async(handle, text, urgency=urgency) for _ in range(min(2000, count - len(ids)))]
+        ids += [f.get_id() for f in part]
+    return ids
+
+
+def wait(jobid, event):
+    job.event_wait(handle, jobid, event)
+
+
+def memory():
+    """Resident bytes of the broker, freed pages returned first as far as the C library does."""
+    pid = int(handle.attr_get("broker.pid"))
+    with open(f"/proc/{pid}/statm", encoding="ascii") as stream:
+        return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def show(what, seconds, unit="s"):
+    print(f"{what:<58} {seconds:12.4f} {unit}", flush=True)
+
+
+def best(times):
+    return min(times)

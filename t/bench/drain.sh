@@ -1,0 +1,9 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+# Held jobs drained one after the other: linear if twice as many take twice as long.
+# usage: drain.sh PLUGIN.so...   (N="2500 5000 10000")
+
+. "$(dirname "$0")/lib.sh"
+for n in ${N:-2500 5000 10000}; do
+	time_plugins drain.py "$n" -- "$@"
+done

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+# What the timings share: a quiet instance, the plugin in it, and a table line for each figure.
+#
+# Each script: t/bench/NAME.sh PLUGIN.so... | nothing   (several plugins are timed in turn, in one run)
+set -eu
+bench=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset FLUX_URI
+[ $# -gt 0 ] || { sed -n '3,/^$/s/^# \{0,1\}//p' "$0"; exit 2; }
+command -v flux >/dev/null || { echo "flux is not on PATH" >&2; exit 2; }
+
+# path_of NAME: a plugin's path; the word nothing builds the do-nothing plugin against flux-core's headers.
+path_of() {
+	local dir
+	dir=$(mktemp -d "$work/so.XXXX")
+	if [ "$1" = nothing ]; then
+		cc -O2 -fPIC -shared $(pkg-config --cflags flux-core) -o "$dir/mf_priority.so" "$bench/nothing.c" >&2 || return
+	else
+		ln -s "$(realpath "$1")" "$dir/mf_priority.so"
+	fi
+	echo "$dir/mf_priority.so"
+}
+
+# time_plugins SCRIPT.py ARGS -- PLUGIN...: run the Python script in a fresh instance for each plugin.
+time_plugins() {
+	local script=$1 args=() so p
+	shift
+	while [ "$1" != -- ]; do args+=("$1"); shift; done
+	shift
+	cat >"$work/conf.json" <<-EOF
+	{"fake-resources": {"nnodes": 4, "cores-per-node": 4}, "exec": {"testexec": {"allow-guests": true}},
+	 "ingest": {"validator": {"disable": true}},
+	 "job-manager": {"plugins": [{"remove": ".priority-default"}]}}
+	EOF
+	for p; do
+		so=$(path_of "$p") || exit
+		echo "-- $p"
+		FLUX_DISABLE_JOB_CLEANUP=t flux start -c "$work/conf.json" -Slog-stderr-level=0 \
+			bash -c "flux jobtap load $so && PYTHONPATH=$bench flux python $bench/$script ${args[*]}"
+	done
+}

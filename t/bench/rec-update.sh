@@ -1,0 +1,7 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+# rec_update of many associations: the first one, and one that changes each.
+# usage: rec-update.sh PLUGIN.so|nothing...   (N=50000 associations)
+
+. "$(dirname "$0")/lib.sh"
+time_plugins rec_update.py "${N:-50000}" -- "$@"

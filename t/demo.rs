@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The demo in the embedded job manager: what it prints agrees with the site, whatever the site says.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "helpers of tests may fail as tests do"
+)]
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::cli::fairshare;
+
+const SITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/etc/demo-site.json");
+
+/// The plugin that cargo built along with this test, under the name that users give it.
+fn plugin() -> PathBuf {
+    static COPIED: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
+    let copy = || {
+        let built = std::env::current_exe().expect("a path").with_file_name("libmf_priority.so");
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("demo");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let named = folder.join("mf_priority.so");
+        std::fs::copy(&built, &named).unwrap_or_else(|error| panic!("{}: {error}", built.display()));
+        named
+    };
+    COPIED.get_or_init(copy).clone()
+}
+
+fn site() -> Value {
+    serde_json::from_str(&std::fs::read_to_string(SITE).expect("the site")).expect("JSON")
+}
+
+/// What the demo prints about a site.
+fn demo(name: &str, site: &Value) -> String {
+    let plugin = plugin();
+    let file = plugin.with_file_name(format!("{name}.json"));
+    std::fs::write(&file, site.to_string()).expect("written");
+    let arguments = ["demo", "--plugin", plugin.to_str().expect("text"), file.to_str().expect("text")];
+    fairshare(arguments).ok().to_owned()
+}
+
+/// The lines of a section, without its heading and titles, each as words.
+fn section<'a>(out: &'a str, heading: &str) -> Vec<Vec<&'a str>> {
+    let lines = out.lines().skip_while(|line| !line.starts_with(heading)).skip(2);
+    lines.take_while(|line| !line.is_empty()).map(|line| line.split_whitespace().collect()).collect()
+}
+
+fn number(text: &str) -> f64 {
+    text.parse().unwrap_or_else(|_| panic!("no number: {text}"))
+}
+
+/// Every row of the ranking against the site's own figures.
+fn check_ranking(out: &str, site: &Value) -> Vec<f64> {
+    let rows = section(out, "Running and pending jobs");
+    assert!(!rows.is_empty(), "{out}");
+    let priority_of = |list: &str, key: &str, name: &str, value: &str| {
+        let records = site[list].as_array().expect("records");
+        records.iter().find(|record| record[key] == name).expect("a record")[value]
+            .as_f64()
+            .expect("a number")
+    };
+    rows.iter()
+        .map(|row| {
+            // ID USER BANK QUEUE NODES STATE.. PRIORITY W x F = P (four times) [note]
+            let at = if row[5] == "on" { 7 } else { 6 };
+            let (user, bank, queue, priority) = (row[1], row[2], row[3], number(row[at]));
+            let of_user = |record: &&Value| record["user"] == user && record["bank"] == bank;
+            let associations = site["associations"].as_array().expect("records");
+            let fairshare = &associations.iter().find(of_user).expect("an association")["fairshare"];
+            let factors = [
+                ("fairshare", fairshare.as_f64()),
+                ("queue", Some(priority_of("queues", "queue", queue, "priority"))),
+                ("bank", site["banks"][bank].as_f64()),
+                ("urgency", None),
+            ];
+            let mut sum = 0.0;
+            for (column, (name, factor)) in factors.iter().enumerate() {
+                let term = &row[at + 1 + 5 * column..][..5];
+                assert_eq!((term[1], term[3]), ("x", "="), "{row:?}");
+                let (weight, shown, points) = (number(term[0]), number(term[2]), number(term[4]));
+                assert_eq!(Some(weight), site["factors"][name].as_f64(), "weight of {name} in {row:?}");
+                assert_eq!(shown, factor.unwrap_or(shown), "factor {name} in {row:?}");
+                assert_eq!(points, (weight * shown).round(), "{row:?}");
+                sum += points;
+            }
+            assert_eq!(priority, if row[5] == "on" { 0.0 } else { sum }, "{row:?}");
+            priority
+        })
+        .collect()
+}
+
+#[test]
+fn terms_agree_with_the_site_and_the_order() {
+    let site = site();
+    let out = demo("terms", &site);
+    let priorities = check_ranking(&out, &site);
+    assert!(priorities.len() >= 8, "{out}");
+    assert!(priorities.is_sorted_by(|a, b| a >= b), "{out}");
+    assert!(!out.contains('\x1b'), "colour without a terminal: {out:?}");
+}
+
+#[test]
+fn other_weights_make_other_terms() {
+    let mut site = site();
+    site["factors"] = json!({"fairshare": 1000, "queue": 7, "bank": 0, "urgency": 50});
+    let out = demo("weights", &site);
+    check_ranking(&out, &site);
+    let changed = |list: &str| section(&out, list) != section(&demo("plain", &self::site()), list);
+    assert!(changed("Running and pending jobs"));
+}
+
+/// Every limit of the site that a hold names is the one the words show.
+#[test]
+fn holds_name_the_limit_and_its_figures() {
+    let site = site();
+    let out = demo("holds", &site);
+    let held: Vec<String> = section(&out, "Held jobs").iter().map(|row| row.join(" ")).collect();
+    let wants = [
+        "alice physics batch 1 max-running-jobs-user-limit: alice in physics runs 2 of 2 jobs",
+        "bob biology batch 2 max-resources-user-limit: bob in biology uses 1 of 2 nodes, this job needs 2 more",
+        "alice physics debug 1 max-run-jobs-queue: alice in physics runs 1 of 1 jobs in queue debug",
+        "dan physics batch 1 max-sched-jobs-user-limit: dan in physics has 1 of 1 jobs pending",
+        "max-sched-nodes-queue-limit: pending jobs of frank in biology ask for 2 of 3 nodes in queue batch, this job \
+         needs 2 more",
+    ];
+    for want in wants {
+        assert!(held.iter().any(|line| line.contains(want)), "{want}\n{out}");
+    }
+    // Each held job and each limit once: the debug job of alice has two.
+    assert_eq!(held.len(), wants.len() + 1, "{out}");
+}
+
+#[test]
+fn other_limits_hold_other_jobs() {
+    let mut site = site();
+    site["associations"][0]["max_running_jobs"] = json!(3);
+    let out = demo("limits", &site);
+    let held: Vec<String> = section(&out, "Held jobs").iter().map(|row| row.join(" ")).collect();
+    assert!(!held.iter().any(|line| line.contains("alice physics batch")), "{out}");
+    assert!(held.iter().any(|line| line.contains("max-run-jobs-queue: alice")), "{out}");
+}
+
+#[test]
+fn an_end_releases_and_starts() {
+    let out = demo("ends", &site());
+    let ends: Vec<&str> =
+        out.lines().filter(|line| line.starts_with("Job ") && line.ends_with("ends")).collect();
+    assert_eq!(ends.len(), 2, "{out}");
+    let first: Vec<String> = section(&out, ends[0]).iter().map(|row| row.join(" ")).collect();
+    let says = |start: &str, rest: &str| {
+        assert!(
+            first.iter().any(|line| line.starts_with(start) && line.contains(rest)),
+            "{start} {rest}\n{out}"
+        );
+    };
+    says(
+        "released",
+        "alice physics batch 1 max-running-jobs-user-limit lets go (before: alice in physics runs 2 of 2 jobs)",
+    );
+    says("still held", "alice physics debug 1 max-run-jobs-queue");
+    says("started", "carol chemistry debug 1 with priority 113000");
+    assert!(out.contains("from scratch: 0 counters differ"), "{out}");
+}
+
+#[test]
+fn a_bad_site_is_named() {
+    let ran = fairshare(["demo", "--plugin", plugin().to_str().expect("text"), "/nonexistent/site.json"]);
+    assert_eq!(ran.status, 2, "{ran:?}");
+    assert!(ran.err.contains("/nonexistent/site.json: No such file"), "{ran:?}");
+    let ran = fairshare(["demo", "--plugin", "/nonexistent/mf_priority.so", SITE]);
+    assert_eq!(ran.status, 2, "{ran:?}");
+    assert!(ran.err.contains("/nonexistent/mf_priority.so"), "{ran:?}");
+}

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='the demo, in a real instance and in the embedded job manager: the same tables'
+# Sharness moves HOME; the demo's cargo must still find its own things.
+export CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}"
+. "$(dirname "$0")/lib.sh"
+
+DEMO=$T_DIR/../etc/demo.sh
+export CARGO_TERM_COLOR=never
+
+# Job ids, and so the width of their column, are each host's own.
+tables() {
+	sed -n '/^Pushed/,$p' "$1" | sed -E 's/ƒ[0-9A-Za-z]+/ƒ/g; s/ +/ /g'
+}
+
+test_expect_success 'the demo runs in a real instance, and says so' '
+	DEMO_HOST=flux bash "$DEMO" >flux.out &&
+	grep "^The plugin runs in a real Flux instance" flux.out
+'
+test_expect_success 'the demo runs in the embedded job manager, and says so' '
+	DEMO_HOST=embedded bash "$DEMO" >embedded.out &&
+	grep "^The plugin runs in the embedded job manager" embedded.out
+'
+test_expect_success 'without a choice, Flux on PATH decides' '
+	bash "$DEMO" >auto.out &&
+	grep "^The plugin runs in a real Flux instance" auto.out
+'
+test_expect_success 'both tell the same' '
+	tables flux.out >flux.tables &&
+	tables embedded.out >embedded.tables &&
+	test $(wc -l <flux.tables) -gt 30 &&
+	diff flux.tables embedded.tables
+'
+test_expect_success 'no colour without a terminal' '
+	test -s flux.out && test -s embedded.out &&
+	! grep "$(printf "\033")" flux.out embedded.out
+'
+test_expect_success 'a wrong choice is refused' '
+	! DEMO_HOST=slurm bash "$DEMO" 2>wrong.err &&
+	grep "DEMO_HOST is flux or embedded" wrong.err
+'
+
+test_done
