@@ -11,6 +11,8 @@ if ! test -x "$FAIRSHARE"; then
 	test_done
 fi
 
+#   SCENARIO   play only the one of this name
+
 # real NAME: play a scenario in an instance of its own, restarting it when the scenario says so.
 real() {
 	local scenario=$T_DIR/data/scenarios/$1.json rc
@@ -33,7 +35,7 @@ real() {
 }
 canonical() { jq -cS . "$1"; }
 
-for scenario in "$T_DIR"/data/scenarios/*.json; do
+for scenario in "$T_DIR"/data/scenarios/${SCENARIO:-*}.json; do
 	name=$(basename "$scenario" .json)
 	test_expect_success "$name: $(jq -r .about "$scenario")" '
 		"$FAIRSHARE" embedded run "$scenario" --plugin "$PLUGIN" >$name.embedded &&
