@@ -22,6 +22,9 @@ _flux__fairshare() {
             flux__fairshare,demo)
                 cmd="flux__fairshare__subcmd__demo"
                 ;;
+            flux__fairshare,embedded)
+                cmd="flux__fairshare__subcmd__embedded"
+                ;;
             flux__fairshare,generate)
                 cmd="flux__fairshare__subcmd__generate"
                 ;;
@@ -37,6 +40,9 @@ _flux__fairshare() {
             flux__fairshare,why)
                 cmd="flux__fairshare__subcmd__why"
                 ;;
+            flux__fairshare__subcmd__embedded,run)
+                cmd="flux__fairshare__subcmd__embedded__subcmd__run"
+                ;;
             *)
                 ;;
         esac
@@ -44,7 +50,7 @@ _flux__fairshare() {
 
     case "${cmd}" in
         flux__fairshare)
-            opts="-h -V --help --version show update push compare why generate demo"
+            opts="-h -V --help --version show update push compare why generate demo embedded"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -122,6 +128,38 @@ _flux__fairshare() {
                     COMPREPLY=($(compgen -W "flux embedded" -- "${cur}"))
                     return 0
                     ;;
+                --plugin)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        flux__subcmd__fairshare__subcmd__embedded)
+            opts="-h --help run"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        flux__subcmd__fairshare__subcmd__embedded__subcmd__run)
+            opts="-h --plugin --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 --plugin)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0

@@ -33,6 +33,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "compa
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "why" -d 'Explain a user\'s fair-share, or why one user is ahead of another, in words and numbers'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "generate" -d 'Write manual pages and completions below a directory'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "demo" -d 'Show the plugin at work on a small site'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "embedded" -d 'Run the embedded job manager'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s p -l path -d 'The accounting database' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s t -l tree -d 'A tree from a document instead of the database' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l format -d 'What the document is, where it can\'t be told from its beginning' -r
@@ -95,3 +96,7 @@ embedded\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand demo" -l plugin -d 'The plugin to load' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand demo" -l print-config -d 'Only print the configuration that a Flux instance for this site needs'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand demo" -s h -l help -d 'Print help'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand embedded; and not __fish_seen_subcommand_from run" -s h -l help -d 'Print help'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand embedded; and not __fish_seen_subcommand_from run" -f -a "run" -d 'Play a scenario and print what the plugin did'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand embedded; and __fish_seen_subcommand_from run" -l plugin -d 'The jobtap plugin, named mf_priority.so' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand embedded; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help'
