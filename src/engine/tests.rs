@@ -4,5 +4,6 @@
 mod examples;
 mod host;
 mod properties;
+mod refused;
 mod rows;
 mod site;

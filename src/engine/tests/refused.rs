@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What Flux refuses, and jobs that end out of turn: what cannot be provoked from outside a broker.
+
+use super::host::Host;
+use super::site::{HostJob, association, queue, record};
+use crate::engine::{Effect, Engine, Event, Level, Refusal, State};
+use crate::ids::{JobId, Limit};
+use crate::limits::{Hold, Name};
+
+/// One job in SCHED, a second one held by `max_sched_jobs` 1.
+fn one_held() -> (Host, JobId, JobId) {
+    let mut one = association(7, "A");
+    one.max_sched_jobs = Limit(1);
+    let mut host = Host::with(vec![record(one, "A")], vec![queue("q1")]);
+    let [first, held] = [(); 2].map(|()| host.submit(HostJob::new(7)).unwrap());
+    assert_eq!(host.names(held), ["max-sched-jobs-user-limit"]);
+    (host, first, held)
+}
+
+fn refuse(engine: &mut Engine, effect: Effect, why: Refusal) -> Vec<Effect> {
+    engine.handle(Event::Refused(Box::new(effect), why))
+}
+
+fn names(engine: &Engine, id: JobId) -> Vec<String> {
+    engine.ledger().job(id).unwrap().names.iter().map(|name| name.to_string()).collect()
+}
+
+#[test]
+fn flaw_25_a_refused_name_is_told_by_name_and_not_believed() {
+    let (mut host, _, held) = one_held();
+    let name = Name { hold: Hold::SchedJobsUser, use_count: 1 };
+    let why = Refusal::Other("out of memory".to_owned());
+    let told = refuse(&mut host.engine, Effect::AddDependency(held, name), why);
+    let [Effect::Log(Level::Error, text)] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!(
+        *text,
+        format!("job {held}: failed to add dependency max-sched-jobs-user-limit: out of memory")
+    );
+    assert_eq!(names(&host.engine, held), Vec::<String>::new(), "Flux does not hold the job by this name");
+    assert_eq!(host.engine.check().drift, []);
+}
+
+#[test]
+fn flaw_25_a_name_that_cannot_be_removed_still_holds() {
+    let (mut host, first, held) = one_held();
+    let effects = host.engine.handle(Event::Inactive(first));
+    let Some(Effect::RemoveDependency(id, name)) = effects.first().cloned() else { panic!("{effects:?}") };
+    assert_eq!((id, name.to_string().as_str()), (held, "max-sched-jobs-user-limit"));
+    let why = Refusal::Other("out of memory".to_owned());
+    let told = refuse(&mut host.engine, Effect::RemoveDependency(id, name), why);
+    let [Effect::Log(Level::Error, text)] = told.as_slice() else { panic!("{told:?}") };
+    assert!(text.contains("failed to remove dependency max-sched-jobs-user-limit: out of memory"), "{text}");
+    assert_eq!(names(&host.engine, held), ["max-sched-jobs-user-limit"]);
+    assert_eq!(host.engine.check().drift, []);
+    // It kept no reservation, and the next pass tries again.
+    let again = host.engine.handle(Event::ReleaseAll);
+    assert!(matches!(again.first(), Some(Effect::RemoveDependency(id, _)) if *id == held), "{again:?}");
+}
+
+#[test]
+fn flaw_25_a_name_that_is_gone_already_is_no_error() {
+    for why in [Refusal::Absent, Refusal::TooLate] {
+        let (mut host, first, held) = one_held();
+        let effects = host.engine.handle(Event::Inactive(first));
+        let told = refuse(&mut host.engine, effects.first().cloned().unwrap(), why);
+        assert!(told.is_empty(), "{told:?}");
+        assert_eq!(names(&host.engine, held), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn flaw_54_a_job_cancelled_between_alloc_and_run_counts_nowhere() {
+    let (mut host, first, held) = one_held();
+    // The allocation arrives when the job is already on its way out: RUN is never seen.
+    host.engine.handle(Event::Priority(first, 16));
+    host.end(first);
+    assert_eq!(host.state(held), Some(State::Sched), "the place of the first is free, once");
+    assert_eq!(host.count(7, "A", State::Sched), 1);
+    host.start(held);
+    host.end(held);
+    assert_eq!(host.engine.check().drift, []);
+    let association = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
+    assert_eq!(host.engine.ledger().usage(association).unwrap().active_jobs, 0);
+}
