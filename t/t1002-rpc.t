@@ -65,6 +65,11 @@ test_expect_success 'a negative limit is taken as none allowed, with a warning t
 		"q[\"mf_priority_map\"][-1][\"banks\"][0][\"max_nodes\"]") node(s), 2147483647 core(s))" mf submit 5007
 '
 
+test_expect_success 'a negative max_active_jobs is no limit, as 0 is none' '
+	new_log && mf data assoc 5008 A max_active_jobs=-1 && logged "associations[0].max_active_jobs: negative limit -1 means unlimited" &&
+	id=$(mf submit 5008) && wait_for depend $id && cancel $id
+'
+
 # Every method with every payload below: an error with a text, the query unchanged, the job manager alive.
 a=$(echo '"userid":1,"bank":"A","def_bank":"A","fairshare":0.5,"max_running_jobs":1,"max_active_jobs":1,
 	"max_sched_jobs":1,"max_nodes":1,"max_cores":1,"queues":"","active":1,"projects":"*","def_project":"*"')
@@ -86,7 +91,8 @@ for method in rec_update rec_q_update rec_proj_update rec_bank_update rec_fac_up
 done
 for method in rec_update rec_q_update rec_proj_update rec_bank_update rec_fac_update; do
 	test_expect_success "$method: records that are none" '
-		set -- && for record in null 7 \"text\" [] {}; do set -- "$@" "{\"data\":[$record]}"; done &&
+		set -- && for record in null 7 \"text\" [] {} [\"p\"] [\"A\",1] [1,\"A\",\"A\",0.5,1,1,1,1,1,\"\",\"*\",\"*\",1] \
+			[\"q\",1,1,1,1,1,1,1,1,1]; do set -- "$@" "{\"data\":[$record]}"; done &&
 		mf rejects $method "[0]" "$@"
 	'
 done
@@ -122,6 +128,19 @@ for key in bank def_bank queues projects def_project; do
 	'
 done
 test_expect_success 'association.bank and def_bank are not empty' 'wrong bank \"\" && wrong def_bank \"\"'
+for key in bank def_bank queues projects def_project; do
+	test_expect_success "association.$key holds no NUL, which no query could show" 'wrong $key "\"a\\u0000b\""'
+done
+test_expect_success 'nor does any other name' '
+	mf rejects rec_q_update "queues[0].queue" "{\"data\":[{$q,\"queue\":\"a\\u0000\"}]}" &&
+	mf rejects rec_proj_update "projects[0].project" "{\"data\":[{\"project\":\"a\\u0000\"}]}" &&
+	mf rejects rec_bank_update "banks[0].bank" "{\"data\":[{\"bank\":\"a\\u0000\",\"priority\":1}]}" &&
+	mf rejects rec_fac_update "priority_factors[0].factor" "{\"data\":[{\"factor\":\"a\\u0000\",\"weight\":1}]}"
+'
+test_expect_success 'the reply to what cannot be read says why' '
+	mf rpc rec_update "{}" >reply; grep "Protocol error: the key \"data\" is missing" reply &&
+	mf rpc rec_update >reply; grep "Protocol error: there is no payload" reply
+'
 test_expect_success 'association.fairshare takes nothing but a finite number' '
 	wrong fairshare null true \"0.5\" [] &&
 	mf rejects rec_update "" "{\"data\":[{$a,\"fairshare\":1e999}]}"

@@ -34,6 +34,11 @@ test_expect_success 'dry_run changes nothing, and answers' '
 	mf query >before && jq ".dry_run = true | .associations = []" <doc >dry && mf rpc policy_update "$(cat dry)" >reply && grep ^ok reply &&
 	mf query >after && test_cmp before after
 '
+test_expect_success 'dry_run is a question wherever it stands' '
+	jq -c "del(.dry_run)" <dry >bare && for payload in "{\"data\":$(cat bare),\"dry_run\":true}" "{\"data\":$(jq -c . <dry)}"; do
+		mf rpc policy_update "$payload" >reply && grep "^ok.*\"dry_run\":true" reply && mf query >after && test_cmp before after || return 1
+	done
+'
 test_expect_success 'all five arrays are needed' '
 	for key in associations queues projects banks priority_factors; do
 		mf rejects policy_update $key "$(jq -c "del(.$key)" <doc)" || return 1

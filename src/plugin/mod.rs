@@ -9,6 +9,7 @@ mod records;
 mod services;
 #[cfg(test)]
 mod tests;
+mod value;
 mod wire;
 
 use crate::engine::ids::UserId;

@@ -5,7 +5,7 @@ use crate::accounts::{Association, AssociationRecord, Queue};
 use crate::engine::ids::{BankName, Limit, ProjectName, QueueName, UserId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,11 +25,12 @@ impl Type {
         }
     }
 
-    pub(super) fn fits(self, value: &Value) -> bool {
+    pub(super) fn fits(self, value: &RawValue) -> bool {
+        let text = value.get();
         match self {
-            Type::Integer => value.is_i64(),
-            Type::Number => value.is_number(),
-            Type::Text => value.is_string(),
+            Type::Integer => text.parse::<i64>().is_ok(),
+            Type::Number => text.parse::<f64>().is_ok_and(f64::is_finite),
+            Type::Text => text.starts_with('"'),
         }
     }
 }
@@ -83,8 +84,18 @@ impl Interner {
     }
 }
 
-fn named(key: &'static str, name: &str) -> Result<(), (&'static str, String)> {
-    if name.is_empty() { Err((key, "expected a name, got an empty string".to_owned())) } else { Ok(()) }
+type Checked = Result<(), (&'static str, String)>;
+
+fn named(key: &'static str, name: &str) -> Checked {
+    if name.is_empty() {
+        return Err((key, "expected a name, got an empty string".to_owned()));
+    }
+    printable(key, name)
+}
+
+/// Flux's JSON knows no NUL within text: a name with one could never be shown again, nor matched by a job's.
+fn printable(key: &'static str, text: &str) -> Checked {
+    if text.contains('\0') { Err((key, "contains the character NUL".to_owned())) } else { Ok(()) }
 }
 
 #[derive(Deserialize)]
@@ -128,6 +139,9 @@ impl Wire for AssociationWire {
         let user = u32::try_from(self.userid).ok().filter(|id| *id != u32::MAX).ok_or_else(range)?;
         named("bank", &self.bank)?;
         named("def_bank", &self.def_bank)?;
+        printable("queues", &self.queues)?;
+        printable("projects", &self.projects)?;
+        printable("def_project", &self.def_project)?;
         let def_project = self.def_project.trim();
         let association = Association {
             user: UserId(user),

@@ -70,27 +70,28 @@ fn busy() -> RequestError {
 
 fn refuse(plugin: Plugin, method: &str, fault: &WireError) -> RequestError {
     let is_config = method == "rec_config_update";
-    let (errno, text) = match fault {
-        WireError::Undecodable if is_config => {
-            (EPROTO, "failed to unpack config update msg: Protocol error".to_owned())
+    let text = match fault {
+        WireError::Undecodable(detail) => {
+            let what = match method {
+                "rec_config_update" => "config update",
+                "policy_update" => "policy_update",
+                _ => "custom_priority.trigger",
+            };
+            // The log line is an interface, and ends here; the sender is told more.
+            let line = format!("failed to unpack {what} msg: Protocol error");
+            plugin.log(LogLevel::Error, &line);
+            return error(EPROTO, format!("{line}: {detail}"));
         }
-        WireError::Undecodable => {
-            (EPROTO, "failed to unpack custom_priority.trigger msg: Protocol error".to_owned())
-        }
-        WireError::WrongType("config") if is_config => {
-            (EINVAL, "mf_priority: invalid config payload".to_owned())
-        }
+        WireError::WrongType("config") if is_config => "mf_priority: invalid config payload".to_owned(),
         WireError::WrongType(what @ ("config" | "policy")) => {
-            (EINVAL, format!("mf_priority unpack: {what} data is NULL or not an object"))
+            format!("mf_priority unpack: {what} data is NULL or not an object")
         }
-        WireError::WrongType(array) => {
-            (EINVAL, format!("mf_priority unpack: {array} data is NULL or not an array"))
-        }
-        WireError::Record(text) if is_config => (EINVAL, format!("mf_priority config unpack: {text}")),
-        WireError::Record(text) => (EINVAL, format!("mf_priority unpack: {text}")),
+        WireError::WrongType(array) => format!("mf_priority unpack: {array} data is NULL or not an array"),
+        WireError::Record(text) if is_config => format!("mf_priority config unpack: {text}"),
+        WireError::Record(text) => format!("mf_priority unpack: {text}"),
     };
     plugin.log(LogLevel::Error, &text);
-    error(errno, text)
+    error(EINVAL, text)
 }
 
 pub(super) fn warn(plugin: Plugin, warnings: &Warnings) {
@@ -106,7 +107,7 @@ pub(super) fn warn(plugin: Plugin, warnings: &Warnings) {
 /// What is wrong with the load-time configuration, for the log.
 pub(super) fn load_fault(fault: &WireError) -> String {
     let detail = match fault {
-        WireError::Undecodable => "the configuration is not a JSON object".to_owned(),
+        WireError::Undecodable(detail) => format!("the configuration cannot be read: {detail}"),
         WireError::WrongType(what @ ("config" | "policy")) => format!("{what} is not an object"),
         WireError::WrongType(array) => format!("{array} data is NULL or not an array"),
         WireError::Record(text) => text.clone(),

@@ -51,6 +51,16 @@ fn a_bad_record_is_named_with_key_and_fault() {
         ),
         (json!([without("queues")]), "associations[0].queues: key is missing"),
         (json!([7]), "associations[0]: expected object, got integer 7"),
+        (
+            json!([[5001, "A", "A", 0.5, 1, 1, 1, 1, 1, "", "*", "*", 1]]),
+            "associations[0]: expected object, got array",
+        ),
+        (json!([with("bank", json!("a\0b"))]), "associations[0].bank: contains the character NUL"),
+        (json!([with("queues", json!("a,\0"))]), "associations[0].queues: contains the character NUL"),
+        (
+            json!([with("def_project", json!("\0"))]),
+            "associations[0].def_project: contains the character NUL",
+        ),
         (json!([with("userid", json!(-1))]), "associations[0].userid: expected 0 to 4294967294, got -1"),
         (
             json!([with("userid", json!(4_294_967_295u64))]),
@@ -59,7 +69,7 @@ fn a_bad_record_is_named_with_key_and_fault() {
         (json!([with("max_cores", json!(1.5))]), "associations[0].max_cores: expected integer, got real 1.5"),
         (
             json!([with("max_cores", json!(9_223_372_036_854_775_808u64))]),
-            "associations[0].max_cores: expected integer, got 9223372036854775808, which exceeds 9223372036854775807",
+            "associations[0].max_cores: expected integer, got integer 9223372036854775808, which is beyond 64 bits",
         ),
         (json!([with("active", json!(true))]), "associations[0].active: expected integer, got boolean true"),
         (json!([with("bank", json!(""))]), "associations[0].bank: expected a name, got an empty string"),
@@ -73,10 +83,19 @@ fn a_bad_record_is_named_with_key_and_fault() {
 
 #[test]
 fn payloads_that_are_none_are_told_apart() {
-    for payload in [None, Some(""), Some("{"), Some("[]"), Some("{}"), Some("7"), Some("{\"data\":[1e999]}")]
-    {
-        assert_eq!(wire::associations(payload, &mut Vec::new()), Err(WireError::Undecodable), "{payload:?}");
-        assert_eq!(wire::config(payload), Err(WireError::Undecodable), "{payload:?}");
+    for (payload, text) in [
+        (None, "there is no payload"),
+        (Some(""), "EOF while parsing a value at line 1 column 0"),
+        (Some("{"), "EOF while parsing an object at line 1 column 1"),
+        (Some("[]"), "expected an object, got array"),
+        (Some("[[[\"p\"]]]"), "expected an object, got array"),
+        (Some("7"), "expected an object, got integer 7"),
+        (Some("{}"), "the key \"data\" is missing"),
+    ] {
+        let fault = WireError::Undecodable(text.to_owned());
+        assert_eq!(wire::associations(payload, &mut Vec::new()), Err(fault.clone()), "{payload:?}");
+        assert_eq!(wire::projects(payload, &mut Vec::new()), Err(fault.clone()), "{payload:?}");
+        assert_eq!(wire::config(payload), Err(fault), "{payload:?}");
     }
     for data in [json!(null), json!({}), json!("x"), json!(3)] {
         let payload = json!({ "data": data }).to_string();
@@ -100,6 +119,82 @@ fn negative_limits_are_accepted_with_a_warning() {
     let payload = json!({"data": [association(), with("max_cores", json!(-3))]}).to_string();
     assert!(wire::associations(Some(&payload), &mut warnings).is_ok());
     assert_eq!(warnings, ["associations[1].max_cores: negative limit -3 admits nothing"]);
+    let payload = json!({"data": [with("max_active_jobs", json!(-1))]}).to_string();
+    warnings.clear();
+    assert!(wire::associations(Some(&payload), &mut warnings).is_ok());
+    assert_eq!(warnings, ["associations[0].max_active_jobs: negative limit -1 means unlimited, as 0 does"]);
+}
+
+#[test]
+fn records_and_payloads_are_objects() {
+    let one = |data: &str| format!("{{\"data\":[{data}]}}");
+    for positional in ["[\"p\"]", "[\"A\",1]"] {
+        let text = |array| Err(format!("{array}[0]: expected object, got array"));
+        let told = |fault| match fault {
+            WireError::Record(text) => text,
+            other => format!("{other:?}"),
+        };
+        let payload = one(positional);
+        assert_eq!(wire::projects(Some(&payload), &mut Vec::new()).map(drop).map_err(told), text("projects"));
+        assert_eq!(wire::banks(Some(&payload), &mut Vec::new()).map(drop).map_err(told), text("banks"));
+        assert_eq!(
+            wire::weights(Some(&payload), &mut Vec::new()).map(drop).map_err(told),
+            text("priority_factors")
+        );
+        assert_eq!(wire::queues(Some(&payload), &mut Vec::new()).map(drop).map_err(told), text("queues"));
+    }
+}
+
+#[test]
+fn what_is_unknown_may_be_of_any_depth() {
+    let deep = format!("{}{}", "[".repeat(2000), "]".repeat(2000));
+    let record = association().to_string().replacen('{', &format!("{{\"later\":{deep},"), 1);
+    let update = |record: &str| {
+        wire::associations(Some(&format!("{{\"later\":{deep},\"data\":[{record}]}}")), &mut Vec::new())
+    };
+    assert_eq!(update(&record).map(|records| records.len()), Ok(1));
+    let bad = record.replace("\"max_nodes\":2147483647", "\"max_nodes\":\"x\"");
+    let text = "associations[0].max_nodes: expected integer, got string".to_owned();
+    assert_eq!(update(&bad), Err(WireError::Record(text)));
+    let conf = format!("{{\"later\":{deep},\"config\":{{\"later\":{deep},\"associations\":[{record}]}}}}");
+    let policy = wire::load_config(&conf, &mut Vec::new()).unwrap().unwrap();
+    assert_eq!(policy.associations.len(), 1);
+    let wrong = format!("{{\"data\":[{{\"project\":{deep}}}]}}");
+    let text = "projects[0].project: expected string, got array".to_owned();
+    assert_eq!(wire::projects(Some(&wrong), &mut Vec::new()), Err(WireError::Record(text)));
+}
+
+#[test]
+fn a_question_never_becomes_an_order() {
+    let parts = "\"associations\":[],\"queues\":[],\"projects\":[],\"banks\":[],\"priority_factors\":[]";
+    for (payload, dry_run) in [
+        (format!("{{{parts}}}"), Ok(false)),
+        (format!("{{{parts},\"dry_run\":true}}"), Ok(true)),
+        (format!("{{\"data\":{{{parts}}},\"dry_run\":true}}"), Ok(true)),
+        (format!("{{\"data\":{{{parts},\"dry_run\":true}}}}"), Ok(true)),
+        (format!("{{\"data\":{{{parts},\"dry_run\":false}},\"dry_run\":true}}"), Ok(true)),
+        (
+            format!("{{\"data\":{{{parts}}},\"dry_run\":\"yes\"}}"),
+            Err(WireError::Record("policy.dry_run: expected boolean, got string".to_owned())),
+        ),
+    ] {
+        let read = wire::policy_update(Some(&payload), &mut Vec::new()).map(|(_, dry_run)| dry_run);
+        assert_eq!(read, dry_run, "{payload}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_quoted_in_short() {
+    let long = "x".repeat(1_000_000);
+    let payload = json!({"data": {"zero_score": long}}).to_string();
+    let Err(WireError::Record(text)) = wire::config(Some(&payload)) else { panic!("accepted") };
+    assert!(text.starts_with("zero_score: expected \"hold\" or \"floor\", got \"xxx") && text.len() < 200);
+    let digits = format!("{{\"data\":[{{\"factor\":\"bank\",\"weight\":{}}}]}}", "9".repeat(1_000_000));
+    let Err(WireError::Record(text)) = wire::weights(Some(&digits), &mut Vec::new()) else {
+        panic!("accepted")
+    };
+    assert!(text.starts_with("priority_factors[0].weight: expected integer, got integer 9999"), "{text}");
+    assert!(text.ends_with(", which is beyond 64 bits") && text.len() < 200, "{text}");
 }
 
 #[test]

@@ -5,17 +5,17 @@
 //! if that fails is the payload read again, value by value, to name the record, the key and the fault.
 
 use super::records::{AssociationWire, BankWire, FactorWire, Interner, ProjectWire, QueueWire, Wire};
+use super::value::{Members, Object, describe, members, shortened};
 use crate::accounts::{AssociationRecord, Config, Policy, Queue, ZeroScore};
 use crate::engine::ids::{BankName, ProjectName};
 use serde::Deserialize;
-use serde_json::Value;
-use std::borrow::Cow;
+use serde_json::value::RawValue;
 
 /// Why a payload was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WireError {
-    /// Absent, no JSON, or no `data`.
-    Undecodable,
+    /// Absent, no JSON, or no `data`; the text says which.
+    Undecodable(String),
     /// `data` is not of the array's or object's type.
     WrongType(&'static str),
     /// One record; the text names array, index, key and fault.
@@ -26,17 +26,20 @@ pub enum WireError {
 pub type Warnings = Vec<String>;
 
 #[derive(Deserialize)]
+#[serde(bound = "W: Wire")]
 struct Payload<W> {
-    data: Vec<W>,
+    data: Vec<Object<W>>,
 }
 
-fn accept_all<W: Wire>(wires: Vec<W>, warnings: &mut Warnings) -> Result<Vec<W::Record>, WireError> {
+fn accept_all<W: Wire>(wires: Vec<Object<W>>, warnings: &mut Warnings) -> Result<Vec<W::Record>, WireError> {
     let mut names = Interner::default();
     let mut records = Vec::with_capacity(wires.len());
-    for (index, wire) in wires.into_iter().enumerate() {
+    for (index, Object(wire)) in wires.into_iter().enumerate() {
         for (key, value) in wire.limits() {
             if value < 0 {
-                warnings.push(format!("{}[{index}].{key}: negative limit {value} admits nothing", W::ARRAY));
+                let means =
+                    if key == "max_active_jobs" { "means unlimited, as 0 does" } else { "admits nothing" };
+                warnings.push(format!("{}[{index}].{key}: negative limit {value} {means}", W::ARRAY));
             }
         }
         let fault = |(key, what)| WireError::Record(format!("{}[{index}].{key}: {what}", W::ARRAY));
@@ -45,14 +48,19 @@ fn accept_all<W: Wire>(wires: Vec<W>, warnings: &mut Warnings) -> Result<Vec<W::
     Ok(records)
 }
 
-/// Reads an array value by value, so that the first fault can be named.
-fn from_value<W: Wire>(array: Value, warnings: &mut Warnings) -> Result<Vec<W::Record>, WireError> {
-    let Value::Array(array) = array else { return Err(WireError::WrongType(W::ARRAY)) };
-    let mut wires: Vec<W> = Vec::with_capacity(array.len());
+/// Reads an array at once; if that fails value by value, so that the first fault can be named.
+fn from_array<W: Wire>(array: &RawValue, warnings: &mut Warnings) -> Result<Vec<W::Record>, WireError> {
+    if let Ok(wires) = serde_json::from_str::<Vec<Object<W>>>(array.get()) {
+        return accept_all(wires, warnings);
+    }
+    let Ok(array) = serde_json::from_str::<Vec<&RawValue>>(array.get()) else {
+        return Err(WireError::WrongType(W::ARRAY));
+    };
+    let mut wires: Vec<Object<W>> = Vec::with_capacity(array.len());
     for (index, value) in array.into_iter().enumerate() {
         let fault = |what: String| WireError::Record(format!("{}[{index}]{what}", W::ARRAY));
-        let Value::Object(record) = &value else {
-            return Err(fault(format!(": expected object, got {}", describe(&value))));
+        let Some(record) = members(value) else {
+            return Err(fault(format!(": expected object, got {}", describe(value))));
         };
         for (key, wanted) in W::KEYS {
             match record.get(*key) {
@@ -67,41 +75,33 @@ fn from_value<W: Wire>(array: Value, warnings: &mut Warnings) -> Result<Vec<W::R
                 Some(_) => {}
             }
         }
-        wires.push(serde_json::from_value(value).map_err(|error| fault(format!(": {error}")))?);
+        wires.push(Object::from_members(&record, W::KEYS).map_err(|error| fault(format!(": {error}")))?);
     }
     accept_all(wires, warnings)
-}
-
-/// What a value is, in words; numbers and short texts by value.
-fn describe(value: &Value) -> Cow<'static, str> {
-    match value {
-        Value::Null => "null".into(),
-        Value::Bool(value) => format!("boolean {value}").into(),
-        Value::Number(number) if number.is_f64() => format!("real {number}").into(),
-        Value::Number(number) if !number.is_i64() => format!("{number}, which exceeds {}", i64::MAX).into(),
-        Value::Number(number) => format!("integer {number}").into(),
-        Value::String(_) => "string".into(),
-        Value::Array(_) => "array".into(),
-        Value::Object(_) => "object".into(),
-    }
 }
 
 fn from_payload<W: Wire>(
     payload: Option<&str>,
     warnings: &mut Warnings,
 ) -> Result<Vec<W::Record>, WireError> {
-    let text = payload.ok_or(WireError::Undecodable)?;
-    match serde_json::from_str::<Payload<W>>(text) {
-        Ok(payload) => accept_all(payload.data, warnings),
-        Err(_) => from_value::<W>(data(text)?, warnings),
+    match serde_json::from_str::<Object<Payload<W>>>(payload.unwrap_or_default()) {
+        Ok(Object(payload)) => accept_all(payload.data, warnings),
+        Err(_) => from_array::<W>(data(payload)?, warnings),
     }
 }
 
-fn data(text: &str) -> Result<Value, WireError> {
-    match serde_json::from_str(text) {
-        Ok(Value::Object(mut payload)) => payload.remove("data").ok_or(WireError::Undecodable),
-        _ => Err(WireError::Undecodable),
-    }
+fn data(payload: Option<&str>) -> Result<&RawValue, WireError> {
+    let missing = || WireError::Undecodable("the key \"data\" is missing".to_owned());
+    object(payload)?.get("data").copied().ok_or_else(missing)
+}
+
+/// The members of a payload, which is to be an object.
+fn object(payload: Option<&str>) -> Result<Members<'_>, WireError> {
+    let text = payload.ok_or_else(|| WireError::Undecodable("there is no payload".to_owned()))?;
+    let value: &RawValue =
+        serde_json::from_str(text).map_err(|error| WireError::Undecodable(error.to_string()))?;
+    members(value)
+        .ok_or_else(|| WireError::Undecodable(format!("expected an object, got {}", describe(value))))
 }
 
 /// `rec_update`.
@@ -134,90 +134,86 @@ pub fn weights(payload: Option<&str>, warnings: &mut Warnings) -> Result<Vec<(St
 
 /// `rec_config_update`.
 pub fn config(payload: Option<&str>) -> Result<Config, WireError> {
-    config_of(&data(payload.ok_or(WireError::Undecodable)?)?)
+    config_of(data(payload)?)
 }
 
-fn config_of(value: &Value) -> Result<Config, WireError> {
-    let Value::Object(object) = value else { return Err(WireError::WrongType("config")) };
+fn config_of(value: &RawValue) -> Result<Config, WireError> {
+    let members = members(value).ok_or(WireError::WrongType("config"))?;
     let mut config = Config::default();
-    match object.get("deny_unknown_queues") {
-        None => {}
-        Some(Value::Bool(deny)) => config.deny_unknown_queues = *deny,
-        Some(other) => {
-            let text = format!("deny_unknown_queues: expected boolean, got {}", describe(other));
-            return Err(WireError::Record(text));
-        }
+    if let Some(value) = members.get("deny_unknown_queues") {
+        config.deny_unknown_queues = boolean("deny_unknown_queues", value)?;
     }
-    match object.get("zero_score") {
-        None => {}
-        Some(Value::String(word)) if word == "hold" => config.zero_score = ZeroScore::Hold,
-        Some(Value::String(word)) if word == "floor" => config.zero_score = ZeroScore::Floor,
-        Some(other) => {
-            let text = format!("zero_score: expected \"hold\" or \"floor\", got {other}");
-            return Err(WireError::Record(text));
-        }
+    if let Some(value) = members.get("zero_score") {
+        config.zero_score = match value.get() {
+            "\"hold\"" => ZeroScore::Hold,
+            "\"floor\"" => ZeroScore::Floor,
+            _ => {
+                let text =
+                    format!("zero_score: expected \"hold\" or \"floor\", got {}", shortened(value.get()));
+                return Err(WireError::Record(text));
+            }
+        };
     }
     Ok(config)
 }
 
-/// `policy_update`: a whole policy, bare or under `data`, and whether only to say what it would change.
-pub fn policy_update(payload: Option<&str>, warnings: &mut Warnings) -> Result<(Policy, bool), WireError> {
-    let Ok(Value::Object(mut data)) = serde_json::from_str(payload.unwrap_or_default()) else {
-        return Err(WireError::Undecodable);
-    };
-    match data.remove("data") {
-        None => {}
-        Some(Value::Object(inner)) => data = inner,
-        Some(_) => return Err(WireError::WrongType("policy")),
+fn boolean(key: &str, value: &RawValue) -> Result<bool, WireError> {
+    match value.get() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(WireError::Record(format!("{key}: expected boolean, got {}", describe(value)))),
     }
+}
+
+/// `policy_update`: a whole policy, bare or under `data`, and whether only to say what it would change. `dry_run` may
+/// stand in either place: what was meant as a question must not become an order.
+pub fn policy_update(payload: Option<&str>, warnings: &mut Warnings) -> Result<(Policy, bool), WireError> {
+    let outer = object(payload)?;
+    let inner =
+        outer.get("data").map(|data| members(data).ok_or(WireError::WrongType("policy"))).transpose()?;
+    let mut dry_run = false;
+    for part in [Some(&outer), inner.as_ref()].into_iter().flatten() {
+        if let Some(value) = part.get("dry_run") {
+            dry_run |= boolean("policy.dry_run", value)?;
+        }
+    }
+    let parts = inner.unwrap_or(outer);
     for array in ["associations", "queues", "projects", "banks", "priority_factors"] {
-        if !data.contains_key(array) {
+        if !parts.contains_key(array) {
             return Err(WireError::Record(format!("policy.{array}: key is missing")));
         }
     }
-    let dry_run = match data.remove("dry_run") {
-        None => false,
-        Some(Value::Bool(dry_run)) => dry_run,
-        Some(other) => {
-            return Err(WireError::Record(format!(
-                "policy.dry_run: expected boolean, got {}",
-                describe(&other)
-            )));
-        }
-    };
-    Ok((policy_of(data, warnings)?, dry_run))
+    Ok((policy_of(&parts, warnings)?, dry_run))
 }
 
 /// The load-time configuration: the text of the plugin's conf, whose key `config` holds a policy, all parts optional.
 pub fn load_config(conf: &str, warnings: &mut Warnings) -> Result<Option<Policy>, WireError> {
-    let conf = match serde_json::from_str(conf) {
-        Ok(Value::Object(mut conf)) => conf.remove("config"),
-        Ok(Value::Null) => None,
-        _ => return Err(WireError::Undecodable),
-    };
-    match conf {
-        None => Ok(None),
-        Some(Value::Object(policy)) => policy_of(policy, warnings).map(Some),
-        Some(other) => Err(WireError::Record(format!("config: expected object, got {}", describe(&other)))),
+    if conf.trim() == "null" {
+        return Ok(None);
     }
+    let conf = object(Some(conf))?;
+    let Some(policy) = conf.get("config") else { return Ok(None) };
+    let wrong = || WireError::Record(format!("config: expected object, got {}", describe(policy)));
+    let parts = members(policy).ok_or_else(wrong)?;
+    policy_of(&parts, warnings).map(Some)
 }
 
-fn policy_of(
-    mut parts: serde_json::Map<String, Value>,
-    warnings: &mut Warnings,
-) -> Result<Policy, WireError> {
-    fn part<W: Wire>(
-        parts: &mut serde_json::Map<String, Value>,
-        warnings: &mut Warnings,
-    ) -> Result<Vec<W::Record>, WireError> {
-        parts.remove(W::ARRAY).map_or_else(|| Ok(Vec::new()), |array| from_value::<W>(array, warnings))
+fn policy_of(parts: &Members<'_>, warnings: &mut Warnings) -> Result<Policy, WireError> {
+    fn part<W: Wire>(parts: &Members<'_>, warnings: &mut Warnings) -> Result<Vec<W::Record>, WireError> {
+        parts.get(W::ARRAY).map_or_else(|| Ok(Vec::new()), |array| from_array::<W>(array, warnings))
     }
+    let within = |fault| match fault {
+        WireError::Record(text) => WireError::Record(format!("config.{text}")),
+        other => other,
+    };
     Ok(Policy {
-        associations: part::<AssociationWire>(&mut parts, warnings)?,
-        queues: part::<QueueWire>(&mut parts, warnings)?,
-        projects: part::<ProjectWire>(&mut parts, warnings)?,
-        banks: part::<BankWire>(&mut parts, warnings)?,
-        weights: part::<FactorWire>(&mut parts, warnings)?,
-        config: parts.remove("config").map_or_else(|| Ok(Config::default()), |config| config_of(&config))?,
+        associations: part::<AssociationWire>(parts, warnings)?,
+        queues: part::<QueueWire>(parts, warnings)?,
+        projects: part::<ProjectWire>(parts, warnings)?,
+        banks: part::<BankWire>(parts, warnings)?,
+        weights: part::<FactorWire>(parts, warnings)?,
+        config: parts
+            .get("config")
+            .map_or_else(|| Ok(Config::default()), |c| config_of(c).map_err(within))?,
     })
 }
