@@ -73,8 +73,8 @@ name_type!(
 
 /// A configured cap, as the accounting database writes it: any 64-bit integer.
 ///
-/// 2147483647 is the database's way to say "unlimited" and is simply a large cap here; a negative cap admits
-/// nothing, like 0 (the database tools let one in, and refusing it would block every push).
+/// 2147483647 is the database's way to say "unlimited" and is simply a large cap here; a negative cap acts
+/// like 0 (the database tools let one in, and refusing it would block every push).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit(pub i64);
 

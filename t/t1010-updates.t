@@ -96,6 +96,17 @@ test_expect_success 'other keys change nothing' '
 test_expect_success 'queue and bank in one update' '
 	mf update $b queue=q2 bank=A && mf alive && mf counts 5001 A sched=2 q1.sched=0 q2.sched=2
 '
+test_expect_success 'both at once do not pass a limit that each alone would not' '
+	cancel_all && mf push assoc 5001 A queues=q1,q2 assoc 5001 B def_bank=A queues=q1,q2 queue q1 queue q2 max_sched_jobs=1 &&
+	a=$(mf submit 5001 -q q2 -B B) && b=$(mf submit 5001 -q q1 -B A) && scheduled $a $b &&
+	refused "$(later queue q2 max-sched-jobs-queue-limit)" mf update --as 5001 $b queue=q2 bank=B &&
+	mf counts 5001 B sched=1 q2.sched=1 && mf counts 5001 A sched=1 q1.sched=1 &&
+	mf update --as 5001 $b queue=q2 && mf counts 5001 A sched=1 q2.sched=1
+'
+test_expect_success 'a text longer than Flux has room for is cut between characters, not lost' '
+	long=$(printf "ü%.0s" $(seq 30)) && mf push assoc 5003 A queues=$long,$long$long,$long$long$long queue q1 &&
+	mf submit 5003 -q q1 >out 2>&1; grep "queue \"q1\" not valid for user; valid queues for user: üüü" out && grep "ü\.\.\." out
+'
 test_expect_success 'a project that is not his is refused' '
 	mf push assoc 5002 A queues=q1 projects=p1 def_project=p1 project p1 project p2 && id=$(mf submit 5002 -q q1) && scheduled $id &&
 	{ mf update $id project=p2 >out; test $? = 1; }

@@ -15,7 +15,7 @@ pub struct Association {
     pub fairshare: f64,
     /// Cap on running jobs; 0 holds every job.
     pub max_running_jobs: Limit,
-    /// Hard cap on active jobs at submit; 0 is unlimited.
+    /// Hard cap on active jobs at submit; 0 and less is unlimited.
     pub max_active_jobs: Limit,
     /// Cap on jobs in SCHED; 0 holds every job.
     pub max_sched_jobs: Limit,
@@ -36,7 +36,7 @@ pub struct Association {
 impl Association {
     /// Whether one more active job is refused at submit.
     pub fn is_full(&self, active_jobs: u64) -> bool {
-        self.max_active_jobs.0 != 0 && !self.max_active_jobs.admits(active_jobs, 1)
+        self.max_active_jobs.0 > 0 && !self.max_active_jobs.admits(active_jobs, 1)
     }
 
     /// flux-accounting's test suite marks an association whose jobs must fail in DEPEND by this value.

@@ -170,8 +170,10 @@ impl Engine {
             if is_submission {
                 return Err(Pending::Fatal(text));
             }
+            let bank = named.unwrap_or_default();
+            let told = format!("job {id}: {text}, bank {bank}; it waits until a push brings it");
             self.ledger.change(id, |job| job.is_missed = true);
-            return Err(Pending::Missed(format!("job {id}: {text}; it waits")));
+            return Err(Pending::Missed(told));
         };
         if is_submission
             && let Some(text) = self.forbidden_queue(association, job.queue.as_ref().map(|q| q.as_str()))

@@ -6,6 +6,15 @@ use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName, UserId};
 use crate::limits::{Grant, Hold, HoldSet, Job, Phase};
 
+/// The limits that belong to a queue.
+const OF_QUEUE: [Hold; 5] = [
+    Hold::RunJobsQueue,
+    Hold::SchedJobsQueue,
+    Hold::SchedNodesQueue,
+    Hold::SchedCoresQueue,
+    Hold::ResourcesQueue,
+];
+
 impl Engine {
     pub(super) fn update_queue(&mut self, id: JobId, user: UserId, state: State, queue: &str) -> Vec<Effect> {
         let job = self.ledger.job(id);
@@ -36,20 +45,30 @@ impl Engine {
         if !matches!(state, State::Priority | State::Sched) || stays {
             return None;
         }
+        self.full_queue(job, association, queue)
+    }
+
+    /// The refusal if the job, moved to `association` and `queue`, would exceed a limit of the queue.
+    fn full_queue(&self, job: &Job, association: AssociationId, queue: &str) -> Option<String> {
         let wanted = QueueName::from(queue);
         let exceeded = self.ledger.exceeded(&self.book, association, Some(&wanted), job.size);
-        let of_queue = [
-            Hold::RunJobsQueue,
-            Hold::SchedJobsQueue,
-            Hold::SchedNodesQueue,
-            Hold::SchedCoresQueue,
-            Hold::ResourcesQueue,
-        ];
-        let hold = exceeded.and(of_queue.into_iter().collect()).iter().next()?;
-        let name = hold.name();
+        let name = exceeded.and(OF_QUEUE.into_iter().collect()).iter().next()?.name();
         Some(format!(
             "updating to queue {queue} while it is already at {name} limit is not allowed; try again later"
         ))
+    }
+
+    /// The refusal of a change of bank and queue at once. Each was tested against the other's present value; only
+    /// validate, which comes after, shows both.
+    pub(super) fn move_refusal(&self, association: AssociationId, facts: &JobFacts<'_>) -> Option<String> {
+        let job = self.ledger.job(facts.id)?;
+        let is_due = matches!(facts.state, State::Priority | State::Sched);
+        let moves_bank = job.association.is_some_and(|present| present != association);
+        let moves_queue = job.queue.as_ref().map(|queue| queue.as_str()) != facts.queue;
+        if !(is_due && moves_bank && moves_queue) {
+            return None;
+        }
+        self.full_queue(job, association, facts.queue?)
     }
 
     pub(super) fn update_bank(&mut self, id: JobId, user: UserId, state: State, bank: &str) -> Vec<Effect> {
@@ -78,19 +97,22 @@ impl Engine {
             return Some("new bank is already at max-active-jobs limit".to_owned());
         }
         let job = job?;
-        let exceeded = self.ledger.exceeded(&self.book, wanted, job.queue.as_ref(), job.size);
+        let running = self.ledger.usage(wanted).map_or(0, |usage| usage.total.charged.run_jobs);
         let refuse = |limit: &str| {
             Some(format!(
                 "updating to bank {bank} while it is already at {limit} limit is not allowed; try again later"
             ))
         };
-        if exceeded.contains(Hold::RunningJobsUser) {
+        if !limits.max_running_jobs.admits(running, 1) {
             return refuse("max-run-jobs");
         }
         // A job in DEPEND is held under the new bank's limits instead.
         if !matches!(state, State::Priority | State::Sched) {
             return None;
         }
+        let mut exceeded = self.ledger.exceeded(&self.book, wanted, job.queue.as_ref(), job.size);
+        // A job that was not held by it on its way here may wait for a running place in SCHED.
+        exceeded.remove(Hold::RunningJobsUser);
         exceeded.iter().next().and_then(|hold| refuse(hold.name()))
     }
 
@@ -107,7 +129,7 @@ impl Engine {
                 None => {
                     let bank = facts.bank.unwrap_or("(default)");
                     let text = format!(
-                        "job {id}: jobspec update names bank {bank} in which uid {} has no association; \
+                        "job {id}: jobspec update names bank \"{bank}\", in which uid {} has no association; \
                          it stays in its present one",
                         job.user
                     );

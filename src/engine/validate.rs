@@ -50,6 +50,7 @@ impl Engine {
             .or_else(|| self.too_many_active(id, association, facts))
             .or_else(uncountable)
             .or_else(|| self.too_large(association, facts))
+            .or_else(|| self.move_refusal(id, facts))
     }
 
     /// The text for a (user, bank) that is not in the data.

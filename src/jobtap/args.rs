@@ -5,7 +5,7 @@
 //! Flux hands out by reference; unpacking key by key would build a table of keys for every call.
 
 use super::json::Json;
-use super::{Plugin, c_text, sys};
+use super::{Plugin, c_text, c_text_within, sys};
 use jansson_sys::{json_integer, json_object_set_new, json_t};
 use std::ffi::{CStr, c_int};
 use std::marker::PhantomData;
@@ -13,6 +13,8 @@ use std::ptr::null_mut;
 
 const IN: c_int = 0;
 const OUT: c_int = 1;
+/// Room for an error text (`flux_error_t`).
+const ERROR_MAX: usize = 159;
 
 /// The arguments of the running callback.
 #[derive(Clone, Copy)]
@@ -146,9 +148,9 @@ impl<'a> Args<'a> {
         self.check(rc)
     }
 
-    /// Answers with an error text for the user.
+    /// Answers with an error text for the user, cut to what Flux has room for.
     pub fn set_error(self, plugin: Plugin, text: &str) {
-        let text = c_text(text);
+        let text = c_text_within(text, ERROR_MAX);
         // SAFETY: the format is ours and takes one C string, so user text is never a format. The call always returns
         // -1, which says nothing.
         unsafe { sys::flux_jobtap_error(plugin.raw(), self.raw, c"%s".as_ptr(), text.as_ptr()) };

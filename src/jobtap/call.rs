@@ -22,9 +22,22 @@ pub enum LogLevel {
     Debug = 7,
 }
 
+/// Room for an exception's note (`flux_jobtap_raise_exception`).
+const NOTE_MAX: usize = 1023;
+
 /// Text for C: without NUL, which C would take for the end.
 pub(super) fn c_text(text: &str) -> CString {
     CString::new(text).unwrap_or_else(|_| CString::new(text.replace('\0', " ")).unwrap_or_default())
+}
+
+/// Text for C of at most `most` bytes. Flux cuts longer ones itself, at any byte, and then drops what is no UTF-8.
+pub(super) fn c_text_within(text: &str, most: usize) -> CString {
+    const CUT: &str = "...";
+    if text.len() <= most {
+        return c_text(text);
+    }
+    let end = text.floor_char_boundary(most.saturating_sub(CUT.len()));
+    c_text(&format!("{}{CUT}", text.get(..end).unwrap_or_default()))
 }
 
 impl Plugin {
@@ -83,9 +96,9 @@ impl Plugin {
         Error::check("flux_jobtap_dependency_remove", rc)
     }
 
-    /// Raises a fatal exception of `kind`.
+    /// Raises a fatal exception of `kind`. A note is cut to what Flux has room for.
     pub fn raise(self, id: u64, kind: &CStr, note: &str) -> Result<(), Error> {
-        let note = c_text(note);
+        let note = c_text_within(note, NOTE_MAX);
         // SAFETY: the handle is ours; the format is ours and takes one C string.
         let rc = unsafe {
             sys::flux_jobtap_raise_exception(self.raw(), id, kind.as_ptr(), 0, c"%s".as_ptr(), note.as_ptr())
@@ -199,5 +212,25 @@ impl Plugin {
             return Err(error);
         }
         Ok(future)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::c_text_within;
+
+    #[test]
+    fn long_text_is_cut_between_characters() {
+        for (text, most, cut) in [
+            ("short", 5, "short"),
+            ("longer", 5, "lo..."),
+            ("üüü", 6, "üüü"),
+            ("üüüü", 7, "üü..."),
+            ("xüüü", 6, "xü..."),
+            ("a\0b", 9, "a b"),
+            ("long", 2, "..."),
+        ] {
+            assert_eq!(c_text_within(text, most).to_str(), Ok(cut), "{text} within {most}");
+        }
     }
 }

@@ -16,8 +16,8 @@ mod sys;
 mod tests;
 
 pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
-use call::c_text;
 pub use call::{LogLevel, Plugin};
+use call::{c_text, c_text_within};
 pub use error::{EINVAL, EIO, ENOENT, EPROTO, Error};
 pub use guard::{Host, init};
 pub use json::Json;

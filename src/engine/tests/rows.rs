@@ -225,12 +225,49 @@ fn updates_are_judged_by_where_they_lead() {
 }
 
 #[test]
+fn queue_and_bank_at_once_are_judged_together() {
+    let mut full = queue("q2");
+    full.max_sched_jobs = Limit(1);
+    let records = vec![record(association(7, "A"), "A"), record(association(7, "B"), "A")];
+    let mut host = Host::with(records, vec![queue("q1"), full]);
+    host.submit(HostJob::new(7).bank("B").queue("q2")).unwrap();
+    let id = host.submit(HostJob::new(7).queue("q1")).unwrap();
+    let text = "updating to queue q2 while it is already at max-sched-jobs-queue-limit limit is not allowed; \
+                try again later";
+    assert_eq!(host.update(id, Some("q2"), Some("B")), Err(text.to_owned()));
+    assert_eq!(host.update(id, Some("q2"), Some("A")), Ok(()), "it has room in its own bank");
+    // Flux shows each key alone first: bank B is judged with the present queue. One after the other it goes.
+    assert!(host.update(id, Some("q1"), Some("B")).is_err());
+    assert_eq!(host.update(id, Some("q1"), None), Ok(()));
+    assert_eq!(host.update(id, None, Some("B")), Ok(()));
+    assert_eq!(host.engine.check().drift, []);
+}
+
+#[test]
+fn only_jobs_that_run_keep_others_out_of_a_bank() {
+    let mut b = association(7, "B");
+    b.max_running_jobs = Limit(1);
+    let mut host = Host::with(vec![record(association(7, "A"), "A"), record(b, "A")], vec![queue("q1")]);
+    let first = host.submit(HostJob::new(7).bank("B")).unwrap();
+    host.start(first);
+    let freed = host.submit(HostJob::new(7).bank("B")).unwrap();
+    assert_eq!(host.names(freed), ["max-running-jobs-user-limit"]);
+    let id = host.submit(HostJob::new(7)).unwrap();
+    let text = "updating to bank B while it is already at max-run-jobs limit is not allowed; try again later";
+    assert_eq!(host.update(id, None, Some("B")), Err(text.to_owned()));
+    host.end(first);
+    assert_eq!(host.state(freed), Some(State::Sched));
+    assert_eq!(host.update(id, None, Some("B")), Ok(()));
+    assert_eq!(host.engine.check().drift, []);
+}
+
+#[test]
 fn a_foreign_update_to_an_unknown_bank_is_logged_and_kills_nothing() {
     let mut host = site();
     let id = host.submit(HostJob::new(7)).unwrap();
     host.force_update(id, None, Some("lost".to_owned()));
     assert_eq!(host.state(id), Some(State::Sched));
-    assert!(host.logged.iter().any(|line| line.contains("names bank lost")), "{:?}", host.logged);
+    assert!(host.logged.iter().any(|line| line.contains("names bank \"lost\"")), "{:?}", host.logged);
     assert_eq!(host.count(7, "lost", State::Sched), 1);
     assert_eq!(host.engine.check().drift, []);
 }
