@@ -277,7 +277,7 @@ fn check_pbs(what: &str, expected: &Value, tree: &Tree) {
             let tolerance = if column == "usage" { FULL } else { PBS };
             close(&what, ours, row[column].as_f64().expect(&what), tolerance);
         }
-        if tree.parent(node).is_some() && row["group_perc"] != 0 {
+        if tree.parent(node).is_some() {
             close(
                 &format!("{what}: {name} part"),
                 detail.norm_shares,

@@ -47,7 +47,8 @@ pub struct NodeDetail {
     pub norm_usage: f64,
     /// Rank policies: the part of the siblings' usage. The others: what the policy's formula makes of it.
     pub effective_usage: f64,
-    /// Rank policies: norm shares / effective usage, possibly infinite; `None` for the root.
+    /// Rank policies: norm shares / effective usage, possibly infinite; `None` for the root, and for a bank with
+    /// [`Shares::Parent`].
     pub level_fs: Option<f64>,
     /// `weighted-walk`: what siblings are sorted by, at most 2^64; `None` for the root.
     pub weight: Option<f64>,
@@ -262,7 +263,7 @@ impl Ranking {
             return self.factor.get(node.index()).copied();
         }
         let detail = self.detail(tree, node);
-        detail.weight.or(detail.level_fs)
+        detail.weight.or(detail.level_fs).or(Some(f64::INFINITY))
     }
 
     /// The shares and the usage that a node competes in, itself included.
@@ -294,7 +295,8 @@ impl Ranking {
             let is_root = tree.parent(arena).is_none();
             detail.norm_shares =
                 if is_root { 0.0 } else { ratio(shares_of(tree, arena), self.siblings(tree, arena).0) };
-            detail.level_fs = Some(f64::INFINITY);
+            // The account itself is no competitor.
+            detail.level_fs = (!tree.is_bank(node)).then_some(f64::INFINITY);
             return;
         };
         let shares = shares as f64 * counted;
@@ -315,8 +317,11 @@ impl Ranking {
         let rule = pbs(&self.options);
         let numbers = formula::numbers(&rule, tree, &self.sums, &self.numbers, node);
         if tree.parent(node).is_some() {
-            let counted = if self.sums.ignores(tree, node) { 0.0 } else { shares_of(tree, node) };
-            detail.norm_shares = ratio(counted, self.siblings(tree, node).0);
+            let above = self.sums.arena_of(tree, node) as usize;
+            let has_target = self.numbers.get(above).is_some_and(|above| above.norm_shares != 0.0);
+            let counts = has_target && !self.sums.ignores(tree, node);
+            let shares = if counts { shares_of(tree, node) } else { 0.0 };
+            detail.norm_shares = ratio(shares, self.siblings(tree, node).0);
         }
         detail.effective_usage = numbers.effective_usage;
         detail.pbs = Some(PbsDetail {

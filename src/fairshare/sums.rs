@@ -28,8 +28,8 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Adds up the tree, bottom-up without recursion. An association that only has the usage everyone starts with adds
-    /// none of it to the banks above.
+    /// Adds up the tree, bottom-up without recursion. An association, or a bank without anything below, that only has
+    /// the usage everyone starts with adds none of it to the banks above.
     pub fn fill(&mut self, tree: &Tree, options: &Options, initial_usage: f64) {
         let banks = tree.bank_count();
         self.ignored = if options.inactive_usage == InactiveUsage::Ignore {
@@ -120,7 +120,9 @@ impl Sums {
             }
             ranked += u32::from(!flags.has(Flags::INACTIVE));
         }
-        self.total[bank as usize] += tree.usage[tree.bank_node(bank).index()] + total;
+        let own = tree.usage[tree.bank_node(bank).index()];
+        let is_initial = own == initial_usage && tree.is_childless(bank);
+        self.total[bank as usize] += total + if is_initial { 0.0 } else { own };
         self.ranked[bank as usize] += ranked;
         let arena = self.arena[bank as usize] as usize;
         self.exact[arena] += shares;

@@ -269,6 +269,11 @@ impl Tree {
         span(&self.bank_start, bank)
     }
 
+    /// Whether there is nothing below a bank.
+    pub(super) fn is_childless(&self, bank: u32) -> bool {
+        self.leaves_in(bank).is_empty() && self.banks_in(bank).is_empty()
+    }
+
     /// The number of the bank right above a bank; the root's own for the root.
     pub(super) fn bank_above(&self, bank: u32) -> u32 {
         self.parent(self.bank_node(bank)).and_then(|node| self.bank_number(node)).unwrap_or(0)

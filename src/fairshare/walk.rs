@@ -15,8 +15,11 @@ pub(super) trait SiblingRule {
     const APPROXIMATE: bool;
     /// Whether the first association below a bank shares the rank of an equal sibling right before the bank.
     const BANK_INHERITS_TIE: bool;
-    /// Whether equal banks are visited as one; if not, their order is the input's and empty banks take part.
+    /// Whether equal banks are visited as one; if not, their order is the input's, and banks without anything to rank
+    /// take part: a tie that one inherits ends in it.
     const MERGES_BANKS: bool;
+    /// The value of a bank whose children compete further up, where such banks take part.
+    const VANISHED: f64 = 0.0;
 }
 
 /// One sibling as one number that sorts as siblings do: value (larger first), associations before banks, then name or
@@ -70,7 +73,7 @@ impl Visit {
             let mut after = next + 1;
             if tree.is_bank(node) {
                 let opened = self.entries.len();
-                if let Some(bank) = tree.bank_number(node) {
+                if let Some(bank) = tree.bank_number(node).filter(|&bank| !sums.vanishes(bank)) {
                     self.descend(rule, tree, sums, bank);
                 }
                 let mut last = entry;
@@ -152,6 +155,9 @@ impl Visit {
             for below in tree.banks_in(through) {
                 if sums.vanishes(below) {
                     self.vanished.push(below);
+                    if !R::MERGES_BANKS {
+                        self.entries.push(entry::<R>(R::VANISHED, tree, tree.bank_node(below)));
+                    }
                 } else if !R::MERGES_BANKS
                     || sums.ranked.get(below as usize).is_some_and(|&ranked| ranked > 0)
                 {

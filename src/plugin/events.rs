@@ -90,7 +90,7 @@ impl MfPriority {
     }
 
     fn query(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
-        let document = self.read(query::document).ok_or(Failed)?;
+        let document = self.read(query::document).and_then(Result::ok).ok_or(Failed)?;
         args.merge(&document).or_else(|fault| complain(host, "plugin.query", &fault))
     }
 }

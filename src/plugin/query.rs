@@ -1,96 +1,179 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The document `flux jobtap query` shows. Keys, nesting and order are an interface; keys may be added at the top.
 
-use crate::accounts::{Association, AssociationId, ZeroScore};
+use crate::accounts::{Association, AssociationId, Book, Queue, ZeroScore};
+use crate::engine::ids::{ProjectName, QueueName};
 use crate::engine::{Check, Engine};
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
 
-/// The document as JSON text.
-pub fn document(engine: &Engine) -> String {
-    let (book, ledger) = (engine.book(), engine.ledger());
-    let users: Vec<Value> = book
-        .users()
-        .map(|(user, banks)| {
-            let banks: Vec<Value> = banks.map(|(id, association)| bank(engine, id, association)).collect();
-            json!({"userid": user.0, "banks": banks})
-        })
-        .collect();
-    let queues: Map<String, Value> =
-        book.queues().map(|queue| (queue.name.to_string(), self::queue(queue))).collect();
-    let projects: Vec<&str> = book.projects().iter().map(|p| p.as_str()).collect();
-    let weights = book.weights();
-    let mut factors: Map<String, Value> =
-        weights.others.iter().map(|(name, weight)| (name.clone(), json!(weight))).collect();
-    factors.insert("fairshare".to_owned(), json!(weights.fairshare));
-    factors.insert("queue".to_owned(), json!(weights.queue));
-    factors.insert("bank".to_owned(), json!(weights.bank));
-    factors.insert("urgency".to_owned(), json!(weights.urgency));
-    let banks: Map<String, Value> =
-        book.banks().map(|(bank, priority)| (bank.to_string(), json!(priority))).collect();
-    let config = book.config();
-    let zero_score = match config.zero_score {
-        ZeroScore::Hold => "hold",
-        ZeroScore::Floor => "floor",
-    };
-    json!({
-        "mf_priority_map": users,
-        "queues": queues,
-        "projects": projects,
-        "generation": book.generation(),
-        "factors": factors,
-        "banks": banks,
-        "config": {"deny_unknown_queues": config.deny_unknown_queues, "zero_score": zero_score},
-        "waiting": ledger.waiting().count(),
-    })
-    .to_string()
+#[derive(Serialize)]
+struct Document<'a> {
+    mf_priority_map: Vec<ShownUser<'a>>,
+    queues: BTreeMap<&'a str, ShownQueue<'a>>,
+    #[serde(serialize_with = "texts")]
+    projects: &'a [ProjectName],
+    generation: u64,
+    factors: BTreeMap<&'a str, i64>,
+    banks: BTreeMap<&'a str, f64>,
+    config: ShownConfig,
+    waiting: usize,
 }
 
-fn bank(engine: &Engine, id: AssociationId, association: &Association) -> Value {
-    let ledger = engine.ledger();
-    let usage = ledger.usage(id).cloned().unwrap_or_default();
-    let queues: Map<String, Value> = usage
-        .queues()
-        .map(|(name, tally)| {
-            let counts = tally.charged;
-            let shown = json!({
-                "cur_run_jobs": counts.run_jobs,
-                "cur_nodes": counts.run_nodes,
-                "cur_sched_jobs": counts.sched_jobs,
-                "cur_sched_nodes": counts.sched_nodes,
-                "cur_sched_cores": counts.sched_cores,
-            });
-            (name.to_string(), shown)
-        })
-        .collect();
-    let latest = ledger.latest_queue(id).and_then(|queue| engine.book().queue(queue.as_str()));
-    let counts = usage.total.charged;
-    json!({
-        "bank_name": association.bank.as_str(),
-        "fairshare": association.fairshare,
-        "max_run_jobs": association.max_running_jobs.0,
-        "cur_run_jobs": counts.run_jobs,
-        "max_active_jobs": association.max_active_jobs.0,
-        "cur_active_jobs": usage.active_jobs,
-        "queues": association.queues.iter().map(|q| q.as_str()).collect::<Vec<_>>(),
-        "queue_factor": latest.map_or(0, |queue| queue.priority),
-        "projects": association.projects.iter().map(|p| p.as_str()).collect::<Vec<_>>(),
-        "def_project": association.def_project.as_ref().map_or("", |p| p.as_str()),
-        "max_nodes": association.max_nodes.0,
-        "max_cores": association.max_cores.0,
-        "cur_nodes": counts.run_nodes,
-        "cur_cores": counts.run_cores,
-        "active": i64::from(association.active),
-        "cur_sched_jobs": counts.sched_jobs,
-        "max_sched_jobs": association.max_sched_jobs.0,
-        "queue_usage": queues,
-        "held_jobs": held(engine, id),
+#[derive(Serialize)]
+struct ShownConfig {
+    deny_unknown_queues: bool,
+    zero_score: &'static str,
+}
+
+#[derive(Serialize)]
+struct ShownUser<'a> {
+    userid: u32,
+    banks: Vec<ShownBank<'a>>,
+}
+
+#[derive(Serialize)]
+struct ShownBank<'a> {
+    bank_name: &'a str,
+    fairshare: f64,
+    max_run_jobs: i64,
+    cur_run_jobs: u64,
+    max_active_jobs: i64,
+    cur_active_jobs: u64,
+    #[serde(serialize_with = "texts")]
+    queues: &'a [QueueName],
+    queue_factor: i64,
+    #[serde(serialize_with = "texts")]
+    projects: &'a [ProjectName],
+    def_project: &'a str,
+    max_nodes: i64,
+    max_cores: i64,
+    cur_nodes: u64,
+    cur_cores: u64,
+    active: u8,
+    cur_sched_jobs: u64,
+    max_sched_jobs: i64,
+    queue_usage: BTreeMap<&'a str, ShownUsage>,
+    /// Keys are decimal job ids.
+    held_jobs: BTreeMap<u64, ShownHold<'a>>,
+}
+
+#[derive(Serialize)]
+struct ShownUsage {
+    cur_run_jobs: u64,
+    cur_nodes: u64,
+    cur_sched_jobs: u64,
+    cur_sched_nodes: u64,
+    cur_sched_cores: u64,
+}
+
+#[derive(Serialize)]
+struct ShownHold<'a> {
+    nnodes: u64,
+    ncores: u64,
+    queue: &'a str,
+    deps: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ShownQueue<'a> {
+    name: &'a str,
+    min_nodes_per_job: i64,
+    max_nodes_per_job: i64,
+    max_time_per_job: i64,
+    priority: i64,
+    max_running_jobs: i64,
+    max_nodes_per_assoc: i64,
+    max_sched_jobs: i64,
+    max_sched_nodes_per_assoc: i64,
+    max_sched_cores_per_assoc: i64,
+}
+
+fn texts<T: Borrow<str>, S: Serializer>(names: &[T], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(names.iter().map(Borrow::borrow))
+}
+
+/// The document as JSON text.
+pub fn document(engine: &Engine) -> Result<String, serde_json::Error> {
+    let book = engine.book();
+    let banks = |(id, association)| bank(engine, id, association);
+    let users =
+        book.users().map(|(user, entries)| ShownUser { userid: user.0, banks: entries.map(banks).collect() });
+    let config = book.config();
+    serde_json::to_string(&Document {
+        mf_priority_map: users.collect(),
+        queues: book.queues().map(|queue| (queue.name.as_str(), self::queue(queue))).collect(),
+        projects: book.projects(),
+        generation: book.generation(),
+        factors: factors(book),
+        banks: book.banks().map(|(bank, priority)| (bank.as_str(), priority)).collect(),
+        config: ShownConfig {
+            deny_unknown_queues: config.deny_unknown_queues,
+            zero_score: match config.zero_score {
+                ZeroScore::Hold => "hold",
+                ZeroScore::Floor => "floor",
+            },
+        },
+        waiting: engine.ledger().waiting().count(),
     })
+}
+
+fn factors(book: &Book) -> BTreeMap<&str, i64> {
+    let weights = book.weights();
+    let others = weights.others.iter().map(|(name, weight)| (name.as_str(), *weight));
+    let known = [
+        ("fairshare", weights.fairshare),
+        ("queue", weights.queue),
+        ("bank", weights.bank),
+        ("urgency", weights.urgency),
+    ];
+    others.chain(known).collect()
+}
+
+fn bank<'a>(engine: &'a Engine, id: AssociationId, association: &'a Association) -> ShownBank<'a> {
+    let ledger = engine.ledger();
+    let usage = ledger.usage(id);
+    let counts = usage.map(|usage| usage.total.charged).unwrap_or_default();
+    let latest = ledger.latest_queue(id).and_then(|queue| engine.book().queue(queue.as_str()));
+    let queue_usage = usage.into_iter().flat_map(|usage| usage.queues()).map(|(name, tally)| {
+        let shown = ShownUsage {
+            cur_run_jobs: tally.charged.run_jobs,
+            cur_nodes: tally.charged.run_nodes,
+            cur_sched_jobs: tally.charged.sched_jobs,
+            cur_sched_nodes: tally.charged.sched_nodes,
+            cur_sched_cores: tally.charged.sched_cores,
+        };
+        (name.as_str(), shown)
+    });
+    ShownBank {
+        bank_name: association.bank.as_str(),
+        fairshare: association.fairshare,
+        max_run_jobs: association.max_running_jobs.0,
+        cur_run_jobs: counts.run_jobs,
+        max_active_jobs: association.max_active_jobs.0,
+        cur_active_jobs: usage.map_or(0, |usage| usage.active_jobs),
+        queues: &association.queues,
+        queue_factor: latest.map_or(0, |queue| queue.priority),
+        projects: &association.projects,
+        def_project: association.def_project.as_ref().map_or("", |p| p.as_str()),
+        max_nodes: association.max_nodes.0,
+        max_cores: association.max_cores.0,
+        cur_nodes: counts.run_nodes,
+        cur_cores: counts.run_cores,
+        active: u8::from(association.active),
+        cur_sched_jobs: counts.sched_jobs,
+        max_sched_jobs: association.max_sched_jobs.0,
+        queue_usage: queue_usage.collect(),
+        held_jobs: held(engine, id),
+    }
 }
 
 /// Held jobs. Of a replayed job whose eventlog is not read yet, the limits that it exceeds now are shown.
-fn held(engine: &Engine, id: AssociationId) -> Map<String, Value> {
+fn held(engine: &Engine, id: AssociationId) -> BTreeMap<u64, ShownHold<'_>> {
     let ledger = engine.ledger();
-    let mut held = Map::new();
+    let mut held = BTreeMap::new();
     for job_id in ledger.in_depend(id) {
         let Some(job) = ledger.job(job_id) else { continue };
         let deps: Vec<String> = if job.is_unread {
@@ -101,30 +184,25 @@ fn held(engine: &Engine, id: AssociationId) -> Map<String, Value> {
         if deps.is_empty() {
             continue;
         }
-        let shown = json!({
-            "nnodes": job.size.nodes,
-            "ncores": job.size.cores,
-            "queue": job.queue.as_ref().map_or("", |q| q.as_str()),
-            "deps": deps,
-        });
-        held.insert(job_id.to_string(), shown);
+        let queue = job.queue.as_ref().map_or("", |q| q.as_str());
+        held.insert(job_id.0, ShownHold { nnodes: job.size.nodes, ncores: job.size.cores, queue, deps });
     }
     held
 }
 
-fn queue(queue: &crate::accounts::Queue) -> Value {
-    json!({
-        "name": queue.name.as_str(),
-        "min_nodes_per_job": queue.min_nodes_per_job,
-        "max_nodes_per_job": queue.max_nodes_per_job,
-        "max_time_per_job": queue.max_time_per_job,
-        "priority": queue.priority,
-        "max_running_jobs": queue.max_running_jobs.0,
-        "max_nodes_per_assoc": queue.max_nodes_per_assoc.0,
-        "max_sched_jobs": queue.max_sched_jobs.0,
-        "max_sched_nodes_per_assoc": queue.max_sched_nodes_per_assoc.0,
-        "max_sched_cores_per_assoc": queue.max_sched_cores_per_assoc.0,
-    })
+fn queue(queue: &Queue) -> ShownQueue<'_> {
+    ShownQueue {
+        name: queue.name.as_str(),
+        min_nodes_per_job: queue.min_nodes_per_job,
+        max_nodes_per_job: queue.max_nodes_per_job,
+        max_time_per_job: queue.max_time_per_job,
+        priority: queue.priority,
+        max_running_jobs: queue.max_running_jobs.0,
+        max_nodes_per_assoc: queue.max_nodes_per_assoc.0,
+        max_sched_jobs: queue.max_sched_jobs.0,
+        max_sched_nodes_per_assoc: queue.max_sched_nodes_per_assoc.0,
+        max_sched_cores_per_assoc: queue.max_sched_cores_per_assoc.0,
+    }
 }
 
 /// The answer to `check`.

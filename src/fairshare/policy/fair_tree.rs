@@ -15,7 +15,8 @@ use crate::fairshare::walk::SiblingRule;
 pub(in crate::fairshare) struct Documented;
 
 /// Equal accounts are visited one after the other, as Slurm's program does: it means to merge them, but looks for a tie
-/// with the next account in a way that never finds one. The first user of the second account still inherits the tie.
+/// with the next account in a way that never finds one. The first child of the second account still inherits the tie,
+/// be it an account without users, or one with `Shares::Parent`, in which the tie then ends.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::fairshare) struct SlurmProgram;
 
@@ -61,6 +62,8 @@ impl SiblingRule for SlurmProgram {
     const APPROXIMATE: bool = false;
     const BANK_INHERITS_TIE: bool = true;
     const MERGES_BANKS: bool = false;
+    /// Slurm's `NO_VAL`, which it leaves in an account that takes its parent's shares.
+    const VANISHED: f64 = 4_294_967_294.0;
 
     fn value(&self, tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64 {
         value(tree, sums, node, arena)

@@ -2,7 +2,8 @@
 //! `pbs`: OpenPBS's `fairshare_factor`.
 //!
 //! Every node starts with a minimum usage (1 in OpenPBS, 0 in its published formula), which is its own: it is not added
-//! to the nodes above; neither is a recorded usage that equals it, for OpenPBS stores no such record. F = 2^-(tree usage / perc), both as in PP-718, in 64 bit where OpenPBS uses 32.
+//! to the nodes above; neither is a recorded usage that equals it, for OpenPBS stores no such record.
+//! F = 2^-(tree usage / perc), both as in PP-718, in 64 bit where OpenPBS uses 32.
 #![forbid(unsafe_code)]
 
 use std::cmp::Ordering;
@@ -41,12 +42,14 @@ impl Formula for Pbs {
     /// is an entity to OpenPBS.
     fn usage(&self, tree: &Tree, sums: &Sums, node: NodeId) -> f64 {
         let recorded = sums.usage_of(tree, node);
-        let own_record = if tree.is_bank(node) {
-            recorded > 0.0 && tree.children(node).next().is_none()
-        } else {
-            !tree.flags(node).has(Flags::USAGE_UNSET)
-        };
-        if own_record { recorded } else { self.min_usage + recorded }
+        if tree.flags(node).has(Flags::USAGE_UNSET) {
+            return self.min_usage + recorded;
+        }
+        match tree.bank_number(node) {
+            None => recorded,
+            Some(bank) if tree.is_childless(bank) => tree.own_usage(node).unwrap_or(0.0),
+            Some(_) => self.min_usage + recorded,
+        }
     }
 }
 

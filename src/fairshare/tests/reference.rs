@@ -18,6 +18,8 @@ struct Node {
     /// The place in the input's list.
     list: usize,
     children: Vec<Node>,
+    /// An association, or a bank without anything below, not even what does not count.
+    is_entity: bool,
 }
 
 impl Node {
@@ -29,11 +31,16 @@ impl Node {
         usize::from(!self.is_bank && self.active) + self.children.iter().map(Node::ranked).sum::<usize>()
     }
 
+    /// Whether its children compete further up.
+    fn vanishes(&self) -> bool {
+        self.is_bank && self.shares == Shares::Parent
+    }
+
     /// What competes here: children, and those of children that have no shares of their own.
     fn competitors(&self) -> Vec<&Node> {
         let mut found = Vec::new();
         for child in &self.children {
-            if child.is_bank && child.shares == Shares::Parent {
+            if child.vanishes() {
                 found.extend(child.competitors());
             } else {
                 found.push(child);
@@ -61,6 +68,7 @@ fn tree(site: &Site, bank: &str, options: &Options) -> Node {
                 active: leaf.active,
                 list,
                 children: Vec::new(),
+                is_entity: true,
             });
         }
     }
@@ -68,7 +76,8 @@ fn tree(site: &Site, bank: &str, options: &Options) -> Node {
         children.push(tree(site, &below.name, options));
     }
     let key = (bank.into(), String::new());
-    Node { key, is_bank: true, shares: row.shares, own: row.usage, active: true, list, children }
+    let is_entity = children.is_empty() && site.associations.iter().all(|leaf| leaf.bank != bank);
+    Node { key, is_bank: true, shares: row.shares, own: row.usage, active: true, list, children, is_entity }
 }
 
 pub fn fairshare(site: &Site, policy: Policy, options: &Options) -> Result {
@@ -78,7 +87,11 @@ pub fn fairshare(site: &Site, policy: Policy, options: &Options) -> Result {
     match policy {
         Policy::WeightedWalk | Policy::FairTree => {
             let mut walk = Walk { policy, ties: options.ties, left: root.ranked(), rank: root.ranked(), out };
-            walk.visit(&mut entries(policy, &root), false);
+            let mut top = entries(policy, &root);
+            if walk.is_program() {
+                top.extend(vanished(&root));
+            }
+            walk.visit(&mut top, false);
             let ranked = root.ranked() as f64;
             return walk.out.into_iter().map(|(key, rank)| (key, rank / ranked)).collect();
         }
@@ -191,13 +204,13 @@ impl Node {
     /// What the records say: an entity without one, or with the initial 1 only, is not in the usage file.
     fn recorded(&self, min: f64) -> f64 {
         let own = self.own.unwrap_or(0.0);
-        let own = if !self.is_bank && own == min { 0.0 } else { own };
+        let own = if self.is_entity && own == min { 0.0 } else { own };
         own + self.children.iter().map(|child| child.recorded(min)).sum::<f64>()
     }
 
     fn pbs_usage(&self, min: f64) -> f64 {
         match self.own {
-            Some(own) if !self.is_bank || (own > 0.0 && self.children.is_empty()) => own,
+            Some(own) if self.is_entity => own,
             _ => min + self.recorded(min),
         }
     }
@@ -249,6 +262,17 @@ fn entries(policy: Policy, bank: &Node) -> Vec<(f64, Node)> {
     competitors.into_iter().map(|node| (value(node), node.clone())).collect()
 }
 
+/// Banks that vanish below `bank`: Slurm's program visits them among its children, with nothing in them.
+fn vanished(bank: &Node) -> Vec<(f64, Node)> {
+    let mut found = Vec::new();
+    for child in bank.children.iter().filter(|child| child.vanishes()) {
+        found.push((4_294_967_294.0, Node { children: Vec::new(), ..child.clone() }));
+        found.extend(vanished(child));
+    }
+    found.sort_by_key(|(_, node)| node.list);
+    found
+}
+
 struct Walk {
     policy: Policy,
     ties: Ties,
@@ -259,6 +283,10 @@ struct Walk {
 }
 
 impl Walk {
+    fn is_program(&self) -> bool {
+        self.policy == Policy::FairTree && self.ties == Ties::SlurmProgram
+    }
+
     fn equal(&self, a: f64, b: f64) -> bool {
         match self.policy {
             Policy::FairTree => a == b,
@@ -267,7 +295,7 @@ impl Walk {
     }
 
     fn visit(&mut self, siblings: &mut Vec<(f64, Node)>, inherited: bool) {
-        let program = self.policy == Policy::FairTree && self.ties == Ties::SlurmProgram;
+        let program = self.is_program();
         siblings.retain(|(_, node)| if node.is_bank { program || node.ranked() > 0 } else { node.active });
         // Stable: what is equal stays in list order.
         siblings.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -293,6 +321,9 @@ impl Walk {
                 continue;
             }
             let mut below = entries(self.policy, &node);
+            if program {
+                below.extend(vanished(&node));
+            }
             let mut last = value;
             while !program && at < sorted.len() && sorted[at].1.is_bank && self.equal(last, sorted[at].0) {
                 last = sorted[at].0;

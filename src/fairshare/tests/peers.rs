@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What Slurm and OpenPBS do where their documents say nothing; each outcome is that of the real program's functions.
+
+use super::super::*;
+use super::{assert_ranks, tree};
+
+#[test]
+fn an_account_with_parent_shares_ends_a_tie_in_slurms_program() {
+    let tree = tree("root - 1\na root 1\np a parent", "u p 1 2\nv root 1 2");
+    let program = Options { ties: Ties::SlurmProgram, ..Options::default() };
+    assert_ranks(&tree, Policy::FairTree, &program, &[("v/root", 2), ("u/p", 1)]);
+    assert_ranks(&tree, Policy::FairTree, &Options::default(), &[("v/root", 2), ("u/p", 2)]);
+    let ranking = tree.rank(Policy::FairTree, &program).expect("a ranking");
+    assert_eq!(ranking.detail(&tree, tree.bank("p").unwrap()).level_fs, None, "it is no competitor");
+}
+
+#[test]
+fn a_pbs_group_without_members_is_an_entity() {
+    for (usage, root, group) in [("-", 11.0, 1.0), ("1", 11.0, 1.0), ("0", 11.0, 0.0), ("5", 16.0, 5.0)] {
+        let tree = tree(&format!("root - 1\ne root 1 {usage}"), "u root 1 10");
+        let ranking = tree.rank(Policy::Pbs, &Options::default()).expect("a ranking");
+        let shown = [tree.root(), tree.bank("e").unwrap()].map(|node| ranking.usage(&tree, node));
+        assert_eq!(shown, [root, group], "usage {usage}");
+    }
+}
+
+#[test]
+fn below_a_pbs_group_without_target_nobody_has_a_part() {
+    let tree = tree("root - 1\nb0 root 0\nb1 b0 2", "u b1 2 3\nv root 1 1");
+    let ranking = tree.rank(Policy::Pbs, &Options::default()).expect("a ranking");
+    for node in [tree.bank("b1").unwrap(), tree.leaf("u", "b1").unwrap()] {
+        assert_eq!(ranking.detail(&tree, node).norm_shares, 0.0);
+    }
+}
