@@ -333,3 +333,17 @@ fn a_reservation_outlives_a_reload_whoever_else_is_held() {
         exact(&host);
     }
 }
+
+#[test]
+fn a_move_to_another_queue_holds_on_whatever_is_exceeded_by_then() {
+    let mut host = site(|a| a.max_nodes = Limit(1));
+    let kept = host.submit(HostJob::new(7).queue("q1").after("begin-time:9999")).unwrap();
+    let a = submit(&mut host, 1);
+    host.start(a);
+    assert_eq!(host.names(kept), ["begin-time:9999"], "there was room when it came");
+    host.update(kept, Some("q2"), None).unwrap();
+    assert_eq!(host.names(kept), ["begin-time:9999", "max-resources-user-limit"]);
+    host.end(a);
+    assert_eq!(host.names(kept), ["begin-time:9999"]);
+    exact(&host);
+}
