@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use super::{Site, bank_of};
-use crate::cli::columns::served_by;
+use crate::cli::columns::served;
 use crate::fairshare::{
     Comparison, Explanation, Level, NodeDetail, NodeId, NodeKind, Policy, Shares, Verdict,
 };
@@ -158,7 +158,10 @@ impl Site<'_> {
             writeln!(out, "  and nothing was used here by anyone")?;
         }
         let verdict = match (detail.level_fs, level.value) {
-            (Some(fs), Some(value)) => format!("{} {}: {}", self.value_name(), number(value), served_by(fs)),
+            (Some(_), Some(value)) => {
+                let served = served(detail).unwrap_or_default();
+                format!("{} {}: {served}", self.value_name(), number(value))
+            }
             (None, Some(value)) => self.formula(detail, value),
             _ => return Ok(()),
         };
