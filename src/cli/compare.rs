@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::input::{Input, Rules, rank};
-use super::output::{Cell, Column, OutputArgs, Report, Style};
+use super::output::{Cell, Column, Look, OutputArgs, Report, Style};
 use super::printable::count;
 use super::progress::Progress;
 use super::show::options_json;
@@ -74,7 +74,6 @@ pub(super) fn run(args: &Args) -> Outcome {
     progress.phase("sorting", || 0);
     // The greatest gain first; ties in the order of the tree.
     changes.sort_by(|a, b| b.gain().cmp(&a.gain()).then(a.node.cmp(&b.node)));
-    drop(progress);
 
     let stay = changes.len() - winners - losers;
     let mut notes = vec![format!(
@@ -117,7 +116,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     });
     let fairshares = (format!("{first} FS"), format!("{second} FS"));
     let column = |key, title, style| Column { key, title, style };
-    args.output.print(Report {
+    let report = Report {
         facts: vec![
             ("policies", vec![first.name(), second.name()].into()),
             ("options", options_json(&options)),
@@ -138,6 +137,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         ],
         rows: Box::new(rows),
         notes,
-    })?;
+    };
+    args.output.print_as(report, Look { header: true, give_up: &[] }, progress)?;
     Ok(Answer::Yes)
 }

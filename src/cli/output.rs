@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, IsTerminal, Write, stdout};
 use serde_json::Value;
 
 use super::printable::{printable, width};
+use super::progress::Progress;
 
 /// One value of a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,8 +68,8 @@ pub(super) struct Report<'a> {
 }
 
 /// A way to print a report.
-pub(super) trait Output {
-    fn print(&self, report: Report<'_>, out: &mut dyn Write) -> io::Result<()>;
+trait Output {
+    fn print(&self, report: Report<'_>, progress: Progress, out: &mut dyn Write) -> io::Result<()>;
 }
 
 /// Which way.
@@ -101,18 +102,15 @@ impl OutputArgs {
         !(self.json || self.csv || self.parsable)
     }
 
-    /// True for the forms that print each row as it comes.
-    pub(super) fn streams(self) -> bool {
-        !self.is_table()
-    }
-
     /// Prints to standard output.
     pub(super) fn print(self, report: Report<'_>) -> io::Result<()> {
-        self.print_as(report, Look { header: true, give_up: &[] })
+        self.print_as(report, Look { header: true, give_up: &[] }, Progress::none())
     }
 
-    /// As [`OutputArgs::print`], in another way than usual.
-    pub(super) fn print_as(self, report: Report<'_>, look: Look<'_>) -> io::Result<()> {
+    /// As [`OutputArgs::print`], in another way than usual, and with the progress of the command up to here.
+    pub(super) fn print_as(self, report: Report<'_>, look: Look<'_>, progress: Progress) -> io::Result<()> {
+        // Rows on the same screen are progress enough; a table needs them all before it prints the first.
+        let progress = if stdout().is_terminal() && !self.is_table() { Progress::none() } else { progress };
         let mut out = BufWriter::with_capacity(1 << 16, stdout().lock());
         let header = look.header;
         let output: &dyn Output = match self {
@@ -121,7 +119,7 @@ impl OutputArgs {
             OutputArgs { parsable: true, .. } => &Separated { separator: "|", quote: false, header },
             _ => &Table { look, colour: colour(), room: room() },
         };
-        output.print(report, &mut out)?;
+        output.print(report, progress, &mut out)?;
         out.flush()
     }
 }
@@ -156,14 +154,14 @@ const DEEPEST_INDENT: usize = 24;
 const GAP: usize = 2;
 
 impl Output for Table<'_> {
-    fn print(&self, report: Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+    fn print(&self, report: Report<'_>, mut progress: Progress, out: &mut dyn Write) -> io::Result<()> {
         let styles: Vec<Style> = report.columns.iter().map(|column| column.style).collect();
         let title =
             |column: &Column<'_>| if self.look.header { column.title.to_owned() } else { String::new() };
         let titles: Vec<String> = report.columns.iter().map(title).collect();
         let mut widths: Vec<usize> = titles.iter().map(|title| width(title)).collect();
         let mut lines: Vec<Vec<String>> = Vec::new();
-        for row in report.rows {
+        for row in progress.over("formatting", report.rows) {
             let line: Vec<String> =
                 row.into_iter().zip(&styles).map(|(cell, style)| self.human(cell, *style)).collect();
             for ((width, text), style) in widths.iter_mut().zip(&line).zip(&styles) {
@@ -172,6 +170,9 @@ impl Output for Table<'_> {
             lines.push(line);
         }
         let shown = self.shown(&report.columns, &widths);
+        if stdout().is_terminal() {
+            progress = Progress::none();
+        }
         let print = |line: &[String], heading: bool, out: &mut dyn Write| -> io::Result<()> {
             let mut text = String::new();
             let columns = line.iter().zip(&widths).zip(&styles).zip(&shown);
@@ -191,7 +192,7 @@ impl Output for Table<'_> {
         if !lines.is_empty() && self.look.header {
             print(&titles, true, out)?;
         }
-        for line in &lines {
+        for line in progress.over("printing", lines.iter()) {
             print(line, false, out)?;
         }
         for note in &report.notes {
@@ -286,7 +287,7 @@ fn bar(usage: usize, share: usize, width: usize, colour: bool) -> String {
 }
 
 impl Output for Json {
-    fn print(&self, report: Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+    fn print(&self, report: Report<'_>, mut progress: Progress, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(b"{")?;
         for (key, value) in &report.facts {
             write!(out, "\"{key}\": ")?;
@@ -295,7 +296,7 @@ impl Output for Json {
         }
         write!(out, "\"{}\": [", report.rows_key)?;
         let mut separator = "\n";
-        for row in report.rows {
+        for row in progress.over("printing", report.rows) {
             out.write_all(separator.as_bytes())?;
             separator = ",\n";
             out.write_all(b"{")?;
@@ -329,12 +330,12 @@ pub(super) fn json_number(number: f64) -> Value {
 }
 
 impl Output for Separated {
-    fn print(&self, report: Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+    fn print(&self, report: Report<'_>, mut progress: Progress, out: &mut dyn Write) -> io::Result<()> {
         let titles: Vec<&str> = report.columns.iter().map(|column| column.key).collect();
         if self.header {
             writeln!(out, "{}", titles.join(self.separator))?;
         }
-        for row in report.rows {
+        for row in progress.over("printing", report.rows) {
             for (index, cell) in row.iter().enumerate() {
                 if index > 0 {
                     out.write_all(self.separator.as_bytes())?;

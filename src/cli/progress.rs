@@ -31,11 +31,16 @@ const TICK: Duration = Duration::from_millis(100);
 const ROWS: u64 = 4096;
 
 impl Progress {
+    /// Of what takes no time.
+    pub(super) fn none() -> Progress {
+        Progress { shown: None }
+    }
+
     /// Starts the clock.
     pub(super) fn start() -> Progress {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         if !stderr().is_terminal() || dumb {
-            return Progress { shown: None };
+            return Progress::none();
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         // Whoever reads or sorts says nothing meanwhile: another thread has to lift the curtain.
@@ -77,10 +82,10 @@ impl Progress {
         }
     }
 
-    /// A last phase that lasts until `rows` are used up.
-    pub(super) fn over<I: Iterator>(mut self, phase: &'static str, total: usize, rows: I) -> Counted<I> {
-        self.phase(phase, || total as u64);
-        Counted { rows, done: 0, progress: Some(self) }
+    /// A phase that lasts as long as there are rows.
+    pub(super) fn over<I: Iterator>(&mut self, phase: &'static str, rows: I) -> Counted<'_, I> {
+        self.phase(phase, || rows.size_hint().0 as u64);
+        Counted { rows, done: 0, progress: self }
     }
 }
 
@@ -97,25 +102,21 @@ impl Drop for Progress {
 }
 
 /// Rows that move a bar.
-pub(super) struct Counted<I> {
+pub(super) struct Counted<'a, I> {
     rows: I,
     done: u64,
-    progress: Option<Progress>,
+    progress: &'a mut Progress,
 }
 
-impl<I: Iterator> Iterator for Counted<I> {
+impl<I: Iterator> Iterator for Counted<'_, I> {
     type Item = I::Item;
 
     fn next(&mut self) -> Option<I::Item> {
-        let row = self.rows.next();
-        if row.is_none() {
-            self.progress = None;
-        } else if let Some(progress) = &mut self.progress {
-            self.done += 1;
-            if self.done.is_multiple_of(ROWS) {
-                progress.at(self.done);
-            }
+        let row = self.rows.next()?;
+        self.done += 1;
+        if self.done.is_multiple_of(ROWS) {
+            self.progress.at(self.done);
         }
-        row
+        Some(row)
     }
 }

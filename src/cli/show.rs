@@ -2,7 +2,6 @@
 //! `flux fairshare show`: the tree with every number of a policy.
 
 use std::collections::HashSet;
-use std::io::{IsTerminal, stdout};
 
 use serde_json::{Map, Value};
 
@@ -88,23 +87,16 @@ pub(super) fn run(args: &Args) -> Outcome {
         let node = view.node(node, depth);
         chosen.iter().map(|chosen| (chosen.value)(&node)).collect::<Vec<Cell>>()
     };
-    let rows: Box<dyn Iterator<Item = Vec<Cell>>> = if args.output.streams() && stdout().is_terminal() {
-        // The rows on the same screen are progress enough.
-        drop(progress);
-        Box::new(nodes.iter().map(row))
-    } else {
-        Box::new(progress.over("printing", nodes.len(), nodes.iter().map(row)))
-    };
     // What was asked for by name is never left out.
     let give_up = if args.columns.is_empty() && !args.long { columns::GIVE_UP } else { &[] };
     let report = Report {
         facts: facts(policy, &options),
         rows_key: "nodes",
         columns: chosen.iter().map(|chosen| chosen.column).collect(),
-        rows,
+        rows: Box::new(nodes.iter().map(row)),
         notes: Vec::new(),
     };
-    args.output.print_as(report, Look { header: !args.no_header, give_up })?;
+    args.output.print_as(report, Look { header: !args.no_header, give_up }, progress)?;
     Ok(Answer::Yes)
 }
 

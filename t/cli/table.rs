@@ -180,3 +180,17 @@ fn progress_shows_while_reading() {
     let ran = on_terminal(80, "dumb", &show).expect("a terminal");
     assert_eq!(ran.out, "");
 }
+
+/// Until the last line: here somebody reads slowly what does not fit into a pipe.
+#[test]
+fn progress_shows_while_printing() {
+    let user = |at: u32| format!(r#"{{"user": "u{at}", "bank": "root", "shares": 1, "usage": {at}}}"#);
+    let users: Vec<String> = (0..5000).map(user).collect();
+    let tree = r#"{"banks": [{"name": "root", "parent": null}], "associations": ["#.to_owned();
+    let path = file("progress_printing", tree + &users.join(",") + "]}");
+    for form in ["", "--csv", "--json"] {
+        let show = format!("PROGRAM show --tree {path} {form} | (sleep 2; cat >/dev/null)");
+        let Some(ran) = on_terminal(80, "xterm", &show) else { return };
+        assert!(ran.out.contains("printing"), "{form}: {ran:?}");
+    }
+}
