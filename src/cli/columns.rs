@@ -3,19 +3,27 @@
 
 use super::output::{Cell, Column, Style};
 use crate::fairshare::{NodeDetail, NodeId, NodeKind, Policy, Ranking, Shares, Tree};
+use crate::store::StoredAssociation;
 
-/// One node of a ranked tree.
-pub(super) struct Node<'a> {
+/// A ranked tree, and what the database it came from stores of its associations.
+pub(super) struct View<'a> {
     pub(super) tree: &'a Tree,
-    pub(super) node: NodeId,
-    pub(super) depth: usize,
-    pub(super) detail: NodeDetail,
+    pub(super) ranking: &'a Ranking,
+    pub(super) stored: &'a [StoredAssociation],
+}
+
+/// One node of it.
+pub(super) struct Node<'a> {
+    view: &'a View<'a>,
+    node: NodeId,
+    depth: usize,
+    detail: NodeDetail,
 }
 
 type Value = fn(&Node<'_>) -> Cell;
 
 /// Every column there is: definition, what it is, how it is read off.
-const COLUMNS: [(Column, &str, Value); 21] = [
+const COLUMNS: [(Column<'static>, &str, Value); 22] = [
     (column("name", "Bank/User", Style::Text), "bank or user, indented by depth", name),
     (column("kind", "Kind", Style::Text), "bank or association", kind),
     (column("bank", "Bank", Style::Text), "the bank, or the association's bank", bank),
@@ -59,38 +67,59 @@ const COLUMNS: [(Column, &str, Value); 21] = [
     (column("fairshare_factor", "Factor", Style::Fraction), "pbs: 2^-(tree usage / target)", |node| {
         node.detail.pbs.map(|pbs| pbs.fairshare_factor).into()
     }),
-    (column("served", "Served", Style::Text), "under-served, over-served or even", served),
+    (
+        column("stored", "Stored", Style::Fraction),
+        "the fair-share in the database, which the plugin uses until the next update",
+        stored,
+    ),
+    (column("served", "Served", Style::Text), "under-served, over-served, even, or has no shares", |node| {
+        served(&node.detail).map_or(Cell::None, text)
+    }),
     (column("active", "Active", Style::Text), "whether the association may be ranked", active),
     (column("depth", "Depth", Style::Count), "levels below the root", |node| Cell::Count(node.depth as u64)),
-    (column("bar", "Usage|Share", Style::Bar(BAR)), "effective usage drawn against norm shares", bar),
+    (
+        column("bar", "Usage|Share", Style::Bar(BAR)),
+        "effective usage drawn against norm shares (table only)",
+        bar,
+    ),
 ];
 
 /// Width of a bar.
 const BAR: usize = 20;
-/// Deeper than this a name is not moved further right, but told its depth.
-const DEEPEST_INDENT: usize = 24;
+/// What a table gives up on a narrow terminal, the first first.
+pub(super) const GIVE_UP: &[&str] = &[
+    "bar",
+    "norm_usage",
+    "norm_shares",
+    "effective_usage",
+    "level_fs",
+    "fairshare_tree_usage",
+    "fairshare_perc",
+    "shares",
+];
 
-const fn column(key: &'static str, title: &'static str, style: Style) -> Column {
+const fn column(key: &'static str, title: &'static str, style: Style) -> Column<'static> {
     Column { key, title, style }
 }
 
 /// A column chosen for output.
 #[derive(Clone, Copy)]
 pub(super) struct Chosen {
-    pub(super) column: Column,
+    pub(super) column: Column<'static>,
     pub(super) value: Value,
 }
 
-/// The columns with these names.
-pub(super) fn choose<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Chosen>, String> {
-    let find = |name: &str| {
-        let known = COLUMNS.iter().find(|(column, ..)| column.key == name);
-        known.map(|(column, _, value)| Chosen { column: *column, value: *value }).ok_or_else(|| {
-            let keys: Vec<&str> = COLUMNS.iter().map(|(column, ..)| column.key).collect();
-            format!("unknown column \"{name}\"; known are {}", keys.join(", "))
-        })
+/// The column of this name or, in any case of letters, of this title.
+pub(super) fn find(name: &str) -> Result<Chosen, String> {
+    let name = name.trim();
+    let is_called = |column: &Column<'_>| {
+        column.key.eq_ignore_ascii_case(name) || column.title.eq_ignore_ascii_case(name)
     };
-    names.into_iter().map(|name| find(name.trim())).collect()
+    let known = COLUMNS.iter().find(|(column, ..)| is_called(column));
+    known.map(|(column, _, value)| Chosen { column: *column, value: *value }).ok_or_else(|| {
+        let keys: Vec<&str> = COLUMNS.iter().map(|(column, ..)| column.key).collect();
+        format!("unknown column \"{name}\"; known are {}", keys.join(", "))
+    })
 }
 
 /// One line per column, for the manual page.
@@ -145,13 +174,20 @@ pub(super) fn of_table(policy: Policy, long: bool, bars: bool) -> Vec<&'static s
     names
 }
 
-impl<'a> Node<'a> {
-    pub(super) fn new(tree: &'a Tree, ranking: &Ranking, node: NodeId, depth: usize) -> Node<'a> {
-        Node { tree, node, depth, detail: ranking.detail(tree, node) }
+impl View<'_> {
+    /// A node with its numbers.
+    pub(super) fn node(&self, node: NodeId, depth: usize) -> Node<'_> {
+        Node { view: self, node, depth, detail: self.ranking.detail(self.tree, node) }
+    }
+}
+
+impl Node<'_> {
+    fn is_bank(&self) -> bool {
+        self.view.tree.kind(self.node) == NodeKind::Bank
     }
 
-    fn is_bank(&self) -> bool {
-        self.tree.kind(self.node) == NodeKind::Bank
+    fn name(&self) -> &str {
+        self.view.tree.name(self.node)
     }
 }
 
@@ -160,13 +196,7 @@ fn text(text: &str) -> Cell {
 }
 
 fn name(node: &Node<'_>) -> Cell {
-    let (indent, depth) = (" ".repeat(node.depth.min(DEEPEST_INDENT)), node.depth);
-    let name = node.tree.name(node.node);
-    Cell::Text(if depth > DEEPEST_INDENT {
-        format!("{indent}({depth}) {name}")
-    } else {
-        format!("{indent}{name}")
-    })
+    Cell::Indented(node.depth, node.name().to_owned())
 }
 
 fn kind(node: &Node<'_>) -> Cell {
@@ -174,15 +204,16 @@ fn kind(node: &Node<'_>) -> Cell {
 }
 
 fn bank(node: &Node<'_>) -> Cell {
-    if node.is_bank() { text(node.tree.name(node.node)) } else { parent(node) }
+    if node.is_bank() { text(node.name()) } else { parent(node) }
 }
 
 fn parent(node: &Node<'_>) -> Cell {
-    node.tree.parent(node.node).map_or(Cell::None, |bank| text(node.tree.name(bank)))
+    let tree = node.view.tree;
+    tree.parent(node.node).map_or(Cell::None, |bank| text(tree.name(bank)))
 }
 
 fn user(node: &Node<'_>) -> Cell {
-    if node.is_bank() { Cell::None } else { text(node.tree.name(node.node)) }
+    if node.is_bank() { Cell::None } else { text(node.name()) }
 }
 
 fn shares(node: &Node<'_>) -> Cell {
@@ -193,41 +224,33 @@ fn shares(node: &Node<'_>) -> Cell {
 }
 
 fn active(node: &Node<'_>) -> Cell {
-    if node.is_bank() { Cell::None } else { Cell::Flag(node.tree.is_active(node.node)) }
+    if node.is_bank() { Cell::None } else { Cell::Flag(node.view.tree.is_active(node.node)) }
 }
 
-fn served(node: &Node<'_>) -> Cell {
-    node.detail.level_fs.map_or(Cell::None, |level| text(served_by(level)))
+fn stored(node: &Node<'_>) -> Cell {
+    let stored = node.view.stored.get(node.view.tree.list_index(node.node));
+    stored.filter(|_| !node.is_bank()).and_then(|stored| stored.fairshare).into()
 }
 
-/// What a level fair-share says in words.
-pub(super) fn served_by(level: f64) -> &'static str {
-    if level > 1.0 {
+/// What a level fair-share says in words; `None` where there is none, or the node counts for nothing.
+pub(super) fn served(detail: &NodeDetail) -> Option<&'static str> {
+    let level = detail.level_fs?;
+    if detail.norm_shares == 0.0 && detail.effective_usage == 0.0 && level == 0.0 {
+        return (detail.shares == Shares::Count(0)).then_some("has no shares");
+    }
+    Some(if level > 1.0 {
         "under-served"
     } else if level < 1.0 {
         "over-served"
     } else {
         "even"
-    }
+    })
 }
 
-/// Usage as blocks, green up to the share and red beyond; a stroke marks the share.
 fn bar(node: &Node<'_>) -> Cell {
     if node.depth == 0 {
         return Cell::None;
     }
     let cells = |part: f64| (part.clamp(0.0, 1.0) * BAR as f64).round() as usize;
-    let (usage, share) = (cells(node.detail.effective_usage), cells(node.detail.norm_shares));
-    let mut text = String::new();
-    for at in 0..BAR {
-        let (colour, mark) = match (at < usage, at < share) {
-            (true, true) => ("32", "█"),
-            (true, false) => ("31", "█"),
-            (false, true) => ("2", "·"),
-            (false, false) => ("2", " "),
-        };
-        let mark = if at + 1 == share { "│" } else { mark };
-        text.push_str(&format!("\x1b[{colour}m{mark}\x1b[0m"));
-    }
-    Cell::Text(text)
+    Cell::Bar { usage: cells(node.detail.effective_usage), share: cells(node.detail.norm_shares) }
 }

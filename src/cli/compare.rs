@@ -4,7 +4,8 @@
 use serde_json::Value;
 
 use super::input::{Input, Rules, rank};
-use super::output::{Cell, Column, OutputArgs, Report, Style};
+use super::output::{Cell, Column, Look, OutputArgs, Report, Style};
+use super::printable::count;
 use super::progress::Progress;
 use super::show::options_json;
 use super::tau::kendall_tau;
@@ -68,16 +69,19 @@ pub(super) fn run(args: &Args) -> Outcome {
         .collect();
     let pairs: Vec<(u32, u32)> = changes.iter().map(|change| change.ranks).collect();
     let tau = kendall_tau(&pairs);
-    let count = |wanted: fn(i64) -> bool| changes.iter().filter(|change| wanted(change.gain())).count();
-    let (winners, losers) = (count(|gain| gain > 0), count(|gain| gain < 0));
+    let number = |wanted: fn(i64) -> bool| changes.iter().filter(|change| wanted(change.gain())).count();
+    let (winners, losers) = (number(|gain| gain > 0), number(|gain| gain < 0));
+    progress.phase("sorting", || 0);
     // The greatest gain first; ties in the order of the tree.
     changes.sort_by(|a, b| b.gain().cmp(&a.gain()).then(a.node.cmp(&b.node)));
-    drop(progress);
 
+    let stay = changes.len() - winners - losers;
     let mut notes = vec![format!(
-        "{} associations: {winners} gain, {losers} lose, {} keep their rank",
-        changes.len(),
-        changes.len() - winners - losers
+        "{}: {winners} {}, {losers} {}, {stay} {}",
+        count(changes.len(), "association"),
+        if winners == 1 { "gains" } else { "gain" },
+        if losers == 1 { "loses" } else { "lose" },
+        if stay == 1 { "keeps its rank" } else { "keep their rank" },
     )];
     notes.push(match tau {
         Some(tau) => format!("Kendall tau {tau:.6} (1: same order, -1: reversed)"),
@@ -110,8 +114,9 @@ pub(super) fn run(args: &Args) -> Outcome {
             change.fairshares.1.into(),
         ]
     });
+    let fairshares = (format!("{first} FS"), format!("{second} FS"));
     let column = |key, title, style| Column { key, title, style };
-    args.output.print(Report {
+    let report = Report {
         facts: vec![
             ("policies", vec![first.name(), second.name()].into()),
             ("options", options_json(&options)),
@@ -124,14 +129,15 @@ pub(super) fn run(args: &Args) -> Outcome {
         columns: vec![
             column("user", "User", Style::Text),
             column("bank", "Bank", Style::Text),
-            column("rank_first", "Rank 1", Style::Count),
-            column("rank_second", "Rank 2", Style::Count),
+            column("rank_first", first.name(), Style::Count),
+            column("rank_second", second.name(), Style::Count),
             column("change", "Change", Style::Count),
-            column("fairshare_first", "FairShare 1", Style::Fraction),
-            column("fairshare_second", "FairShare 2", Style::Fraction),
+            column("fairshare_first", &fairshares.0, Style::Fraction),
+            column("fairshare_second", &fairshares.1, Style::Fraction),
         ],
         rows: Box::new(rows),
         notes,
-    })?;
+    };
+    args.output.print_as(report, Look { header: true, give_up: &[] }, progress)?;
     Ok(Answer::Yes)
 }

@@ -8,7 +8,7 @@ use super::progress::Progress;
 use super::{Failure, failure};
 use crate::fairshare::{Options, Policy, Ranking, Tree};
 use crate::store::formats::{self, Format};
-use crate::store::{self, Access, Database};
+use crate::store::{self, Access, Database, StoredAssociation};
 
 /// Which tree.
 #[derive(Debug, clap::Args)]
@@ -104,25 +104,35 @@ impl Input {
 
     /// Reads and checks the tree.
     pub(super) fn load(&self, options: &Options, progress: &mut Progress) -> Result<Tree, Failure> {
+        self.load_stored(options, progress).map(|(tree, _)| tree)
+    }
+
+    /// As [`Input::load`], with what a database stores of each association, by its list index; empty for a document.
+    pub(super) fn load_stored(
+        &self,
+        options: &Options,
+        progress: &mut Progress,
+    ) -> Result<(Tree, Vec<StoredAssociation>), Failure> {
         let source = self.source();
+        progress.phase("reading", || 0);
         let found = match &self.tree {
             None => None,
             Some(file) => formats::load(file, self.format, self.usage.as_deref(), options.inactive_usage)
                 .map_err(failure)?,
         };
-        let builder = match found {
-            Some(builder) => builder,
+        let (builder, stored) = match found {
+            Some(builder) => (builder, Vec::new()),
             None => {
                 let mut database = self.wait.open(source, Access::Read)?;
                 let snapshot = database.snapshot().map_err(failure)?;
                 progress.phase("reading", || snapshot.association_estimate());
                 let stored =
                     snapshot.tree(options.inactive_usage, &mut |done| progress.at(done)).map_err(failure)?;
-                stored.builder
+                (stored.builder, stored.associations)
             }
         };
         progress.phase("building the tree", || 0);
-        builder.build().map_err(|error| about(source, error))
+        Ok((builder.build().map_err(|error| about(source, error))?, stored))
     }
 }
 

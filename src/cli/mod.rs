@@ -10,7 +10,9 @@ mod demo;
 mod embedded;
 mod generate;
 mod input;
+mod order;
 mod output;
+mod printable;
 mod progress;
 mod push;
 mod show;
@@ -112,7 +114,10 @@ pub fn main() -> ExitCode {
         Ok(Answer::No) => ExitCode::from(1),
         Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("flux-fairshare: {failure}");
+            // Names of others are in it.
+            let text = failure.to_string();
+            let lines: Vec<_> = text.lines().map(printable::printable).collect();
+            eprintln!("flux-fairshare: {}", lines.join("\n"));
             ExitCode::from(2)
         }
     }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare show`: the tree with every number of a policy.
 
-use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::columns::{self, Chosen, Node};
+use super::columns::{self, Chosen, View};
 use super::input::{Input, PolicyArg, Rules, rank};
-use super::output::{Cell, OutputArgs, Report, colour};
+use super::order::Order;
+use super::output::{Cell, Look, OutputArgs, Report, colour};
+use super::printable::printable;
 use super::progress::Progress;
 use super::{Answer, Failure, Outcome};
-use crate::fairshare::{NodeId, NodeKind, Options, Policy, Ranking, Tree};
+use crate::fairshare::{NodeId, Options, Policy, Tree};
 
 /// Show the tree: shares, usage and fair-share of every bank and user
 ///
@@ -48,9 +49,12 @@ pub(super) struct Args {
     /// More columns; says who is under-served and who over-served
     #[arg(short, long, help_heading = "Output")]
     long: bool,
-    /// Columns, separated by commas; --help lists them
+    /// Columns by name or title, separated by commas; --help lists them
     #[arg(short = 'o', long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Output")]
     columns: Vec<String>,
+    /// No line of titles
+    #[arg(long, conflicts_with = "json", help_heading = "Output")]
+    no_header: bool,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -59,35 +63,40 @@ pub(super) fn run(args: &Args) -> Outcome {
     let options = args.rules.options()?;
     let policy = args.policy.policy;
     let chosen = choose(args, policy)?;
-    let order = Order::parse(&args.sort)?;
+    let order = Order::parse(&args.sort).map_err(|text| Failure::Message(format!("--sort: {text}")))?;
     let mut progress = Progress::start();
-    let tree = args.input.load(&options, &mut progress)?;
+    let (tree, stored) = args.input.load_stored(&options, &mut progress)?;
     progress.phase("ranking", || 0);
     let ranking = rank(args.input.source(), &tree, policy, &options)?;
     let selected = match select(args, &tree) {
         Ok(selected) => selected,
         Err(missing) => {
-            eprintln!("flux-fairshare: {}: {missing}", args.input.source().display());
+            drop(progress);
+            eprintln!("flux-fairshare: {}: {}", args.input.source().display(), printable(&missing));
             return Ok(Answer::No);
         }
     };
-    let mut nodes = order.walk(&tree, &ranking);
+    progress.phase("sorting", || 0);
+    let view = View { tree: &tree, ranking: &ranking, stored: &stored };
+    let mut nodes = order.walk(&view);
     nodes.retain(|(node, depth)| {
         args.depth.is_none_or(|deepest| *depth <= deepest)
             && selected.as_ref().is_none_or(|selected| selected.contains(node))
     });
-    drop(progress);
-    let rows = nodes.iter().map(|&(node, depth)| {
-        let node = Node::new(&tree, &ranking, node, depth);
+    let row = |&(node, depth): &(NodeId, usize)| {
+        let node = view.node(node, depth);
         chosen.iter().map(|chosen| (chosen.value)(&node)).collect::<Vec<Cell>>()
-    });
-    args.output.print(Report {
+    };
+    // What was asked for by name is never left out.
+    let give_up = if args.columns.is_empty() && !args.long { columns::GIVE_UP } else { &[] };
+    let report = Report {
         facts: facts(policy, &options),
         rows_key: "nodes",
         columns: chosen.iter().map(|chosen| chosen.column).collect(),
-        rows: Box::new(rows),
+        rows: Box::new(nodes.iter().map(row)),
         notes: Vec::new(),
-    })?;
+    };
+    args.output.print_as(report, Look { header: !args.no_header, give_up }, progress)?;
     Ok(Answer::Yes)
 }
 
@@ -114,7 +123,14 @@ fn choose(args: &Args, policy: Policy) -> Result<Vec<Chosen>, Failure> {
         (true, false) => columns::of_document(policy),
         (true, true) => columns::of_table(policy, args.long, colour()),
     };
-    columns::choose(names).map_err(|text| Failure::Message(format!("-o: {text}")))
+    let chosen: Result<Vec<Chosen>, String> = names.into_iter().map(columns::find).collect();
+    let chosen = chosen.map_err(|text| Failure::Message(format!("-o: {text}")))?;
+    if !args.output.is_table() && chosen.iter().any(|chosen| chosen.column.key == "bar") {
+        let text =
+            "-o: bar is a drawing, for the table only; its numbers are effective_usage and norm_shares";
+        return Err(Failure::Message(text.to_owned()));
+    }
+    Ok(chosen)
 }
 
 /// The nodes asked for and all above them; `None` is all. The error says who is not there.
@@ -146,8 +162,11 @@ fn select(args: &Args, tree: &Tree) -> Result<Option<HashSet<NodeId>>, String> {
             selected.extend(above(tree, leaf));
         }
         if !found {
-            let place = if args.bank.is_empty() { "" } else { " in that bank" };
-            return Err(format!("no user \"{name}\"{place}"));
+            return Err(if args.bank.is_empty() {
+                no_user(tree, name)
+            } else {
+                format!("no user \"{name}\" in that bank")
+            });
         }
     }
     Ok(Some(selected))
@@ -157,76 +176,11 @@ fn above(tree: &Tree, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
     std::iter::successors(tree.parent(node), |bank| tree.parent(*bank))
 }
 
-/// The order siblings are shown in.
-enum Order {
-    Rank,
-    Name,
-    List,
-    Column(Chosen, bool),
-}
-
-impl Order {
-    fn parse(text: &str) -> Result<Order, Failure> {
-        let (key, reverse) = text.strip_prefix('-').map_or((text, false), |key| (key, true));
-        Ok(match (key, reverse) {
-            ("fairshare", false) => Order::Rank,
-            ("name", false) => Order::Name,
-            ("list", false) => Order::List,
-            _ => {
-                let chosen =
-                    columns::choose([key]).map_err(|text| Failure::Message(format!("--sort: {text}")))?;
-                Order::Column(
-                    *chosen.first().ok_or_else(|| Failure::Message("--sort: no column".into()))?,
-                    reverse,
-                )
-            }
-        })
-    }
-
-    /// Every node with its depth, parents before children.
-    fn walk(&self, tree: &Tree, ranking: &Ranking) -> Vec<(NodeId, usize)> {
-        let (value, reverse) = match self {
-            Order::Rank => return ranking.walk(tree),
-            Order::Name => return tree.walk(),
-            Order::List => return tree.walk_list_order(),
-            Order::Column(chosen, reverse) => (chosen.value, *reverse),
-        };
-        let mut nodes = Vec::with_capacity(tree.len());
-        let mut todo = vec![(tree.root(), 0)];
-        while let Some((node, depth)) = todo.pop() {
-            nodes.push((node, depth));
-            if tree.kind(node) == NodeKind::Association {
-                continue;
-            }
-            let mut children: Vec<(Cell, NodeId)> = tree
-                .children(node)
-                .map(|child| (value(&Node::new(tree, ranking, child, depth + 1)), child))
-                .collect();
-            children.sort_by(|(a, x), (b, y)| {
-                let order = compare(a, b);
-                let order = if reverse { order.reverse() } else { order };
-                order.then_with(|| tree.name(*x).cmp(tree.name(*y)))
-            });
-            // Taken from the end.
-            todo.extend(children.iter().rev().map(|(_, child)| (*child, depth + 1)));
-        }
-        nodes
-    }
-}
-
-/// Larger numbers first, texts ascending, nothing last.
-fn compare(a: &Cell, b: &Cell) -> Ordering {
-    match (a, b) {
-        (Cell::Number(a), Cell::Number(b)) => b.total_cmp(a),
-        (Cell::Count(a), Cell::Count(b)) => b.cmp(a),
-        (Cell::Flag(a), Cell::Flag(b)) => b.cmp(a),
-        (Cell::Text(a), Cell::Text(b)) => a.trim_start().cmp(b.trim_start()),
-        (Cell::None, Cell::None) => Ordering::Equal,
-        (Cell::None, _) => Ordering::Greater,
-        (_, Cell::None) => Ordering::Less,
-        // shares: "parent" after numbers.
-        (Cell::Text(_), _) => Ordering::Greater,
-        (_, Cell::Text(_)) => Ordering::Less,
-        _ => Ordering::Equal,
+/// There is no user of this name; maybe a bank was meant.
+pub(super) fn no_user(tree: &Tree, name: &str) -> String {
+    let text = format!("no user \"{name}\"");
+    match tree.bank(name) {
+        Some(_) => format!("{text}: {name} is a bank; to see it: show --bank {name}"),
+        None => text,
     }
 }

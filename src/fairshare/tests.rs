@@ -5,6 +5,7 @@ mod extremes;
 mod peers;
 mod properties;
 mod reference;
+mod why;
 
 use std::cmp::Ordering;
 
@@ -340,39 +341,4 @@ fn lookups_and_walks() {
     let second_a = tree.leaf("a", "top").expect("leaf");
     assert_eq!((tree.kind(second_a), tree.list_index(second_a)), (NodeKind::Association, 1));
     assert_eq!(tree.list_index(tree.bank("a").expect("bank")), 2);
-}
-
-#[test]
-fn why_names_the_fork_and_what_made_it() {
-    let tree = flux_example();
-    let ranking = tree.rank(Policy::FairTree, &Options::default()).expect("a ranking");
-    let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
-    let (ahead, behind) = (leaf("leaf.2.2", "account2"), leaf("leaf.1.3", "account1"));
-    let why = ranking.compare(&tree, ahead, behind).expect("two leaves");
-    assert_eq!((why.verdict, why.ancestor), (Verdict::First, tree.root()));
-    assert_eq!((tree.name(why.fork.0.node), tree.name(why.fork.1.node)), ("account2", "account1"));
-    assert_eq!(why.decisive, why.fork);
-    let Level { sibling_shares, sibling_usage, value, detail, .. } = why.fork.0;
-    assert_eq!((sibling_shares, sibling_usage), (1110.0, 133.0));
-    assert_eq!((detail.shares, detail.usage), (Shares::Count(100), 11.0));
-    assert_eq!(value, Some((100.0 / 1110.0) / (11.0 / 133.0)));
-    let levels = ranking.explain(&tree, behind);
-    assert_eq!(
-        levels.levels.iter().map(|level| tree.name(level.node)).collect::<Vec<_>>(),
-        ["root", "account1", "leaf.1.3"]
-    );
-    assert_eq!(levels.worst, Some(1));
-    assert!(ranking.compare(&tree, ahead, ahead).is_none());
-    assert!(ranking.compare(&tree, ahead, tree.root()).is_none());
-}
-
-/// Merged banks do not decide: what is below them does.
-#[test]
-fn why_looks_through_merged_banks() {
-    let tree = tree("root - 1\na root 1\nb root 1", "a1 a 1 2\na2 a 1 8\nb1 b 1 1\nb2 b 1 9");
-    let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
-    let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
-    let why = ranking.compare(&tree, leaf("a1", "a"), leaf("b1", "b")).expect("two leaves");
-    assert_eq!(why.verdict, Verdict::Second);
-    assert_eq!((tree.name(why.fork.0.node), tree.name(why.decisive.0.node)), ("a", "a1"));
 }

@@ -19,10 +19,11 @@ pub struct Level {
     pub detail: NodeDetail,
     /// The sum of shares it competes in, itself included; 0 for the root.
     pub sibling_shares: f64,
-    /// The sum of usages it competes in, itself included.
+    /// The sum of usages it competes in, itself included: of [`NodeDetail::usage`], so that parts add up to a whole. Under
+    /// `fair-tree` with what the bank above has on top, for that is what its rule divides by.
     pub sibling_usage: f64,
     /// What is compared with siblings, larger is more deserving: weight, level fair-share, or the fair-share of a formula
-    /// policy. `None` for the root.
+    /// policy. `None` for the root and for an inactive association, which takes no part.
     pub value: Option<f64>,
 }
 
@@ -32,6 +33,7 @@ pub struct Explanation {
     /// From the root to the leaf.
     pub levels: Vec<Level>,
     /// The level below the root where most was lost: the smallest value (first one, if several). An index into `levels`.
+    /// `None` for an association that is not ranked: it has nothing to lose.
     pub worst: Option<usize>,
 }
 
@@ -49,8 +51,8 @@ pub enum Verdict {
 /// Why an association is ahead of another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// Who has the better fair-share; an association without a rank is behind all that have one.
-    pub verdict: Verdict,
+    /// Who has the better fair-share. `None` if one has no fair-share, being inactive: then nothing decides.
+    pub verdict: Option<Verdict>,
     /// The first common ancestor.
     pub ancestor: NodeId,
     /// The nodes right below it on the way to each. Under the rank policies their values decide. When banks with equal values
@@ -58,6 +60,8 @@ pub struct Comparison {
     pub fork: (Level, Level),
     /// Rank policies: the pair that decided, the fork itself unless tied banks were merged.
     pub decisive: (Level, Level),
+    /// Rank policies: whether the policy takes the values of the decisive pair for equal.
+    pub equal: bool,
     /// All levels of both, for the formula policies' chains of numbers.
     pub chains: (Explanation, Explanation),
 }
@@ -69,7 +73,10 @@ impl Ranking {
         let levels: Vec<Level> =
             path.iter().enumerate().map(|(depth, &node)| self.level(tree, node, depth)).collect();
         let below_root = levels.iter().enumerate().filter_map(|(at, level)| Some((at, level.value?)));
-        let worst = below_root.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at);
+        let worst = below_root
+            .min_by(|a, b| a.1.total_cmp(&b.1))
+            .map(|(at, _)| at)
+            .filter(|_| self.takes_part(tree, node));
         Explanation { levels, worst }
     }
 
@@ -82,16 +89,28 @@ impl Ranking {
         let mut below = pairs().skip(common);
         let fork = below.next().map(|(a, b)| (*a, *b))?;
         let mut decisive = fork;
-        while self.merged(tree, &decisive) {
+        while self.merges(tree, &decisive) {
             let Some((a, b)) = below.next() else { break };
             decisive = (*a, *b);
         }
-        let verdict = match self.standing(first).partial_cmp(&self.standing(second)) {
-            Some(Ordering::Greater) => Verdict::First,
-            Some(Ordering::Less) => Verdict::Second,
-            _ => Verdict::Tied,
+        let verdict = match (self.fairshare(first), self.fairshare(second)) {
+            (Some(one), Some(other)) => Some(match one.total_cmp(&other) {
+                Ordering::Greater => Verdict::First,
+                Ordering::Less => Verdict::Second,
+                Ordering::Equal => Verdict::Tied,
+            }),
+            _ => None,
         };
-        Some(Comparison { verdict, ancestor, fork, decisive, chains })
+        let equal = self.equal(&decisive);
+        Some(Comparison { verdict, ancestor, fork, decisive, equal, chains })
+    }
+
+    /// What an association adds to the usage of the banks above it: nothing where the policy, or the options, do not
+    /// count what it has.
+    pub fn counted_usage(&self, tree: &Tree, leaf: NodeId) -> f64 {
+        let usage = tree.own_usage(leaf).unwrap_or(0.0);
+        let is_initial = self.policy == Policy::Pbs && usage == self.options.pbs_min_usage;
+        if is_initial || self.sums.ignores(tree, leaf) { 0.0 } else { usage }
     }
 
     /// OpenPBS's pairwise walk: at the first level where the paths differ the smaller usage / perc is more deserving (`Less`),
@@ -133,26 +152,53 @@ impl Ranking {
     }
 
     fn level(&self, tree: &Tree, node: NodeId, depth: usize) -> Level {
-        let (sibling_shares, sibling_usage) =
-            if depth == 0 { (0.0, self.usage(tree, node)) } else { self.siblings(tree, node) };
-        let (detail, value) = (self.detail(tree, node), self.value(tree, node));
-        Level { node, depth, detail, sibling_shares, sibling_usage, value }
+        let (sibling_shares, sibling_usage) = if depth == 0 {
+            (0.0, self.usage(tree, node))
+        } else if self.policy.is_rank() {
+            self.siblings(tree, node)
+        } else {
+            (self.siblings(tree, node).0, self.shown_usage(tree, node))
+        };
+        let value = self.value(tree, node).filter(|_| self.takes_part(tree, node));
+        Level { node, depth, detail: self.detail(tree, node), sibling_shares, sibling_usage, value }
     }
 
-    /// Whether two sibling (or already merged) banks were visited as one.
-    fn merged(&self, tree: &Tree, (a, b): &(Level, Level)) -> bool {
+    /// The sum of the usages of all that a node competes with, itself included, as each of them is shown: `pbs` shows a
+    /// minimum that its sums leave out, Slurm's formulas leave out who takes the parent's shares.
+    fn shown_usage(&self, tree: &Tree, node: NodeId) -> f64 {
+        let mut sum = 0.0;
+        let mut todo = vec![tree.bank_node(self.sums.arena_of(tree, node))];
+        while let Some(bank) = todo.pop() {
+            for child in tree.children(bank) {
+                if tree.bank_number(child).is_some_and(|bank| self.sums.vanishes(bank)) {
+                    todo.push(child);
+                } else if !self.sums.ignores(tree, child) {
+                    sum += self.usage(tree, child);
+                }
+            }
+        }
+        sum
+    }
+
+    /// False for an inactive association.
+    fn takes_part(&self, tree: &Tree, node: NodeId) -> bool {
+        tree.is_bank(node) || self.rank(node).is_some()
+    }
+
+    /// Whether two banks were visited as one.
+    fn merges(&self, tree: &Tree, pair: &(Level, Level)) -> bool {
+        let visited_in_turn = self.policy == Policy::FairTree && self.options.ties == Ties::SlurmProgram;
+        !visited_in_turn && tree.is_bank(pair.0.node) && tree.is_bank(pair.1.node) && self.equal(pair)
+    }
+
+    /// Whether a rank policy takes two values for equal.
+    fn equal(&self, (a, b): &(Level, Level)) -> bool {
         let (Some(one), Some(other)) = (a.value, b.value) else { return false };
         let (high, low) = if one >= other { (one, other) } else { (other, one) };
-        let equal = match (self.policy, self.options.ties) {
-            (Policy::WeightedWalk, _) => weighted_walk::WeightedWalk.equal(high, low),
-            (Policy::FairTree, Ties::Documented) => fair_tree::Documented.equal(high, low),
+        match self.policy {
+            Policy::WeightedWalk => weighted_walk::WeightedWalk.equal(high, low),
+            Policy::FairTree => fair_tree::Documented.equal(high, low),
             _ => false,
-        };
-        equal && tree.is_bank(a.node) && tree.is_bank(b.node)
-    }
-
-    /// What the order of two leaves follows from; larger is better.
-    fn standing(&self, node: NodeId) -> f64 {
-        self.fairshare(node).unwrap_or(-1.0)
+        }
     }
 }

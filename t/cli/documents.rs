@@ -116,6 +116,14 @@ fn selection_and_order() {
     assert_eq!(names(&["--sort", "name"]), "root A ann B ben cat dan eve");
     assert_eq!(names(&["--sort", "-usage"]), "root A ann B ben eve cat dan");
     assert_eq!(names(&["--sort", "usage"]), "root B cat dan ben eve A ann");
+    assert_eq!(names(&["--sort", "-fairshare"]), "root A ann B eve dan cat ben");
+    assert_eq!(names(&["--sort", "FairShare"]), names(&[]));
+    assert_eq!(names(&["--sort", "-name"]), "root B eve dan cat ben A ann");
+    assert_eq!(names(&["--sort", "list"]), "root A ann B ben cat dan eve");
+    assert_eq!(names(&["--sort", "-list"]), "root B eve dan cat ben A ann");
+    // A bank goes by the best below it.
+    assert_eq!(names(&["--sort", "rank"]), "root B ben cat dan eve A ann");
+    assert_eq!(names(&["--sort", "-rank"]), "root A ann B eve cat dan ben");
     assert_eq!(names(&["--depth", "1"]), "root B A");
     assert_eq!(names(&["--bank", "A"]), "root A ann");
     assert_eq!(names(&["--user", "cat,ann"]), "root B cat A ann");
@@ -219,7 +227,7 @@ fn exported_tables() {
     );
     let path = directory.to_str().expect("text");
     let ran = fairshare(["show", "--tree", path, "-P", "-o", "name,active,usage,rank", "--sort", "name"]);
-    let expected = "name|active|usage|rank\nroot||2.5|\n A, the first||2.5|\n  ann|yes|2.5|1\n  ben|no|0|\n C||0|\n  cat|no|0|\n";
+    let expected = "name|active|usage|rank\nroot||2.5|\nA, the first||2.5|\nann|yes|2.5|1\nben|no|0|\nC||0|\ncat|no|0|\n";
     assert_eq!(ran.ok().replace("true", "yes").replace("false", "no"), expected);
     write("association_table.csv", "username,bank,shares,job_usage\nann,root,one,0\n");
     let ran = fairshare(["show", "--tree", path]);

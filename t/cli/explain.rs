@@ -15,8 +15,8 @@ fn why_two_under_a_rank_policy() {
     let ran = fairshare(["why", "bob", "ann/chem", "--tree", &path]);
     let expected = "\
 bob in bank phys is ahead of ann in bank chem (weighted-walk)
-  bob in bank phys: fair-share 0.500000, rank 2 of 4
-  ann in bank chem: fair-share 0.250000, rank 1 of 4
+  bob in bank phys: fair-share 0.500000, rank 2 of 4 (4 is first)
+  ann in bank chem: fair-share 0.250000, rank 1 of 4 (4 is first)
 
 The first bank above both is root.
 What counts is right below it: bank phys against bank chem.
@@ -42,7 +42,10 @@ fn why_one_says_where_most_was_lost() {
     let path = file("why_one", TREE);
     let ran = fairshare(["why", "ann", "--tree", &path]);
     let text = ran.ok();
-    assert!(text.contains("ann in bank chem: fair-share 0.250000, rank 1 of 4 (weighted-walk)\n"), "{text}");
+    assert!(
+        text.contains("ann in bank chem: fair-share 0.250000, rank 1 of 4 (4 is first) (weighted-walk)\n"),
+        "{text}"
+    );
     assert!(text.contains("Most was lost at bank chem:\n  bank chem has 100 of 400 shares"), "{text}");
     assert!(text.contains("ann in bank phys: fair-share 1.000000"), "both banks of ann: {text}");
     assert!(text.contains("Nothing was lost"), "{text}");
@@ -112,4 +115,145 @@ fn compare_two_policies() {
     for wrong in ["classic", "classic,", "classic,nonsense"] {
         assert_eq!(fairshare(["compare", "--policies", wrong, "--tree", &path]).status, 2);
     }
+}
+
+#[test]
+fn compare_names_the_policies_and_counts_in_the_singular() {
+    let path = file(
+        "compare_titles",
+        r#"{"banks": [{"name": "root", "parent": null}], "associations": [{"user": "u", "bank": "root", "shares": 1, "usage": 1}]}"#,
+    );
+    let ran = fairshare(["compare", "--policies", "weighted-walk,classic", "--limit", "0", "--tree", &path]);
+    let (titles, rest) = ran.ok().split_once('\n').expect("lines");
+    let words: Vec<&str> = titles.split("  ").map(str::trim).filter(|title| !title.is_empty()).collect();
+    assert_eq!(
+        words,
+        ["User", "Bank", "weighted-walk", "classic", "Change", "weighted-walk FS", "classic FS"]
+    );
+    assert!(rest.contains("\n1 association: 0 gain, 0 lose, 1 keeps its rank\n"), "{rest}");
+}
+
+/// Usages of pbs have a minimum that its sums leave out: parts are of what the siblings show.
+#[test]
+fn why_under_pbs_has_no_part_above_the_whole() {
+    let tree = r#"{"banks": [{"name": "root", "parent": null}, {"name": "A", "parent": "root", "shares": 1}],
+        "associations": [{"user": "x", "bank": "A", "shares": 1, "usage": 5}, {"user": "y", "bank": "A", "shares": 1, "usage": 1}]}"#;
+    let path = file("why_pbs", tree);
+    let ran = fairshare(["why", "x", "--tree", &path, "--policy", "pbs"]);
+    let words = ran.ok().split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in
+        ["A 1 100.00 % 6 100.00 % 0.5000", "x 1 50.00 % 5 83.33 %", "and 5 of the 6 used (83.33 %)"]
+    {
+        assert!(words.contains(expected), "{expected}: {words}");
+    }
+    let json = fairshare(["why", "x", "--tree", &path, "--policy", "pbs", "--json"]).json();
+    let levels = &json["associations"][0]["levels"];
+    assert_eq!((&levels[1]["sibling_usage"], &levels[2]["sibling_usage"]), (&6.0.into(), &6.0.into()));
+}
+
+#[test]
+fn why_does_not_compare_who_is_not_ranked() {
+    let tree = TREE
+        .replace(r#""bank": "chem", "shares": 1,"#, r#""bank": "chem", "shares": 1, "active": false,"#)
+        .replace(r#""user": "cat", "bank": "phys","#, r#""user": "cat", "bank": "phys", "active": false,"#);
+    let path = file("why_inactive", tree);
+    for policy in ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"] {
+        let ran = fairshare(["why", "bob", "ann/chem", "--tree", &path, "--policy", policy]);
+        let text = ran.ok();
+        let head = "ann in bank chem is inactive and is not ranked: there is nothing to compare\n";
+        assert!(text.starts_with(head), "{policy}: {text}");
+        for verdict in ["comes before", "is ahead", "deserving", "Equal"] {
+            assert!(!text.contains(verdict), "{policy}: {text}");
+        }
+        let ran = fairshare(["why", "cat", "ann/chem", "--tree", &path, "--policy", policy]);
+        let head = "cat in bank phys and ann in bank chem are inactive and are not ranked: there is nothing to compare\n";
+        assert!(ran.ok().starts_with(head), "{policy}: {ran:?}");
+        let json =
+            fairshare(["why", "bob", "ann/chem", "--tree", &path, "--policy", policy, "--json"]).json();
+        assert!(json["verdict"].is_null() && json["ahead"].is_null(), "{policy}: {json}");
+    }
+    let json = fairshare(["why", "bob", "ann/phys", "--tree", &path, "--json"]).json();
+    assert_eq!(json["verdict"], "second");
+    let ran = fairshare(["why", "cat", "--tree", &path]);
+    assert!(
+        ran.ok().ends_with("An inactive user is not ranked: there is nothing to lose or to win.\n"),
+        "{ran:?}"
+    );
+    let ran = fairshare(["why", "ann/chem", "--tree", &path, "--set", "inactive_usage=ignore"]);
+    let last = ran.ok().lines().find(|line| line.starts_with("    ann ")).expect("ann");
+    assert_eq!(last.split_whitespace().collect::<Vec<_>>(), ["ann", "1", "-", "900", "-"]);
+}
+
+/// What a user and an equal bank mean to each other is a matter of the policy.
+#[test]
+fn why_says_how_a_user_and_an_equal_bank_are_ranked() {
+    let tree = r#"{"banks": [{"name": "root", "parent": null}, {"name": "b", "parent": "root", "shares": 1}, {"name": "c", "parent": "root", "shares": 1}],
+        "associations": [{"user": "u", "bank": "root", "shares": 1, "usage": 5}, {"user": "v", "bank": "b", "shares": 1, "usage": 5},
+            {"user": "w", "bank": "c", "shares": 1, "usage": 5}]}"#;
+    let path = file("why_ties", tree);
+    let last = |arguments: &[&str]| {
+        let mut all = vec!["why", "--tree", &path];
+        all.extend(arguments);
+        let ran = fairshare(all);
+        (
+            ran.ok().lines().next().expect("a line").to_owned(),
+            ran.out.lines().last().expect("a line").to_owned(),
+        )
+    };
+    let rows: [(&[&str], &str, &str); 4] = [
+        (
+            &["u", "v", "--policy", "fair-tree"],
+            "u in bank root is tied with v in bank b (fair-tree)",
+            "Equal level fair-share: a user shares the rank of the best user below the bank.",
+        ),
+        (
+            &["u", "v"],
+            "u in bank root is ahead of v in bank b (weighted-walk)",
+            "Equal weight: a user comes before a bank.",
+        ),
+        (
+            &["u", "v", "--policy", "fair-tree", "--set", "ties=slurm-program"],
+            "u in bank root is tied with v in bank b (fair-tree)",
+            "Equal level fair-share: the first user below the bank shares the user's rank, unless a bank that ends the tie comes before.",
+        ),
+        (
+            &["v", "w", "--policy", "fair-tree", "--set", "ties=slurm-program"],
+            "v in bank b is tied with w in bank c (fair-tree)",
+            "Equal level fair-share: Slurm's program visits the banks in the order of the input; the first user below the later one shares the rank of the last user before.",
+        ),
+    ];
+    for (arguments, first, reason) in rows {
+        assert_eq!(last(arguments), (first.to_owned(), reason.to_owned()));
+    }
+}
+
+#[test]
+fn why_says_what_there_is_instead() {
+    let path = file("why_instead", TREE);
+    for (name, text) in [
+        ("ann/root", "ann is not in bank root, but in chem and phys"),
+        ("bob/Z", "there is no bank Z; bob is in phys"),
+        ("chem", "no user \"chem\": chem is a bank; to see it: show --bank chem"),
+        ("zoe/phys", "no user \"zoe/phys\""),
+    ] {
+        let ran = fairshare(["why", name, "--tree", &path]);
+        assert_eq!((ran.status, ran.err), (1, format!("flux-fairshare: {path}: {text}\n")));
+    }
+    let ran = fairshare(["show", "--user", "chem", "--tree", &path]);
+    let text = "no user \"chem\": chem is a bank; to see it: show --bank chem";
+    assert_eq!((ran.status, ran.err), (1, format!("flux-fairshare: {path}: {text}\n")));
+}
+
+#[test]
+fn who_has_no_shares_is_not_over_served() {
+    let tree = TREE.replace(
+        r#""user": "cat", "bank": "phys", "shares": 1"#,
+        r#""user": "cat", "bank": "phys", "shares": 0"#,
+    );
+    let path = file("why_no_shares", tree);
+    let ran = fairshare(["why", "cat", "--tree", &path, "--policy", "fair-tree"]);
+    assert!(ran.ok().ends_with("which makes level fair-share 0: it has no shares.\n"), "{ran:?}");
+    assert!(ran.ok().contains("  of level   level fair-share\n"), "a gap between titles: {ran:?}");
+    let ran = fairshare(["show", "--tree", &path, "--csv", "-o", "user,served", "--user", "cat"]);
+    assert!(ran.ok().ends_with("cat,has no shares\n"), "{ran:?}");
 }

@@ -10,6 +10,7 @@ mod generated;
 mod golden;
 mod kill;
 mod site;
+mod table;
 
 use std::ffi::OsStr;
 use std::io::Write;

@@ -79,10 +79,16 @@ impl Site<'_> {
         comparison: &Comparison,
     ) -> Vec<(String, Value)> {
         let ahead = match comparison.verdict {
-            Verdict::First => self.node_json(a),
-            Verdict::Second => self.node_json(b),
-            Verdict::Tied => Value::Null,
+            Some(Verdict::First) => self.node_json(a),
+            Some(Verdict::Second) => self.node_json(b),
+            Some(Verdict::Tied) | None => Value::Null,
         };
+        // Null where there is nothing to compare: one of them is not ranked.
+        let verdict = comparison.verdict.map(|verdict| match verdict {
+            Verdict::First => "first",
+            Verdict::Second => "second",
+            Verdict::Tied => "tied",
+        });
         let pair = |(one, other): &(Level, Level)| {
             Value::from(vec![self.level_json(one, true), self.level_json(other, true)])
         };
@@ -91,6 +97,7 @@ impl Site<'_> {
             chains.iter().map(|(node, chain)| self.explanation_json(*node, chain, &[])).collect();
         vec![
             ("ahead".to_owned(), ahead),
+            ("verdict".to_owned(), verdict.into()),
             ("ancestor".to_owned(), self.tree.name(comparison.ancestor).into()),
             ("fork".to_owned(), pair(&comparison.fork)),
             ("decisive".to_owned(), pair(&comparison.decisive)),

@@ -4,13 +4,15 @@
 mod json;
 mod text;
 
+use std::borrow::Cow;
 use std::io::{self, Write, stdout};
 
 use serde_json::Value;
 
 use super::input::{Input, PolicyArg, Rules, rank};
+use super::printable::printable;
 use super::progress::Progress;
-use super::show::options_json;
+use super::show::{no_user, options_json};
 use super::{Answer, Failure, Outcome, failure};
 use crate::fairshare::{NodeId, NodeKind, Policy, Ranking, Tree};
 use crate::store::{Access, UsageBin};
@@ -66,7 +68,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     for name in names {
         let found = find(&tree, name);
         if found.is_empty() {
-            eprintln!("flux-fairshare: {}: no user \"{name}\"", args.input.source().display());
+            let missing = printable(&missing(&tree, name)).into_owned();
+            eprintln!("flux-fairshare: {}: {missing}", args.input.source().display());
             return Ok(Answer::No);
         }
         nodes.push((name, found));
@@ -92,7 +95,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         [first, second] => {
             let (a, b) = (one(&tree, first)?, one(&tree, second)?);
             let comparison = ranking.compare(&tree, a, b).ok_or_else(|| {
-                Failure::Message(format!("{} and {} are the same association", first.0, second.0))
+                let (first, second) = (printable(first.0), printable(second.0));
+                Failure::Message(format!("{first} and {second} are the same association"))
             })?;
             if args.json {
                 document.extend(site.comparison_json(a, b, &comparison));
@@ -121,13 +125,32 @@ fn find(tree: &Tree, name: &str) -> Vec<NodeId> {
     }
 }
 
+/// What is there instead of a user that is not.
+fn missing(tree: &Tree, name: &str) -> String {
+    let elsewhere = name.split_once('/').and_then(|(user, bank)| {
+        let banks: Vec<&str> = tree.leaves_of(user).map(|leaf| bank_of(tree, leaf)).collect();
+        let (last, others) = banks.split_last()?;
+        let list = if others.is_empty() {
+            format!("in {last}")
+        } else {
+            format!("in {} and {last}", others.join(", "))
+        };
+        Some(match tree.bank(bank) {
+            Some(_) => format!("{user} is not in bank {bank}, but {list}"),
+            None => format!("there is no bank {bank}; {user} is {list}"),
+        })
+    });
+    elsewhere.unwrap_or_else(|| no_user(tree, name))
+}
+
 fn one(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Result<NodeId, Failure> {
     match found.as_slice() {
         [node] => Ok(*node),
         several => {
             let names: Vec<String> =
                 several.iter().map(|node| format!("{name}/{}", bank_of(tree, *node))).collect();
-            Err(Failure::Message(format!("{name} is in several banks: say {}", names.join(" or "))))
+            let text = format!("{name} is in several banks: say {}", names.join(" or "));
+            Err(Failure::Message(printable(&text).into_owned()))
         }
     }
 }
@@ -145,7 +168,17 @@ fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>, F
 }
 
 impl Site<'_> {
-    /// The three leaves below a bank that used most.
+    /// A bank's name or an association's user, fit to be printed.
+    fn name(&self, node: NodeId) -> Cow<'_, str> {
+        printable(self.tree.name(node))
+    }
+
+    /// The name of the bank above, fit to be printed.
+    fn bank(&self, node: NodeId) -> Cow<'_, str> {
+        printable(bank_of(self.tree, node))
+    }
+
+    /// The three leaves below a bank that added most to its usage.
     fn top_users(&self, bank: NodeId) -> Vec<(NodeId, f64)> {
         let mut top: Vec<(NodeId, f64)> = Vec::new();
         let mut todo = vec![bank];
@@ -154,7 +187,7 @@ impl Site<'_> {
                 todo.extend(self.tree.children(node));
                 continue;
             }
-            let usage = self.tree.own_usage(node).unwrap_or(0.0);
+            let usage = self.ranking.counted_usage(self.tree, node);
             if usage > 0.0 {
                 let at =
                     top.partition_point(|(other, most)| *most > usage || (*most == usage && *other < node));

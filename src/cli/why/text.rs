@@ -3,10 +3,12 @@
 
 use std::io::{self, Write};
 
-use super::{Site, bank_of};
-use crate::cli::columns::served_by;
+use super::Site;
+use crate::cli::columns::served;
+use crate::cli::printable::{count, left};
 use crate::fairshare::{
-    Comparison, Explanation, Level, NodeDetail, NodeId, NodeKind, Policy, Shares, Verdict,
+    Comparison, Explanation, InactiveUsage, Level, NodeDetail, NodeId, NodeKind, Policy, Shares, Ties,
+    Verdict,
 };
 use crate::store::UsageBin;
 
@@ -38,15 +40,16 @@ fn shares(shares: Shares) -> String {
 impl Site<'_> {
     fn who(&self, node: NodeId) -> String {
         match self.tree.kind(node) {
-            NodeKind::Bank => format!("bank {}", self.tree.name(node)),
-            NodeKind::Association => format!("{} in bank {}", self.tree.name(node), bank_of(self.tree, node)),
+            NodeKind::Bank => format!("bank {}", self.name(node)),
+            NodeKind::Association => format!("{} in bank {}", self.name(node), self.bank(node)),
         }
     }
 
     fn standing(&self, node: NodeId) -> String {
         match (self.ranking.fairshare(node), self.ranking.rank(node)) {
             (Some(fairshare), Some(rank)) => {
-                format!("fair-share {fairshare:.6}, rank {rank} of {}", self.ranking.ranked())
+                let ranked = self.ranking.ranked();
+                format!("fair-share {fairshare:.6}, rank {rank} of {ranked} ({ranked} is first)")
             }
             _ => "inactive, without a fair-share".to_owned(),
         }
@@ -78,6 +81,9 @@ impl Site<'_> {
                 writeln!(out, "Most was lost at {}:", self.who(level.node))?;
                 self.level(level, out)?;
             }
+            None if self.ranking.rank(node).is_none() => {
+                writeln!(out, "An inactive user is not ranked: there is nothing to lose or to win.")?;
+            }
             None => writeln!(out, "Nothing was lost: no level used more than its share.")?,
         }
         if !bins.is_empty() {
@@ -99,7 +105,7 @@ impl Site<'_> {
         let value = self.value_name();
         writeln!(
             out,
-            "  {:<28} {:>12} {:>10} {:>14} {:>10} {:>16}",
+            "  {:<28} {:>12} {:>10} {:>14} {:>10} {:>18}",
             "level", "shares", "of level", "usage", "of level", value
         )?;
         let levels = &explanation.levels;
@@ -107,31 +113,36 @@ impl Site<'_> {
         for (at, level) in levels.iter().enumerate() {
             if at >= head && at < tail && lost != Some(level.node) {
                 if at == head {
-                    writeln!(out, "  .. ({} levels, --long shows them)", tail - head)?;
+                    let left_out = count(tail - head, "level");
+                    let them = if tail - head == 1 { "it" } else { "them" };
+                    writeln!(out, "  .. ({left_out}, --long shows {them})")?;
                 }
                 continue;
             }
             let indent = " ".repeat(level.depth.min(12));
-            let name = format!("{indent}{}", self.tree.name(level.node));
+            let name = left(&format!("{indent}{}", self.name(level.node)), 28);
             let mark = if lost == Some(level.node) { "  <- most lost here" } else { "" };
             if level.depth == 0 {
-                writeln!(out, "  {name:<28} {:>12} {:>10} {:>14}", "", "", number(level.detail.usage))?;
+                writeln!(out, "  {name} {:>12} {:>10} {:>14}", "", "", number(level.detail.usage))?;
                 continue;
             }
-            let part = |own: f64, all: f64| if all > 0.0 { percent(own / all) } else { "-".to_owned() };
+            let counts = self.counts(level.node);
+            let part = |own: f64, all: f64| {
+                if all > 0.0 && counts { percent(own / all) } else { "-".to_owned() }
+            };
             let own_shares = match level.detail.shares {
                 Shares::Count(count) => count as f64,
                 Shares::Parent => 0.0,
             };
-            writeln!(
-                out,
-                "  {name:<28} {:>12} {:>10} {:>14} {:>10} {:>16}{mark}",
+            let line = format!(
+                "  {name} {:>12} {:>10} {:>14} {:>10} {:>18}{mark}",
                 shares(level.detail.shares),
                 part(own_shares, level.sibling_shares),
                 number(level.detail.usage),
                 part(level.detail.usage, level.sibling_usage),
                 level.value.map(number).unwrap_or_default(),
-            )?;
+            );
+            writeln!(out, "{}", line.trim_end())?;
         }
         Ok(())
     }
@@ -139,6 +150,10 @@ impl Site<'_> {
     /// One level in words: what was promised, what was used, by whom.
     fn level(&self, level: &Level, out: &mut dyn Write) -> io::Result<()> {
         let detail = &level.detail;
+        if !self.counts(level.node) {
+            let who = self.who(level.node);
+            return writeln!(out, "  {who} is inactive: neither its shares nor its usage count");
+        }
         match detail.shares {
             Shares::Count(count) if level.sibling_shares > 0.0 => writeln!(
                 out,
@@ -158,7 +173,13 @@ impl Site<'_> {
             writeln!(out, "  and nothing was used here by anyone")?;
         }
         let verdict = match (detail.level_fs, level.value) {
-            (Some(fs), Some(value)) => format!("{} {}: {}", self.value_name(), number(value), served_by(fs)),
+            (Some(_), Some(value)) => {
+                let served = match served(detail) {
+                    Some("has no shares") => "it has no shares",
+                    other => other.unwrap_or_default(),
+                };
+                format!("{} {}: {served}", self.value_name(), number(value))
+            }
             (None, Some(value)) => self.formula(detail, value),
             _ => return Ok(()),
         };
@@ -190,9 +211,9 @@ impl Site<'_> {
             .map(|(leaf, usage)| {
                 let place = match self.tree.parent(*leaf) {
                     Some(bank) if bank == node => String::new(),
-                    _ => format!("/{}", bank_of(self.tree, *leaf)),
+                    _ => format!("/{}", self.bank(*leaf)),
                 };
-                format!("{}{place} {} ({})", self.tree.name(*leaf), number(*usage), percent(usage / total))
+                format!("{}{place} {} ({})", self.name(*leaf), number(*usage), percent(usage / total))
             })
             .collect();
         if list.is_empty() { String::new() } else { format!(", most by {}", list.join(", ")) }
@@ -205,18 +226,18 @@ impl Site<'_> {
         comparison: &Comparison,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let (ahead, behind) = match comparison.verdict {
-            Verdict::Second => (b, a),
-            _ => (a, b),
-        };
-        let relation = if comparison.verdict == Verdict::Tied { "is tied with" } else { "is ahead of" };
-        writeln!(out, "{} {relation} {} ({})", self.who(ahead), self.who(behind), self.policy)?;
+        writeln!(out, "{}", self.headline(a, b, comparison.verdict))?;
         for node in [a, b] {
             writeln!(out, "  {}: {}", self.who(node), self.standing(node))?;
         }
         writeln!(out)?;
-        writeln!(out, "The first bank above both is {}.", self.tree.name(comparison.ancestor))?;
-        if self.policy.is_rank() {
+        writeln!(out, "The first bank above both is {}.", self.name(comparison.ancestor))?;
+        if comparison.verdict.is_none() && self.policy.is_rank() {
+            let (one, other) = &comparison.fork;
+            writeln!(out, "Right below it are {} and {}:", self.who(one.node), self.who(other.node))?;
+            self.level(one, out)?;
+            self.level(other, out)
+        } else if self.policy.is_rank() {
             let (one, other) = &comparison.fork;
             if comparison.decisive.0.node == one.node {
                 writeln!(
@@ -240,7 +261,7 @@ impl Site<'_> {
             let (one, other) = &comparison.decisive;
             self.level(one, out)?;
             self.level(other, out)?;
-            writeln!(out, "{}", self.reason(one, other))
+            writeln!(out, "{}", self.reason(one, other, comparison.equal))
         } else {
             writeln!(out, "Each fair-share is made by the numbers on its own way from the root:")?;
             for (node, chain) in [(a, &comparison.chains.0), (b, &comparison.chains.1)] {
@@ -251,7 +272,9 @@ impl Site<'_> {
                     self.level(leaf, out)?;
                 }
             }
-            if let Some(order) = self.ranking.pbs_compare(self.tree, a, b) {
+            if comparison.verdict.is_some()
+                && let Some(order) = self.ranking.pbs_compare(self.tree, a, b)
+            {
                 let text = match order {
                     std::cmp::Ordering::Less => format!("{} is more deserving", self.who(a)),
                     std::cmp::Ordering::Greater => format!("{} is more deserving", self.who(b)),
@@ -267,8 +290,27 @@ impl Site<'_> {
         }
     }
 
+    /// Who is ahead, in one sentence.
+    fn headline(&self, a: NodeId, b: NodeId, verdict: Option<Verdict>) -> String {
+        let (first, second) = (self.who(a), self.who(b));
+        let policy = self.policy;
+        match verdict {
+            Some(Verdict::First) => format!("{first} is ahead of {second} ({policy})"),
+            Some(Verdict::Second) => format!("{second} is ahead of {first} ({policy})"),
+            Some(Verdict::Tied) => format!("{first} is tied with {second} ({policy})"),
+            None => {
+                let inactive = match (self.ranking.rank(a), self.ranking.rank(b)) {
+                    (None, None) => format!("{first} and {second} are inactive and are not ranked"),
+                    (None, _) => format!("{first} is inactive and is not ranked"),
+                    _ => format!("{second} is inactive and is not ranked"),
+                };
+                format!("{inactive}: there is nothing to compare")
+            }
+        }
+    }
+
     /// The last sentence under the rank policies.
-    fn reason(&self, one: &Level, other: &Level) -> String {
+    fn reason(&self, one: &Level, other: &Level, equal: bool) -> String {
         let name = self.value_name();
         let (Some(first), Some(second)) = (one.value, other.value) else {
             return "One of them is not ranked.".to_owned();
@@ -282,11 +324,16 @@ impl Site<'_> {
                 self.who(level.node)
             }
         };
-        if first == second {
-            return match (bank(one.node), bank(other.node)) {
-                (true, false) | (false, true) => format!("Equal {name}: a user comes before a bank."),
-                _ => format!("Equal {name}: neither is put before the other by it."),
+        if equal {
+            let rule = match (bank(one.node), bank(other.node)) {
+                (false, false) => "neither is put before the other by it",
+                (true, true) => {
+                    "Slurm's program visits the banks in the order of the input; the first user below the later one \
+                     shares the rank of the last user before"
+                }
+                _ => self.user_and_bank(),
             };
+            return format!("Equal {name}: {rule}.");
         }
         let (more, less) = if second > first { (second, first) } else { (first, second) };
         format!(
@@ -296,5 +343,20 @@ impl Site<'_> {
             whole(high),
             whole(low)
         )
+    }
+    /// What a policy does with a user and a bank of equal value.
+    fn user_and_bank(&self) -> &'static str {
+        match (self.policy, self.ranking.options().ties) {
+            (Policy::FairTree, Ties::Documented) => "a user shares the rank of the best user below the bank",
+            (Policy::FairTree, Ties::SlurmProgram) => {
+                "the first user below the bank shares the user's rank, unless a bank that ends the tie comes before"
+            }
+            _ => "a user comes before a bank",
+        }
+    }
+
+    /// False for whom the options leave out of all sums.
+    fn counts(&self, node: NodeId) -> bool {
+        self.tree.is_active(node) || self.ranking.options().inactive_usage == InactiveUsage::Count
     }
 }

@@ -319,21 +319,28 @@ proptest! {
                     prop_assert_eq!(a, b);
                     continue;
                 };
+                if options.inactive_usage == InactiveUsage::Count {
+                    for level in why.chains.0.levels.iter().skip(1) {
+                        let (own, all) = (level.detail.usage, level.sibling_usage);
+                        prop_assert!(own <= all * (1.0 + 1e-9), "{}: {own} of {all}", tree.describe(level.node));
+                    }
+                }
                 prop_assert_eq!(why.chains.0.levels.last().map(|level| level.node), Some(a));
-                let expected = match ranking.fairshare(a).partial_cmp(&ranking.fairshare(b)) {
-                    Some(std::cmp::Ordering::Greater) => Verdict::First,
-                    Some(std::cmp::Ordering::Less) => Verdict::Second,
-                    _ => Verdict::Tied,
-                };
+                let both = ranking.fairshare(a).zip(ranking.fairshare(b));
+                let expected = both.map(|(one, other)| match one.total_cmp(&other) {
+                    std::cmp::Ordering::Greater => Verdict::First,
+                    std::cmp::Ordering::Less => Verdict::Second,
+                    std::cmp::Ordering::Equal => Verdict::Tied,
+                });
                 prop_assert_eq!(why.verdict, expected);
                 if !policy.is_rank() || !tree.is_active(a) || !tree.is_active(b) {
                     continue;
                 }
                 let (first, second) = (why.decisive.0.value.expect("value"), why.decisive.1.value.expect("value"));
                 if first > second * (1.0 + 1e-9) + 1e-9 {
-                    prop_assert_eq!(why.verdict, Verdict::First, "{} over {}", tree.describe(a), tree.describe(b));
+                    prop_assert_eq!(why.verdict, Some(Verdict::First), "{} over {}", tree.describe(a), tree.describe(b));
                 } else if second > first * (1.0 + 1e-9) + 1e-9 {
-                    prop_assert_eq!(why.verdict, Verdict::Second);
+                    prop_assert_eq!(why.verdict, Some(Verdict::Second));
                 }
             }
         }

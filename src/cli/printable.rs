@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Texts of others on a terminal: nothing in them acts, and columns stay columns.
+
+use std::borrow::Cow;
+
+use unicode_width::UnicodeWidthStr;
+
+/// A text with what a terminal would act upon, or not show, escaped as in a string literal.
+pub(super) fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for letter in text.chars() {
+        match letter {
+            '\n' => shown.push_str("\\n"),
+            '\r' => shown.push_str("\\r"),
+            '\t' => shown.push_str("\\t"),
+            _ if letter.is_ascii_control() => shown.push_str(&format!("\\x{:02x}", u32::from(letter))),
+            _ if acts(letter) => shown.push_str(&format!("\\u{{{:x}}}", u32::from(letter))),
+            _ => shown.push(letter),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Control characters, line separators, and marks that turn the direction of writing.
+fn acts(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// How many cells of a terminal a text takes.
+pub(super) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The text with blanks behind it, `cells` wide or wider.
+pub(super) fn left(text: &str, cells: usize) -> String {
+    format!("{text}{}", " ".repeat(cells.saturating_sub(width(text))))
+}
+
+/// `1 level`, `2 levels`.
+pub(super) fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{count, left, printable, width};
+
+    #[test]
+    fn what_acts_is_escaped() {
+        let rows = [
+            ("plain", "plain"),
+            ("日本", "日本"),
+            ("a\x1b[31mb", "a\\x1b[31mb"),
+            ("a\nb\r\tc\0\x7f", "a\\nb\\r\\tc\\x00\\x7f"),
+            ("\u{9b}31m", "\\u{9b}31m"),
+            ("a\u{202e}b", "a\\u{202e}b"),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(printable(text), expected);
+        }
+    }
+
+    #[test]
+    fn widths_are_those_of_a_terminal() {
+        assert_eq!([width("abc"), width("日本"), width("e\u{301}")], [3, 4, 1]);
+        assert_eq!(left("日本", 6), "日本  ");
+        assert_eq!([count(1, "level"), count(2, "level")], ["1 level", "2 levels"]);
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Why one is ahead of another: the pair that decides, and figures that add up.
+
+use super::super::*;
+use super::{flux_example, tree};
+
+#[test]
+fn why_names_the_fork_and_what_made_it() {
+    let tree = flux_example();
+    let ranking = tree.rank(Policy::FairTree, &Options::default()).expect("a ranking");
+    let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
+    let (ahead, behind) = (leaf("leaf.2.2", "account2"), leaf("leaf.1.3", "account1"));
+    let why = ranking.compare(&tree, ahead, behind).expect("two leaves");
+    assert_eq!((why.verdict, why.ancestor), (Some(Verdict::First), tree.root()));
+    assert_eq!((tree.name(why.fork.0.node), tree.name(why.fork.1.node)), ("account2", "account1"));
+    assert_eq!(why.decisive, why.fork);
+    let Level { sibling_shares, sibling_usage, value, detail, .. } = why.fork.0;
+    assert_eq!((sibling_shares, sibling_usage), (1110.0, 133.0));
+    assert_eq!((detail.shares, detail.usage), (Shares::Count(100), 11.0));
+    assert_eq!(value, Some((100.0 / 1110.0) / (11.0 / 133.0)));
+    let levels = ranking.explain(&tree, behind);
+    assert_eq!(
+        levels.levels.iter().map(|level| tree.name(level.node)).collect::<Vec<_>>(),
+        ["root", "account1", "leaf.1.3"]
+    );
+    assert_eq!(levels.worst, Some(1));
+    assert!(ranking.compare(&tree, ahead, ahead).is_none());
+    assert!(ranking.compare(&tree, ahead, tree.root()).is_none());
+}
+
+/// Merged banks do not decide: what is below them does.
+#[test]
+fn why_looks_through_merged_banks() {
+    let tree = tree("root - 1\na root 1\nb root 1", "a1 a 1 2\na2 a 1 8\nb1 b 1 1\nb2 b 1 9");
+    let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
+    let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
+    let why = ranking.compare(&tree, leaf("a1", "a"), leaf("b1", "b")).expect("two leaves");
+    assert_eq!(why.verdict, Some(Verdict::Second));
+    assert_eq!((tree.name(why.fork.0.node), tree.name(why.decisive.0.node)), ("a", "a1"));
+}
+
+/// The sum of what the siblings show is what a part is taken of.
+#[track_caller]
+fn assert_parts(tree: &Tree, policy: Policy, options: &Options, user: (&str, &str), parts: &[(f64, f64)]) {
+    let ranking = tree.rank(policy, options).expect("a ranking");
+    let levels = ranking.explain(tree, tree.leaf(user.0, user.1).expect("leaf")).levels;
+    let figures: Vec<(f64, f64)> =
+        levels.iter().skip(1).map(|level| (level.detail.usage, level.sibling_usage)).collect();
+    assert_eq!(figures, parts, "{policy}");
+}
+
+#[test]
+fn why_divides_by_what_the_siblings_show() {
+    let options = Options::default();
+    let pbs = tree("root - 1\nA root 1", "x A 1 5\ny A 1 1");
+    assert_parts(&pbs, Policy::Pbs, &options, ("x", "A"), &[(6.0, 6.0), (5.0, 6.0)]);
+    assert_parts(&pbs, Policy::Pbs, &options, ("y", "A"), &[(6.0, 6.0), (1.0, 6.0)]);
+    // Who takes the parent's shares is in no sum of theirs, but used what it used.
+    let parent = tree("root - 1\np root parent", "u p parent 9\nv root 1 3");
+    assert_parts(&parent, Policy::Classic, &options, ("u", "p"), &[(9.0, 12.0)]);
+    let ranking = pbs.rank(Policy::Pbs, &options).expect("a ranking");
+    let counted = ["x", "y"].map(|user| ranking.counted_usage(&pbs, pbs.leaf(user, "A").expect("leaf")));
+    assert_eq!(counted, [5.0, 0.0]);
+}
+
+#[test]
+fn who_is_not_ranked_is_neither_ahead_nor_behind() {
+    let tree = tree("root - 1\nA root 1\nC root 3", "a1 A 1 9\n!c1 C 1 1\n!c2 C 1 0");
+    let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
+    for policy in Policy::ALL {
+        let ranking = tree.rank(policy, &Options::default()).expect("a ranking");
+        for other in [leaf("a1", "A"), leaf("c1", "C")] {
+            let why = ranking.compare(&tree, leaf("c2", "C"), other).expect("two leaves");
+            assert_eq!(why.verdict, None, "{policy}");
+        }
+        let explained = ranking.explain(&tree, leaf("c2", "C"));
+        assert_eq!((explained.worst, explained.levels.last().expect("leaf").value), (None, None));
+    }
+}
+
+/// Equal is what the policy takes for equal: here the weights differ by one bit.
+#[test]
+fn why_knows_nearly_equal_weights() {
+    let tree = tree("root - 1\nb root 5", "u root 1 2\nv root 1 3\nw b 1 10");
+    let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
+    let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
+    let why = ranking.compare(&tree, leaf("w", "b"), leaf("u", "root")).expect("two leaves");
+    assert!(why.decisive.0.value > why.decisive.1.value);
+    assert_eq!((why.verdict, why.equal), (Some(Verdict::Second), true));
+}

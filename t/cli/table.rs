@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What `show` prints for eyes and for programs: widths, bars, titles, names that would act on a terminal.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use super::site::Site;
+use super::{PROGRAM, Ran, fairshare, file, finish};
+
+const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "A", "parent": "root", "shares": 1},
+     {"name": "B", "parent": "root", "shares": 3}],
+ "associations": [{"user": "ann", "bank": "A", "shares": 1, "usage": 40}, {"user": "ben", "bank": "B", "shares": 1, "usage": 0.001234},
+     {"user": "cat", "bank": "B", "shares": 2, "usage": 30}]}"#;
+
+/// The command on a terminal so many columns wide; `None` where there is no `script` to make one.
+fn on_terminal(columns: u32, term: &str, command: &str) -> Option<Ran> {
+    let shell = format!("stty cols {columns} rows 50; {}", command.replace("PROGRAM", PROGRAM));
+    let mut script = Command::new("script");
+    script.args(["-qec", &shell, "/dev/null"]).env("TERM", term).env_remove("NO_COLOR");
+    script.env("SHELL", "/bin/sh");
+    let there_is = Command::new("script").arg("--version").output().is_ok();
+    there_is.then(|| finish(&mut script, ""))
+}
+
+/// A line without terminal codes.
+fn plain(line: &str) -> String {
+    let mut parts = line.split('\x1b');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    parts.for_each(|part| text.push_str(part.split_once('m').map_or("", |(_, rest)| rest)));
+    text.trim_end().to_owned()
+}
+
+#[test]
+fn a_bar_has_codes_on_a_terminal_only() {
+    let path = file("bar_codes", TREE);
+    let ran = fairshare(["show", "--tree", &path, "-o", "name,bar"]);
+    let expected = "\
+Bank/User  Usage|Share
+root
+ B         =========.....|
+  ben      ......|
+  cat      ============|+++++++
+ A         ====|++++++
+  ann      ===================|
+";
+    assert_eq!(ran.ok(), expected);
+    for form in ["--json", "--csv", "--parsable"] {
+        let ran = fairshare(["show", "--tree", &path, form, "-o", "name,bar"]);
+        let text = "flux-fairshare: -o: bar is a drawing, for the table only; its numbers are effective_usage and norm_shares";
+        assert_eq!(ran.error(), text);
+    }
+    let show = format!("PROGRAM show --tree {path} -o name,bar");
+    let Some(ran) = on_terminal(80, "xterm", &show) else { return };
+    assert!(ran.out.contains("\x1b[32m█"), "{ran:?}");
+    for (term, show) in [("dumb", show.clone()), ("xterm", format!("NO_COLOR=1 {show}"))] {
+        let ran = on_terminal(80, term, &show).expect("a terminal");
+        assert!(ran.out.contains("====|++++++") && !ran.out.contains('\x1b'), "{ran:?}");
+    }
+}
+
+#[test]
+fn the_default_table_fits_the_terminal() {
+    let path = file("fits", TREE);
+    let titles = |columns, arguments: &str| {
+        let ran = on_terminal(columns, "xterm", &format!("PROGRAM show --tree {path} {arguments}"))?;
+        let widest = ran.out.lines().map(|line| plain(line).chars().count()).max().expect("lines");
+        Some((widest, ran.out.lines().next().expect("titles").trim_end().to_owned()))
+    };
+    let Some((widest, wide)) = titles(120, "") else { return };
+    assert!(widest > 80 && wide.ends_with("FairShare  Usage|Share"), "{wide}");
+    for columns in [100, 80, 60, 40] {
+        let (widest, titles) = titles(columns, "").expect("a terminal");
+        assert!(widest <= columns as usize, "{columns}: {widest}: {titles}");
+        for kept in ["Bank/User", "Usage", "Rank", "FairShare"] {
+            assert!(titles.contains(kept), "{columns}: {titles}");
+        }
+    }
+    assert!(!titles(100, "").expect("a terminal").1.contains("Usage|Share"));
+    // Whoever asks by name, or for all, gets all; so does a pipe.
+    assert!(titles(40, "--long").expect("a terminal").0 > 80);
+    assert!(titles(40, "-o name,norm_usage,norm_shares,usage").expect("a terminal").0 > 40);
+    let ran = fairshare(["show", "--tree", &path]);
+    let titles: Vec<&str> = ran.ok().lines().next().expect("titles").split_whitespace().collect();
+    let expected = [
+        "Bank/User",
+        "Shares",
+        "NormShares",
+        "Usage",
+        "NormUsage",
+        "EffUsage",
+        "LevelFS",
+        "Rank",
+        "FairShare",
+    ];
+    assert_eq!(titles, expected);
+}
+
+#[test]
+fn names_that_act_are_escaped_for_eyes_and_kept_for_programs() {
+    let path = file("acting_names", TREE.replace("cat", "c\\u001b[31m\\n").replace("ann", "日本"));
+    let columns = ["show", "--tree", &path, "-o", "name,shares"];
+    let ran = fairshare(columns);
+    let expected = "\
+Bank/User      Shares
+root                1
+ B                  3
+  ben               1
+  c\\x1b[31m\\n       2
+ A                  1
+  日本              1
+";
+    assert_eq!(ran.ok(), expected);
+    let document = fairshare(columns.into_iter().chain(["--json"])).json();
+    let names: Vec<_> =
+        document["nodes"].as_array().expect("nodes").iter().map(|node| &node["name"]).collect();
+    assert_eq!(json!(names), json!(["root", "B", "ben", "c\u{1b}[31m\n", "A", "日本"]));
+    let ran = fairshare(columns.into_iter().chain(["--csv"]));
+    assert!(ran.ok().contains("\nben,1\n\"c\u{1b}[31m\n\",2\nA,1\n日本,1\n"), "{ran:?}");
+    for arguments in
+        [["why", "c\u{1b}[31m\n"], ["why", "ben"], ["why", "x\u{1b}[31m"], ["show", "--user=\u{1b}"]]
+    {
+        let ran = fairshare(arguments.into_iter().chain(["--tree", &path]));
+        assert!(!ran.out.contains('\u{1b}') && !ran.err.contains('\u{1b}'), "{ran:?}");
+    }
+    let ran = fairshare(["compare", "--policies", "weighted-walk,pbs", "--limit", "0", "--tree", &path]);
+    assert!(ran.ok().contains("\nc\\x1b[31m\\n  B "), "{ran:?}");
+    let path = file("acting_error", TREE.replace("\"parent\": \"root\"", "\"parent\": \"\\u001b[2J\""));
+    let ran = fairshare(["show", "--tree", &path]);
+    assert!(ran.error().ends_with("bank \"A\": its parent \"\\x1b[2J\" does not exist"), "{ran:?}");
+}
+
+#[test]
+fn small_usages_keep_their_digits() {
+    let path = file("small_usage", TREE);
+    let ran = fairshare(["show", "--tree", &path, "--no-header", "--user", "ben", "-o", "user,usage"]);
+    assert_eq!(ran.ok().lines().last().map(str::trim), Some("ben  0.00123"));
+    let path = file("smaller_usage", TREE.replace("0.001234", "1e-9").replace("30", "30.5"));
+    let ran = fairshare(["show", "--tree", &path, "-o", "name,usage", "--bank", "B"]);
+    let expected = "Bank/User    Usage\nroot         70.50\n B           30.50\n  ben      1.00e-9\n  cat        30.50\n";
+    assert_eq!(ran.ok(), expected);
+}
+
+#[test]
+fn columns_by_title_and_no_header() {
+    let path = file("by_title", TREE);
+    let base = ["show", "--tree", &path, "--user", "cat"];
+    let by_name = fairshare(base.into_iter().chain(["--csv", "-o", "user,norm_shares,effective_usage"]));
+    let by_title = fairshare(base.into_iter().chain(["--csv", "-o", "User,NormShares,effusage"]));
+    assert_eq!(by_name.ok(), by_title.ok());
+    for form in ["--csv", "--parsable"] {
+        let ran = fairshare(base.into_iter().chain([form, "-o", "user", "--no-header"]));
+        assert_eq!(ran.ok(), "\n\ncat\n");
+    }
+    let ran = fairshare(base.into_iter().chain(["-o", "name", "--no-header"]));
+    assert_eq!(ran.ok(), "root\n B\n  cat\n");
+    let ran = fairshare(base.into_iter().chain(["--json", "--no-header"]));
+    assert!(ran.error().contains("cannot be used with"), "{ran:?}");
+}
+
+#[test]
+fn what_the_database_stores_is_a_column() {
+    let site = Site::small("stored_column");
+    site.sql("UPDATE association_table SET fairshare = 0.125 WHERE username = 'cat'");
+    let arguments = ["-o", "user,stored,fairshare", "--csv", "--user", "cat"];
+    let ran = fairshare(["show", "-p", site.path()].into_iter().chain(arguments));
+    assert!(ran.ok().ends_with("\ncat,0.125,0.75\n"), "{ran:?}");
+    let path = file("stored_document", TREE);
+    let ran = fairshare(["show", "--tree", &path].into_iter().chain(arguments));
+    assert!(ran.ok().contains("\ncat,,"), "{ran:?}");
+}
+
+/// A bar appears while the tree is still being read, and never where nobody looks.
+#[test]
+fn progress_shows_while_reading() {
+    let path = file("progress", TREE);
+    let show = format!("(sleep 2; cat {path}) | PROGRAM show --tree /dev/stdin --csv >/dev/null");
+    let Some(ran) = on_terminal(80, "xterm", &show) else { return };
+    assert!(ran.out.contains("reading"), "{ran:?}");
+    let ran = on_terminal(80, "dumb", &show).expect("a terminal");
+    assert_eq!(ran.out, "");
+}
+
+/// Until the last line: here somebody reads slowly what does not fit into a pipe.
+#[test]
+fn progress_shows_while_printing() {
+    let user = |at: u32| format!(r#"{{"user": "u{at}", "bank": "root", "shares": 1, "usage": {at}}}"#);
+    let users: Vec<String> = (0..5000).map(user).collect();
+    let tree = r#"{"banks": [{"name": "root", "parent": null}], "associations": ["#.to_owned();
+    let path = file("progress_printing", tree + &users.join(",") + "]}");
+    for form in ["", "--csv", "--json"] {
+        let show = format!("PROGRAM show --tree {path} {form} | (sleep 2; cat >/dev/null)");
+        let Some(ran) = on_terminal(80, "xterm", &show) else { return };
+        assert!(ran.out.contains("printing"), "{form}: {ran:?}");
+    }
+}
