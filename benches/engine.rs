@@ -37,7 +37,6 @@ fn facts(id: u64, state: State) -> JobFacts<'static> {
         queue: None,
         project: Some("*"),
         size: Ok(Size { nodes: 1, cores: 1 }),
-        has_dependencies: false,
         has_resources: false,
     }
 }

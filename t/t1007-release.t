@@ -113,4 +113,13 @@ test_expect_success 'a chain of jobs keeps its turn' '
 	next=$(mf submit 5016 -q q1) && held_by $next max-running-jobs-user-limit && cancel $a && running $chained &&
 	settled && is_state DEPEND $next && cancel $chained && running $next
 '
+test_expect_success 'a job that others have let go is not passed over, and goes as soon as they do' '
+	cancel_all && mf push assoc 5017 A queues=q1 max_running_jobs=1 assoc 5018 A queues=q1 &&
+	a=$(mf submit 5017 -q q1) && running $a && x=$(mf submit 5017 -q q1 -N 1) && held_by $x max-running-jobs-user-limit &&
+	other=$(mf submit 5018 -q q1) && running $other &&
+	kept=$(mf submit 5017 -q q1 -d begin-time:$(($(date +%s) + 3600))) && held_by $kept max-running-jobs-user-limit &&
+	soon=$(mf submit 5017 -q q1 -d begin-time:$(($(date +%s) + 2))) && held_by $soon max-running-jobs-user-limit &&
+	cancel $x && cancel $a && wait_for dependency-remove $soon description=max-running-jobs-user-limit && running $soon &&
+	held_by $kept max-running-jobs-user-limit.2
+'
 finish

@@ -42,8 +42,6 @@ pub struct JobFacts<'a> {
     pub queue: Option<&'a str>,
     /// `attributes.system.project`.
     pub project: Option<&'a str>,
-    /// Whether `attributes.system.dependencies` lists any.
-    pub has_dependencies: bool,
     /// What it asks for.
     pub size: Result<Size, SizeError>,
     /// Whether it has an allocation (R).
@@ -59,6 +57,15 @@ pub enum Event<'a> {
     New(JobFacts<'a>),
     /// `job.state.depend`.
     Depend(JobId),
+    /// `job.event.dependency-add` and `-remove` of a job that declares dependencies.
+    Dependency {
+        /// The job.
+        id: JobId,
+        /// The dependency's name.
+        name: &'a str,
+        /// Added, or removed.
+        added: bool,
+    },
     /// `job.state.priority`, with the urgency. No effect at all says that the job is unknown: show it first.
     Priority(JobId, i64),
     /// `job.priority.get`, with the urgency. No effect at all says that the job is unknown: show it first.

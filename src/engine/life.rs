@@ -4,7 +4,7 @@
 use super::{Effect, Engine, JobFacts, Level, Posting, State};
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName};
-use crate::limits::{Grant, Job, Names, Origin, Phase, Size};
+use crate::limits::{Grant, Job, Name, Names, Origin, Phase, Size};
 use crate::priority::{PRIORITY_MAX, Terms, URGENCY_EXPEDITE, URGENCY_HOLD};
 
 /// A fair-share that moved by less is not worth an event.
@@ -24,7 +24,7 @@ impl Engine {
             bank: self.bank_name(association, facts.bank),
             queue: self.queue_name(facts.queue),
             has_project: facts.project.is_some(),
-            has_dependencies: facts.has_dependencies,
+            is_kept_by_others: self.others.contains_key(&facts.id),
             size: *facts.size.as_ref().unwrap_or(&Size::ONE),
             phase: Phase::New,
             origin: if is_submission { Origin::Submitted } else { Origin::Replayed },
@@ -99,6 +99,33 @@ impl Engine {
         let is_waiting = job.association.is_none();
         self.ledger.change(id, |job| job.phase = Phase::Depend);
         if is_waiting { Vec::new() } else { self.hold(id) }
+    }
+
+    /// Keeps the names by which others hold a job. When the last is gone and only ours are left, the job may go in the
+    /// next reactor turn: this callback is still the job's own.
+    pub(super) fn dependency(&mut self, id: JobId, name: &str, added: bool) -> Vec<Effect> {
+        if Name::parse(name).is_some() {
+            return Vec::new();
+        }
+        if added {
+            self.others.entry(id).or_default().insert(name.to_owned());
+        } else if let Some(names) = self.others.get_mut(&id) {
+            names.remove(name);
+            if names.is_empty() {
+                self.others.remove(&id);
+            }
+        }
+        let is_kept = self.others.contains_key(&id);
+        let Some(job) = self.ledger.job(id).filter(|job| job.is_kept_by_others != is_kept) else {
+            return Vec::new();
+        };
+        let (association, is_held) = (job.association, job.is_held());
+        self.ledger.change(id, |job| job.is_kept_by_others = is_kept);
+        if is_kept || !is_held {
+            return Vec::new();
+        }
+        self.passed_over.extend(association);
+        vec![Effect::Defer]
     }
 
     pub(super) fn priority(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
@@ -277,6 +304,7 @@ impl Engine {
     /// Uncounts a job. Ids we never counted are no error: a job may end during a restart before we see it.
     pub(super) fn inactive(&mut self, id: JobId) -> Vec<Effect> {
         self.validated.remove(&id);
+        self.others.remove(&id);
         let Some(job) = self.ledger.remove(id) else { return Vec::new() };
         self.raises.retain(|(raised, _)| *raised != id);
         self.moves.retain(|(moved, _)| *moved != id);

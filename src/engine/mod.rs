@@ -32,7 +32,7 @@ pub mod size {
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, UserId};
 use crate::limits::{Grant, Ledger, Line, Phase};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All state of the plugin that is not Flux's.
 #[derive(Clone, Debug)]
@@ -49,7 +49,10 @@ pub struct Engine {
     raises: Vec<(JobId, String)>,
     /// Jobs in PRIORITY that Flux may leave there, with their price.
     moves: Vec<(JobId, u32)>,
-    /// Associations in which a job that was freed is kept in DEPEND by others: the next in line may go in its stead.
+    /// Names by which others keep jobs in DEPEND, of jobs that declare dependencies.
+    others: BTreeMap<JobId, BTreeSet<String>>,
+    /// Associations in which a job that was freed is kept in DEPEND by others, or one that only we hold is not any more:
+    /// there another one may go.
     passed_over: BTreeSet<AssociationId>,
     owner: UserId,
 }
@@ -65,6 +68,7 @@ impl Engine {
             unread: 0,
             raises: Vec::new(),
             moves: Vec::new(),
+            others: BTreeMap::new(),
             passed_over: BTreeSet::new(),
             owner,
         }
@@ -91,6 +95,7 @@ impl Engine {
             Event::Validate(facts) => self.validate(&facts),
             Event::New(facts) => self.new_job(&facts),
             Event::Depend(id) => self.depend(id),
+            Event::Dependency { id, name, added } => self.dependency(id, name, added),
             Event::Priority(id, urgency) => self.priority(id, urgency),
             Event::PriorityGet(id, urgency) => self.priority_get(id, urgency),
             Event::Sched(id) => self.sched(id),

@@ -8,6 +8,7 @@
 use super::{Effect, Engine, Event, JobFacts, Posting, State};
 use crate::ids::{JobId, Limit};
 use crate::limits::{Grant, Job, Line, Name, Names, Origin, Phase};
+use std::collections::BTreeSet;
 
 impl Engine {
     /// Counts a replayed job by its state. Nothing is refused, nothing is raised.
@@ -42,7 +43,7 @@ impl Engine {
         effects.extend(moves.into_iter().map(|(id, price)| Effect::Prioritize(id, price)));
         effects.extend(self.complete_jobspecs());
         for association in std::mem::take(&mut self.passed_over) {
-            effects.extend(self.pass_along(association, Line::WithoutDependencies));
+            effects.extend(self.pass_along(association, Line::KeptByNobodyElse));
         }
         if !std::mem::take(&mut self.is_replaying) {
             return effects;
@@ -115,8 +116,10 @@ impl Engine {
         if !self.ledger.job(id).is_some_and(|job| job.is_unread) {
             return Vec::new();
         }
+        let others = history.as_deref().map(names_of_others).unwrap_or_default();
         self.ledger.change(id, |job| {
             job.is_unread = false;
+            job.is_kept_by_others = !others.is_empty();
             match &history {
                 Some(history) => {
                     let ours = history.iter().filter_map(|(text, added)| Some((Name::parse(text)?, *added)));
@@ -134,6 +137,11 @@ impl Engine {
                 };
             }
         });
+        if others.is_empty() {
+            self.others.remove(&id);
+        } else {
+            self.others.insert(id, others);
+        }
         self.one_less_unread()
     }
 
@@ -163,4 +171,17 @@ impl Engine {
         }
         effects
     }
+}
+
+/// The names in an eventlog that are not ours and were not removed.
+fn names_of_others(history: &[(String, bool)]) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for (name, added) in history.iter().filter(|(name, _)| Name::parse(name).is_none()) {
+        if *added {
+            names.insert(name.clone());
+        } else {
+            names.remove(name);
+        }
+    }
+    names
 }

@@ -3,6 +3,7 @@
 
 mod examples;
 mod host;
+mod kept;
 mod properties;
 mod refused;
 mod rows;

@@ -121,6 +121,15 @@ impl<'a> Args<'a> {
         })
     }
 
+    /// The job's id, and the name in the entry of a dependency event.
+    pub fn dependency(self) -> Result<(u64, &'a str), BadArgs> {
+        let input = self.input()?;
+        let context = input.get(c"entry").and_then(|entry| entry.get(c"context"));
+        let name = context.and_then(|context| context.get(c"description")).and_then(Json::as_str);
+        let name = name.ok_or_else(|| BadArgs("entry.context.description is missing".to_owned()))?;
+        Ok((integer(input, c"id")?.cast_unsigned(), name))
+    }
+
     /// The wanted value of an update, and the job it is for.
     pub fn update(self) -> Result<UpdateArgs<'a>, BadArgs> {
         let input = self.input()?;

@@ -187,6 +187,13 @@ impl Plugin {
         Error::check("flux_jobtap_reprioritize_all", rc)
     }
 
+    /// Has Flux call `job.event.NAME` for the events of a job.
+    pub fn job_subscribe(self, id: u64) -> Result<(), Error> {
+        // SAFETY: the handle is ours.
+        let rc = unsafe { sys::flux_jobtap_job_subscribe(self.raw(), id) };
+        Error::check("flux_jobtap_job_subscribe", rc)
+    }
+
     /// Sets the priority of a job in PRIORITY or SCHED; one in PRIORITY goes on, whatever its priority was.
     pub fn reprioritize_job(self, id: u64, priority: u32) -> Result<(), Error> {
         // SAFETY: the handle is ours.

@@ -227,4 +227,5 @@ unsafe extern "C" {
         fmt: *const ::std::os::raw::c_char,
         ...
     ) -> ::std::os::raw::c_int;
+    pub fn flux_jobtap_job_subscribe(p: *mut flux_plugin_t, id: flux_jobid_t) -> ::std::os::raw::c_int;
 }

@@ -58,8 +58,8 @@ pub struct Job {
     pub queue: Option<QueueName>,
     /// Whether its jobspec names a project.
     pub has_project: bool,
-    /// Whether its jobspec declares dependencies: others may keep it in DEPEND.
-    pub has_dependencies: bool,
+    /// Whether others keep it in DEPEND, as far as is known.
+    pub is_kept_by_others: bool,
     /// Nodes and cores.
     pub size: Size,
     /// Progress.

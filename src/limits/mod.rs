@@ -29,7 +29,7 @@ struct Group {
     queue: Option<QueueName>,
     size: Size,
     names: HoldSet,
-    has_dependencies: bool,
+    is_kept_by_others: bool,
 }
 
 impl Group {
@@ -38,7 +38,7 @@ impl Group {
             queue: job.queue.clone(),
             size: job.size,
             names: job.names.outstanding(),
-            has_dependencies: job.has_dependencies,
+            is_kept_by_others: job.is_kept_by_others,
         }
     }
 }

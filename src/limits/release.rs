@@ -23,8 +23,8 @@ pub struct Released {
 pub enum Line {
     /// All that are held.
     All,
-    /// Those that nobody else can keep in DEPEND.
-    WithoutDependencies,
+    /// Those that nobody else keeps in DEPEND.
+    KeptByNobodyElse,
 }
 
 impl Ledger {
@@ -41,7 +41,7 @@ impl Ledger {
         let first = |(group, line): (&Group, &std::collections::BTreeSet<JobId>)| {
             line.first().map(|id| Reverse((*id, group.clone())))
         };
-        let takes_part = |group: &Group| line == Line::All || !group.has_dependencies;
+        let takes_part = |group: &Group| line == Line::All || !group.is_kept_by_others;
         let held = account.held.iter().filter(|(group, _)| takes_part(group));
         let mut turns: BinaryHeap<Reverse<(JobId, Group)>> = held.filter_map(first).collect();
         let mut decisions = Vec::new();

@@ -33,7 +33,7 @@ fn job(book: &Book, phase: Phase) -> Job {
         bank: None,
         queue: Some("q".into()),
         has_project: false,
-        has_dependencies: false,
+        is_kept_by_others: false,
         size: Size { nodes: 2, cores: 8 },
         phase,
         origin: Origin::Submitted,

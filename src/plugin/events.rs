@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! From a topic and its arguments to an [`Event`].
 
-use super::jobspec::{facts, lenient_facts, state};
+use super::jobspec::{facts, has_dependencies, lenient_facts, state};
 use super::{MfPriority, query};
 use crate::engine::Event;
 use crate::engine::ids::{JobId, UserId};
-use crate::jobtap::{Args, BadArgs, Failed, Host, LogLevel};
+use crate::jobtap::{Args, BadArgs, Failed, Host, JobArgs, LogLevel};
 
 impl MfPriority {
     pub(super) fn dispatch(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
@@ -19,6 +19,9 @@ impl MfPriority {
             "job.update" => {
                 args.job().map(|job| self.drive(host, Some(args), Event::Updated(lenient_facts(&job))))
             }
+            "job.create" => args.job().map(|job| watch(host, &job)),
+            "job.event.dependency-add" => self.dependency(host, args, true),
+            "job.event.dependency-remove" => self.dependency(host, args, false),
             "job.state.depend" => self.on_id(host, args, Event::Depend),
             "job.state.sched" => self.on_id(host, args, Event::Sched),
             "job.state.run" => self.on_id(host, args, Event::Run),
@@ -36,6 +39,16 @@ impl MfPriority {
         event: fn(JobId) -> Event<'static>,
     ) -> Result<Result<(), Failed>, BadArgs> {
         args.id().map(|id| self.drive(host, Some(args), event(JobId(id))))
+    }
+
+    fn dependency(
+        &self,
+        host: Host<'_, Self>,
+        args: Args<'_>,
+        added: bool,
+    ) -> Result<Result<(), Failed>, BadArgs> {
+        let (id, name) = args.dependency()?;
+        Ok(self.drive(host, Some(args), Event::Dependency { id: JobId(id), name, added }))
     }
 
     fn validate(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
@@ -93,6 +106,16 @@ impl MfPriority {
         let document = self.read(query::document).and_then(Result::ok).ok_or(Failed)?;
         args.merge(&document).or_else(|fault| complain(host, "plugin.query", &fault))
     }
+}
+
+/// Has Flux tell us which names others put on a job that declares dependencies, and take off it.
+fn watch(host: Host<'_, MfPriority>, job: &JobArgs<'_>) -> Result<(), Failed> {
+    if has_dependencies(job.jobspec)
+        && let Err(error) = host.plugin().job_subscribe(job.id)
+    {
+        host.plugin().log(LogLevel::Error, &format!("mf_priority: job {}: {error}", job.id));
+    }
+    Ok(())
 }
 
 fn reject(host: Host<'_, MfPriority>, args: Args<'_>, text: &str) -> Result<(), Failed> {

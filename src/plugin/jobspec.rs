@@ -37,7 +37,6 @@ pub fn facts<'a>(job: &JobArgs<'a>) -> Result<JobFacts<'a>, Unreadable> {
         bank: text(c"bank")?,
         queue: text(c"queue")?,
         project: text(c"project")?,
-        has_dependencies: has_dependencies(job.jobspec),
         size: size(job.jobspec),
         has_resources: job.has_resources,
     })
@@ -54,7 +53,6 @@ pub fn lenient_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
         bank: text(c"bank"),
         queue: text(c"queue"),
         project: text(c"project"),
-        has_dependencies: has_dependencies(job.jobspec),
         size: size(job.jobspec),
         has_resources: job.has_resources,
     }
@@ -64,7 +62,8 @@ fn system<'a>(jobspec: Json<'a>, key: &CStr) -> Option<Json<'a>> {
     jobspec.get(c"attributes")?.get(c"system")?.get(key)
 }
 
-fn has_dependencies(jobspec: Json<'_>) -> bool {
+/// Whether the jobspec declares dependencies, by which other plugins will keep the job in DEPEND.
+pub fn has_dependencies(jobspec: Json<'_>) -> bool {
     system(jobspec, c"dependencies").is_some_and(|list| list.items().next().is_some())
 }
 

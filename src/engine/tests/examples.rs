@@ -7,17 +7,17 @@ use crate::accounts::Association;
 use crate::engine::{Engine, Event, State};
 use crate::ids::{JobId, Limit};
 
-fn site(change: impl FnOnce(&mut Association)) -> Host {
+pub fn site(change: impl FnOnce(&mut Association)) -> Host {
     let mut one = association(7, "A");
     change(&mut one);
     Host::with(vec![record(one, "A")], vec![queue("q1"), queue("q2")])
 }
 
-fn submit(host: &mut Host, nodes: u64) -> JobId {
+pub fn submit(host: &mut Host, nodes: u64) -> JobId {
     host.submit(HostJob::new(7).size(nodes, nodes)).unwrap()
 }
 
-fn exact(host: &Host) {
+pub fn exact(host: &Host) {
     assert_eq!(host.engine.check().drift, []);
 }
 
@@ -254,41 +254,6 @@ fn a_released_job_of_urgency_0_lets_the_next_one_run() {
     host.set_urgency(resting, 16);
     let later = submit(&mut host, 1);
     assert_eq!(host.names(later), ["max-running-jobs-user-limit"]);
-    exact(&host);
-}
-
-#[test]
-fn a_job_kept_by_others_gives_way_to_one_that_nobody_keeps() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let a = submit(&mut host, 1);
-    host.start(a);
-    let kept = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
-    let also_kept = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
-    let next = submit(&mut host, 1);
-    host.end(a);
-    assert_eq!(host.names(kept), ["begin-time:9999", "max-running-jobs-user-limit.2"]);
-    assert_eq!(host.names(also_kept), ["afterany:1", "max-running-jobs-user-limit"]);
-    assert_eq!(host.state(next), Some(State::Sched), "its turn came, and nobody else can take it");
-    host.remove_dependency(kept, "begin-time:9999");
-    host.settle();
-    host.start(next);
-    exact(&host);
-}
-
-#[test]
-fn a_job_that_is_kept_for_one_more_moment_keeps_its_turn() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let a = submit(&mut host, 1);
-    host.start(a);
-    let chained = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
-    let next = submit(&mut host, 1);
-    // Flux tells us of the end of a before it tells those who wait for a.
-    let effects = host.engine.handle(Event::Inactive(a));
-    host.apply(effects);
-    host.remove_dependency(chained, "afterany:1");
-    host.settle();
-    assert_eq!((host.state(chained), host.state(next)), (Some(State::Sched), Some(State::Depend)));
-    host.jobs.remove(&a);
     exact(&host);
 }
 

@@ -65,7 +65,6 @@ impl Host {
             bank: job.bank.as_deref(),
             queue: job.queue.as_deref(),
             project: job.project.as_deref(),
-            has_dependencies: job.has_foreign,
             size: Ok(job.size),
             has_resources: matches!(job.state, State::Run | State::Cleanup),
         }
@@ -181,10 +180,19 @@ impl Host {
         if job.dependencies.remove(name) {
             job.dead.insert(name.to_owned());
             job.log.push((name.to_owned(), false));
+            self.dependency_event(id, name, false);
         }
+        let Some(job) = self.jobs.get(&id) else { return };
         if job.dependencies.is_empty() && job.state == State::Depend {
             self.enter_priority(id);
         }
+    }
+
+    fn dependency_event(&mut self, id: JobId, name: &str, added: bool) {
+        self.busy.push(id);
+        let effects = self.engine.handle(Event::Dependency { id, name, added });
+        self.apply(effects);
+        self.busy.pop();
     }
 
     fn enter_priority(&mut self, id: JobId) {
@@ -245,6 +253,9 @@ impl Host {
             self.callback(id, |facts| Event::Gone(facts.id));
             self.jobs.remove(&id);
             return Err(text);
+        }
+        for name in self.jobs[&id].dependencies.clone() {
+            self.dependency_event(id, &name, true);
         }
         self.callback(id, |facts| Event::New(facts));
         self.jobs.get_mut(&id).unwrap().state = State::Depend;

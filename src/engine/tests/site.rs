@@ -22,8 +22,6 @@ pub struct HostJob {
     pub urgency: i64,
     pub priority: Option<i64>,
     pub dependencies: BTreeSet<String>,
-    /// It was submitted with dependencies of others.
-    pub has_foreign: bool,
     /// Flux never honours these again.
     pub dead: BTreeSet<String>,
     /// What an eventlog would hold.
@@ -43,7 +41,6 @@ impl HostJob {
             urgency: 16,
             priority: None,
             dependencies: BTreeSet::new(),
-            has_foreign: false,
             dead: BTreeSet::new(),
             log: Vec::new(),
             memos: Vec::new(),
@@ -68,7 +65,6 @@ impl HostJob {
     /// Another plugin's dependency.
     pub fn after(mut self, foreign: &str) -> Self {
         self.dependencies.insert(foreign.to_owned());
-        self.has_foreign = true;
         self
     }
 }
