@@ -19,7 +19,7 @@ mod update;
 mod why;
 
 use std::fmt;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write, stderr, stdout};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -87,6 +87,22 @@ fn failure(error: impl fmt::Display) -> Failure {
     Failure::Message(error.to_string())
 }
 
+/// `1 queue`, `2 queues`.
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A line on standard output.
+fn say(line: impl fmt::Display) -> io::Result<()> {
+    writeln!(stdout(), "{line}")
+}
+
+/// A line on standard error, after the command's name. If it can't be written, nobody is there to be told; what the command
+/// was asked to do is not the worse for it.
+fn remark(line: impl fmt::Display) {
+    let _ = writeln!(stderr(), "flux-fairshare: {line}");
+}
+
 /// Runs the command named by the process's arguments.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -112,7 +128,7 @@ pub fn main() -> ExitCode {
         Ok(Answer::No) => ExitCode::from(1),
         Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("flux-fairshare: {failure}");
+            remark(failure);
             ExitCode::from(2)
         }
     }

@@ -57,7 +57,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let options = args.rules.options()?;
-    let policy = args.policy.policy;
+    let policy = args.policy.of(&args.input, &options)?;
     let chosen = choose(args, policy)?;
     let order = Order::parse(&args.sort)?;
     let mut progress = Progress::start();

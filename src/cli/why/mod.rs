@@ -52,7 +52,7 @@ struct Site<'a> {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let options = args.rules.options()?;
-    let policy = args.policy.policy;
+    let policy = args.policy.of(&args.input, &options)?;
     let mut progress = Progress::start();
     let tree = args.input.load(&options, &mut progress)?;
     progress.phase("ranking", || 0);
