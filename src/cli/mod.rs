@@ -10,6 +10,7 @@ mod demo;
 mod embedded;
 mod generate;
 mod input;
+mod manual;
 mod output;
 mod progress;
 mod push;
@@ -43,7 +44,10 @@ enum Command {
     Show(show::Args),
     Update(update::Args),
     Push(push::Args),
+    // Left alone, clap counts options that have a default among those that must be given.
+    #[command(override_usage = "flux fairshare compare [OPTIONS] --policies <FIRST,SECOND>")]
     Compare(compare::Args),
+    #[command(override_usage = "flux fairshare why [OPTIONS] <USER[/BANK]> [USER2[/BANK2]]")]
     Why(why::Args),
     Generate(generate::Args),
     Demo(demo::Args),
