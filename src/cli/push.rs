@@ -164,3 +164,16 @@ impl Sending<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_is_told_who_may_push() {
+        let told = |errno| refused(FluxError::Connect { errno, text: "no".to_owned() }).to_string();
+        assert_eq!(told(libc::EPERM), "can't connect to Flux: no: only the instance owner may push");
+        assert_eq!(told(libc::EACCES), "can't connect to Flux: no: only the instance owner may push");
+        assert_eq!(told(libc::ECONNREFUSED), "can't connect to Flux: no");
+    }
+}

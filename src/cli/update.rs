@@ -136,8 +136,8 @@ fn print_moves(
     }
     let unmoved = ranking.ranked() - moves;
     notes.push(format!(
-        "{moves} of {} associations would move, {unmoved} stay ({digits} of them only gain digits); nothing was written",
-        ranking.ranked()
+        "{moves} of {} would move, {unmoved} stay ({digits} of them only gain digits); nothing was written",
+        count(ranking.ranked(), "association")
     ));
     let mut facts = facts(args.policy.of_database(), ranking.options());
     facts.push(("ranked", ranking.ranked().into()));

@@ -97,7 +97,7 @@ impl Api {
 }
 
 /// An error and its cause: alone, libloading's says only which call failed, not what the loader had against it.
-fn with_cause(error: &dyn Error) -> String {
+pub(super) fn with_cause(error: &dyn Error) -> String {
     error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 

@@ -49,13 +49,16 @@ fn the_short_help_fits_a_screen() {
         assert!(ran.ok().lines().count() <= 50, "{command}");
         assert!(fairshare([command, "--help"]).ok().len() >= ran.out.len());
     }
+    for command in ["show", "update", "push", "compare", "why"] {
+        // As long as flux-accounting's own tools wait.
+        assert!(fairshare([command, "--help"]).ok().contains("[default: 30]"), "{command}");
+    }
     let ran = fairshare(["--help"]);
     assert!(ran.ok().contains("Exit status:\n  0  done\n"), "{ran:?}");
 }
 
 /// What bash offers after these words, the last of them begun.
-fn offered(words: &[&str]) -> Vec<String> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("etc/completions/flux-fairshare.bash");
+fn offered(script: &Path, words: &[&str]) -> Vec<String> {
     let line = r#"source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
         _flux__fairshare "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"; printf '%s\n' "${COMPREPLY[@]}""#;
     let output =
@@ -65,6 +68,10 @@ fn offered(words: &[&str]) -> Vec<String> {
 
 #[test]
 fn bash_completes_commands_options_and_values() {
+    let fresh = directory("bash_completes");
+    fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
+    let script = fresh.join("completions/flux-fairshare.bash");
+    let offered = |words: &[&str]| offered(&script, words);
     let commands = offered(&["flux-fairshare", ""]);
     for command in ["show", "update", "push", "compare", "why"] {
         assert!(commands.iter().any(|offer| offer == command), "{command}: {commands:?}");
@@ -98,10 +105,9 @@ fn the_usage_of_a_missing_argument_asks_for_no_more_than_that() {
 
 #[test]
 fn manual_pages_say_what_belongs_to_their_command() {
-    let page = |name: &str| {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("etc/man1").join(name);
-        fs::read_to_string(path).expect("a page")
-    };
+    let fresh = directory("manual_pages");
+    fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
+    let page = |name: &str| fs::read_to_string(fresh.join("man1").join(name)).expect("a page");
     let (push, show) = (page("flux-fairshare-push.1"), page("flux-fairshare-show.1"));
     let no = "there is no such user or bank";
     assert!(show.contains(no) && !push.contains(no) && !page("flux-fairshare-update.1").contains(no));

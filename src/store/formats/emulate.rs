@@ -26,6 +26,13 @@ struct Node<'a> {
     has_children: bool,
 }
 
+impl Node<'_> {
+    /// The name of a bank, as far as it was read.
+    fn bank(&self) -> Option<String> {
+        fields::optional_text(self.bank).ok().flatten()
+    }
+}
+
 pub(super) fn emulate(text: &str) -> Result<Builder, String> {
     let document: Document<'_> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let mut builder = Builder::default();
@@ -92,7 +99,13 @@ fn nodes(root: &RawValue) -> Result<Vec<Node<'_>>, String> {
             }
             (true, _) => {
                 let value: &RawValue = take(&mut rest)?;
-                return Err(format!("a node {}", fault(value, "an object")));
+                let bank = open.last().and_then(|node| nodes.get(*node)).and_then(Node::bank);
+                let place = match bank {
+                    Some(bank) => format!("a child of bank \"{bank}\""),
+                    None if open.is_empty() => "the root".to_owned(),
+                    None => "a node".to_owned(),
+                };
+                return Err(format!("{place} {}", fault(value, "an object")));
             }
             (false, _) => {
                 let key: String = take(&mut rest)?;
@@ -111,7 +124,8 @@ fn nodes(root: &RawValue) -> Result<Vec<Node<'_>>, String> {
                     "shares" => node.shares = present(value),
                     "usage" => node.usage = present(value),
                     "children" if value.get() != "null" => {
-                        return Err(format!("children {}", fault(value, "a list of nodes")));
+                        let place = node.bank().map_or(String::new(), |bank| format!("bank \"{bank}\": "));
+                        return Err(format!("{place}children {}", fault(value, "a list of nodes")));
                     }
                     _ => {}
                 }

@@ -118,9 +118,9 @@ fn nested_export_complaints() {
         (user(r#", "shares": 1"#), "user \"u\" in bank \"r\": usage is missing"),
         (user(r#", "children": [{}]"#), "user \"u\" in bank \"r\" has children"),
         (below(r#"{"username": 5}"#), "a child of bank \"r\": username is 5, expected text"),
-        (below("\"u\""), "a node is \"u\", expected an object"),
-        (below(r#"{"bank": "b", "children": 5}"#), "children is 5, expected a list of nodes"),
-        (r#"{"root": 5}"#.to_owned(), "a node is 5, expected an object"),
+        (below("\"u\""), "a child of bank \"r\" is \"u\", expected an object"),
+        (below(r#"{"bank": "b", "children": 5}"#), "bank \"b\": children is 5, expected a list of nodes"),
+        (r#"{"root": 5}"#.to_owned(), "the root is 5, expected an object"),
         (r#"{"root": {"username": "u"}}"#.to_owned(), "the root is a user (\"u\"), not a bank"),
         (r#"{"root": {"bank": "r"}"#.to_owned(), "EOF while parsing an object at line 1"),
     ] {
