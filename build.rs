@@ -37,7 +37,7 @@ mod bindings {
         "flux_plugin_aux_set",
         "flux_plugin_arg_(unpack|set|strerror)",
         "flux_jobtap_(get_flux|service_register|set_load_sort_order)",
-        "flux_jobtap_(reprioritize_all|priority_unavail|error)",
+        "flux_jobtap_(reprioritize_all|reprioritize_job|priority_unavail|error)",
         "flux_jobtap_(dependency_add|dependency_remove|raise_exception|event_post_pack)",
         "flux_jobtap_(jobspec_update_pack|jobspec_update_id_pack)",
         "flux_request_decode",

@@ -37,6 +37,7 @@ fn facts(id: u64, state: State) -> JobFacts<'static> {
         queue: None,
         project: Some("*"),
         size: Ok(Size { nodes: 1, cores: 1 }),
+        has_dependencies: false,
         has_resources: false,
     }
 }

@@ -84,6 +84,11 @@ impl Limit {
         self.0.max(0).unsigned_abs()
     }
 
+    /// Whether this is the database's "unlimited" or more: nobody waits for such a cap.
+    pub fn is_unlimited(self) -> bool {
+        self.0 >= i64::from(i32::MAX)
+    }
+
     /// Whether `used` plus `more` stays within the cap.
     pub fn admits(self, used: u64, more: u64) -> bool {
         used.saturating_add(more) <= self.cap()

@@ -95,4 +95,22 @@ test_expect_success 'a job of urgency 0 that is released holds no running place 
 	c=$(mf submit 5013 -q q1) && held_by $c max-running-jobs-user-limit &&
 	cancel $a && running $c && is_state SCHED $b
 '
+test_expect_success 'an urgency changed while held does not let all go at once' '
+	cancel_all && mf push assoc 5014 A queues=q1 max_running_jobs=1 && a=$(mf submit 5014 -q q1) && running $a &&
+	set -- $(mf submit 5014 -q q1 -u 0 -j 5) && held_by $5 max-running-jobs-user-limit &&
+	for id; do flux job urgency $id 16 || return 1; done && cancel $a && running $1 && settled &&
+	is_state DEPEND $2 $3 $4 $5 && mf counts 5014 A run=1 held=4
+'
+test_expect_success 'a job that others keep gives way to one that nobody keeps, and is held anew' '
+	cancel_all && mf push assoc 5015 A queues=q1 max_running_jobs=1 && a=$(mf submit 5015 -q q1) && running $a &&
+	later=$(mf submit 5015 -q q1 -d begin-time:$(($(date +%s) + 3600))) && held_by $later max-running-jobs-user-limit &&
+	next=$(mf submit 5015 -q q1) && held_by $next max-running-jobs-user-limit && cancel $a && running $next &&
+	held_by $later max-running-jobs-user-limit.2 && mf counts 5015 A run=1 held=1
+'
+test_expect_success 'a chain of jobs keeps its turn' '
+	cancel_all && mf push assoc 5016 A queues=q1 max_running_jobs=1 && a=$(mf submit 5016 -q q1) && running $a &&
+	chained=$(mf submit 5016 -q q1 -d afterany:$a) && held_by $chained max-running-jobs-user-limit &&
+	next=$(mf submit 5016 -q q1) && held_by $next max-running-jobs-user-limit && cancel $a && running $chained &&
+	settled && is_state DEPEND $next && cancel $chained && running $next
+'
 finish

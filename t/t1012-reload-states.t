@@ -53,4 +53,14 @@ test_expect_success 'all jobs end, and nothing is left in the counters' '
 	reload_plugin doc && rm linger && ended $cleanup && start_queues && cancel $run && running $sched $held && cancel $sched && running $foreign && cancel_all &&
 	for u in 5001 5002 5003 5004; do mf counts $u A active=0 run=0 sched=0 nodes=0 cores=0 held=0 || return 1; done
 '
+test_expect_success 'what a released job reserves outlives a reload, also if nobody is held' '
+	end_linger $cleanup; rm -f linger; flux cancel --all --user=all; start_queues; reload_plugin doc &&
+	a=$(mf submit 5001 -q q) && running $a && b=$(mf submit 5001 -q q) && held_by $b max-running-jobs-user-limit &&
+	stop_queues && cancel $a && ended $a && scheduled $b && reload_plugin doc && settled &&
+	c=$(mf submit 5001 -q q) && held_by $c max-running-jobs-user-limit && cancel $c && ended $c
+'
+test_expect_success 'also if its limit comes after the reload' '
+	reload_plugin && mf push assoc 5001 A queues=q max_running_jobs=1 queue q project "*" && settled &&
+	c=$(mf submit 5001 -q q) && held_by $c max-running-jobs-user-limit
+'
 finish

@@ -4,6 +4,7 @@
 use super::{Effect, Engine, Event};
 use crate::accounts::{AssociationRecord, Book, Policy};
 use crate::ids::JobId;
+use crate::limits::{Job, Origin, Phase};
 
 impl Engine {
     pub(super) fn associations(&mut self, records: Vec<AssociationRecord>) -> Vec<Effect> {
@@ -12,27 +13,37 @@ impl Engine {
     }
 
     pub(super) fn policy(&mut self, policy: Policy) -> Vec<Effect> {
-        self.configure(|book| {
+        let mut effects = self.configure(|book| {
             book.replace(policy);
         });
-        vec![Effect::Then(Event::Reprioritize)]
+        effects.push(Effect::Then(Event::Reprioritize));
+        effects
     }
 
     pub(super) fn configure(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {
         change(&mut self.book);
-        self.attach_waiting();
-        Vec::new()
+        self.attach_waiting()
     }
 
     /// Counts waiting jobs whose association has come. They stay where they are until their next priority.
-    fn attach_waiting(&mut self) {
+    fn attach_waiting(&mut self) -> Vec<Effect> {
         let waiting: Vec<JobId> = self.ledger.waiting().collect();
+        let mut unread = Vec::new();
         for id in waiting {
             let Some(job) = self.ledger.job(id) else { continue };
             let found = self.book.find(job.user, job.bank.as_ref().map(|b| b.as_str()));
-            if found.is_some() {
-                self.ledger.change(id, |job| job.association = found);
+            if found.is_none() {
+                continue;
+            }
+            self.ledger.change(id, |job| job.association = found);
+            // Whether a limit concerns it was not known when eventlogs were read.
+            let was_pending = |job: &Job| {
+                job.origin == Origin::Replayed && matches!(job.phase, Phase::Priority | Phase::Sched)
+            };
+            if self.ledger.job(id).is_some_and(|job| was_pending(job) && self.is_limited(job)) {
+                unread.push(id);
             }
         }
+        self.read_eventlogs_of(unread)
     }
 }

@@ -59,6 +59,8 @@ pub enum Effect {
     Defer,
     /// Read the job's eventlog and call back with [`Event::Eventlog`].
     ReadEventlog(JobId),
+    /// Give a job in PRIORITY its priority, though it may be the one it had before.
+    Prioritize(JobId, u32),
     /// Have Flux ask for the priority of every pending job.
     ReprioritizeAll,
     /// Feed an event back, after the effects before it.

@@ -42,6 +42,8 @@ pub struct JobFacts<'a> {
     pub queue: Option<&'a str>,
     /// `attributes.system.project`.
     pub project: Option<&'a str>,
+    /// Whether `attributes.system.dependencies` lists any.
+    pub has_dependencies: bool,
     /// What it asks for.
     pub size: Result<Size, SizeError>,
     /// Whether it has an allocation (R).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A job's way from `job.new` to INACTIVE.
 
-use super::{Effect, Engine, JobFacts, Level, Posting};
+use super::{Effect, Engine, JobFacts, Level, Posting, State};
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName};
 use crate::limits::{Grant, Job, Names, Origin, Phase, Size};
@@ -24,12 +24,14 @@ impl Engine {
             bank: self.bank_name(association, facts.bank),
             queue: self.queue_name(facts.queue),
             has_project: facts.project.is_some(),
+            has_dependencies: facts.has_dependencies,
             size: *facts.size.as_ref().unwrap_or(&Size::ONE),
             phase: Phase::New,
             origin: if is_submission { Origin::Submitted } else { Origin::Replayed },
             names: Names::default(),
             grant: Grant::None,
-            is_urgency_hold: facts.urgency == URGENCY_HOLD,
+            is_urgency_hold: facts.urgency == URGENCY_HOLD && facts.state > State::Depend,
+            lacks_price: facts.state == State::Priority,
             needs_admission: true,
             is_unread: false,
             is_broken: false,
@@ -110,7 +112,11 @@ impl Engine {
                 }
             });
         }
-        match self.admitted_price(id, urgency, Posting::Current) {
+        let price = self.admitted_price(id, urgency, Posting::Current);
+        if self.ledger.job(id).is_some_and(|job| job.lacks_price != price.is_err()) {
+            self.ledger.change(id, |job| job.lacks_price = price.is_err());
+        }
+        match price {
             Ok(effects) => effects,
             Err(Pending::Unavailable) => vec![Effect::PriorityUnavailable],
             Err(Pending::Missed(text)) => vec![Effect::Log(Level::Error, text), Effect::PriorityUnavailable],
@@ -120,7 +126,7 @@ impl Engine {
 
     pub(super) fn priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
-        if job.is_admitted() && job.is_urgency_hold == (urgency == URGENCY_HOLD) {
+        if job.is_admitted() && !job.lacks_price && job.is_urgency_hold == (urgency == URGENCY_HOLD) {
             let (effects, memo) = self.price(id, job, urgency);
             self.ledger.annotate(id, memo);
             return effects;
@@ -128,7 +134,7 @@ impl Engine {
         // An update of the current job would send one that is in SCHED round, within Flux's loop over its jobs.
         let posting = if job.phase == Phase::Sched { Posting::ById } else { Posting::Current };
         match self.admitted_price(id, urgency, posting) {
-            Ok(effects) => effects,
+            Ok(effects) => self.moved_on(id, effects),
             Err(Pending::Unavailable) => vec![Effect::KeepPriority],
             Err(Pending::Missed(text)) => vec![Effect::Log(Level::Error, text), Effect::KeepPriority],
             // A job that ended inside Flux's loop would disturb it.
@@ -137,6 +143,21 @@ impl Engine {
                 vec![Effect::Defer, Effect::KeepPriority]
             }
         }
+    }
+
+    /// A job in PRIORITY that gets its price from a reprioritize: should it be the price it had before, Flux does
+    /// nothing, so it is prioritized by id in the next reactor turn. That does nothing where Flux did.
+    fn moved_on(&mut self, id: JobId, mut effects: Vec<Effect>) -> Vec<Effect> {
+        let price = effects.iter().find_map(|effect| match effect {
+            Effect::SetPriority(price) => Some(*price),
+            _ => None,
+        });
+        if let Some(price) = price.filter(|_| self.ledger.job(id).is_some_and(|job| job.lacks_price)) {
+            self.ledger.change(id, |job| job.lacks_price = false);
+            self.moves.push((id, price));
+            effects.push(Effect::Defer);
+        }
+        effects
     }
 
     fn admitted_price(&mut self, id: JobId, urgency: i64, posting: Posting) -> Result<Vec<Effect>, Pending> {
@@ -258,9 +279,12 @@ impl Engine {
         self.validated.remove(&id);
         let Some(job) = self.ledger.remove(id) else { return Vec::new() };
         self.raises.retain(|(raised, _)| *raised != id);
+        self.moves.retain(|(moved, _)| *moved != id);
         let mut effects = if job.is_unread { self.one_less_unread() } else { Vec::new() };
         match job.association {
-            Some(association) if !job.footprint().is_idle() => effects.extend(self.pass(association)),
+            Some(association) if !job.footprint().is_idle() || job.is_blocked_grant() => {
+                effects.extend(self.pass(association));
+            }
             _ => {}
         }
         effects

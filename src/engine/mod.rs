@@ -31,7 +31,7 @@ pub mod size {
 
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, UserId};
-use crate::limits::{Grant, Ledger, Phase};
+use crate::limits::{Grant, Ledger, Line, Phase};
 use std::collections::BTreeSet;
 
 /// All state of the plugin that is not Flux's.
@@ -47,6 +47,10 @@ pub struct Engine {
     unread: usize,
     /// Exceptions that must not be raised while Flux iterates over its jobs.
     raises: Vec<(JobId, String)>,
+    /// Jobs in PRIORITY that Flux may leave there, with their price.
+    moves: Vec<(JobId, u32)>,
+    /// Associations in which a job that was freed is kept in DEPEND by others: the next in line may go in its stead.
+    passed_over: BTreeSet<AssociationId>,
     owner: UserId,
 }
 
@@ -60,6 +64,8 @@ impl Engine {
             is_replaying: false,
             unread: 0,
             raises: Vec::new(),
+            moves: Vec::new(),
+            passed_over: BTreeSet::new(),
             owner,
         }
     }
@@ -116,7 +122,11 @@ impl Engine {
 
     /// Releases whoever may go in one association.
     fn pass(&mut self, association: AssociationId) -> Vec<Effect> {
-        let decisions = self.ledger.release(&self.book, association);
+        self.pass_along(association, Line::All)
+    }
+
+    fn pass_along(&mut self, association: AssociationId, line: Line) -> Vec<Effect> {
+        let decisions = self.ledger.release(&self.book, association, line);
         if decisions.is_empty() {
             return self.withdraw_grants(association);
         }
@@ -135,17 +145,22 @@ impl Engine {
     }
 
     /// A job that was freed and did not move is kept in DEPEND by others. Its reservation, which held back later jobs
-    /// of this pass, ends: it may stay there for days.
+    /// of this pass, ends: it may stay there for days. Whether it does shows in the next reactor turn: the event that
+    /// freed it often ends its dependency too. Then jobs that nobody else keeps may take its place.
     fn pass_ended(&mut self, freed: &[JobId]) -> Vec<Effect> {
         let mut associations = BTreeSet::new();
+        let mut effects = Vec::new();
         for id in freed {
             let Some(job) = self.ledger.job(*id) else { continue };
             associations.extend(job.association);
             if job.phase == Phase::Depend && job.grant == Grant::Given {
+                self.passed_over.extend(job.association);
                 self.ledger.change(*id, |job| job.grant = Grant::Blocked);
+                effects = vec![Effect::Defer];
             }
         }
-        associations.into_iter().flat_map(|association| self.withdraw_grants(association)).collect()
+        effects.extend(associations.into_iter().flat_map(|association| self.withdraw_grants(association)));
+        effects
     }
 
     /// Others may have filled a limit while a granted job was kept in DEPEND: it is held again, under fresh names.
@@ -179,6 +194,10 @@ impl Engine {
         match effect {
             Effect::AddDependency(id, name) => {
                 self.ledger.change(id, |job| job.names.remove(name.hold));
+                // It is on its way out of DEPEND, as after a cancel.
+                if why == Refusal::TooLate {
+                    return Vec::new();
+                }
                 complain(format!("job {id}: failed to add dependency {name}"))
             }
             // Already gone, or the job left DEPEND: either way it is not held by this name.
@@ -197,8 +216,9 @@ impl Engine {
             Effect::SetJobspec { id, .. } => {
                 complain(format!("job {id}: failed to update bank and project in jobspec"))
             }
-            // An exception for a job that has ended is moot.
-            Effect::Raise(_, _) if why == Refusal::Absent => Vec::new(),
+            // What was meant for a job that has ended is moot.
+            Effect::Raise(..) | Effect::Prioritize(..) if why == Refusal::Absent => Vec::new(),
+            Effect::Prioritize(id, _) => complain(format!("job {id}: failed to set its priority")),
             Effect::Raise(id, note) => complain(format!("job {id}: failed to raise exception '{note}'")),
             Effect::ReprioritizeAll => complain("failed to reprioritize".to_owned()),
             other => complain(format!("{other:?}")),

@@ -6,8 +6,8 @@
 //! a zero-delay timer does the rest when all have been seen.
 
 use super::{Effect, Engine, Event, JobFacts, Posting, State};
-use crate::ids::JobId;
-use crate::limits::{Grant, Job, Name, Names, Origin, Phase};
+use crate::ids::{JobId, Limit};
+use crate::limits::{Grant, Job, Line, Name, Names, Origin, Phase};
 
 impl Engine {
     /// Counts a replayed job by its state. Nothing is refused, nothing is raised.
@@ -38,7 +38,12 @@ impl Engine {
     pub(super) fn deferred(&mut self) -> Vec<Effect> {
         let mut effects: Vec<Effect> =
             std::mem::take(&mut self.raises).into_iter().map(|(id, note)| Effect::Raise(id, note)).collect();
+        let moves = std::mem::take(&mut self.moves);
+        effects.extend(moves.into_iter().map(|(id, price)| Effect::Prioritize(id, price)));
         effects.extend(self.complete_jobspecs());
+        for association in std::mem::take(&mut self.passed_over) {
+            effects.extend(self.pass_along(association, Line::WithoutDependencies));
+        }
         if !std::mem::take(&mut self.is_replaying) {
             return effects;
         }
@@ -72,20 +77,37 @@ impl Engine {
         effects
     }
 
-    /// Asks for the eventlogs of all pending jobs of users who have one in DEPEND: which names are outstanding, and
-    /// which other jobs were released and have headroom reserved.
+    /// Asks for the eventlogs of pending jobs that may have been held by us: which names are outstanding, and which jobs
+    /// were released and have headroom reserved. These are all of a user who has one in DEPEND, and those that a limit
+    /// on running jobs can concern; of the thousands of others nothing needs to be read.
     fn read_eventlogs(&mut self) -> Vec<Effect> {
         let users = self.ledger.users_with_replayed_holds();
         let is_due = |job: &Job| {
             let is_pending = matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched);
-            job.origin == Origin::Replayed && is_pending && users.contains(&job.user)
+            let may_be_held = users.contains(&job.user) || self.is_limited(job);
+            job.origin == Origin::Replayed && is_pending && may_be_held
         };
         let due: Vec<JobId> = self.ledger.jobs().filter(|(_, job)| is_due(job)).map(|(id, _)| id).collect();
+        self.read_eventlogs_of(due)
+    }
+
+    pub(super) fn read_eventlogs_of(&mut self, due: Vec<JobId>) -> Vec<Effect> {
         for id in &due {
             let was_unread = self.ledger.change(*id, |job| std::mem::replace(&mut job.is_unread, true));
             self.unread += usize::from(was_unread == Some(false));
         }
         due.into_iter().map(Effect::ReadEventlog).collect()
+    }
+
+    /// Whether a limit on what runs concerns the job: only for those does a released job in SCHED still reserve.
+    pub(super) fn is_limited(&self, job: &Job) -> bool {
+        let association = job.association.and_then(|id| self.book.association(id));
+        let by_association = association.is_some_and(|limits| {
+            let caps = [limits.max_running_jobs, limits.max_nodes, limits.max_cores];
+            !caps.into_iter().all(Limit::is_unlimited)
+        });
+        let queue = job.queue.as_ref().and_then(|queue| self.book.queue(queue.as_str()));
+        by_association || queue.is_some_and(|limits| !limits.max_running_jobs.is_unlimited())
     }
 
     /// Takes over the names an eventlog tells of.

@@ -187,6 +187,13 @@ impl Plugin {
         Error::check("flux_jobtap_reprioritize_all", rc)
     }
 
+    /// Sets the priority of a job in PRIORITY or SCHED; one in PRIORITY goes on, whatever its priority was.
+    pub fn reprioritize_job(self, id: u64, priority: u32) -> Result<(), Error> {
+        // SAFETY: the handle is ours.
+        let rc = unsafe { sys::flux_jobtap_reprioritize_job(self.raw(), id, priority) };
+        Error::check("flux_jobtap_reprioritize_job", rc)
+    }
+
     /// Starts reading a job's eventlog. The future is the caller's to destroy.
     pub(super) fn read_eventlog(
         self,

@@ -176,6 +176,11 @@ unsafe extern "C" {
         mode: *const ::std::os::raw::c_char,
     ) -> ::std::os::raw::c_int;
     pub fn flux_jobtap_reprioritize_all(p: *mut flux_plugin_t) -> ::std::os::raw::c_int;
+    pub fn flux_jobtap_reprioritize_job(
+        p: *mut flux_plugin_t,
+        id: flux_jobid_t,
+        priority: ::std::os::raw::c_uint,
+    ) -> ::std::os::raw::c_int;
     pub fn flux_jobtap_priority_unavail(
         p: *mut flux_plugin_t,
         args: *mut flux_plugin_arg_t,

@@ -58,6 +58,8 @@ pub struct Job {
     pub queue: Option<QueueName>,
     /// Whether its jobspec names a project.
     pub has_project: bool,
+    /// Whether its jobspec declares dependencies: others may keep it in DEPEND.
+    pub has_dependencies: bool,
     /// Nodes and cores.
     pub size: Size,
     /// Progress.
@@ -68,8 +70,11 @@ pub struct Job {
     pub names: Names,
     /// Reservation.
     pub grant: Grant,
-    /// Held by its user (urgency 0): its reservation of running slots rests.
+    /// Held by its user (urgency 0): its reservation of running slots rests. Known from PRIORITY on: of a change in
+    /// DEPEND no plugin is told.
     pub is_urgency_hold: bool,
+    /// In PRIORITY for want of a price. Flux by itself moves it on only if the price differs from the one before.
+    pub lacks_price: bool,
     /// Bank and project are still to be posted, and its queue to be checked, at its next priority.
     pub needs_admission: bool,
     /// What its names are is still to be read from its eventlog; until then it is not released.

@@ -15,7 +15,7 @@ mod usage;
 
 pub use hold::{Hold, HoldSet, Name, Names};
 pub use job::{Footprint, Grant, Job, Origin, Phase};
-pub use release::Released;
+pub use release::{Line, Released};
 pub use size::{Kind, Size, SizeError, Vertex, measure};
 pub use usage::{Counts, Tally, Usage};
 
@@ -29,11 +29,17 @@ struct Group {
     queue: Option<QueueName>,
     size: Size,
     names: HoldSet,
+    has_dependencies: bool,
 }
 
 impl Group {
     fn of(job: &Job) -> Group {
-        Group { queue: job.queue.clone(), size: job.size, names: job.names.outstanding() }
+        Group {
+            queue: job.queue.clone(),
+            size: job.size,
+            names: job.names.outstanding(),
+            has_dependencies: job.has_dependencies,
+        }
     }
 }
 

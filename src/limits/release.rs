@@ -18,13 +18,22 @@ pub struct Released {
     pub is_free: bool,
 }
 
+/// Who takes part in a walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// All that are held.
+    All,
+    /// Those that nobody else can keep in DEPEND.
+    WithoutDependencies,
+}
+
 impl Ledger {
     /// Walks the held jobs of an association in ascending id. A job none of whose limits is exceeded is freed and
     /// reserves its headroom at once; of any other job the names that are satisfied go, but never the last.
     ///
     /// Headroom only shrinks during the walk, so once a member of a group of equal jobs must stay unchanged, all
     /// later members must: the cost is O(decisions + groups), not O(held).
-    pub fn release(&mut self, book: &Book, association: AssociationId) -> Vec<Released> {
+    pub fn release(&mut self, book: &Book, association: AssociationId, line: Line) -> Vec<Released> {
         let Some(account) = self.accounts.get(association.index()) else { return Vec::new() };
         if account.unread > 0 {
             return Vec::new();
@@ -32,7 +41,9 @@ impl Ledger {
         let first = |(group, line): (&Group, &std::collections::BTreeSet<JobId>)| {
             line.first().map(|id| Reverse((*id, group.clone())))
         };
-        let mut turns: BinaryHeap<Reverse<(JobId, Group)>> = account.held.iter().filter_map(first).collect();
+        let takes_part = |group: &Group| line == Line::All || !group.has_dependencies;
+        let held = account.held.iter().filter(|(group, _)| takes_part(group));
+        let mut turns: BinaryHeap<Reverse<(JobId, Group)>> = held.filter_map(first).collect();
         let mut decisions = Vec::new();
         while let Some(Reverse((id, group))) = turns.pop() {
             let exceeded = self.exceeded(book, association, group.queue.as_ref(), group.size);

@@ -33,12 +33,14 @@ fn job(book: &Book, phase: Phase) -> Job {
         bank: None,
         queue: Some("q".into()),
         has_project: false,
+        has_dependencies: false,
         size: Size { nodes: 2, cores: 8 },
         phase,
         origin: Origin::Submitted,
         names: Names::default(),
         grant: Grant::None,
         is_urgency_hold: false,
+        lacks_price: false,
         needs_admission: false,
         is_unread: false,
         is_broken: false,
@@ -93,12 +95,12 @@ fn a_release_reserves_as_it_goes_and_keeps_order() {
         ledger.insert(JobId(id), held(&book));
     }
     let association = book.find(UserId(1), None).unwrap();
-    let freed: Vec<u64> = ledger.release(&book, association).into_iter().map(|d| d.id.0).collect();
+    let freed: Vec<u64> = ledger.release(&book, association, Line::All).into_iter().map(|d| d.id.0).collect();
     assert_eq!(freed, [10, 20]);
-    assert!(ledger.release(&book, association).is_empty(), "what was promised counts");
+    assert!(ledger.release(&book, association, Line::All).is_empty(), "what was promised counts");
     assert_eq!(ledger.drift(), []);
     ledger.remove(JobId(10));
-    let freed: Vec<u64> = ledger.release(&book, association).into_iter().map(|d| d.id.0).collect();
+    let freed: Vec<u64> = ledger.release(&book, association, Line::All).into_iter().map(|d| d.id.0).collect();
     assert_eq!(freed, [30]);
     assert_eq!(ledger.in_line().count(), 0);
 }
@@ -111,9 +113,9 @@ fn nothing_is_released_while_eventlogs_are_unread() {
     ledger.insert(JobId(2), Job { is_unread: true, ..job(&book, Phase::Sched) });
     let association = book.find(UserId(1), None).unwrap();
     assert!(ledger.is_unread(association));
-    assert!(ledger.release(&book, association).is_empty());
+    assert!(ledger.release(&book, association, Line::All).is_empty());
     ledger.change(JobId(2), |job| job.is_unread = false);
-    assert_eq!(ledger.release(&book, association).len(), 1);
+    assert_eq!(ledger.release(&book, association, Line::All).len(), 1);
 }
 
 #[test]

@@ -88,6 +88,7 @@ fn apply(host: Host<'_, MfPriority>, args: Option<Args<'_>>, effect: &Effect) ->
         Effect::RemoveDependency(id, name) => plugin.dependency_remove(id.0, &name.to_string()),
         Effect::Memo(id, fairshare) => plugin.memo(id.0, c"fairshare", *fairshare),
         Effect::Raise(id, note) => plugin.raise(id.0, c"mf_priority", note),
+        Effect::Prioritize(id, priority) => plugin.reprioritize_job(id.0, *priority),
         Effect::ReprioritizeAll => plugin.reprioritize_all(),
         Effect::Log(level, text) => {
             let level = match level {

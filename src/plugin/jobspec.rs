@@ -37,6 +37,7 @@ pub fn facts<'a>(job: &JobArgs<'a>) -> Result<JobFacts<'a>, Unreadable> {
         bank: text(c"bank")?,
         queue: text(c"queue")?,
         project: text(c"project")?,
+        has_dependencies: has_dependencies(job.jobspec),
         size: size(job.jobspec),
         has_resources: job.has_resources,
     })
@@ -53,6 +54,7 @@ pub fn lenient_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
         bank: text(c"bank"),
         queue: text(c"queue"),
         project: text(c"project"),
+        has_dependencies: has_dependencies(job.jobspec),
         size: size(job.jobspec),
         has_resources: job.has_resources,
     }
@@ -60,6 +62,10 @@ pub fn lenient_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
 
 fn system<'a>(jobspec: Json<'a>, key: &CStr) -> Option<Json<'a>> {
     jobspec.get(c"attributes")?.get(c"system")?.get(key)
+}
+
+fn has_dependencies(jobspec: Json<'_>) -> bool {
+    system(jobspec, c"dependencies").is_some_and(|list| list.items().next().is_some())
 }
 
 fn size(jobspec: Json<'_>) -> Result<Size, SizeError> {

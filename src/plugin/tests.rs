@@ -249,3 +249,45 @@ fn an_eventlog_tells_of_dependencies() {
     let name = || "max-run-jobs-queue".to_owned();
     assert_eq!(dependency_history(log), [(name(), true), (name(), false)]);
 }
+
+/// What is told of a refused payload, if it is.
+fn told(fault: WireError) -> String {
+    match fault {
+        WireError::Undecodable(text) | WireError::Record(text) => text,
+        WireError::WrongType(what) => what.to_owned(),
+    }
+}
+
+proptest::proptest! {
+    /// A payload with a few characters replaced, inserted or taken out is read, or refused with a text of some lines;
+    /// no name that is read could spoil the query.
+    #[test]
+    fn a_damaged_payload_is_read_or_refused_in_words(
+        edits in proptest::collection::vec((0usize..600, 0u8..3, "[0-9{}\\[\\]\",:.eE+nulx\\\\-]"), 1..6),
+    ) {
+        let mut text: Vec<char> = json!({"data": [association(), association()]}).to_string().chars().collect();
+        for (at, kind, with) in edits {
+            let at = at % text.len();
+            let with: Vec<char> = with.chars().collect();
+            match kind {
+                0 => drop(text.splice(at..=at, with)),
+                1 => drop(text.splice(at..at, with)),
+                _ => drop(text.remove(at)),
+            }
+        }
+        let payload: String = text.into_iter().collect();
+        let mut warnings = Vec::new();
+        match wire::associations(Some(&payload), &mut warnings) {
+            Ok(records) => {
+                for record in records {
+                    let shown = format!("{:?}", record.association);
+                    proptest::prop_assert!(!shown.contains("\\0") && record.association.fairshare.is_finite());
+                }
+            }
+            Err(fault) => {
+                let text = told(fault);
+                proptest::prop_assert!(!text.is_empty() && text.len() < 500, "{} for {}", text, payload);
+            }
+        }
+    }
+}

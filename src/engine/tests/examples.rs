@@ -2,9 +2,9 @@
 //! The release rule by example.
 
 use super::host::Host;
-use super::site::{HostJob, association, queue, record};
+use super::site::{HostJob, OWNER, association, queue, record};
 use crate::accounts::Association;
-use crate::engine::{Event, State};
+use crate::engine::{Engine, Event, State};
 use crate::ids::{JobId, Limit};
 
 fn site(change: impl FnOnce(&mut Association)) -> Host {
@@ -223,4 +223,127 @@ fn a_replay_restores_names_and_reservations() {
             exact(&host);
         }
     }
+}
+
+#[test]
+fn an_urgency_changed_while_held_does_not_let_all_go_at_once() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let a = submit(&mut host, 1);
+    host.start(a);
+    let held = [(); 5].map(|()| host.submit(HostJob { urgency: 0, ..HostJob::new(7) }).unwrap());
+    for id in held {
+        host.set_urgency(id, 16);
+    }
+    host.end(a);
+    let states = held.map(|id| host.state(id) == Some(State::Sched));
+    assert_eq!(states, [true, false, false, false, false]);
+    exact(&host);
+}
+
+#[test]
+fn a_released_job_of_urgency_0_lets_the_next_one_run() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let a = submit(&mut host, 1);
+    host.start(a);
+    let resting = submit(&mut host, 1);
+    host.set_urgency(resting, 0);
+    let next = submit(&mut host, 1);
+    host.end(a);
+    assert_eq!([resting, next].map(|id| host.state(id)), [Some(State::Sched); 2]);
+    host.start(next);
+    host.set_urgency(resting, 16);
+    let later = submit(&mut host, 1);
+    assert_eq!(host.names(later), ["max-running-jobs-user-limit"]);
+    exact(&host);
+}
+
+#[test]
+fn a_job_kept_by_others_gives_way_to_one_that_nobody_keeps() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let a = submit(&mut host, 1);
+    host.start(a);
+    let kept = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
+    let also_kept = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
+    let next = submit(&mut host, 1);
+    host.end(a);
+    assert_eq!(host.names(kept), ["begin-time:9999", "max-running-jobs-user-limit.2"]);
+    assert_eq!(host.names(also_kept), ["afterany:1", "max-running-jobs-user-limit"]);
+    assert_eq!(host.state(next), Some(State::Sched), "its turn came, and nobody else can take it");
+    host.remove_dependency(kept, "begin-time:9999");
+    host.settle();
+    host.start(next);
+    exact(&host);
+}
+
+#[test]
+fn a_job_that_is_kept_for_one_more_moment_keeps_its_turn() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let a = submit(&mut host, 1);
+    host.start(a);
+    let chained = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
+    let next = submit(&mut host, 1);
+    // Flux tells us of the end of a before it tells those who wait for a.
+    let effects = host.engine.handle(Event::Inactive(a));
+    host.apply(effects);
+    host.remove_dependency(chained, "afterany:1");
+    host.settle();
+    assert_eq!((host.state(chained), host.state(next)), (Some(State::Sched), Some(State::Depend)));
+    host.jobs.remove(&a);
+    exact(&host);
+}
+
+#[test]
+fn a_price_that_is_what_it_was_moves_a_job_on_all_the_same() {
+    let mut host = site(|_| ());
+    let id = submit(&mut host, 1);
+    assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(50_000)));
+    // The plugin is loaded again without data; the user changes the urgency, which sends the job to PRIORITY.
+    host.replay(true, Engine::new(OWNER));
+    host.set_urgency(id, 16);
+    assert_eq!(host.state(id), Some(State::Priority));
+    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.event(Event::Reprioritize);
+    assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(50_000)));
+    exact(&host);
+}
+
+#[test]
+fn a_reservation_outlives_a_reload_whoever_else_is_held() {
+    for with_data in [true, false] {
+        let mut host = site(|a| a.max_running_jobs = Limit(1));
+        let a = submit(&mut host, 1);
+        host.start(a);
+        let freed = submit(&mut host, 1);
+        host.end(a);
+        assert_eq!(host.state(freed), Some(State::Sched));
+        let mut limited = association(7, "A");
+        limited.max_running_jobs = Limit(1);
+        let data = || Event::Associations(vec![record(limited.clone(), "A")]);
+        let mut engine = Engine::new(OWNER);
+        if with_data {
+            engine.handle(data());
+        }
+        host.replay(true, engine);
+        if !with_data {
+            host.event(data());
+            host.event(Event::Reprioritize);
+        }
+        let next = submit(&mut host, 1);
+        assert_eq!(host.names(next), ["max-running-jobs-user-limit"], "with data: {with_data}");
+        exact(&host);
+    }
+}
+
+#[test]
+fn a_move_to_another_queue_holds_on_whatever_is_exceeded_by_then() {
+    let mut host = site(|a| a.max_nodes = Limit(1));
+    let kept = host.submit(HostJob::new(7).queue("q1").after("begin-time:9999")).unwrap();
+    let a = submit(&mut host, 1);
+    host.start(a);
+    assert_eq!(host.names(kept), ["begin-time:9999"], "there was room when it came");
+    host.update(kept, Some("q2"), None).unwrap();
+    assert_eq!(host.names(kept), ["begin-time:9999", "max-resources-user-limit"]);
+    host.end(a);
+    assert_eq!(host.names(kept), ["begin-time:9999"]);
+    exact(&host);
 }

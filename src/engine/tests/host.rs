@@ -65,6 +65,7 @@ impl Host {
             bank: job.bank.as_deref(),
             queue: job.queue.as_deref(),
             project: job.project.as_deref(),
+            has_dependencies: job.has_foreign,
             size: Ok(job.size),
             has_resources: matches!(job.state, State::Run | State::Cleanup),
         }
@@ -92,7 +93,7 @@ impl Host {
         answer
     }
 
-    fn apply(&mut self, effects: Vec<Effect>) {
+    pub fn apply(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             if let Err(why) = self.apply_one(&effect) {
                 let more = self.engine.handle(Event::Refused(Box::new(effect), why));
@@ -159,6 +160,12 @@ impl Host {
             Effect::Log(_, text) => self.logged.push(text.clone()),
             Effect::Defer => self.defers += 1,
             Effect::ReadEventlog(id) => self.reads.push(*id),
+            Effect::Prioritize(id, priority) => {
+                let state = self.jobs.get(id).ok_or(Refusal::Absent)?.state;
+                if matches!(state, State::Priority | State::Sched) {
+                    self.set_priority(*id, Some(Answer::Priority(i64::from(*priority))));
+                }
+            }
             Effect::ReprioritizeAll => self.reprioritize_all(),
             Effect::Then(event) => {
                 let more = self.engine.handle(event.clone());
@@ -207,7 +214,11 @@ impl Host {
             }
             let urgency = job.urgency;
             let answer = self.callback(id, |facts| Event::PriorityGet(facts.id, urgency));
-            self.set_priority(id, answer);
+            // Flux does nothing about a priority that is what it was, not even in PRIORITY.
+            let present = self.jobs.get(&id).and_then(|job| job.priority);
+            if answer != present.map(Answer::Priority) {
+                self.set_priority(id, answer);
+            }
         }
     }
 

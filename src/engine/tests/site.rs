@@ -22,6 +22,8 @@ pub struct HostJob {
     pub urgency: i64,
     pub priority: Option<i64>,
     pub dependencies: BTreeSet<String>,
+    /// It was submitted with dependencies of others.
+    pub has_foreign: bool,
     /// Flux never honours these again.
     pub dead: BTreeSet<String>,
     /// What an eventlog would hold.
@@ -41,6 +43,7 @@ impl HostJob {
             urgency: 16,
             priority: None,
             dependencies: BTreeSet::new(),
+            has_foreign: false,
             dead: BTreeSet::new(),
             log: Vec::new(),
             memos: Vec::new(),
@@ -65,6 +68,7 @@ impl HostJob {
     /// Another plugin's dependency.
     pub fn after(mut self, foreign: &str) -> Self {
         self.dependencies.insert(foreign.to_owned());
+        self.has_foreign = true;
         self
     }
 }
