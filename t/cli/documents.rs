@@ -177,6 +177,10 @@ fn documents_that_are_wrong_name_the_place() {
     let path = file("nothing_known", "what is this\n");
     let expected = format!("flux-fairshare: {path}: looks like no known format; --format says which it is");
     assert_eq!(fairshare(["show", "--tree", &path]).error(), expected);
+    let path = directory("by_its_name").join("resource_group");
+    std::fs::write(&path, "what is this\n").expect("written");
+    let ran = fairshare(["show".as_ref(), "--tree".as_ref(), path.as_os_str()]);
+    assert!(ran.error().ends_with("line 1: expected name, id, parent and shares"), "{ran:?}");
     let path =
         file("sshare_for_people", "   Account   User  RawShares  NormShares  RawUsage\n------ -----\n");
     assert!(fairshare(["show", "--tree", &path]).error().ends_with("says which it is (sshare needs -P)"));
