@@ -21,7 +21,7 @@ test_expect_success 'without the plugin, push fails and says what to look at' '
 '
 test_expect_success 'with it, push is accepted' '
 	load_plugin && flux fairshare push -p $DB -v >push.out &&
-	grep "sent 4 associations, 1 queues, 2 projects, 3 banks, 4 factors, the config; the instance owner" push.out
+	grep "sent 4 associations, 1 queue, 2 projects, 3 banks, 4 factors, the config; the database does not know the instance owner ($(id -un)): sent a record without limits" push.out
 '
 test_expect_success 'the plugin has what flux account-priority-update would have sent' '
 	records >ours && reload_plugin && flux account-priority-update -p $DB && records >theirs &&

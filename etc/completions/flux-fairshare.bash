@@ -19,15 +19,6 @@ _flux__fairshare() {
             flux__fairshare,compare)
                 cmd="flux__fairshare__subcmd__compare"
                 ;;
-            flux__fairshare,demo)
-                cmd="flux__fairshare__subcmd__demo"
-                ;;
-            flux__fairshare,embedded)
-                cmd="flux__fairshare__subcmd__embedded"
-                ;;
-            flux__fairshare,generate)
-                cmd="flux__fairshare__subcmd__generate"
-                ;;
             flux__fairshare,push)
                 cmd="flux__fairshare__subcmd__push"
                 ;;
@@ -40,9 +31,6 @@ _flux__fairshare() {
             flux__fairshare,why)
                 cmd="flux__fairshare__subcmd__why"
                 ;;
-            flux__fairshare__subcmd__embedded,run)
-                cmd="flux__fairshare__subcmd__embedded__subcmd__run"
-                ;;
             *)
                 ;;
         esac
@@ -50,7 +38,7 @@ _flux__fairshare() {
 
     case "${cmd}" in
         flux__fairshare)
-            opts="-h -V --help --version show update push compare why generate demo embedded"
+            opts="-h -V --help --version show update push compare why"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -63,7 +51,7 @@ _flux__fairshare() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        flux__subcmd__fairshare__subcmd__compare)
+        flux__fairshare__subcmd__compare)
             opts="-p -t -P -h --path --tree --format --usage --wait --policies --set --limit --json --csv --parsable --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -87,7 +75,7 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare" -- "${cur}"))
                     return 0
                     ;;
                 --usage)
@@ -95,19 +83,28 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --wait)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --policies)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "weighted-walk,fair-tree weighted-walk,classic weighted-walk,depth-oblivious weighted-walk,pbs fair-tree,weighted-walk fair-tree,classic fair-tree,depth-oblivious fair-tree,pbs classic,weighted-walk classic,fair-tree classic,depth-oblivious classic,pbs depth-oblivious,weighted-walk depth-oblivious,fair-tree depth-oblivious,classic depth-oblivious,pbs pbs,weighted-walk pbs,fair-tree pbs,classic pbs,depth-oblivious" -- "${cur}"))
                     return 0
                     ;;
                 --set)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --limit)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 *)
@@ -117,75 +114,7 @@ _flux__fairshare() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        flux__subcmd__fairshare__subcmd__demo)
-            opts="-h --host --print-config --plugin --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --host)
-                    COMPREPLY=($(compgen -W "flux embedded" -- "${cur}"))
-                    return 0
-                    ;;
-                --plugin)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        flux__subcmd__fairshare__subcmd__embedded)
-            opts="-h --help run"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        flux__subcmd__fairshare__subcmd__embedded__subcmd__run)
-            opts="-h --plugin --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --plugin)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        flux__subcmd__fairshare__subcmd__generate)
-            opts="-h --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        flux__subcmd__fairshare__subcmd__push)
+        flux__fairshare__subcmd__push)
             opts="-p -n -v -h --path --wait --uri --dry-run --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -201,11 +130,17 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --wait)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --uri)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 *)
@@ -215,8 +150,8 @@ _flux__fairshare() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        flux__subcmd__fairshare__subcmd__show)
-            opts="-p -t -u -b -d -s -l -o -P -h --path --tree --format --usage --wait --policy --set --user --bank --depth --sort --long --columns --json --csv --parsable --help"
+        flux__fairshare__subcmd__show)
+            opts="-p -t -u -b -d -s -l -o -P -h --path --tree --format --usage --wait --policy --set --user --bank --depth --sort --long --columns --no-header --json --csv --parsable --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -239,7 +174,7 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare" -- "${cur}"))
                     return 0
                     ;;
                 --usage)
@@ -247,55 +182,79 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --wait)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "weighted-walk fair-tree classic depth-oblivious pbs" -- "${cur}"))
                     return 0
                     ;;
                 --set)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --user)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 -u)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --bank)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 -b)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --depth)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 -d)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --sort)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor stored served active depth bar list" -- "${cur}"))
                     return 0
                     ;;
                 -s)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor stored served active depth bar list" -- "${cur}"))
                     return 0
                     ;;
                 --columns)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor stored served active depth bar" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor stored served active depth bar" -- "${cur}"))
                     return 0
                     ;;
                 *)
@@ -305,7 +264,7 @@ _flux__fairshare() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        flux__subcmd__fairshare__subcmd__update)
+        flux__fairshare__subcmd__update)
             opts="-p -n -v -P -h --path --wait --policy --set --dry-run --limit --verbose --json --csv --parsable --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -321,19 +280,28 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --wait)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "weighted-walk fair-tree classic depth-oblivious pbs" -- "${cur}"))
                     return 0
                     ;;
                 --set)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --limit)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 *)
@@ -343,7 +311,7 @@ _flux__fairshare() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        flux__subcmd__fairshare__subcmd__why)
+        flux__fairshare__subcmd__why)
             opts="-p -t -l -h --path --tree --format --usage --wait --policy --set --long --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -367,7 +335,7 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare" -- "${cur}"))
                     return 0
                     ;;
                 --usage)
@@ -375,15 +343,21 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --wait)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --policy)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "weighted-walk fair-tree classic depth-oblivious pbs" -- "${cur}"))
                     return 0
                     ;;
                 --set)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 *)

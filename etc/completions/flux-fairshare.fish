@@ -24,79 +24,159 @@ function __fish_flux_fairshare_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -s h -l help -d 'Print help'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -s V -l version -d 'Print version'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "show" -d 'Show the tree: shares, usage and fair-share of every bank and user'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "update" -d 'Compute the fair-shares and store them in the database'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "push" -d 'Send the database to the priority plugin'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "compare" -d 'Compare two policies on the same tree: who gains, who loses, how much the orders differ'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "why" -d 'Explain a user\'s fair-share, or why one user is ahead of another, in words and numbers'
-complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "generate" -d 'Write manual pages and completions below a directory'
-complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "demo" -d 'Show the plugin at work on a small site'
-complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "embedded" -d 'Run the embedded job manager'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s p -l path -d 'The accounting database' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s t -l tree -d 'A tree from a document instead of the database' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l format -d 'What the document is, where it can\'t be told from its beginning' -r
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
+tree\t''
+export-db\t''
+csv\t''
+resource-group\t''
+pbsfs\t''
+sshare\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l usage -d 'Usages that go with a resource_group file: "name value" per line, or the output of pbsfs' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l wait -d 'How long to wait for a locked database' -r
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l set -d 'Options of the policy' -r
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s u -l user -d 'Only these users, with the banks above them' -r
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s b -l bank -d 'Only these banks and what is below them, with the banks above' -r
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s d -l depth -d 'Only this many levels below the root' -r
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s s -l sort -d 'Order of siblings: name, list (as the input has them) or a column; larger numbers first, with a leading - last' -r
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s o -l columns -d 'Columns, separated by commas; --help lists them' -r
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
+fair-tree\t''
+classic\t''
+depth-oblivious\t''
+pbs\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l set -d 'Options of the policy' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s u -l user -d 'Only these users, with the banks above them' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s b -l bank -d 'Only these banks and what is below them, with the banks above' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s d -l depth -d 'Only this many levels below the root' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s s -l sort -d 'Order of siblings: name, list (as the input has them) or a column; larger numbers first, with a leading - last' -r -f -a "name\t'bank or user, indented by depth'
+kind\t'bank or association'
+bank\t'the bank, or the association\'s bank'
+parent\t'the bank above'
+user\t'the user'
+shares\t'raw shares, or "parent"'
+norm_shares\t'shares as a part of the whole (of siblings\' shares under rank policies)'
+usage\t'raw usage'
+norm_usage\t'usage as a part of the site\'s'
+effective_usage\t'the usage the policy compares with the shares'
+level_fs\t'norm shares / effective usage among siblings'
+weight\t'what weighted-walk sorts siblings by'
+rank\t'N for the most deserving association, 1 for the least'
+fairshare\t'0 to 1, larger is more deserving'
+fairshare_perc\t'pbs: the target'
+fairshare_tree_usage\t'pbs: the effective usage'
+fairshare_factor\t'pbs: 2^-(tree usage / target)'
+stored\t'the fair-share in the database, which the plugin uses until the next update'
+served\t'under-served, over-served, even, or has no shares'
+active\t'whether the association may be ranked'
+depth\t'levels below the root'
+bar\t'effective usage drawn against norm shares (table only)'
+list\t'as the input has them'"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s o -l columns -d 'Columns by name or title, separated by commas; --help lists them' -r -f -a "name\t'bank or user, indented by depth'
+kind\t'bank or association'
+bank\t'the bank, or the association\'s bank'
+parent\t'the bank above'
+user\t'the user'
+shares\t'raw shares, or "parent"'
+norm_shares\t'shares as a part of the whole (of siblings\' shares under rank policies)'
+usage\t'raw usage'
+norm_usage\t'usage as a part of the site\'s'
+effective_usage\t'the usage the policy compares with the shares'
+level_fs\t'norm shares / effective usage among siblings'
+weight\t'what weighted-walk sorts siblings by'
+rank\t'N for the most deserving association, 1 for the least'
+fairshare\t'0 to 1, larger is more deserving'
+fairshare_perc\t'pbs: the target'
+fairshare_tree_usage\t'pbs: the effective usage'
+fairshare_factor\t'pbs: 2^-(tree usage / target)'
+stored\t'the fair-share in the database, which the plugin uses until the next update'
+served\t'under-served, over-served, even, or has no shares'
+active\t'whether the association may be ranked'
+depth\t'levels below the root'
+bar\t'effective usage drawn against norm shares (table only)'"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s l -l long -d 'More columns; says who is under-served and who over-served'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l no-header -d 'No line of titles'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s P -l parsable -d 'Print values separated by |'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s p -l path -d 'The accounting database' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l wait -d 'How long to wait for a locked database' -r
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l set -d 'Options of the policy' -r
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l limit -d 'With --dry-run: show this many in the table, 0 is all' -r
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
+fair-tree\t''
+classic\t''
+depth-oblivious\t''
+pbs\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l set -d 'Options of the policy' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l limit -d 'With --dry-run: show this many in the table, 0 is all' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s n -l dry-run -d 'Write nothing; show whose fair-share would change'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s v -l verbose -d 'Say what was done, also when not on a terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s P -l parsable -d 'Print values separated by |'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s p -l path -d 'The accounting database, or what "flux account export-json" printed' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l wait -d 'How long to wait for a locked database' -r
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s p -l path -d 'The accounting database, or what "flux account export-json" printed; - is standard input' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s n -l dry-run -d 'Send nothing; say what would be sent'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s v -l verbose -d 'Say what was sent'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s p -l path -d 'The accounting database' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s t -l tree -d 'A tree from a document instead of the database' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l format -d 'What the document is, where it can\'t be told from its beginning' -r
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
+tree\t''
+export-db\t''
+csv\t''
+resource-group\t''
+pbsfs\t''
+sshare\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l usage -d 'Usages that go with a resource_group file: "name value" per line, or the output of pbsfs' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l wait -d 'How long to wait for a locked database' -r
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l policies -d 'The two policies, the present one first' -r
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l set -d 'Options of the policy' -r
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l limit -d 'In the table, show this many winners and as many losers; 0 is all' -r
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l policies -d 'The two policies, the present one first' -r -f -a "weighted-walk\,fair-tree\t''
+weighted-walk\,classic\t''
+weighted-walk\,depth-oblivious\t''
+weighted-walk\,pbs\t''
+fair-tree\,weighted-walk\t''
+fair-tree\,classic\t''
+fair-tree\,depth-oblivious\t''
+fair-tree\,pbs\t''
+classic\,weighted-walk\t''
+classic\,fair-tree\t''
+classic\,depth-oblivious\t''
+classic\,pbs\t''
+depth-oblivious\,weighted-walk\t''
+depth-oblivious\,fair-tree\t''
+depth-oblivious\,classic\t''
+depth-oblivious\,pbs\t''
+pbs\,weighted-walk\t''
+pbs\,fair-tree\t''
+pbs\,classic\t''
+pbs\,depth-oblivious\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l set -d 'Options of the policy' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l limit -d 'In the table, show this many winners and as many losers; 0 is all' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s P -l parsable -d 'Print values separated by |'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s p -l path -d 'The accounting database' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s t -l tree -d 'A tree from a document instead of the database' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l format -d 'What the document is, where it can\'t be told from its beginning' -r
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
+tree\t''
+export-db\t''
+csv\t''
+resource-group\t''
+pbsfs\t''
+sshare\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l usage -d 'Usages that go with a resource_group file: "name value" per line, or the output of pbsfs' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l wait -d 'How long to wait for a locked database' -r
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l set -d 'Options of the policy' -r
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
+fair-tree\t''
+classic\t''
+depth-oblivious\t''
+pbs\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l set -d 'Options of the policy' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s l -l long -d 'Show every level of a very deep tree'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l json -d 'Print a JSON document'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand generate" -s h -l help -d 'Print help'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand demo" -l host -d 'The job manager: the enclosing Flux instance, which should be made for this, or the embedded one' -r -f -a "flux\t''
-embedded\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand demo" -l plugin -d 'The plugin to load' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand demo" -l print-config -d 'Only print the configuration that a Flux instance for this site needs'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand demo" -s h -l help -d 'Print help'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand embedded; and not __fish_seen_subcommand_from run" -s h -l help -d 'Print help'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand embedded; and not __fish_seen_subcommand_from run" -f -a "run" -d 'Play a scenario and print what the plugin did'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand embedded; and __fish_seen_subcommand_from run" -l plugin -d 'The jobtap plugin, named mf_priority.so' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand embedded; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help'

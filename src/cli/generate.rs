@@ -5,10 +5,13 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use clap::{Command, CommandFactory};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Arg, Command, CommandFactory, ValueHint};
 use clap_complete::Shell;
 
-use super::{Answer, Cli, EXIT_STATUS, Failure, Outcome};
+use super::{Answer, Cli, EXIT_STATUS, Failure, Outcome, manual};
+use crate::fairshare::Policy;
+use crate::store::formats::Format;
 
 /// Write manual pages and completions below a directory
 #[derive(Debug, clap::Args)]
@@ -17,6 +20,9 @@ pub(super) struct Args {
     /// The directory; man1/ and completions/ are made in it
     directory: PathBuf,
 }
+
+/// The name of the program, which is one word; as a subcommand of flux it has two.
+const PROGRAM: &str = "flux-fairshare";
 
 pub(super) fn run(args: &Args) -> Outcome {
     write(&args.directory)
@@ -30,38 +36,137 @@ fn write(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(&completions)?;
     let mut command = Cli::command();
     command.build();
-    page(&command, "flux-fairshare", &pages)?;
-    for subcommand in
-        command.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
-    {
-        page(subcommand, &format!("flux-fairshare-{}", subcommand.get_name()), &pages)?;
+    page(&command, PROGRAM, &pages)?;
+    for subcommand in visible(&command).filter(|command| command.get_name() != "help") {
+        page(subcommand, &format!("{PROGRAM}-{}", subcommand.get_name()), &pages)?;
     }
-    for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
-        clap_complete::generate_to(shell, &mut Cli::command(), "flux-fairshare", &completions)?;
+    let mut script = Vec::new();
+    clap_complete::generate(Shell::Bash, &mut completed(), PROGRAM, &mut script);
+    // clap_complete 4.6 writes the hyphen of the program's name in two ways: as one where a state is entered, as the other
+    // where it is looked up. So no state of a subcommand would ever be found.
+    let (looked_up, entered) = (PROGRAM.replace('-', "__subcmd__"), PROGRAM.replace('-', "__"));
+    let script = String::from_utf8_lossy(&script).replace(&looked_up, &entered);
+    fs::write(completions.join(format!("{PROGRAM}.bash")), script)?;
+    for shell in [Shell::Fish, Shell::Zsh] {
+        clap_complete::generate_to(shell, &mut completed(), PROGRAM, &completions)?;
     }
     Ok(())
 }
 
-/// One page. What follows the options in the help (`Title:`, then lines of `  key  text`) becomes sections.
+fn visible(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|command| !command.is_hide_set())
+}
+
+/// One page. What follows the options in the help becomes sections.
 fn page(command: &Command, name: &str, directory: &Path) -> io::Result<()> {
-    let man = clap_mangen::Man::new(command.clone()).title(name);
+    let source = format!("{PROGRAM} {}", env!("CARGO_PKG_VERSION"));
+    let man = clap_mangen::Man::new(command.clone()).title(name).source(source);
     let mut text = Vec::new();
     man.render_title(&mut text)?;
     man.render_name_section(&mut text)?;
-    man.render_synopsis_section(&mut text)?;
+    // clap_mangen's own synopsis lists every option and loses their values; the help's does not.
+    let usage = command.clone().render_usage().to_string();
+    writeln!(text, ".SH SYNOPSIS\n{}", roff(usage.trim_start_matches("Usage: ")))?;
     man.render_description_section(&mut text)?;
     man.render_options_section(&mut text)?;
     if command.has_subcommands() {
         man.render_subcommands_section(&mut text)?;
     }
     let after = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
-    let exit_status = if after.contains(EXIT_STATUS) { "" } else { EXIT_STATUS };
-    for line in after.lines().chain(exit_status.lines()) {
-        match (line.strip_suffix(':'), line.trim().split_once("  ")) {
-            (Some(title), _) => writeln!(text, ".SH \"{}\"", title.to_uppercase())?,
-            (None, Some((key, what))) => writeln!(text, ".TP\n\\fB{key}\\fR\n{}", what.trim())?,
-            (None, None) => {}
+    let after = if after.contains(EXIT_STATUS) { after } else { format!("{after}\n{EXIT_STATUS}") };
+    for (title, entries) in sections(&after) {
+        writeln!(text, ".SH \"{}\"", title.to_uppercase())?;
+        let says_no = |key: &str| title != "Exit status" || key != "1" || manual::says_no(command.get_name());
+        for (key, what) in entries.iter().filter(|(key, _)| says_no(key)) {
+            writeln!(text, ".TP\n\\fB{}\\fR\n{}", roff(key), roff(what))?;
         }
     }
+    for (title, entries) in manual::sections(command.get_name()) {
+        writeln!(text, ".SH {title}")?;
+        for (key, what) in entries {
+            writeln!(text, ".TP\n\\fB{}\\fR\n{}", roff(key), roff(what))?;
+        }
+    }
+    let others = visible(&Cli::command())
+        .map(|other| format!("{PROGRAM}-{}", other.get_name()))
+        .chain([PROGRAM.to_owned(), "flux".to_owned(), "flux-jobtap".to_owned()])
+        .filter(|other| other != name)
+        .map(|other| format!("\\fB{}\\fR(1)", roff(&other)))
+        .collect::<Vec<_>>();
+    writeln!(text, ".SH \"SEE ALSO\"\n{}", others.join(", "))?;
     fs::write(directory.join(format!("{name}.1")), text)
+}
+
+/// A heading and the (key, text) below it.
+type Section = (String, Vec<(String, String)>);
+
+/// The sections of a text of `Title:` and lines of `  key  text`.
+fn sections(text: &str) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    for line in text.lines() {
+        match (line.strip_suffix(':'), line.trim().split_once("  "), sections.last_mut()) {
+            (Some(title), ..) => sections.push((title.to_owned(), Vec::new())),
+            (None, Some((key, what)), Some((_, entries))) => {
+                entries.push((key.to_owned(), what.trim().to_owned()));
+            }
+            _ => {}
+        }
+    }
+    sections
+}
+
+/// Text for a manual page: no character of it is a request or an escape.
+fn roff(text: &str) -> String {
+    text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq")
+}
+
+/// The definitions as completions need them: the program under its one-word name, for the scripts take what is completed
+/// apart at spaces; nothing that is hidden; and for each value what may be typed.
+fn completed() -> Command {
+    let command = Cli::command();
+    let mut columns: Vec<PossibleValue> = Vec::new();
+    let show = command.find_subcommand("show").and_then(|show| show.get_after_long_help());
+    for (_, entries) in show.map(|help| sections(&help.to_string())).unwrap_or_default() {
+        columns.extend(entries.into_iter().map(|(key, what)| PossibleValue::new(key).help(what)));
+    }
+    let subcommands: Vec<Command> = visible(&command)
+        .map(|subcommand| subcommand.clone().mut_args(|argument| hinted(argument, &columns)))
+        .collect();
+    let about = command.get_about().cloned().unwrap_or_default();
+    Command::new(PROGRAM)
+        .about(about)
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true)
+        .subcommand_required(true)
+        .subcommands(subcommands)
+}
+
+fn hinted(argument: Arg, columns: &[PossibleValue]) -> Arg {
+    if !argument.get_action().takes_values() || argument.get_value_hint() != ValueHint::Unknown {
+        return argument;
+    }
+    let policies = Policy::ALL.map(Policy::name);
+    let values: Vec<PossibleValue> = match argument.get_id().as_str() {
+        "policy" => policies.map(PossibleValue::new).to_vec(),
+        "policies" => {
+            let others = |first| policies.into_iter().filter(move |second| *second != first);
+            let pairs = policies
+                .iter()
+                .flat_map(|first| others(*first).map(move |second| format!("{first},{second}")));
+            pairs.map(PossibleValue::new).collect()
+        }
+        // What can only be pushed is no tree.
+        "format" => {
+            let trees = Format::ALL.into_iter().filter(|format| *format != Format::ExportJson);
+            trees.map(|format| PossibleValue::new(format.name())).collect()
+        }
+        "columns" => columns.to_vec(),
+        "sort" => {
+            let list = PossibleValue::new("list").help("as the input has them");
+            columns.iter().cloned().chain([list]).collect()
+        }
+        // A name, a number: no file, at least.
+        _ => return argument.value_hint(ValueHint::Other),
+    };
+    argument.value_parser(PossibleValuesParser::new(values))
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Arguments that say which tree is meant and how it is ranked.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::progress::Progress;
-use super::{Failure, failure};
+use super::{Failure, failure, remark};
 use crate::fairshare::{Options, Policy, Ranking, Tree};
-use crate::store::formats::{self, Format};
+use crate::store::formats::{self, Document, Format};
 use crate::store::{self, Access, Database, StoredAssociation};
 
 /// Which tree.
@@ -17,7 +18,7 @@ pub(super) struct Input {
     /// The accounting database
     #[arg(short, long, value_name = "FILE", default_value = store::DEFAULT_PATH, conflicts_with = "tree")]
     path: PathBuf,
-    /// A tree from a document instead of the database
+    /// A tree from a document instead of the database; - is standard input
     ///
     /// Known are our plain JSON document, the output of "flux account export-db" (CSV tables, or JSON with
     /// --fairshare-emulate), PBS's resource_group file or the output of pbsfs, and the output of Slurm's
@@ -35,13 +36,16 @@ pub(super) struct Input {
     usage: Option<PathBuf>,
     #[command(flatten)]
     pub(super) wait: Wait,
+    /// The document, once its format was asked for: a pipe can't be read again.
+    #[arg(skip)]
+    document: RefCell<Option<Document>>,
 }
 
 /// How long to wait for others.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct Wait {
     /// How long to wait for a locked database
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     wait: Duration,
 }
 
@@ -62,8 +66,31 @@ pub(super) struct Rules {
 #[command(next_help_heading = "Rules")]
 pub(super) struct PolicyArg {
     /// The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs
-    #[arg(long, value_name = "POLICY", default_value = "weighted-walk")]
-    pub(super) policy: Policy,
+    ///
+    /// Unless given, it is that of the system the tree comes from: weighted-walk for flux-accounting, fair-tree for sshare's
+    /// output, pbs for PBS's files.
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<Policy>,
+}
+
+impl PolicyArg {
+    /// The policy for a tree from the accounting database.
+    pub(super) fn of_database(self) -> Policy {
+        self.policy.unwrap_or_default()
+    }
+
+    /// The policy for a tree from wherever it comes.
+    pub(super) fn of(self, input: &Input, options: &Options) -> Result<Policy, Failure> {
+        match self.policy {
+            Some(policy) => Ok(policy),
+            None => {
+                let document = input.document(options)?;
+                let policy = document.as_ref().map_or(Policy::default(), |document| document.format.policy());
+                input.document.replace(document);
+                Ok(policy)
+            }
+        }
+    }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -102,6 +129,17 @@ impl Input {
         (self.tree.is_none() || self.format == Some(Format::Database)).then(|| self.source())
     }
 
+    /// The document, if the tree does not come from a database.
+    fn document(&self, options: &Options) -> Result<Option<Document>, Failure> {
+        match (self.document.take(), &self.tree) {
+            (None, Some(file)) => {
+                formats::load(file, self.format, self.usage.as_deref(), options.inactive_usage)
+                    .map_err(failure)
+            }
+            (document, _) => Ok(document),
+        }
+    }
+
     /// Reads and checks the tree.
     pub(super) fn load(&self, options: &Options, progress: &mut Progress) -> Result<Tree, Failure> {
         self.load_stored(options, progress).map(|(tree, _)| tree)
@@ -115,13 +153,13 @@ impl Input {
     ) -> Result<(Tree, Vec<StoredAssociation>), Failure> {
         let source = self.source();
         progress.phase("reading", || 0);
-        let found = match &self.tree {
-            None => None,
-            Some(file) => formats::load(file, self.format, self.usage.as_deref(), options.inactive_usage)
-                .map_err(failure)?,
-        };
-        let (builder, stored) = match found {
-            Some(builder) => (builder, Vec::new()),
+        let (builder, stored) = match self.document(options)? {
+            Some(document) => {
+                for note in &document.notes {
+                    remark(format_args!("{}: {note}", source.display()));
+                }
+                (document.builder, Vec::new())
+            }
             None => {
                 let mut database = self.wait.open(source, Access::Read)?;
                 let snapshot = database.snapshot().map_err(failure)?;

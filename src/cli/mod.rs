@@ -10,6 +10,7 @@ mod demo;
 mod embedded;
 mod generate;
 mod input;
+mod manual;
 mod order;
 mod output;
 mod printable;
@@ -21,7 +22,7 @@ mod update;
 mod why;
 
 use std::fmt;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write, stderr, stdout};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -45,7 +46,10 @@ enum Command {
     Show(show::Args),
     Update(update::Args),
     Push(push::Args),
+    // Left alone, clap counts options that have a default among those that must be given.
+    #[command(override_usage = "flux fairshare compare [OPTIONS] --policies <FIRST,SECOND>")]
     Compare(compare::Args),
+    #[command(override_usage = "flux fairshare why [OPTIONS] <USER[/BANK]> [USER2[/BANK2]]")]
     Why(why::Args),
     Generate(generate::Args),
     Demo(demo::Args),
@@ -89,6 +93,19 @@ fn failure(error: impl fmt::Display) -> Failure {
     Failure::Message(error.to_string())
 }
 
+/// A line on standard output.
+fn say(line: impl fmt::Display) -> io::Result<()> {
+    writeln!(stdout(), "{line}")
+}
+
+/// A line on standard error, after the command's name. If it can't be written, nobody is there to be told; what the command
+/// was asked to do is not the worse for it. Names of others are in it, so no control character gets through.
+fn remark(text: impl fmt::Display) {
+    let text = text.to_string();
+    let lines: Vec<_> = text.lines().map(printable::printable).collect();
+    let _ = writeln!(stderr(), "flux-fairshare: {}", lines.join("\n"));
+}
+
 /// Runs the command named by the process's arguments.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -114,10 +131,7 @@ pub fn main() -> ExitCode {
         Ok(Answer::No) => ExitCode::from(1),
         Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
-            // Names of others are in it.
-            let text = failure.to_string();
-            let lines: Vec<_> = text.lines().map(printable::printable).collect();
-            eprintln!("flux-fairshare: {}", lines.join("\n"));
+            remark(failure);
             ExitCode::from(2)
         }
     }

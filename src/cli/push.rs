@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::input::Wait;
-use super::{Answer, Failure, Outcome, failure};
+use super::printable::count;
+use super::{Answer, Failure, Outcome, failure, remark, say};
 use crate::flux::{Flux, FluxError, user_name};
 use crate::store::{self, Access, AssociationRecord, PolicyData, formats};
 
@@ -17,7 +18,7 @@ use crate::store::{self, Access, AssociationRecord, PolicyData, formats};
 /// none for them. Works with this project's mf_priority plugin and with flux-accounting's.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The accounting database, or what "flux account export-json" printed
+    /// The accounting database, or what "flux account export-json" printed; - is standard input
     #[arg(short, long, value_name = "FILE", default_value = store::DEFAULT_PATH)]
     path: PathBuf,
     #[command(flatten)]
@@ -43,13 +44,13 @@ pub(super) fn run(args: &Args) -> Outcome {
     let data = read(args)?;
     if !data.notes.is_empty() {
         let notes = data.notes.join(", ");
-        eprintln!("flux-fairshare: {}: an old schema; sent for what it lacks: {notes}", args.path.display());
+        remark(format_args!("{}: an old schema; sent for what it lacks: {notes}", args.path.display()));
     }
     if args.dry_run {
-        println!("would send {}", summary(&data));
+        say(format_args!("would send {}", summary(&data)))?;
         return Ok(Answer::Yes);
     }
-    let flux = Flux::connect(args.uri.as_deref()).map_err(failure)?;
+    let flux = Flux::connect(args.uri.as_deref()).map_err(refused)?;
     let owner = owner_record(&flux, &data)?;
     let sending = Sending { flux: &flux, path: &args.path };
     sending.send("rec_update", &data.associations)?;
@@ -64,30 +65,46 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     sending.request("reprioritize", "{}")?;
     if args.verbose {
-        let owner = if owner.is_some() { "; the instance owner's record was made up" } else { "" };
-        println!("sent {}{owner}", summary(&data));
+        let owner = owner.map_or(String::new(), |owner| {
+            format!(
+                "; the database does not know the instance owner ({}): sent a record without limits",
+                owner.bank
+            )
+        });
+        say(format_args!("sent {}{owner}", summary(&data)))?;
     }
     Ok(Answer::Yes)
 }
 
 fn summary(data: &PolicyData) -> String {
-    format!(
-        "{} associations, {} queues, {} projects, {} banks, {} factors, the config",
-        data.associations.len(),
-        data.queues.len(),
-        data.projects.len(),
-        data.banks.len(),
-        data.priority_factors.len()
-    )
+    [
+        count(data.associations.len(), "association"),
+        count(data.queues.len(), "queue"),
+        count(data.projects.len(), "project"),
+        count(data.banks.len(), "bank"),
+        count(data.priority_factors.len(), "factor"),
+        "the config".to_owned(),
+    ]
+    .join(", ")
 }
 
 fn read(args: &Args) -> Result<PolicyData, Failure> {
-    if formats::is_json(&args.path) {
-        return formats::policy_data(&args.path).map_err(failure);
+    if let Some(data) = formats::policy_data(&args.path).map_err(failure)? {
+        return Ok(data);
     }
     let mut database = args.wait.open(&args.path, Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
     snapshot.policy_data().map_err(failure)
+}
+
+/// A failure to reach the instance; where it is a refusal, with the reason.
+fn refused(error: FluxError) -> Failure {
+    match error {
+        FluxError::Connect { errno: libc::EACCES | libc::EPERM, .. } => {
+            Failure::Message(format!("{error}: only the instance owner may push"))
+        }
+        _ => failure(error),
+    }
 }
 
 /// The record of an instance owner whom the database does not know: practically no limits, a bank of their own.
@@ -138,10 +155,26 @@ impl Sending<'_> {
                     FluxError::Request { errno, .. } if *errno == libc::ENOSYS => {
                         "; is the plugin loaded? \"flux jobtap list\" tells"
                     }
+                    FluxError::Request { errno, .. } if *errno == libc::EPERM => {
+                        "; only the instance owner may push"
+                    }
                     _ => "",
                 };
                 Err(Failure::Message(format!("{}: not all was accepted: {error}{hint}", self.path.display())))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_is_told_who_may_push() {
+        let told = |errno| refused(FluxError::Connect { errno, text: "no".to_owned() }).to_string();
+        assert_eq!(told(libc::EPERM), "can't connect to Flux: no: only the instance owner may push");
+        assert_eq!(told(libc::EACCES), "can't connect to Flux: no: only the instance owner may push");
+        assert_eq!(told(libc::ECONNREFUSED), "can't connect to Flux: no");
     }
 }

@@ -9,9 +9,8 @@ use super::columns::{self, Chosen, View};
 use super::input::{Input, PolicyArg, Rules, rank};
 use super::order::Order;
 use super::output::{Cell, Look, OutputArgs, Report, colour};
-use super::printable::printable;
 use super::progress::Progress;
-use super::{Answer, Failure, Outcome};
+use super::{Answer, Failure, Outcome, remark};
 use crate::fairshare::{NodeId, Options, Policy, Tree};
 
 /// Show the tree: shares, usage and fair-share of every bank and user
@@ -61,7 +60,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let options = args.rules.options()?;
-    let policy = args.policy.policy;
+    let policy = args.policy.of(&args.input, &options)?;
     let chosen = choose(args, policy)?;
     let order = Order::parse(&args.sort).map_err(|text| Failure::Message(format!("--sort: {text}")))?;
     let mut progress = Progress::start();
@@ -72,7 +71,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         Ok(selected) => selected,
         Err(missing) => {
             drop(progress);
-            eprintln!("flux-fairshare: {}: {}", args.input.source().display(), printable(&missing));
+            remark(format_args!("{}: {missing}", args.input.source().display()));
             return Ok(Answer::No);
         }
     };

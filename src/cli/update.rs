@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare update`: compute the fair-shares and store them.
 
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr};
 use std::path::PathBuf;
 
 use super::input::{PolicyArg, Rules, Wait, about, rank};
 use super::output::{Cell, Column, OutputArgs, Report, Style};
+use super::printable::count;
 use super::progress::Progress;
 use super::show::facts;
 use super::{Answer, Failure, Outcome, failure};
@@ -56,7 +57,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Err(Failure::Message("--json, --csv and --parsable go with --dry-run".to_owned()));
     }
     let options = args.rules.options()?;
-    let policy = args.policy.policy;
+    let policy = args.policy.of_database();
     let mut progress = Progress::start();
     let access = if args.dry_run { Access::Read } else { Access::Write };
     let mut database = args.wait.open(&args.path, access)?;
@@ -79,11 +80,13 @@ pub(super) fn run(args: &Args) -> Outcome {
     snapshot.write_fairshare(&rows, &mut |done| progress.at(done)).map_err(failure)?;
     drop(progress);
     if args.verbose || stderr().is_terminal() {
-        eprintln!(
-            "{}: {} associations ranked by {policy}, {} fair-shares changed",
+        // Stored is stored: a standard error that takes no more makes no failure of it.
+        let _ = writeln!(
+            stderr(),
+            "{}: {} ranked by {policy}, {} changed",
             args.path.display(),
-            ranking.ranked(),
-            rows.len()
+            count(ranking.ranked(), "association"),
+            count(rows.len(), "fair-share")
         );
     }
     Ok(Answer::Yes)
@@ -134,10 +137,10 @@ fn print_moves(
     }
     let unmoved = ranking.ranked() - moves;
     notes.push(format!(
-        "{moves} of {} associations would move, {unmoved} stay ({digits} of them only gain digits); nothing was written",
-        ranking.ranked()
+        "{moves} of {} would move, {unmoved} stay ({digits} of them only gain digits); nothing was written",
+        count(ranking.ranked(), "association")
     ));
-    let mut facts = facts(args.policy.policy, ranking.options());
+    let mut facts = facts(args.policy.of_database(), ranking.options());
     facts.push(("ranked", ranking.ranked().into()));
     args.output.print(Report {
         facts,

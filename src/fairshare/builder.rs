@@ -43,7 +43,8 @@ impl Rows {
         self.name.push(name);
         self.above.push(above);
         self.shares.push(if let Shares::Count(count) = shares { count } else { 0 });
-        self.usage.push(usage.unwrap_or(0.0));
+        // Adding 0 makes 0 of -0, which nobody wants to see printed.
+        self.usage.push(usage.unwrap_or(0.0) + 0.0);
         self.flags.push(flags);
     }
 
@@ -77,6 +78,9 @@ impl Builder {
         let names = names.finish().ok_or(TreeError::TooLarge)?;
         if banks.len().checked_add(leaves.len()).is_none_or(|nodes| nodes >= NO_NODE as usize) {
             return Err(TreeError::TooLarge);
+        }
+        if banks.len() == 0 {
+            return Err(TreeError::NoBanks);
         }
         check_usage(&banks, &leaves, &names)?;
         let (by_name, row_of_name) = rows_by_name(&banks, &names)?;
@@ -134,14 +138,19 @@ fn check_usage(banks: &Rows, leaves: &Rows, names: &Names) -> Result<(), TreeErr
     let bad = |rows: &Rows| rows.usage.iter().position(|usage| !(0.0..=MAX_USAGE).contains(usage));
     if let Some(row) = bad(banks) {
         let node = format!("bank \"{}\"", names.get(banks.name[row]));
-        return Err(TreeError::BadUsage { node, usage: banks.usage[row].to_string() });
+        return Err(TreeError::BadUsage { node, usage: short(banks.usage[row]) });
     }
     if let Some(row) = bad(leaves) {
         let node =
             format!("user \"{}\" in bank \"{}\"", names.get(leaves.name[row]), names.get(leaves.above[row]));
-        return Err(TreeError::BadUsage { node, usage: leaves.usage[row].to_string() });
+        return Err(TreeError::BadUsage { node, usage: short(leaves.usage[row]) });
     }
     Ok(())
+}
+
+/// A number in as few characters as it takes: an f64 may have 300 digits.
+fn short(number: f64) -> String {
+    if number.abs() >= 1e16 { format!("{number:e}") } else { number.to_string() }
 }
 
 /// The rows of the banks in name order, and the row of each name that is a bank's.

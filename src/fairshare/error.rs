@@ -7,6 +7,8 @@ use std::fmt;
 /// Why a site is no tree. Each names the culprit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TreeError {
+    /// No banks at all.
+    NoBanks,
     /// No bank without a parent.
     NoRoot,
     /// Two banks without a parent.
@@ -50,6 +52,7 @@ pub enum TreeError {
 impl fmt::Display for TreeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            TreeError::NoBanks => write!(f, "there are no banks"),
             TreeError::NoRoot => write!(f, "no root: every bank has a parent"),
             TreeError::SeveralRoots(one, other) => {
                 write!(f, "several roots: neither bank \"{one}\" nor bank \"{other}\" has a parent")

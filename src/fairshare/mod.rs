@@ -55,7 +55,7 @@ pub use options::{InactiveUsage, OptionError, Options, Ties};
 pub use policy::{ParsePolicyError, Policy};
 pub use ranking::{NodeDetail, PbsDetail, RankError, Ranking};
 pub use site::{Association, Bank, Shares, Site};
-pub use tree::{NodeId, NodeKind, Tree};
+pub use tree::{MAX_USAGE, NodeId, NodeKind, Tree};
 pub use why::{Comparison, Explanation, Level, Verdict};
 
 #[cfg(test)]

@@ -87,7 +87,10 @@ impl fmt::Display for RankError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RankError::ParentShares { policy, node } => {
-                write!(f, "{node}: policy {policy} can't use shares \"parent\", only Slurm's policies do")
+                write!(
+                    f,
+                    "{node}: policy {policy} can't use shares \"parent\", only Slurm's policies do: try --policy fair-tree"
+                )
             }
         }
     }

@@ -149,8 +149,9 @@ fn pp_718_example() {
 #[test]
 fn a_site_that_is_no_tree_is_refused_by_name() {
     let banks = "root - 1\na root 1\n";
-    let rows: [(&str, &str, &str); 15] = [
-        ("", "", "no root: every bank has a parent"),
+    let rows: [(&str, &str, &str); 16] = [
+        ("", "", "there are no banks"),
+        ("root - 1\na root 1 3e299", "", "bank \"a\": usage 3e299 is not a number from 0 to 1e298"),
         ("a b 1\nb a 1", "", "no root: every bank has a parent"),
         ("a - 1\nb - 1", "", "several roots: neither bank \"a\" nor bank \"b\" has a parent"),
         ("root - 1\na gone 1", "", "bank \"a\": its parent \"gone\" does not exist"),
@@ -179,7 +180,7 @@ fn parent_shares_are_slurms_only() {
         let outcome = tree.rank(policy, &Options::default()).map(|_| ()).map_err(|error| error.to_string());
         let expected = match policy {
             Policy::WeightedWalk | Policy::Pbs => Err(format!(
-                "user \"u\" in bank \"root\": policy {policy} can't use shares \"parent\", only Slurm's policies do"
+                "user \"u\" in bank \"root\": policy {policy} can't use shares \"parent\", only Slurm's policies do: try --policy fair-tree"
             )),
             _ => Ok(()),
         };

@@ -12,7 +12,7 @@ use super::{Builder, Shares, Site, TreeError};
 pub(super) const NO_NODE: u32 = u32::MAX;
 
 /// No node may use more: sums over 2^32 nodes stay finite.
-pub(super) const MAX_USAGE: f64 = 1e298;
+pub const MAX_USAGE: f64 = 1e298;
 
 /// A node of one [`Tree`]; cheap to copy, meaningless in another tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

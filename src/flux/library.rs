@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The functions of libflux-core that the client calls, looked up by name.
 
+use std::error::Error;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
@@ -66,7 +67,7 @@ impl Api {
             // SAFETY: libflux-core's initialisers are those of an ordinary C library.
             match unsafe { Library::open(Some(name), FLAGS) } {
                 Ok(library) => return Api::look_up(library).map_err(|text| format!("{name}: {text}")),
-                Err(error) => first_error = first_error.or(Some(error.to_string())),
+                Err(error) => first_error = first_error.or_else(|| Some(with_cause(&error))),
             }
         }
         Err(first_error.unwrap_or_default())
@@ -76,7 +77,7 @@ impl Api {
         macro_rules! symbol {
             ($name:literal) => {
                 // SAFETY: the field's type is the function's declaration in flux-core's headers.
-                *unsafe { library.get($name) }.map_err(|error| error.to_string())?
+                *unsafe { library.get($name) }.map_err(|error| with_cause(&error))?
             };
         }
         let api = Api {
@@ -93,6 +94,11 @@ impl Api {
         std::mem::forget(library);
         Ok(api)
     }
+}
+
+/// An error and its cause: alone, libloading's says only which call failed, not what the loader had against it.
+pub(super) fn with_cause(error: &dyn Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 
 /// A copy of a C string; `None` for NULL.

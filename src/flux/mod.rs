@@ -29,8 +29,13 @@ pub struct Flux {
 pub enum FluxError {
     /// libflux-core is not on this machine, or not the one expected.
     Library(String),
-    /// No instance answers at that address.
-    Connect(String),
+    /// No instance answers at that address, or it refuses.
+    Connect {
+        /// `errno` of the attempt; 0 if unknown.
+        errno: i32,
+        /// Flux's words, or the system's for that `errno`.
+        text: String,
+    },
     /// A request failed.
     Request {
         /// The service asked.
@@ -50,7 +55,7 @@ impl fmt::Display for FluxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FluxError::Library(text) => write!(f, "Flux is needed for this but can't be loaded: {text}"),
-            FluxError::Connect(text) => write!(f, "can't connect to Flux: {text}"),
+            FluxError::Connect { text, .. } => write!(f, "can't connect to Flux: {text}"),
             FluxError::Request { topic, text, .. } => write!(f, "{topic}: {text}"),
             FluxError::Attribute(name) => write!(f, "Flux has no attribute {name}"),
             FluxError::Nul(what) => write!(f, "{what} contains a NUL byte"),
@@ -72,8 +77,9 @@ impl Flux {
         match NonNull::new(handle) {
             Some(handle) => Ok(Flux { api, handle }),
             None => {
-                let system = std::io::Error::last_os_error().to_string();
-                Err(FluxError::Connect(error.text().filter(|text| !text.is_empty()).unwrap_or(system)))
+                let system = std::io::Error::last_os_error();
+                let text = error.text().filter(|text| !text.is_empty()).unwrap_or_else(|| system.to_string());
+                Err(FluxError::Connect { errno: system.raw_os_error().unwrap_or(0), text })
             }
         }
     }
@@ -122,7 +128,9 @@ impl Flux {
         if status == 0 {
             return Ok(());
         }
-        Err(FluxError::Connect(format!("{}: {}", name.to_string_lossy(), std::io::Error::last_os_error())))
+        let error = std::io::Error::last_os_error();
+        let text = format!("{}: {error}", name.to_string_lossy());
+        Err(FluxError::Connect { errno: error.raw_os_error().unwrap_or(0), text })
     }
 
     /// A broker attribute, such as `security.owner`.

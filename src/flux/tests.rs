@@ -26,3 +26,12 @@ fn a_request_error_names_the_service() {
     let error = FluxError::Request { topic: "a.b".into(), errno: 38, text: "no such service".into() };
     assert_eq!(error.to_string(), "a.b: no such service");
 }
+
+#[test]
+fn a_library_that_is_not_there_is_named_with_the_loaders_reason() {
+    // SAFETY: there is no such library, so nothing of it runs.
+    let error =
+        unsafe { libloading::os::unix::Library::new("/nonexistent/library.so") }.expect_err("missing");
+    let text = library::with_cause(&error);
+    assert!(text.contains("/nonexistent/library.so: cannot open shared object file"), "{text}");
+}

@@ -24,6 +24,8 @@ pub enum Reason {
     Missing,
     /// The system refuses to open or read it.
     Unreadable(String),
+    /// There is nothing in it.
+    Empty,
     /// It has no SQLite header.
     NotADatabase,
     /// Another process holds its lock.
@@ -61,8 +63,11 @@ impl StoreError {
 }
 
 fn reason(waited: Duration, error: &rusqlite::Error) -> Reason {
-    let rusqlite::Error::SqliteFailure(failure, text) = error else {
-        return Reason::Sqlite(error.to_string());
+    let (failure, text) = match error {
+        rusqlite::Error::SqliteFailure(failure, text) => (failure, text),
+        // Our SQL is no help to whoever has this database.
+        rusqlite::Error::SqlInputError { msg, .. } => return Reason::Sqlite(msg.clone()),
+        _ => return Reason::Sqlite(error.to_string()),
     };
     let text = text.clone().unwrap_or_else(|| failure.to_string());
     match (failure.code, failure.extended_code) {
@@ -86,6 +91,7 @@ impl fmt::Display for StoreError {
         match &self.reason {
             Reason::Missing => write!(f, "no such file"),
             Reason::Unreadable(text) => write!(f, "can't be read: {text}"),
+            Reason::Empty => write!(f, "an empty file"),
             Reason::NotADatabase => write!(f, "not an SQLite database"),
             Reason::Locked(waited) => {
                 write!(
@@ -99,9 +105,8 @@ impl fmt::Display for StoreError {
             }
             Reason::Damaged(text) => write!(f, "damaged: {text}; nothing was changed"),
             Reason::ReadOnly(text) => write!(f, "read-only: {text}; nothing was changed"),
-            Reason::Schema(text) | Reason::Value(text) | Reason::Format(text) | Reason::Sqlite(text) => {
-                f.write_str(text)
-            }
+            Reason::Sqlite(text) => write!(f, "{text}; nothing was changed"),
+            Reason::Schema(text) | Reason::Value(text) | Reason::Format(text) => f.write_str(text),
         }
     }
 }

@@ -15,10 +15,11 @@ mod values;
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 pub use error::{Reason, StoreError};
 pub use policy_data::{
@@ -48,6 +49,7 @@ pub struct Database {
     access: Access,
     wait: Duration,
     connection: Connection,
+    unlocked: Option<Stamp>,
 }
 
 /// One transaction. Everything read through it belongs to one moment; [`Snapshot::write_fairshare`] ends it with a
@@ -57,25 +59,30 @@ pub struct Snapshot<'a> {
     path: &'a Path,
     wait: Duration,
     transaction: Transaction<'a>,
+    unlocked: Option<Stamp>,
 }
+
+/// Size and time of a file that is read without locks: while they stay, so does what is in it.
+type Stamp = (u64, Option<SystemTime>);
 
 impl Database {
     /// Opens an existing database; never creates one. Locks held by others are waited for up to `wait`.
     pub fn open(path: &Path, access: Access, wait: Duration) -> Result<Database, StoreError> {
-        probe(path)?;
-        let fail = |error: rusqlite::Error| StoreError::sqlite(path, wait, &error);
+        let journal = probe(path)?;
         // A reader may have to roll back a write that was cut off, so it asks for write access too; SQLite falls back to
         // read-only where the system refuses, and query_only keeps a reader from changing anything itself.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).map_err(fail)?;
-        connection.busy_timeout(wait).map_err(fail)?;
-        if access == Access::Write && connection.is_readonly("main").map_err(fail)? {
+        let (connection, unlocked) = match connect(path, flags, access, wait) {
+            Err(error) if access == Access::Read && journal == Journal::WriteAhead && needs_log(&error) => {
+                let (connection, stamp) = without_log(path, wait)?;
+                (connection, Some(stamp))
+            }
+            other => (other.map_err(|error| StoreError::sqlite(path, wait, &error))?, None),
+        };
+        if access == Access::Write && connection.is_readonly("main").unwrap_or(false) {
             return Err(StoreError::new(path, Reason::ReadOnly("the file can't be written")));
         }
-        // An update touches most pages of the table: kept in memory (up to 512 MB) each is read once and written once.
-        connection.pragma_update(None, "cache_size", -524_288).map_err(fail)?;
-        connection.pragma_update(None, "query_only", access == Access::Read).map_err(fail)?;
-        Ok(Database { path: path.to_owned(), access, wait, connection })
+        Ok(Database { path: path.to_owned(), access, wait, connection, unlocked })
     }
 
     /// Starts the one transaction in which all is read and written.
@@ -84,12 +91,12 @@ impl Database {
             Access::Read => TransactionBehavior::Deferred,
             Access::Write => TransactionBehavior::Immediate,
         };
-        let (path, wait) = (self.path.as_path(), self.wait);
+        let (path, wait, unlocked) = (self.path.as_path(), self.wait, self.unlocked);
         let transaction = self
             .connection
             .transaction_with_behavior(behavior)
             .map_err(|error| StoreError::sqlite(path, wait, &error))?;
-        Ok(Snapshot { path, wait, transaction })
+        Ok(Snapshot { path, wait, transaction, unlocked })
     }
 }
 
@@ -102,6 +109,16 @@ impl Snapshot<'_> {
         StoreError::new(self.path, reason)
     }
 
+    /// What was read without locks must still be what is there.
+    fn check_unchanged(&self) -> Result<(), StoreError> {
+        let Some(before) = self.unlocked else { return Ok(()) };
+        if stamp(self.path).is_ok_and(|now| now == before) {
+            return Ok(());
+        }
+        let text = "it was written to meanwhile, and waiting for that needs a writable directory; try again";
+        Err(self.error(Reason::Unreadable(text.to_owned())))
+    }
+
     /// The number in `PRAGMA user_version`; 0 before flux-accounting 0.20.
     pub fn schema_version(&self) -> Result<i64, StoreError> {
         self.transaction
@@ -110,14 +127,71 @@ impl Snapshot<'_> {
     }
 }
 
+/// A connection set up for what it is to do, which shows that the file can be read.
+fn connect(path: &Path, flags: OpenFlags, access: Access, wait: Duration) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(wait)?;
+    // An update touches most pages of the table: kept in memory (up to 512 MB) each is read once and written once.
+    connection.pragma_update(None, "cache_size", -524_288)?;
+    connection.pragma_update(None, "query_only", access == Access::Read)?;
+    if access == Access::Read {
+        connection.query_row("PRAGMA schema_version", [], |_| Ok(()))?;
+    }
+    Ok(connection)
+}
+
+/// True for what SQLite says where it may not make the files of a write-ahead log.
+fn needs_log(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+}
+
+/// A database in WAL mode, which flux-accounting makes, for someone who may not write beside it. SQLite reads such a one
+/// only if told that nobody else is at it; that is so as long as there is no log, and is checked when all was read.
+fn without_log(path: &Path, wait: Duration) -> Result<(Connection, Stamp), StoreError> {
+    let unreadable = |text: String| StoreError::new(path, Reason::Unreadable(text));
+    // Links resolved, as SQLite does to find the log; and a URI must not start with two slashes.
+    let place = path.canonicalize().map_err(|error| unreadable(error.to_string()))?;
+    let stamp = stamp(&place).map_err(|error| unreadable(error.to_string()))?;
+    if is_beside(&place, "-wal") {
+        return Err(unreadable("it is in WAL mode, and reading that needs a writable directory".to_owned()));
+    }
+    let mut uri = "file:".to_owned();
+    for byte in place.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+                uri.push(char::from(*byte))
+            }
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let connection = connect(Path::new(&uri), flags, Access::Read, wait)
+        .map_err(|error| StoreError::sqlite(path, wait, &error))?;
+    Ok((connection, stamp))
+}
+
+fn stamp(path: &Path) -> std::io::Result<Stamp> {
+    let metadata = std::fs::metadata(path)?;
+    Ok((metadata.len(), metadata.modified().ok()))
+}
+
 /// True for a file that starts as SQLite databases do.
 pub(crate) fn looks_like_database(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
 }
 
+/// How a database keeps writes apart until they are whole, by its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Journal {
+    Rollback,
+    WriteAhead,
+}
+
 /// What can be said before SQLite sees the file. SQLite takes an empty file, or one cut off within its first page, for a
 /// new database without tables.
-fn probe(path: &Path) -> Result<(), StoreError> {
+fn probe(path: &Path) -> Result<Journal, StoreError> {
     let fail = |reason| Err(StoreError::new(path, reason));
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -128,6 +202,9 @@ fn probe(path: &Path) -> Result<(), StoreError> {
     if let Err(error) = file.by_ref().take(100).read_to_end(&mut head) {
         return fail(Reason::Unreadable(error.to_string()));
     }
+    if head.is_empty() {
+        return fail(Reason::Empty);
+    }
     if !looks_like_database(&head) {
         return fail(Reason::NotADatabase);
     }
@@ -136,16 +213,19 @@ fn probe(path: &Path) -> Result<(), StoreError> {
         Err(error) => return fail(Reason::Unreadable(error.to_string())),
     };
     // While another process's journal or log lies beside the file its size proves nothing.
-    let beside = ["-journal", "-wal"].iter().any(|suffix| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        std::fs::metadata(name).is_ok_and(|metadata| metadata.len() > 0)
-    });
+    let beside = ["-journal", "-wal"].iter().any(|suffix| is_beside(path, suffix));
     let expected = expected_size(&head).unwrap_or(512);
     if found < expected && !beside {
         return fail(Reason::Truncated { expected, found });
     }
-    Ok(())
+    Ok(if head.get(19) == Some(&2) { Journal::WriteAhead } else { Journal::Rollback })
+}
+
+/// True if SQLite's file of this suffix lies beside the database and something is in it.
+fn is_beside(path: &Path, suffix: &str) -> bool {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    std::fs::metadata(name).is_ok_and(|metadata| metadata.len() > 0)
 }
 
 /// The size a database's header promises: page size times page count, if the count is current.

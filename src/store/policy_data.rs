@@ -175,6 +175,7 @@ impl Snapshot<'_> {
                 FACTORS.map(record).to_vec()
             });
         let config = self.config_record(&mut notes)?;
+        self.check_unchanged()?;
         Ok(PolicyData { associations, queues, projects, banks, config, priority_factors, notes })
     }
 
@@ -255,7 +256,7 @@ impl Snapshot<'_> {
         let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
         let mut records = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.fail(&error))? {
-            let cells = Cells { table, row, columns };
+            let cells = Cells { table, row, number: records.len() + 1, columns };
             records.push(read(&cells).map_err(|text| self.error(Reason::Value(text)))?);
         }
         Ok(records)

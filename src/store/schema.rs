@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Which tables and columns there are, which are needed, and what stands in for those newer than the database.
 
+use rusqlite::OptionalExtension;
+
 use super::{Reason, Snapshot, StoreError};
 
 /// The columns of one table of the open database.
@@ -8,6 +10,8 @@ use super::{Reason, Snapshot, StoreError};
 pub(super) struct Table {
     name: &'static str,
     columns: Vec<String>,
+    /// False for a view, and for a table made WITHOUT ROWID.
+    numbered: bool,
 }
 
 /// A column to select: its name and the SQL literal that stands in where the table does not have it.
@@ -16,6 +20,12 @@ pub(super) type Column = (&'static str, Option<&'static str>);
 impl Table {
     pub(super) fn has(&self, column: &str) -> bool {
         self.columns.iter().any(|known| known.eq_ignore_ascii_case(column))
+    }
+
+    /// SQLite's number of a row, by the one of its names that no column has taken for itself.
+    pub(super) fn row_number(&self) -> Option<&'static str> {
+        let free = |name: &&str| self.numbered && !self.has(name);
+        ["rowid", "_rowid_", "oid"].into_iter().find(free)
     }
 
     /// SQL for "this row is in use". flux-accounting before 0.15 marked deleted rows instead.
@@ -59,17 +69,41 @@ impl Table {
 impl Snapshot<'_> {
     /// The columns of a table; `None` if there is no such table.
     pub(super) fn table(&self, name: &'static str) -> Result<Option<Table>, StoreError> {
-        let read = || -> rusqlite::Result<Vec<String>> {
+        let read = || -> rusqlite::Result<Table> {
             let mut statement = self.transaction.prepare("SELECT name FROM pragma_table_info(?1)")?;
-            statement.query_map([name], |row| row.get(0))?.collect()
+            let columns = statement.query_map([name], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            let numbered =
+                "SELECT type != 'view' AND NOT wr FROM pragma_table_list(?1) WHERE schema = 'main'";
+            let numbered = self.transaction.query_row(numbered, [name], |row| row.get(0)).optional()?;
+            Ok(Table { name, columns, numbered: numbered.unwrap_or(false) })
         };
-        let columns = read().map_err(|error| self.fail(&error))?;
-        Ok((!columns.is_empty()).then_some(Table { name, columns }))
+        let table = read().map_err(|error| self.fail(&error))?;
+        Ok((!table.columns.is_empty()).then_some(table))
     }
 
     /// As [`Snapshot::table`], for a table that must exist.
     pub(super) fn needed_table(&self, name: &'static str) -> Result<Table, StoreError> {
         self.table(name)?.ok_or_else(|| self.schema_error(&format!("no table {name}")))
+    }
+
+    /// A table and the `SELECT` of these columns; what makes it unusable is added to `faults`.
+    pub(super) fn selection(
+        &self,
+        name: &'static str,
+        columns: &[Column],
+        faults: &mut Vec<String>,
+    ) -> Result<Option<(Table, String)>, StoreError> {
+        let Some(table) = self.table(name)? else {
+            faults.push(format!("no table {name}"));
+            return Ok(None);
+        };
+        match table.select(columns, &mut Vec::new()) {
+            Ok(select) => Ok(Some((table, select))),
+            Err(fault) => {
+                faults.push(fault);
+                Ok(None)
+            }
+        }
     }
 
     pub(super) fn schema_error(&self, what: &str) -> StoreError {

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::schema::Column;
+use super::schema::{Column, Table};
 use super::values::Cells;
 use super::{Reason, Snapshot, StoreError};
 use crate::fairshare::{Builder, InactiveUsage, Shares};
@@ -20,7 +20,7 @@ pub struct StoredTree {
 /// Where an association is stored, and its fair-share there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StoredAssociation {
-    /// SQLite's key of the row; valid within the snapshot.
+    /// SQLite's number of the row, valid within the snapshot; 0 where rows have none.
     pub rowid: i64,
     /// `None` if it is no number.
     pub fairshare: Option<f64>,
@@ -55,21 +55,26 @@ impl Snapshot<'_> {
         inactive: InactiveUsage,
         progress: &mut dyn FnMut(u64),
     ) -> Result<StoredTree, StoreError> {
-        let banks = self.banks()?;
+        let mut faults = Vec::new();
+        let banks = self.selection("bank_table", &BANK_COLUMNS, &mut faults)?;
+        let associations = self.selection("association_table", &ASSOCIATION_COLUMNS, &mut faults)?;
+        let (Some((bank_table, select_banks)), Some((table, select))) = (banks, associations) else {
+            return Err(self.schema_error(&faults.join("; ")));
+        };
+        let banks = self.banks(&bank_table, &select_banks)?;
         let drop = inactive == InactiveUsage::Ignore;
         let mut builder = Builder::default();
         let dead = add_banks(&banks, inactive, &mut builder);
 
-        let table = self.needed_table("association_table")?;
-        let select =
-            table.select(&ASSOCIATION_COLUMNS, &mut Vec::new()).map_err(|text| self.schema_error(&text))?;
-        let sql = select.replacen(" FROM", &format!(", {}, rowid FROM", table.active()), 1);
+        let number = table.row_number().unwrap_or("0");
+        let sql = select.replacen(" FROM", &format!(", {}, {number} FROM", table.active()), 1);
         let mut statement = self.transaction.prepare(&sql).map_err(|error| self.fail(&error))?;
         let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
         let mut associations = Vec::new();
         let columns = ["username", "bank", "shares", "job_usage", "fairshare", "active", "rowid"];
         while let Some(row) = rows.next().map_err(|error| self.fail(&error))? {
-            let cells = Cells { table: "association_table", row, columns: &columns };
+            let number = associations.len() + 1;
+            let cells = Cells { table: "association_table", row, number, columns: &columns };
             let mut add = || -> Result<(), String> {
                 let (user, bank) = (cells.text(0)?, cells.text(1)?);
                 let dead = !dead.is_empty() && dead.contains(bank);
@@ -93,19 +98,18 @@ impl Snapshot<'_> {
                 progress(associations.len() as u64);
             }
         }
+        self.check_unchanged()?;
         Ok(StoredTree { builder, associations })
     }
 
-    fn banks(&self) -> Result<Vec<BankRow>, StoreError> {
-        let table = self.needed_table("bank_table")?;
-        let select = table.select(&BANK_COLUMNS, &mut Vec::new()).map_err(|text| self.schema_error(&text))?;
+    fn banks(&self, table: &Table, select: &str) -> Result<Vec<BankRow>, StoreError> {
         let sql = select.replacen(" FROM", &format!(", {} FROM", table.active()), 1);
         let mut statement = self.transaction.prepare(&sql).map_err(|error| self.fail(&error))?;
         let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
         let mut banks = Vec::new();
         while let Some(row) = rows.next().map_err(|error| self.fail(&error))? {
-            let cells =
-                Cells { table: "bank_table", row, columns: &["bank", "parent_bank", "shares", "active"] };
+            let columns = &["bank", "parent_bank", "shares", "active"];
+            let cells = Cells { table: "bank_table", row, number: banks.len() + 1, columns };
             let read = || -> Result<BankRow, String> {
                 let parent = cells.optional_text(1)?.filter(|parent| !parent.is_empty());
                 Ok(BankRow {
@@ -123,7 +127,7 @@ impl Snapshot<'_> {
     /// About how many associations there are, at no cost; for a progress bar.
     pub fn association_estimate(&self) -> u64 {
         self.transaction
-            .query_row("SELECT max(rowid) FROM association_table", [], |row| row.get::<_, Option<i64>>(0))
+            .query_row("SELECT max(_rowid_) FROM association_table", [], |row| row.get::<_, Option<i64>>(0))
             .ok()
             .flatten()
             .and_then(|rows| u64::try_from(rows).ok())
@@ -170,6 +174,7 @@ impl Snapshot<'_> {
             }
         }
         outcome.map_err(|error| self.fail(&error))?;
+        self.check_unchanged()?;
         Ok(bins)
     }
 
@@ -180,9 +185,15 @@ impl Snapshot<'_> {
         changes: &[(i64, f64)],
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), StoreError> {
+        let table = self.needed_table("association_table")?;
+        let Some(number) = table.row_number() else {
+            let text = "association_table has no row numbers to write by: it is a view, made WITHOUT ROWID, or has columns \
+                        of their names; nothing was changed";
+            return Err(self.error(Reason::Schema(text.to_owned())));
+        };
+        let sql = format!("UPDATE association_table SET fairshare = ?2 WHERE {number} = ?1");
         let write = |progress: &mut dyn FnMut(u64)| -> rusqlite::Result<()> {
-            let mut statement =
-                self.transaction.prepare("UPDATE association_table SET fairshare = ?2 WHERE rowid = ?1")?;
+            let mut statement = self.transaction.prepare(&sql)?;
             for (done, (rowid, fairshare)) in changes.iter().enumerate() {
                 statement.execute((*rowid, *fairshare))?;
                 if done % 8192 == 0 {

@@ -8,6 +8,8 @@ use rusqlite::types::ValueRef;
 pub(super) struct Cells<'a, 'stmt> {
     pub(super) table: &'static str,
     pub(super) row: &'a Row<'stmt>,
+    /// Which row of the query this is, from 1: all there is to name a row without a key.
+    pub(super) number: usize,
     /// Names of the columns in the order of the query.
     pub(super) columns: &'a [&'static str],
 }
@@ -27,7 +29,8 @@ impl<'a> Cells<'a, '_> {
                 who.push_str(&format!(" {key} {}", show(self.value(at))));
             }
         }
-        format!("{}:{who}: {column} is {}, expected {expected}", self.table, show(self.value(index)))
+        let who = if who.is_empty() { format!(", row {}", self.number) } else { format!(":{who}") };
+        format!("{}{who}: {column} is {}, expected {expected}", self.table, show(self.value(index)))
     }
 
     /// Text, borrowed from the row.

@@ -27,7 +27,7 @@ fn missing_empty_and_foreign_files() {
     let path = directory.join("none.db");
     refused(path.to_str().expect("text"), "no such file");
     assert!(!path.exists(), "nothing was created");
-    refused(&super::file("empty", ""), "not an SQLite database");
+    refused(&super::file("empty", ""), "an empty file");
     refused(
         &super::file("text", "just some text, much longer than the header of a database"),
         "not an SQLite database",
@@ -77,6 +77,14 @@ fn wrong_schemas() {
             "table association_table has no columns shares, fairshare",
         ),
         ("ALTER TABLE bank_table DROP COLUMN parent_bank", "table bank_table has no column parent_bank"),
+        (
+            "ALTER TABLE bank_table DROP COLUMN shares; ALTER TABLE association_table DROP COLUMN fairshare",
+            "table bank_table has no column shares; table association_table has no column fairshare",
+        ),
+        (
+            "DROP TABLE bank_table; DROP TABLE association_table",
+            "no table bank_table; no table association_table",
+        ),
     ];
     for (index, (sql, what)) in rows.into_iter().enumerate() {
         let site = Site::small(&format!("schema{index}"));
@@ -94,7 +102,13 @@ fn trees_that_can_not_be() {
             "bank \"Q\": its parent \"P\" does not exist",
         ),
         ("UPDATE bank_table SET parent_bank = '' WHERE bank = 'A'", "several roots"),
-        ("UPDATE bank_table SET parent_bank = 'A' WHERE bank = 'root'", "no root"),
+        ("UPDATE bank_table SET parent_bank = 'A' WHERE bank = 'root'", "no root: every bank has a parent"),
+        ("DELETE FROM bank_table", "there are no banks"),
+        (
+            "DROP TABLE bank_table; CREATE TABLE bank_table (bank, parent_bank, shares);
+             INSERT INTO bank_table VALUES ('root', '', 1), (NULL, 'root', 1)",
+            "bank_table, row 2: bank is NULL, expected text",
+        ),
         (
             "INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('A', 'B', 1)",
             "bank \"A\" appears twice",
@@ -104,6 +118,10 @@ fn trees_that_can_not_be() {
             "user \"ann\": bank \"Z\" does not exist",
         ),
         ("UPDATE association_table SET job_usage = -1 WHERE username = 'ann'", "usage -1"),
+        (
+            "UPDATE association_table SET job_usage = 1e299 WHERE username = 'ann'",
+            "user \"ann\" in bank \"A\": usage 1e299 is not a number from 0 to 1e298",
+        ),
         (
             "UPDATE association_table SET shares = -1 WHERE username = 'ann'",
             "association_table: username \"ann\" bank \"A\": shares is -1, expected a whole number >= 0",
@@ -204,7 +222,7 @@ impl Powerless {
 
     fn run(&self, command: &str) -> Ran {
         let mut line = Command::new(self.directory.join("program"));
-        line.arg(command).arg("-p").arg(&self.database);
+        line.arg(command).args((command == "why").then_some("ann")).arg("-p").arg(&self.database);
         if fs::metadata("/proc/self").expect("procfs").uid() == 0 {
             line.uid(65534);
         }
@@ -271,14 +289,58 @@ fn a_write_cut_off_is_rolled_back_by_who_may() {
 }
 
 #[test]
-fn a_write_ahead_log_in_a_directory_that_can_not_be_written() {
+fn a_database_in_wal_mode_in_a_directory_that_can_not_be_written() {
     let site = Site::small("wal_read_only");
     site.sql("PRAGMA journal_mode = WAL");
-    let view = Powerless::new("wal", &site);
-    for command in ["show", "update"] {
-        let ran = view.run(command);
-        let said =
-            ran.error().contains("its directory must be writable") || ran.error().contains(": read-only: ");
-        assert!(said, "{ran:?}");
+    let view = Powerless::new("wal #1?%", &site);
+    assert!(view.run("show").ok().contains("ann"), "nobody writes: there is nothing to coordinate");
+    assert!(view.run("why").ok().contains("ann"));
+    let ran = view.run("update");
+    let text = ": read-only: the file or its directory can't be written; nothing was changed";
+    assert!(ran.error().ends_with(text), "{ran:?}");
+}
+
+#[test]
+fn a_log_that_can_not_be_read_without_writing() {
+    let site = Site::small("wal_log");
+    let writer = site.open();
+    writer
+        .execute_batch("PRAGMA journal_mode = WAL; UPDATE association_table SET shares = 9")
+        .expect("written into the log");
+    // What a crash would leave: a log, but not the index to it, which a reader would have to make anew.
+    let view = Powerless::new("wal-log", &site);
+    let path = view.database.display();
+    let text = "can't be read: it is in WAL mode, and reading that needs a writable directory";
+    assert_eq!(view.run("show").error(), format!("flux-fairshare: {path}: {text}"));
+}
+
+#[test]
+fn a_trigger_that_refuses_changes_nothing() {
+    let site = Site::small("trigger");
+    site.sql(
+        "CREATE TRIGGER no BEFORE UPDATE ON association_table BEGIN SELECT RAISE(FAIL, 'not today'); END",
+    );
+    let before = site.bytes();
+    let expected = format!("flux-fairshare: {}: not today; nothing was changed", site.path());
+    assert_eq!(fairshare(["update", "-p", site.path()]).error(), expected);
+    assert_eq!(site.bytes(), before);
+}
+
+#[test]
+fn tables_without_row_numbers() {
+    let moved =
+        "ALTER TABLE association_table RENAME TO rows; CREATE VIEW association_table AS SELECT * FROM rows";
+    let made = "CREATE TABLE rows (username, bank, shares, job_usage, fairshare, PRIMARY KEY (username, bank)) WITHOUT ROWID;
+        INSERT INTO rows SELECT username, bank, shares, job_usage, fairshare FROM association_table;
+        DROP TABLE association_table; ALTER TABLE rows RENAME TO association_table";
+    for (index, sql) in [moved, made].into_iter().enumerate() {
+        let site = Site::small(&format!("no_numbers{index}"));
+        site.sql(sql);
+        assert!(fairshare(["show", "-p", site.path()]).ok().contains("ann"));
+        let expected = format!(
+            "flux-fairshare: {}: association_table has no row numbers to write by: it is a view, made WITHOUT ROWID, or has columns of their names; nothing was changed",
+            site.path()
+        );
+        assert_eq!(fairshare(["update", "-p", site.path()]).error(), expected);
     }
 }

@@ -103,6 +103,31 @@ fn a_database_in_wal_mode_stays_so() {
 }
 
 #[test]
+fn columns_named_as_the_row_number_is() {
+    let site = |columns: &str| {
+        let site = Site::small(&format!("columns_{}", columns.replace(", ", "_")));
+        site.sql(&format!(
+            "CREATE TABLE rows ({columns}, username, bank, shares, job_usage, fairshare, PRIMARY KEY (username, bank));
+             INSERT INTO rows (username, bank, shares, job_usage, fairshare)
+                 SELECT username, bank, shares, job_usage, fairshare FROM association_table;
+             UPDATE rows SET ({columns}) = (SELECT {});
+             DROP TABLE association_table; ALTER TABLE rows RENAME TO association_table",
+            columns.split(", ").map(|_| "1").collect::<Vec<_>>().join(", ")
+        ));
+        site
+    };
+    for columns in ["rowid", "rowid, oid", "_ROWID_"] {
+        let site = site(columns);
+        fairshare(["update", "-p", site.path()]).ok();
+        let expected = [("ann", 0.25), ("ben", 1.0), ("cat", 0.75), ("dan", 0.75)];
+        assert_eq!(site.fairshares(), expected.map(|(user, value)| (user.to_owned(), value)), "{columns}");
+    }
+    let site = site("rowid, oid, _rowid_");
+    fairshare(["show", "-p", site.path()]).ok();
+    assert!(fairshare(["update", "-p", site.path()]).error().contains("has no row numbers to write by"));
+}
+
+#[test]
 fn a_schema_from_before_active_banks_and_version_numbers() {
     let site = Site { path: super::directory("old_schema").join("site.db") };
     site.sql(
@@ -179,7 +204,7 @@ fn push_reads_what_export_json_printed() {
     );
     assert_eq!(
         fairshare(["push", "-n", "-p", &good]).ok(),
-        "would send 1 associations, 0 queues, 1 projects, 1 banks, 0 factors, the config\n"
+        "would send 1 association, 0 queues, 1 project, 1 bank, 0 factors, the config\n"
     );
     let ran = fairshare(["show", "--tree", &good]);
     assert!(

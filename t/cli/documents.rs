@@ -166,7 +166,9 @@ fn documents_that_are_wrong_name_the_place() {
     let path = file("wrong_document", TREE.replace("\"shares\": 3", "\"shares\": \"three\""));
     let ran = fairshare(["show", "--tree", &path]);
     assert!(
-        ran.error().ends_with("expected shares, a whole number >= 0 or \"parent\" at line 2 column 54"),
+        ran.error().ends_with(
+            "bank \"B\": shares is \"three\", expected a whole number from 0 to 18446744073709551615 or \"parent\""
+        ),
         "{ran:?}"
     );
     let path = file(
@@ -183,6 +185,26 @@ fn documents_that_are_wrong_name_the_place() {
     let path = file("nothing_known", "what is this\n");
     let expected = format!("flux-fairshare: {path}: looks like no known format; --format says which it is");
     assert_eq!(fairshare(["show", "--tree", &path]).error(), expected);
+    let path = directory("by_its_name").join("resource_group");
+    std::fs::write(&path, "what is this\n").expect("written");
+    let ran = fairshare(["show".as_ref(), "--tree".as_ref(), path.as_os_str()]);
+    assert!(ran.error().ends_with("line 1: expected name, id, parent and shares"), "{ran:?}");
+    let path =
+        file("sshare_for_people", "   Account   User  RawShares  NormShares  RawUsage\n------ -----\n");
+    assert!(fairshare(["show", "--tree", &path]).error().ends_with("says which it is (sshare needs -P)"));
+    let path = file("empty_document", "");
+    assert_eq!(
+        fairshare(["show", "--tree", &path]).error(),
+        format!("flux-fairshare: {path}: an empty file")
+    );
+    for (name, text) in [
+        ("no_banks", r#"{"banks": [], "associations": []}"#),
+        ("header_alone", "Account|User|RawShares|RawUsage\n"),
+    ] {
+        let path = file(name, text);
+        let expected = format!("flux-fairshare: {path}: there are no banks");
+        assert_eq!(fairshare(["show", "--tree", &path]).error(), expected);
+    }
 }
 
 #[test]
@@ -232,6 +254,9 @@ fn exported_tables() {
     write("association_table.csv", "username,bank,shares,job_usage\nann,root,one,0\n");
     let ran = fairshare(["show", "--tree", path]);
     assert!(ran.error().ends_with("line 2: shares is \"one\", expected a number"), "{ran:?}");
+    write("association_table.csv", "username,bank,shares,job_usage,active\nann,root,1,0,x\n");
+    let ran = fairshare(["show", "--tree", path]);
+    assert!(ran.error().ends_with("line 2: active is \"x\", expected 1 or 0"), "{ran:?}");
     write("bank_table.csv", "bank,shares\n");
     assert!(fairshare(["show", "--tree", path]).error().ends_with("bank_table.csv: no column parent_bank"));
 }

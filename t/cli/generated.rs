@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use super::{directory, fairshare};
 
@@ -48,6 +49,74 @@ fn the_short_help_fits_a_screen() {
         assert!(ran.ok().lines().count() <= 50, "{command}");
         assert!(fairshare([command, "--help"]).ok().len() >= ran.out.len());
     }
+    for command in ["show", "update", "push", "compare", "why"] {
+        // As long as flux-accounting's own tools wait.
+        assert!(fairshare([command, "--help"]).ok().contains("[default: 30]"), "{command}");
+    }
     let ran = fairshare(["--help"]);
     assert!(ran.ok().contains("Exit status:\n  0  done\n"), "{ran:?}");
+}
+
+/// What bash offers after these words, the last of them begun.
+fn offered(script: &Path, words: &[&str]) -> Vec<String> {
+    let line = r#"source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+        _flux__fairshare "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"; printf '%s\n' "${COMPREPLY[@]}""#;
+    let output =
+        Command::new("bash").args(["-c", line, "bash"]).arg(script).args(words).output().expect("bash");
+    String::from_utf8(output.stdout).expect("text").split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_completes_commands_options_and_values() {
+    let fresh = directory("bash_completes");
+    fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
+    let script = fresh.join("completions/flux-fairshare.bash");
+    let offered = |words: &[&str]| offered(&script, words);
+    let commands = offered(&["flux-fairshare", ""]);
+    for command in ["show", "update", "push", "compare", "why"] {
+        assert!(commands.iter().any(|offer| offer == command), "{command}: {commands:?}");
+    }
+    for hidden in ["embedded", "generate", "demo"] {
+        assert!(!commands.iter().any(|offer| offer == hidden), "{hidden}: {commands:?}");
+    }
+    assert!(offered(&["flux-fairshare", "show", "--j"]).contains(&"--json".to_owned()));
+    let policies = ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"];
+    assert_eq!(offered(&["flux-fairshare", "show", "--policy", ""]), policies);
+    assert_eq!(offered(&["flux-fairshare", "why", "--format", "p"]), ["pbsfs"]);
+    assert_eq!(offered(&["flux-fairshare", "show", "-o", "level"]), ["level_fs"]);
+    assert_eq!(offered(&["flux-fairshare", "show", "--sort", "li"]), ["list"]);
+    assert_eq!(offered(&["flux-fairshare", "compare", "--policies", "pbs,c"]), ["pbs,classic"]);
+    assert_eq!(offered(&["flux-fairshare", "show", "--wait", ""]), Vec::<String>::new(), "no files");
+}
+
+#[test]
+fn the_usage_of_a_missing_argument_asks_for_no_more_than_that() {
+    let ran = fairshare(["why"]);
+    assert!(
+        ran.error().contains("Usage: flux fairshare why [OPTIONS] <USER[/BANK]> [USER2[/BANK2]]"),
+        "{ran:?}"
+    );
+    let ran = fairshare(["compare"]);
+    assert!(
+        ran.error().contains("Usage: flux fairshare compare [OPTIONS] --policies <FIRST,SECOND>"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn manual_pages_say_what_belongs_to_their_command() {
+    let fresh = directory("manual_pages");
+    fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
+    let page = |name: &str| fs::read_to_string(fresh.join("man1").join(name)).expect("a page");
+    let (push, show) = (page("flux-fairshare-push.1"), page("flux-fairshare-show.1"));
+    let no = "there is no such user or bank";
+    assert!(show.contains(no) && !push.contains(no) && !page("flux-fairshare-update.1").contains(no));
+    assert!(push.contains("FLUX_URI") && show.contains("NO_COLOR") && !show.contains("FLUX_URI"));
+    assert!(page("flux-fairshare-compare.1").contains("[OPTIONS] \\-\\-policies <FIRST,SECOND>"));
+    for text in [push, show] {
+        assert!(text.contains(concat!("\"flux-fairshare ", env!("CARGO_PKG_VERSION"))), "the footer: {text}");
+        for section in [".SH FILES", ".SH EXAMPLES", ".SH \"SEE ALSO\""] {
+            assert!(text.contains(section), "{section}");
+        }
+    }
 }

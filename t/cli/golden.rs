@@ -137,3 +137,40 @@ fn openpbs() {
         }
     }
 }
+
+/// The first table of a session with pbsfs, as the list of usages of the tree it was made with.
+#[test]
+fn usages_out_of_pbsfs() {
+    let golden = documents("pbs").into_iter().find(|(name, _)| name == "unknown_default").expect("there").1;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("t/golden/pbs");
+    let session = std::fs::read_to_string(folder.join("unknown_default.pbsfs.txt")).expect("text");
+    let table: String = session
+        .lines()
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .fold(String::new(), |table, line| table + line + "\n");
+    let usage = file("pbsfs_usage", table);
+    let mut lines = String::new();
+    for row in golden["tree"].as_array().expect("a tree").iter().filter(|row| row["implicit"] != true) {
+        lines += &format!(
+            "{} {} {} {}\n",
+            text(&row["name"]),
+            row["cresgroup"],
+            text(&row["parent"]),
+            row["shares"]
+        );
+    }
+    let tree = file("pbsfs_tree", lines);
+    let shown = fairshare(["show", "--tree", &tree, "--usage", &usage, "--policy", "pbs", "--json"]).json();
+    let nodes = shown["nodes"].as_array().expect("nodes");
+    for row in golden["expected"].as_array().expect("rows") {
+        let who = text(&row["name"]).replace("TREEROOT", "root");
+        let node = nodes.iter().find(|node| {
+            node["user"] == who.as_str() || (node["user"].is_null() && node["bank"] == who.as_str())
+        });
+        let node = node.unwrap_or_else(|| panic!("{who} is not in the tree"));
+        for key in ["fairshare_perc", "fairshare_factor", "usage"] {
+            agree(&format!("{who} {key}"), &node[key], &row[key], 1e-6);
+        }
+    }
+}

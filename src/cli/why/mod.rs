@@ -13,7 +13,7 @@ use super::input::{Input, PolicyArg, Rules, rank};
 use super::printable::printable;
 use super::progress::Progress;
 use super::show::{no_user, options_json};
-use super::{Answer, Failure, Outcome, failure};
+use super::{Answer, Failure, Outcome, failure, remark};
 use crate::fairshare::{NodeId, NodeKind, Policy, Ranking, Tree};
 use crate::store::{Access, UsageBin};
 
@@ -54,7 +54,7 @@ struct Site<'a> {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let options = args.rules.options()?;
-    let policy = args.policy.policy;
+    let policy = args.policy.of(&args.input, &options)?;
     let mut progress = Progress::start();
     let tree = args.input.load(&options, &mut progress)?;
     progress.phase("ranking", || 0);
@@ -68,8 +68,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     for name in names {
         let found = find(&tree, name);
         if found.is_empty() {
-            let missing = printable(&missing(&tree, name)).into_owned();
-            eprintln!("flux-fairshare: {}: {missing}", args.input.source().display());
+            let missing = missing(&tree, name);
+            remark(format_args!("{}: {missing}", args.input.source().display()));
             return Ok(Answer::No);
         }
         nodes.push((name, found));

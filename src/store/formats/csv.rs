@@ -16,20 +16,16 @@ pub(super) fn is_header(line: &str) -> bool {
     has("username") && has("bank") && has("shares")
 }
 
-/// Reads both tables.
-pub(super) fn read(path: &Path, inactive: InactiveUsage) -> Result<Builder, StoreError> {
-    let directory: PathBuf = match path.parent() {
-        _ if path.is_dir() => path.to_owned(),
-        Some(parent) => parent.to_owned(),
-        None => PathBuf::new(),
+/// Reads both tables: from a directory, or the associations' from `text`, read from `path`, and the banks' beside it.
+pub(super) fn read(path: &Path, text: Option<&str>, inactive: InactiveUsage) -> Result<Builder, StoreError> {
+    let (directory, table) = match text {
+        Some(text) => (path.parent().unwrap_or(Path::new("")), Table::parse(path, text)?),
+        None => (path, Table::read(&path.join(ASSOCIATIONS))?),
     };
-    let associations = if path.is_dir() { path.join(ASSOCIATIONS) } else { path.to_owned() };
-    let banks = directory.join(BANKS);
-    let banks = banks_of(&banks)?;
+    let banks = banks_of(&directory.join(BANKS))?;
     let mut builder = Builder::default();
     let dead = add_banks(&banks, inactive, &mut builder);
 
-    let table = Table::read(&associations)?;
     let [user, bank, shares, usage] = table.columns(["username", "bank", "shares", "job_usage"])?;
     let active = table.column("active");
     for row in &table.rows {
@@ -39,7 +35,7 @@ pub(super) fn read(path: &Path, inactive: InactiveUsage) -> Result<Builder, Stor
         }
         let amount = table.number(row, usage)?;
         let shares = Shares::Count(table.number(row, shares)?);
-        let active = !below_dead && active.is_none_or(|column| row.text(column).trim() != "0");
+        let active = table.flag(row, active)? && !below_dead;
         builder.association(row.text(user), row.text(bank), shares, Some(amount), active);
     }
     Ok(builder)
@@ -54,7 +50,7 @@ fn banks_of(path: &Path) -> Result<Vec<BankRow>, StoreError> {
             name: row.text(name).to_owned(),
             parent: Some(row.text(parent)).filter(|parent| !parent.is_empty()).map(str::to_owned),
             shares: table.number(row, shares)?,
-            active: active.is_none_or(|column| row.text(column).trim() != "0"),
+            active: table.flag(row, active)?,
         })
     };
     table.rows.iter().map(bank).collect()
@@ -79,9 +75,11 @@ impl Record {
 
 impl Table {
     fn read(path: &Path) -> Result<Table, StoreError> {
-        let text = super::text_of(path, super::read_bytes(path)?)?;
-        let mut rows =
-            records(&text).map_err(|text| StoreError::new(path, Reason::Format(text)))?.into_iter();
+        Self::parse(path, &super::text_of(path, super::read_bytes(path)?)?)
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Table, StoreError> {
+        let mut rows = records(text).map_err(|text| StoreError::new(path, Reason::Format(text)))?.into_iter();
         let header = rows.next().map(|record| record.fields).unwrap_or_default();
         let table = Table { path: path.to_owned(), header, rows: rows.collect() };
         match table.rows.iter().find(|row| row.fields.len() != table.header.len()) {
@@ -103,6 +101,16 @@ impl Table {
             return Err(StoreError::new(&self.path, Reason::Format(text)));
         }
         Ok(names.map(|name| self.column(name).unwrap_or_default()))
+    }
+
+    /// A column that older exports do not have: there, all are active.
+    fn flag(&self, row: &Record, column: Option<usize>) -> Result<bool, StoreError> {
+        let Some(column) = column else { return Ok(true) };
+        match row.text(column).trim() {
+            "1" => Ok(true),
+            "0" => Ok(false),
+            text => Err(self.fail(row, &format!("active is \"{text}\", expected 1 or 0"))),
+        }
     }
 
     fn number<T: std::str::FromStr>(&self, row: &Record, column: usize) -> Result<T, StoreError> {

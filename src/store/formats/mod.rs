@@ -3,20 +3,25 @@
 
 mod csv;
 mod documents;
+mod emulate;
+mod fields;
 mod pbs;
 mod slurm;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, stdin};
 use std::path::Path;
 use std::str::FromStr;
 
 use super::{Reason, StoreError};
-use crate::fairshare::{Builder, InactiveUsage};
+use crate::fairshare::{Builder, InactiveUsage, Policy};
 
 pub use documents::policy_data;
+
+/// What stands for standard input.
+const STDIN: &str = "-";
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +70,15 @@ impl Format {
             Format::Sshare => "sshare",
         }
     }
+
+    /// The rule of the system that the format comes from.
+    pub fn policy(self) -> Policy {
+        match self {
+            Format::ResourceGroup | Format::Pbsfs => Policy::Pbs,
+            Format::Sshare => Policy::FairTree,
+            _ => Policy::WeightedWalk,
+        }
+    }
 }
 
 impl fmt::Display for Format {
@@ -84,34 +98,57 @@ impl FromStr for Format {
     }
 }
 
+/// A tree that was read from a document.
+#[derive(Debug)]
+pub struct Document {
+    /// Banks and associations, not yet checked.
+    pub builder: Builder,
+    /// What the document is.
+    pub format: Format,
+    /// What was left out of the tree, and why.
+    pub notes: Vec<String>,
+}
+
 /// Reads a tree from a file of the given format, or of the one it looks like. `usage` is PBS's list of usages, where they
-/// are kept apart. The file is read once, so that a pipe will do. `None`: it is a database, to be opened as such.
+/// are kept apart. The file is read once, so that a pipe will do; `-` is standard input. `None`: it is a database, to be
+/// opened as such.
 pub fn load(
     path: &Path,
     format: Option<Format>,
     usage: Option<&Path>,
     inactive: InactiveUsage,
-) -> Result<Option<Builder>, StoreError> {
-    let unknown = || {
-        let text = "looks like no known format; --format says which it is".to_owned();
-        StoreError::new(path, Reason::Format(text))
-    };
+) -> Result<Option<Document>, StoreError> {
     if path.is_dir() {
         if !path.join(csv::ASSOCIATIONS).exists() {
-            return Err(unknown());
+            return Err(unknown(path, ""));
         }
-        return csv::read(path, inactive).map(Some);
+        let builder = csv::read(path, None, inactive)?;
+        return Ok(Some(Document { builder, format: Format::Csv, notes: Vec::new() }));
     }
     if format == Some(Format::Database) {
         return Ok(None);
+    }
+    if usage == Some(path) && !path.is_file() {
+        let text = "can't be both the tree and the list of usages".to_owned();
+        return Err(StoreError::new(path, Reason::Format(text)));
     }
     let bytes = read_bytes(path)?;
     if format.is_none() && super::looks_like_database(&bytes) {
         return Ok(None);
     }
     let text = text_of(path, bytes)?;
-    let format = format.or_else(|| detect(&text)).ok_or_else(unknown)?;
+    let named = || (path.file_name()? == "resource_group").then_some(Format::ResourceGroup);
+    let format = format.or_else(|| detect(&text)).or_else(named).ok_or_else(|| unknown(path, &text))?;
     read(path, format, &text, usage, inactive).map(Some)
+}
+
+fn unknown(path: &Path, text: &str) -> StoreError {
+    if text.trim().is_empty() && !path.is_dir() {
+        return StoreError::new(path, Reason::Empty);
+    }
+    let hint = if text.lines().next().is_some_and(slurm::is_for_people) { " (sshare needs -P)" } else { "" };
+    let text = format!("looks like no known format; --format says which it is{hint}");
+    StoreError::new(path, Reason::Format(text))
 }
 
 /// What a text holds, by its beginning. `None` if it looks like nothing known.
@@ -140,40 +177,52 @@ fn read(
     text: &str,
     usage: Option<&Path>,
     inactive: InactiveUsage,
-) -> Result<Builder, StoreError> {
+) -> Result<Document, StoreError> {
     if usage.is_some() && format != Format::ResourceGroup {
         let text =
             format!("holds its usages itself ({format}); a usage list goes with a resource_group file");
         return Err(StoreError::new(path, Reason::Format(text)));
     }
-    if format == Format::Csv {
-        return csv::read(path, inactive);
-    }
-    let listed = match usage {
-        Some(list) => {
-            let text = text_of(list, read_bytes(list)?)?;
-            Some(pbs::usages(&text).map_err(|text| StoreError::new(list, Reason::Format(text)))?)
-        }
-        None => None,
-    };
+    let mut notes = Vec::new();
     let parsed = match format {
+        Format::Csv => {
+            return csv::read(path, Some(text), inactive).map(|builder| Document { builder, format, notes });
+        }
         Format::Tree => documents::tree(text),
-        Format::Emulate => documents::emulate(text),
-        Format::ResourceGroup => pbs::resource_group(text, listed.as_deref().unwrap_or_default()),
+        Format::Emulate => emulate::emulate(text),
+        Format::ResourceGroup => {
+            let usages = usage.map_or(Ok(Vec::new()), usages)?;
+            pbs::resource_group(text, &usages, &mut notes)
+        }
         Format::Pbsfs => pbs::pbsfs(text),
         Format::Sshare => slurm::sshare(text),
         Format::ExportJson => {
             Err("the output of \"flux account export-json\" has neither a tree nor shares nor usage: it can \
-                                   only be pushed. \"flux account export-db --fairshare-emulate\" has them"
+                 only be pushed. \"flux account export-db --fairshare-emulate\" has them"
                 .to_owned())
         }
-        Format::Database | Format::Csv => Err("not a text document".to_owned()),
+        Format::Database => Err("not a text document".to_owned()),
     };
-    parsed.map_err(|text| StoreError::new(path, Reason::Format(text)))
+    parsed
+        .map(|builder| Document { builder, format, notes })
+        .map_err(|text| StoreError::new(path, Reason::Format(text)))
+}
+
+fn usages(list: &Path) -> Result<Vec<(String, f64)>, StoreError> {
+    let text = text_of(list, read_bytes(list)?)?;
+    pbs::usages(&text).map_err(|text| StoreError::new(list, Reason::Format(text)))
 }
 
 fn read_bytes(path: &Path) -> Result<Vec<u8>, StoreError> {
-    std::fs::read(path).map_err(|error| {
+    let read = || -> std::io::Result<Vec<u8>> {
+        if path != Path::new(STDIN) {
+            return std::fs::read(path);
+        }
+        let mut bytes = Vec::new();
+        stdin().read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    read().map_err(|error| {
         let reason = match error.kind() {
             ErrorKind::NotFound => Reason::Missing,
             _ => Reason::Unreadable(error.to_string()),
@@ -186,8 +235,8 @@ fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, StoreError> {
     String::from_utf8(bytes).map_err(|_| StoreError::new(path, Reason::Format("not text (UTF-8)".to_owned())))
 }
 
-/// True for a regular file that starts like a JSON object.
-pub fn is_json(path: &Path) -> bool {
+/// True for a file that starts like a JSON object. It is read for that: not for pipes.
+fn starts_like_json(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(64).read_to_end(&mut head));
     read.is_ok() && head.trim_ascii_start().starts_with(b"{")

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::fairshare::{Builder, Shares};
+use crate::fairshare::{Builder, MAX_USAGE, Shares};
 
 /// The name the tree's root gets; `resource_group` files call it so.
 const ROOT: &str = "root";
@@ -16,17 +16,16 @@ struct Node<'a> {
     shares: u64,
 }
 
-/// A usage per entity, in the order listed.
-pub(super) type Usages<'a> = [(String, f64)];
-
-/// True if every line that says something could stand in a `resource_group` file.
+/// True if the first line that says something, or most of them, could stand in a `resource_group` file: one bad line is
+/// to be named, not to hide what the file is.
 pub(super) fn is_resource_group(text: &str) -> bool {
-    let mut lines = entries(text).peekable();
-    lines.peek().is_some() && lines.all(|(_, line)| node(line).is_ok())
-}
-
-pub(super) fn is_pbsfs_line(line: &str) -> bool {
-    line.starts_with("Fairshare usage units") || row(line).is_some()
+    let could = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().take(4).collect();
+        words.len() == 4 && words.get(1).is_some_and(|id| id.parse::<i64>().is_ok())
+    };
+    let lines: Vec<bool> = entries(text).map(|(_, line)| could(line)).collect();
+    let good = lines.iter().filter(|good| **good).count();
+    lines.first() == Some(&true) || 2 * good > lines.len()
 }
 
 fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
@@ -53,27 +52,34 @@ fn node(line: &str) -> Result<Node<'_>, String> {
     Ok(Node { name, parent, shares })
 }
 
-/// The tree of a `resource_group` file: who has others below is a group, all others are entities.
-pub(super) fn resource_group(text: &str, usages: &Usages<'_>) -> Result<Builder, String> {
+/// The tree of a `resource_group` file: who has others below is a group, all others are entities. `notes` hears which
+/// usages could not be kept.
+pub(super) fn resource_group(
+    text: &str,
+    usages: &[(String, f64)],
+    notes: &mut Vec<String>,
+) -> Result<Builder, String> {
     let mut nodes = Vec::new();
     for (line, entry) in entries(text) {
         nodes.push(node(entry).map_err(|text| format!("line {line}: {text}"))?);
     }
-    let mut usage: HashMap<&str, f64> = HashMap::new();
-    for (name, amount) in usages {
-        if usage.insert(name, *amount).is_some() {
-            return Err(format!("usage of \"{name}\" is listed twice"));
-        }
-    }
-    Ok(build(&nodes, &usage, usages.iter().map(|(name, _)| name.as_str())))
+    let usages: Vec<(&str, f64)> = usages.iter().map(|(name, amount)| (name.as_str(), *amount)).collect();
+    let groups = groups(&nodes);
+    let lost = usages.iter().filter(|(name, _)| groups.contains(name) || *name == "TREEROOT");
+    notes.extend(lost.map(|(name, _)| {
+        format!("the usage of group \"{name}\" is left out, as OpenPBS does: only entities have one")
+    }));
+    Ok(build(&nodes, &usages))
 }
 
-fn build<'a>(
-    nodes: &[Node<'a>],
-    usage: &HashMap<&str, f64>,
-    listed: impl Iterator<Item = &'a str>,
-) -> Builder {
-    let groups: HashSet<&str> = nodes.iter().map(|node| node.parent).chain([UNKNOWN]).collect();
+fn groups<'a>(nodes: &[Node<'a>]) -> HashSet<&'a str> {
+    nodes.iter().map(|node| node.parent).chain([ROOT, UNKNOWN]).collect()
+}
+
+/// Entities with usage that are not among the nodes go below `unknown`, in the order of the usages.
+fn build(nodes: &[Node<'_>], usages: &[(&str, f64)]) -> Builder {
+    let groups = groups(nodes);
+    let usage: HashMap<&str, f64> = usages.iter().copied().collect();
     let names: HashSet<&str> = nodes.iter().map(|node| node.name).collect();
     let mut builder = Builder::default();
     builder.bank(ROOT, None, Shares::Count(1), None);
@@ -89,35 +95,55 @@ fn build<'a>(
     if !names.contains(UNKNOWN) {
         builder.bank(UNKNOWN, Some(ROOT), Shares::Count(0), None);
     }
-    for name in listed.filter(|name| !names.contains(name)) {
-        builder.association(name, UNKNOWN, Shares::Count(1), usage.get(name).copied(), true);
+    for (name, amount) in usages {
+        if !names.contains(name) && !groups.contains(name) && *name != "TREEROOT" {
+            builder.association(name, UNKNOWN, Shares::Count(1), Some(*amount), true);
+        }
     }
     builder
 }
 
 /// A list of usages: `name value` per line (a colon or equals sign between will do), or what `pbsfs` prints.
 pub(super) fn usages(text: &str) -> Result<Vec<(String, f64)>, String> {
+    let mut seen = HashSet::new();
+    let mut usages = Vec::new();
+    let mut add = |line: usize, name: &str, amount: f64| {
+        if !seen.insert(name.to_owned()) {
+            return Err(format!("line {line}: \"{name}\" is listed twice"));
+        }
+        usages.push((name.to_owned(), amount));
+        Ok(())
+    };
     if text.lines().take(3).any(is_pbsfs_line) {
         let rows = rows(text)?;
-        let groups: HashSet<i64> = rows.iter().map(|row| row.group).collect();
-        let leaves = rows.iter().filter(|row| !groups.contains(&row.id) && row.recorded().is_some());
-        return Ok(leaves.map(|row| (row.name.to_owned(), row.usage)).collect());
+        // Entities that no resource_group file lists have no number of their own, but all the same: -1.
+        let groups: HashSet<i64> = rows.iter().map(|row| row.group).filter(|group| *group >= 0).collect();
+        for row in rows.iter().filter(|row| row.group >= 0 && !groups.contains(&row.id)) {
+            row.recorded().map_or(Ok(()), |amount| add(row.line, row.name, amount))?;
+        }
+        return Ok(usages);
     }
-    let mut usages = Vec::new();
     for (line, entry) in entries(text) {
         let mut words = entry
             .split(|c: char| c.is_whitespace() || matches!(c, ':' | '='))
             .filter(|word| !word.is_empty());
-        let parsed = match (words.next(), words.next().map(str::parse), words.next()) {
-            (Some(name), Some(Ok(amount)), None) => Some((name.to_owned(), amount)),
-            _ => None,
+        let (Some(name), Some(amount), None) = (words.next(), words.next(), words.next()) else {
+            return Err(format!("line {line}: expected a name and a usage"));
         };
-        usages.push(parsed.ok_or_else(|| format!("line {line}: expected a name and a usage"))?);
+        add(line, name, usage_of(line, name, amount)?)?;
     }
     Ok(usages)
 }
 
+fn usage_of(line: usize, name: &str, text: &str) -> Result<f64, String> {
+    let usage = text.parse().ok().filter(|usage| (0.0..=MAX_USAGE).contains(usage));
+    usage.ok_or_else(|| {
+        format!("line {line}: \"{name}\": usage is \"{text}\", expected a number from 0 to 1e298")
+    })
+}
+
 struct Row<'a> {
+    line: usize,
     name: &'a str,
     group: i64,
     id: i64,
@@ -132,30 +158,37 @@ impl Row<'_> {
     }
 }
 
-fn row(line: &str) -> Option<Row<'_>> {
+pub(super) fn is_pbsfs_line(line: &str) -> bool {
+    line.starts_with("Fairshare usage units") || cells(line).is_some()
+}
+
+/// Name, group, own number, shares and usage of a row of pbsfs's table.
+fn cells(line: &str) -> Option<[&str; 5]> {
     let (name, rest) = line.split_once(" Grp:").or_else(|| line.split_once(":Grp:"))?;
     let (group, rest) = rest.split_once("cgrp:")?;
     let (id, rest) = rest.split_once("Shares:")?;
     let (shares, rest) = rest.split_once("Usage:")?;
     let (usage, _) = rest.split_once("Perc:")?;
-    Some(Row {
-        name: name.trim().trim_end_matches(':').trim(),
-        group: group.trim().parse().ok()?,
-        id: id.trim().parse().ok()?,
-        shares: shares.trim(),
-        usage: usage.trim().parse().ok()?,
-    })
+    let name = name.trim().trim_end_matches(':').trim();
+    Some([name, group.trim(), id.trim(), shares.trim(), usage.trim()])
+}
+
+fn row(line: usize, text: &str) -> Result<Row<'_>, String> {
+    let [name, group, id, shares, usage] =
+        cells(text).ok_or_else(|| format!("line {line}: not a row of pbsfs's table"))?;
+    let number = |what: &str, text: &str| {
+        let parsed = text.parse::<i64>();
+        parsed.map_err(|_| format!("line {line}: \"{name}\": {what} is \"{text}\", expected a whole number"))
+    };
+    let (group, id) = (number("Grp", group)?, number("cgrp", id)?);
+    Ok(Row { line, name, group, id, shares, usage: usage_of(line, name, usage)? })
 }
 
 fn rows(text: &str) -> Result<Vec<Row<'_>>, String> {
-    let mut rows = Vec::new();
     // The second is what it says on stderr where nobody has used anything yet.
     let remarks = ["Fairshare usage units", "Creating usage database"];
     let said = |entry: &str| remarks.iter().any(|remark| entry.contains(remark));
-    for (line, entry) in entries(text).filter(|(_, entry)| !said(entry)) {
-        rows.push(row(entry).ok_or_else(|| format!("line {line}: not a row of pbsfs's table"))?);
-    }
-    Ok(rows)
+    entries(text).filter(|(_, entry)| !said(entry)).map(|(line, entry)| row(line, entry)).collect()
 }
 
 /// The table `pbsfs` prints: it names each node's group by number.
@@ -163,20 +196,19 @@ pub(super) fn pbsfs(text: &str) -> Result<Builder, String> {
     let rows = rows(text)?;
     let names: HashMap<i64, &str> = rows.iter().map(|row| (row.id, row.name)).collect();
     let mut nodes = Vec::new();
-    let mut usage = HashMap::new();
+    let mut usages = Vec::new();
     for row in rows.iter().filter(|row| row.group >= 0) {
+        let fail = |text: String| format!("line {}: \"{}\": {text}", row.line, row.name);
         let parent = match row.group {
             0 => ROOT,
-            group => {
-                names.get(&group).copied().ok_or_else(|| format!("\"{}\": no group {group}", row.name))?
-            }
+            group => *names.get(&group).ok_or_else(|| fail(format!("there is no group {group}")))?,
         };
-        let shares =
-            row.shares.parse().map_err(|_| format!("\"{}\": shares is \"{}\"", row.name, row.shares))?;
+        let shares = row
+            .shares
+            .parse()
+            .map_err(|_| fail(format!("shares is \"{}\", expected a whole number >= 0", row.shares)))?;
         nodes.push(Node { name: row.name, parent, shares });
-        if let Some(amount) = row.recorded() {
-            usage.insert(row.name, amount);
-        }
+        usages.extend(row.recorded().map(|amount| (row.name, amount)));
     }
-    Ok(build(&nodes, &usage, std::iter::empty()))
+    Ok(build(&nodes, &usages))
 }

@@ -8,6 +8,12 @@ pub(super) fn is_header(line: &str) -> bool {
     ["Account", "User", "RawShares", "RawUsage"].iter().all(|name| columns.contains(name))
 }
 
+/// True for the header of the table that sshare prints unless told otherwise, which cuts names short.
+pub(super) fn is_for_people(line: &str) -> bool {
+    let columns: Vec<&str> = line.split_whitespace().collect();
+    ["Account", "User", "RawShares", "RawUsage"].iter().all(|name| columns.contains(name))
+}
+
 struct Account<'a> {
     name: &'a str,
     depth: usize,
@@ -40,6 +46,10 @@ pub(super) fn sshare(text: &str) -> Result<Builder, String> {
     for (index, line) in lines {
         let fail = |text: String| format!("line {}: {text}", index + 1);
         let fields: Vec<&str> = line.split('|').collect();
+        if fields.len() < columns.len() {
+            let (found, expected) = (fields.len(), columns.len());
+            return Err(fail(format!("{found} of {expected} columns: the row is cut off")));
+        }
         let field = |at: usize| fields.get(at).copied().unwrap_or("");
         let name = field(account).trim();
         let depth = field(account).len() - field(account).trim_start().len();

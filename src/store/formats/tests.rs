@@ -48,33 +48,43 @@ fn plain_document_complaints() {
     let wrap = |association: &str| {
         format!(r#"{{"banks":[{{"name":"root","parent":null}}],"associations":[{association}]}}"#)
     };
+    let shares = "expected a whole number from 0 to 18446744073709551615 or \"parent\"";
+    let of_u = |key: &str, value: &str| format!("user \"u\" in bank \"root\": {key} is {value}, expected ");
+    let leaf =
+        |shares: &str, more: &str| wrap(&format!(r#"{{"user":"u","bank":"root","shares":{shares}{more}}}"#));
+    let bank = |more: &str| format!(r#"{{"banks":[{{"name":"b"{more}}}],"associations":[]}}"#);
     let rows = [
+        (leaf("-1", ""), of_u("shares", "-1") + &shares[9..]),
+        (leaf("1.5", ""), of_u("shares", "1.5") + &shares[9..]),
+        (leaf("18446744073709551616", ""), of_u("shares", "18446744073709551616") + &shares[9..]),
+        (leaf("\"all\"", ""), of_u("shares", "\"all\"") + &shares[9..]),
+        (leaf("[1]", ""), of_u("shares", "[1]") + &shares[9..]),
+        (leaf("null", ""), "user \"u\" in bank \"root\": shares is missing".to_owned()),
+        (leaf("1", r#","usage":"x""#), of_u("usage", "\"x\"") + "a number from 0 to 1e298"),
+        (leaf("1", r#","usage":1e400"#), of_u("usage", "1e400") + "a number from 0 to 1e298"),
+        (leaf("1", r#","usage":-3"#), of_u("usage", "-3") + "a number from 0 to 1e298"),
+        (leaf("1", r#","active":"yes""#), of_u("active", "\"yes\"") + "true, false, 1 or 0"),
+        (leaf("1", r#","active":2"#), of_u("active", "2") + "true, false, 1 or 0"),
+        (wrap(r#"{"user":5,"bank":"root"}"#), "association 1: user is 5, expected text".to_owned()),
+        (wrap(r#"{"user":"u","shares":1}"#), "association 1: user \"u\": bank is missing".to_owned()),
+        (bank(r#","parent":"a""#), "bank \"b\": shares is missing".to_owned()),
+        (bank(r#","parent":7"#), "bank \"b\": parent is 7, expected text".to_owned()),
         (
-            wrap(r#"{"user":"u","bank":"root","shares":-1,"usage":0}"#),
-            "shares, a whole number >= 0 or \"parent\"",
+            bank(r#","usage":1e299"#),
+            "bank \"b\": usage is 1e299, expected a number from 0 to 1e298".to_owned(),
         ),
-        (
-            wrap(r#"{"user":"u","bank":"root","shares":1.5,"usage":0}"#),
-            "shares, a whole number >= 0 or \"parent\"",
-        ),
-        (
-            wrap(r#"{"user":"u","bank":"root","shares":"all","usage":0}"#),
-            "shares, a whole number >= 0 or \"parent\"",
-        ),
-        (wrap(r#"{"user":"u","bank":"root","usage":0}"#), "missing field `shares`"),
-        (wrap(r#"{"user":"u","bank":"root","shares":1,"usage":"x"}"#), "expected f64"),
-        (wrap(r#"{"user":"u","bank":"root","shares":1,"active":"yes"}"#), "true, false, 1 or 0"),
-        (
-            r#"{"banks":[{"name":"b","parent":"a"}],"associations":[]}"#.to_owned(),
-            "bank \"b\": shares is missing",
-        ),
-        (r#"{"banks":[]}"#.to_owned(), "missing field `associations`"),
-        ("{".to_owned(), "EOF"),
+        (r#"{"banks":[]}"#.to_owned(), "missing field `associations` at line 1 column 12".to_owned()),
+        ("{".to_owned(), "EOF while parsing an object at line 1 column 1".to_owned()),
     ];
     for (text, expected) in rows {
-        let error = documents::tree(&text).expect_err(&text);
-        assert!(error.contains(expected), "{text}: {error}");
+        assert_eq!(documents::tree(&text).expect_err(&text), expected, "{text}");
     }
+}
+
+#[test]
+fn minus_zero_is_zero() {
+    let text = r#"{"banks":[{"name":"root","parent":null}],"associations":[{"user":"u","bank":"root","shares":1,"usage":-0.0}]}"#;
+    assert_eq!(lines(documents::tree(text).expect("read")), ["0 root 1 -", "1 u 1 0"]);
 }
 
 #[test]
@@ -83,12 +93,56 @@ fn nested_export() {
         {"bank": "A", "shares": 2, "usage": 3.0, "children": [{"username": "u", "shares": 5, "usage": 3.0}]},
         {"username": "v", "shares": 1, "usage": 0}]}}"#;
     assert_eq!(detect(text), Some(Format::Emulate));
-    assert_eq!(
-        lines(documents::emulate(text).expect("read")),
-        ["0 root 1 -", "1 v 1 0", "1 A 2 -", "2 u 5 3"]
-    );
-    let error = documents::emulate(r#"{"root": {"bank": "r", "shares": 1, "children": [{"shares": 1}]}}"#);
+    assert_eq!(lines(emulate::emulate(text).expect("read")), ["0 root 1 -", "1 v 1 0", "1 A 2 -", "2 u 5 3"]);
+    let error = emulate::emulate(r#"{"root": {"bank": "r", "shares": 1, "children": [{"shares": 1}]}}"#);
     assert_eq!(error.expect_err("nameless"), "a child of bank \"r\" has neither bank nor username");
+    // Keys in any order, and values that look like structure.
+    let text = r#"{"root": {"children": [{"username": "}]", "extra": {"children": [{}]}, "usage": 2, "shares": 1},
+        {"children": [], "bank": "A[{", "shares": 1}], "shares": 1, "bank": "root"}}"#;
+    assert_eq!(lines(emulate::emulate(text).expect("read")), ["0 root 1 -", "1 }] 1 2", "1 A[{ 1 -"]);
+}
+
+#[test]
+fn nested_export_complaints() {
+    let below = |child: &str| format!(r#"{{"root": {{"bank": "r", "shares": 1, "children": [{child}]}}}}"#);
+    let user = |more: &str| below(&format!(r#"{{"username": "u"{more}}}"#));
+    for (text, expected) in [
+        (
+            user(r#", "shares": -1, "usage": 0"#),
+            "user \"u\" in bank \"r\": shares is -1, expected a whole number",
+        ),
+        (
+            user(r#", "shares": 1, "usage": "x""#),
+            "user \"u\" in bank \"r\": usage is \"x\", expected a number",
+        ),
+        (user(r#", "shares": 1"#), "user \"u\" in bank \"r\": usage is missing"),
+        (user(r#", "children": [{}]"#), "user \"u\" in bank \"r\" has children"),
+        (below(r#"{"username": 5}"#), "a child of bank \"r\": username is 5, expected text"),
+        (below("\"u\""), "a child of bank \"r\" is \"u\", expected an object"),
+        (below(r#"{"bank": "b", "children": 5}"#), "bank \"b\": children is 5, expected a list of nodes"),
+        (r#"{"root": 5}"#.to_owned(), "the root is 5, expected an object"),
+        (r#"{"root": {"username": "u"}}"#.to_owned(), "the root is a user (\"u\"), not a bank"),
+        (r#"{"root": {"bank": "r"}"#.to_owned(), "EOF while parsing an object at line 1"),
+    ] {
+        let error = emulate::emulate(&text).expect_err(&text);
+        assert!(error.starts_with(expected), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_nested_export_100_000_banks_deep() {
+    let deepest = 100_000;
+    let mut text = String::from("{\"root\":");
+    for bank in 0..deepest {
+        text.push_str(&format!("{{\"bank\":\"b{bank}\",\"shares\":1,\"children\":["));
+    }
+    text.push_str("{\"username\":\"u\",\"shares\":1,\"usage\":5}");
+    text.push_str(&"]}".repeat(deepest));
+    assert!(emulate::emulate(&text).expect_err("cut off").starts_with("EOF"));
+    text.push('}');
+    assert_eq!(detect(&text), Some(Format::Emulate));
+    let tree = tree_of(emulate::emulate(&text));
+    assert_eq!(tree.len(), deepest + 1);
 }
 
 #[test]
@@ -119,12 +173,15 @@ fn sshare_with_usage_of_deleted_users() {
 
 #[test]
 fn sshare_complaints() {
+    // Within its last line: what is left of it must not pass for a user without usage.
+    let cut = SSHARE.split_inclusive('\n').take(6).chain(["   b|u2"]).collect::<String>();
     let flat = SSHARE.replace("\n ", "\n").replace("\n ", "\n").replace("\n ", "\n");
     let rows = [
         (flat.as_str(), "line 4: account \"a\": its indentation does not show what it is below"),
         ("Account|User|RawUsage\n", "no column RawShares in the header"),
         ("Account|User|RawShares|RawUsage\nroot|||0\n a||x|0\n", "line 3: RawShares is \"x\""),
         ("Account|User|RawShares|RawUsage\nroot|||0\n a||1|much\n", "line 3: RawUsage is \"much\""),
+        (&cut, "line 7: 2 of 11 columns: the row is cut off"),
         (
             "Account|User|RawShares|RawUsage\nroot|||0\n b|u|1|0\n",
             "user \"u\": account \"b\" is not right above",
@@ -150,7 +207,7 @@ fn resource_group_and_usages() {
     let usages = pbs::usages("Bob 100\nmallory: 3.5\n").expect("usages");
     let expected =
         ["0 root 1 -", "1 Suzy 60 -", "1 g1 40 -", "2 Bob 50 100", "1 unknown 0 -", "2 mallory 1 3.5"];
-    assert_eq!(lines(pbs::resource_group(RESOURCE_GROUP, &usages).expect("read")), expected);
+    assert_eq!(lines(pbs::resource_group(RESOURCE_GROUP, &usages, &mut Vec::new()).expect("read")), expected);
 }
 
 #[test]
@@ -161,15 +218,55 @@ fn pbs_complaints() {
         ("\ng1 1 root -4\n", "line 2: \"g1\": shares is \"-4\""),
     ];
     for (text, expected) in rows {
-        let error = pbs::resource_group(text, &[]).expect_err(text);
+        let error = pbs::resource_group(text, &[], &mut Vec::new()).expect_err(text);
         assert!(error.contains(expected), "{error}");
     }
-    assert!(pbs::usages("Bob\n").expect_err("no usage").contains("line 1: expected a name and a usage"));
-    let twice = [("a".to_owned(), 1.0), ("a".to_owned(), 2.0)];
-    assert_eq!(
-        pbs::resource_group("a 1 root 1", &twice).expect_err("twice"),
-        "usage of \"a\" is listed twice"
-    );
+    let rows = [
+        ("Bob\n", "line 1: expected a name and a usage"),
+        ("a 1\nusr1 -5\n", "line 2: \"usr1\": usage is \"-5\", expected a number from 0 to 1e298"),
+        ("usr1 nan", "line 1: \"usr1\": usage is \"nan\", expected a number from 0 to 1e298"),
+        ("# names\na 1\nb 2\na 3\n", "line 4: \"a\" is listed twice"),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(pbs::usages(text).expect_err(text), expected);
+    }
+    let row =
+        |shares, group, usage| format!("x : Grp: {group} cgrp: 5 Shares: {shares} Usage: {usage} Perc: 1%\n");
+    let head = "Fairshare usage units are in: cput\n";
+    for (text, expected) in [
+        (row("-3", "0", "1"), "line 2: \"x\": shares is \"-3\", expected a whole number >= 0"),
+        (row("1", "7", "1"), "line 2: \"x\": there is no group 7"),
+        (row("1", "?", "1"), "line 2: \"x\": Grp is \"?\", expected a whole number"),
+        (row("1", "0", "-2"), "line 2: \"x\": usage is \"-2\", expected a number from 0 to 1e298"),
+        ("x : Grp: 1\n".to_owned(), "line 2: not a row of pbsfs's table"),
+    ] {
+        assert_eq!(pbs::pbsfs(&format!("{head}{text}")).expect_err(&text), expected);
+    }
+}
+
+#[test]
+fn one_bad_line_does_not_hide_what_a_file_is() {
+    let bad_first = format!("g0 none root 1\n{RESOURCE_GROUP}");
+    let bad_last = format!("{RESOURCE_GROUP}too few\n");
+    for (text, expected) in [
+        (bad_first, "line 1: \"g0\": id is \"none\", expected a whole number"),
+        (bad_last, "line 6: expected name, id, parent and shares"),
+        ("g1 50 root -4\n".to_owned(), "line 1: \"g1\": shares is \"-4\", expected a whole number >= 0"),
+    ] {
+        assert_eq!(detect(&text), Some(Format::ResourceGroup), "{text}");
+        assert_eq!(pbs::resource_group(&text, &[], &mut Vec::new()).expect_err(&text), expected);
+    }
+}
+
+#[test]
+fn a_usage_of_a_group_is_left_out_with_a_note() {
+    let usages = pbs::usages("g1 7\nBob 100\nunknown 3\n").expect("usages");
+    let mut notes = Vec::new();
+    let builder = pbs::resource_group(RESOURCE_GROUP, &usages, &mut notes).expect("read");
+    assert_eq!(lines(builder), ["0 root 1 -", "1 Suzy 60 -", "1 g1 40 -", "2 Bob 50 100", "1 unknown 0 -"]);
+    let note =
+        |name| format!("the usage of group \"{name}\" is left out, as OpenPBS does: only entities have one");
+    assert_eq!(notes, [note("g1"), note("unknown")]);
 }
 
 #[test]
@@ -189,6 +286,13 @@ unknown   : Grp: 0      cgrp: 1    Shares: 0      Usage: 1      Perc:  0.000%
         ["0 root 1 -", "1 p 20 -", "1 ga 30 -", "2 x 0 33", "1 unknown 0 -"]
     );
     assert_eq!(pbs::usages(text).expect("usages"), [("x".to_owned(), 33.0)]);
+    // Entities that are in no resource_group file all have the number -1, which is the root's group as well.
+    let unlisted = "\
+eve       : Grp: 1      cgrp: -1   Shares: 1      Usage: 300    Perc:  0.000%
+mallory   : Grp: 1      cgrp: -1   Shares: 1      Usage: 30     Perc:  0.000%
+";
+    let usages = pbs::usages(&format!("{text}{unlisted}")).expect("usages");
+    assert_eq!(usages, [("x".to_owned(), 33.0), ("eve".to_owned(), 300.0), ("mallory".to_owned(), 30.0)]);
 }
 
 #[test]

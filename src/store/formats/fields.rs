@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Single values of JSON documents. They are taken out of the document unread, and read when it is known whose they are:
+//! so a fault can name the node, which serde's own messages can't.
+
+use serde_json::value::RawValue;
+
+use crate::fairshare::{MAX_USAGE, Shares};
+
+/// A value of any type, unread; `None` if it is absent or null.
+pub(super) type Raw<'a> = Option<&'a RawValue>;
+
+/// Longest value that a message repeats in full.
+const SHOWN: usize = 40;
+
+/// Text that must be there. Faults begin with a verb: the caller puts node and key before them.
+pub(super) fn text(raw: Raw<'_>) -> Result<String, String> {
+    let value = raw.ok_or_else(missing)?;
+    serde_json::from_str(value.get()).map_err(|_| fault(value, "text"))
+}
+
+/// Text, if any.
+pub(super) fn optional_text(raw: Raw<'_>) -> Result<Option<String>, String> {
+    raw.map(|_| text(raw)).transpose()
+}
+
+/// A number of shares or `"parent"`.
+pub(super) fn shares(raw: Raw<'_>) -> Result<Shares, String> {
+    let value = raw.ok_or_else(missing)?;
+    if value.get() == "\"parent\"" {
+        return Ok(Shares::Parent);
+    }
+    // Below 2^53 a double without fraction is an exact count.
+    let whole = |number: &f64| number.fract() == 0.0 && (0.0..9_007_199_254_740_992.0).contains(number);
+    let count = value.get().parse().ok();
+    let count = count.or_else(|| value.get().parse().ok().filter(whole).map(|number: f64| number as u64));
+    let expected = "a whole number from 0 to 18446744073709551615 or \"parent\"";
+    count.map(Shares::Count).ok_or_else(|| fault(value, expected))
+}
+
+/// A usage, if any.
+pub(super) fn usage(raw: Raw<'_>) -> Result<Option<f64>, String> {
+    let Some(value) = raw else { return Ok(None) };
+    let usage = value.get().parse().ok().filter(|usage| (0.0..=MAX_USAGE).contains(usage));
+    usage.map(Some).ok_or_else(|| fault(value, "a number from 0 to 1e298"))
+}
+
+/// `true`, `false`, 1 or 0, if any.
+pub(super) fn flag(raw: Raw<'_>) -> Result<Option<bool>, String> {
+    let Some(value) = raw else { return Ok(None) };
+    match value.get() {
+        "true" | "1" => Ok(Some(true)),
+        "false" | "0" => Ok(Some(false)),
+        _ => Err(fault(value, "true, false, 1 or 0")),
+    }
+}
+
+fn missing() -> String {
+    "is missing".to_owned()
+}
+
+pub(super) fn fault(value: &RawValue, expected: &str) -> String {
+    let text = value.get();
+    let shown: String = text.chars().take(SHOWN).collect();
+    let more = if shown.len() < text.len() { ".." } else { "" };
+    format!("is {shown}{more}, expected {expected}")
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Documents out of pipes, output into pipes that close and disks that are full.
+
+use std::fs::{File, OpenOptions};
+use std::process::{Command, Output, Stdio};
+
+use super::site::Site;
+use super::{PROGRAM, fairshare, fairshare_reading, file};
+
+const EXPORT: &str = r#"{"associations": [], "queues": [], "projects": [], "banks": [{"bank": "A", "priority": 0.0}],
+    "config": {}, "priority_factors": []}"#;
+
+/// A pipe whose reader is gone.
+fn closed() -> Stdio {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    writer.into()
+}
+
+fn full() -> File {
+    OpenOptions::new().write(true).open("/dev/full").expect("/dev/full")
+}
+
+fn run(arguments: &[&str], out: impl Into<Stdio>, err: impl Into<Stdio>) -> Output {
+    Command::new(PROGRAM).args(arguments).stdout(out).stderr(err).output().expect("it runs")
+}
+
+#[test]
+fn a_closed_pipe_is_quiet_everywhere() {
+    let site = Site::small("closed_pipes");
+    for command in [["push", "-n"], ["update", "-n"], ["push", "--help"], ["show", "-P"]] {
+        let arguments = [command[0], command[1], "-p", site.path()];
+        let output = run(&arguments, closed(), Stdio::piped());
+        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{command:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_no_panic() {
+    let site = Site::small("full_disks");
+    let output = run(&["push", "-n", "-p", site.path()], full(), Stdio::piped());
+    let text = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text, "flux-fairshare: can't write the output: No space left on device (os error 28)\n");
+}
+
+#[test]
+fn a_standard_error_that_takes_nothing_does_not_change_the_outcome() {
+    let site = Site::small("full_error");
+    let path = site.path();
+    for err in [Stdio::from(full()), closed()] {
+        let output = run(&["update", "-v", "-p", path], Stdio::piped(), err);
+        assert_eq!(output.status.code(), Some(0), "the values are stored");
+    }
+    assert_eq!(site.fairshares().first().expect("ann").1, 0.25);
+    site.sql("DROP TABLE config_table");
+    assert_eq!(run(&["push", "-n", "-p", path], Stdio::piped(), full()).status.code(), Some(0));
+    assert_eq!(run(&["update", "-p", "/none"], Stdio::piped(), full()).status.code(), Some(2));
+}
+
+#[test]
+fn documents_through_standard_input() {
+    let would = "would send 0 associations, 0 queues, 0 projects, 1 bank, 0 factors, the config\n";
+    for path in ["-", "/dev/stdin"] {
+        assert_eq!(fairshare_reading(EXPORT, &["push", "-n", "-p", path]).ok(), would);
+        let tree = r#"{"banks": [{"name": "r"}], "associations": [{"user": "u", "bank": "r", "shares": 1}]}"#;
+        let shown = fairshare_reading(tree, &["show", "--tree", path, "-P", "-o", "name"]);
+        assert_eq!(shown.ok(), "name\nr\n u\n");
+        let groups = file("piped_usage", "g 1 root 1\nu 2 g 1\n");
+        let arguments = ["show", "--tree", &groups, "--usage", path, "-P", "-o", "name,usage", "--bank", "g"];
+        assert_eq!(fairshare_reading("u 7\n", &arguments).ok(), "name|usage\nroot|8\n g|8\n  u|7\n");
+        let ran = fairshare_reading("u 7\n", &["show", "--tree", path, "--usage", path]);
+        assert_eq!(
+            ran.error(),
+            format!("flux-fairshare: {path}: can't be both the tree and the list of usages")
+        );
+    }
+    let ran = fairshare_reading("SQLite format 3\0", &["push", "-n", "-p", "-"]);
+    assert!(ran.error().contains("a database is read from its own file, not through a pipe"), "{ran:?}");
+    let ran = fairshare(["push", "-n", "-p", "/none"]);
+    assert_eq!(ran.error(), "flux-fairshare: /none: no such file");
+}
+
+#[test]
+fn a_usage_of_a_group_is_named_beside_the_output() {
+    let groups = file("group_usage_tree", "g 1 root 1\nu 2 g 1\n");
+    let ran =
+        fairshare_reading("g 5\nu 7\n", &["show", "--tree", &groups, "--usage", "-", "-P", "-o", "usage"]);
+    assert_eq!((ran.status, ran.out.as_str()), (0, "usage\n8\n8\n7\n1\n"));
+    let note = "the usage of group \"g\" is left out, as OpenPBS does: only entities have one";
+    assert_eq!(ran.err, format!("flux-fairshare: {groups}: {note}\n"));
+}
+
+#[test]
+fn a_tree_of_another_system_is_ranked_by_its_rule() {
+    let sshare = "Account|User|RawShares|RawUsage\nroot|||3\n root|root|1|0\n a||1|3\n  a|u|1|3\n";
+    for (tree, arguments, policy) in [
+        (sshare, &["--tree", "-"][..], "fair-tree"),
+        ("g 1 root 1\nu 2 g 1\n", &["--tree", "-"], "pbs"),
+        (r#"{"banks": [{"name": "r"}], "associations": []}"#, &["--tree", "-"], "weighted-walk"),
+        (sshare, &["--tree", "-", "--policy", "classic"], "classic"),
+    ] {
+        let shown = fairshare_reading(tree, &[&["show", "--json"], arguments].concat()).json();
+        assert_eq!(shown["policy"], policy);
+    }
+    let told = fairshare_reading(sshare, &["why", "u", "--tree", "-"]);
+    assert!(told.ok().contains("(fair-tree)"), "{told:?}");
+}
