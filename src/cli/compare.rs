@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let options = args.rules.options()?;
     let (first, second) = args.policies;
     let mut progress = Progress::start();
-    let tree = args.input.load(&options, &mut progress)?;
+    let tree = args.input.load(&options, &mut progress)?.tree;
     let source = args.input.source();
     progress.phase("ranking", || 0);
     let before = rank(source, &tree, first, &options)?;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Arguments that say which tree is meant and how it is ranked.
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::progress::Progress;
 use super::{Failure, failure, remark};
 use crate::fairshare::{Options, Policy, Ranking, Tree};
-use crate::store::formats::{self, Document, Format};
+use crate::store::formats::{self, Format};
 use crate::store::{self, Access, Database, StoredAssociation};
 
 /// Which tree.
@@ -36,9 +35,6 @@ pub(super) struct Input {
     usage: Option<PathBuf>,
     #[command(flatten)]
     pub(super) wait: Wait,
-    /// The document, once its format was asked for: a pipe can't be read again.
-    #[arg(skip)]
-    document: RefCell<Option<Document>>,
 }
 
 /// How long to wait for others.
@@ -80,16 +76,8 @@ impl PolicyArg {
     }
 
     /// The policy for a tree from wherever it comes.
-    pub(super) fn of(self, input: &Input, options: &Options) -> Result<Policy, Failure> {
-        match self.policy {
-            Some(policy) => Ok(policy),
-            None => {
-                let document = input.document(options)?;
-                let policy = document.as_ref().map_or(Policy::default(), |document| document.format.policy());
-                input.document.replace(document);
-                Ok(policy)
-            }
-        }
+    pub(super) fn of(self, loaded: &Loaded) -> Policy {
+        self.policy.unwrap_or(loaded.policy)
     }
 }
 
@@ -129,36 +117,21 @@ impl Input {
         (self.tree.is_none() || self.format == Some(Format::Database)).then(|| self.source())
     }
 
-    /// The document, if the tree does not come from a database.
-    fn document(&self, options: &Options) -> Result<Option<Document>, Failure> {
-        match (self.document.take(), &self.tree) {
-            (None, Some(file)) => {
-                formats::load(file, self.format, self.usage.as_deref(), options.inactive_usage)
-                    .map_err(failure)
-            }
-            (document, _) => Ok(document),
-        }
-    }
-
     /// Reads and checks the tree.
-    pub(super) fn load(&self, options: &Options, progress: &mut Progress) -> Result<Tree, Failure> {
-        self.load_stored(options, progress).map(|(tree, _)| tree)
-    }
-
-    /// As [`Input::load`], with what a database stores of each association, by its list index; empty for a document.
-    pub(super) fn load_stored(
-        &self,
-        options: &Options,
-        progress: &mut Progress,
-    ) -> Result<(Tree, Vec<StoredAssociation>), Failure> {
+    pub(super) fn load(&self, options: &Options, progress: &mut Progress) -> Result<Loaded, Failure> {
         let source = self.source();
         progress.phase("reading", || 0);
-        let (builder, stored) = match self.document(options)? {
+        let document = match &self.tree {
+            None => None,
+            Some(file) => formats::load(file, self.format, self.usage.as_deref(), options.inactive_usage)
+                .map_err(failure)?,
+        };
+        let (builder, stored, policy) = match document {
             Some(document) => {
                 for note in &document.notes {
                     remark(format_args!("{}: {note}", source.display()));
                 }
-                (document.builder, Vec::new())
+                (document.builder, Vec::new(), document.format.policy())
             }
             None => {
                 let mut database = self.wait.open(source, Access::Read)?;
@@ -166,12 +139,22 @@ impl Input {
                 progress.phase("reading", || snapshot.association_estimate());
                 let stored =
                     snapshot.tree(options.inactive_usage, &mut |done| progress.at(done)).map_err(failure)?;
-                (stored.builder, stored.associations)
+                (stored.builder, stored.associations, Policy::default())
             }
         };
         progress.phase("building the tree", || 0);
-        Ok((builder.build().map_err(|error| about(source, error))?, stored))
+        let tree = builder.build().map_err(|error| about(source, error))?;
+        Ok(Loaded { tree, stored, policy })
     }
+}
+
+/// A tree, and what came with it.
+pub(super) struct Loaded {
+    pub tree: Tree,
+    /// What a database stores of each association, by its list index; empty for a document.
+    pub stored: Vec<StoredAssociation>,
+    /// The rule of the system it comes from.
+    pub policy: Policy,
 }
 
 /// An error about what a file says.

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::columns::{self, Chosen, View};
-use super::input::{Input, PolicyArg, Rules, rank};
+use super::input::{Input, Loaded, PolicyArg, Rules, rank};
 use super::order::Order;
 use super::output::{Cell, Look, OutputArgs, Report, colour};
 use super::progress::Progress;
@@ -60,11 +60,12 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let options = args.rules.options()?;
-    let policy = args.policy.of(&args.input, &options)?;
-    let chosen = choose(args, policy)?;
     let order = Order::parse(&args.sort).map_err(|text| Failure::Message(format!("--sort: {text}")))?;
     let mut progress = Progress::start();
-    let (tree, stored) = args.input.load_stored(&options, &mut progress)?;
+    let loaded = args.input.load(&options, &mut progress)?;
+    let policy = args.policy.of(&loaded);
+    let chosen = choose(args, policy)?;
+    let Loaded { tree, stored, .. } = loaded;
     progress.phase("ranking", || 0);
     let ranking = rank(args.input.source(), &tree, policy, &options)?;
     let selected = match select(args, &tree) {

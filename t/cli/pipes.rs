@@ -65,10 +65,10 @@ fn documents_through_standard_input() {
         assert_eq!(fairshare_reading(EXPORT, &["push", "-n", "-p", path]).ok(), would);
         let tree = r#"{"banks": [{"name": "r"}], "associations": [{"user": "u", "bank": "r", "shares": 1}]}"#;
         let shown = fairshare_reading(tree, &["show", "--tree", path, "-P", "-o", "name"]);
-        assert_eq!(shown.ok(), "name\nr\n u\n");
+        assert_eq!(shown.ok(), "name\nr\nu\n");
         let groups = file("piped_usage", "g 1 root 1\nu 2 g 1\n");
         let arguments = ["show", "--tree", &groups, "--usage", path, "-P", "-o", "name,usage", "--bank", "g"];
-        assert_eq!(fairshare_reading("u 7\n", &arguments).ok(), "name|usage\nroot|8\n g|8\n  u|7\n");
+        assert_eq!(fairshare_reading("u 7\n", &arguments).ok(), "name|usage\nroot|8\ng|8\nu|7\n");
         let ran = fairshare_reading("u 7\n", &["show", "--tree", path, "--usage", path]);
         assert_eq!(
             ran.error(),

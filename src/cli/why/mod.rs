@@ -54,9 +54,10 @@ struct Site<'a> {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let options = args.rules.options()?;
-    let policy = args.policy.of(&args.input, &options)?;
     let mut progress = Progress::start();
-    let tree = args.input.load(&options, &mut progress)?;
+    let loaded = args.input.load(&options, &mut progress)?;
+    let policy = args.policy.of(&loaded);
+    let tree = loaded.tree;
     progress.phase("ranking", || 0);
     let ranking = rank(args.input.source(), &tree, policy, &options)?;
     drop(progress);
