@@ -7,7 +7,7 @@ type Entry = (&'static str, &'static str);
 
 const FILES: &[Entry] = &[(store::DEFAULT_PATH, "The accounting database, unless an option names another.")];
 
-const EVERYWHERE: &[Entry] = &[(
+const INSTANCE: &[Entry] = &[(
     "FLUX_URI",
     "The instance that push sends to, unless --uri names one; where neither is given, the system's.",
 )];
@@ -25,7 +25,7 @@ pub(super) fn says_no(command: &str) -> bool {
 /// The sections of a command's page, by its name.
 pub(super) fn sections(command: &str) -> Vec<(&'static str, &'static [Entry])> {
     let environment = match command {
-        "push" | "flux-fairshare" => Some(EVERYWHERE),
+        "push" | "flux-fairshare" => Some(INSTANCE),
         "show" => Some(COLOUR),
         _ => None,
     };

@@ -57,7 +57,7 @@ fn backwards(tree: &Tree, nodes: &[(NodeId, usize)]) -> Vec<(NodeId, usize)> {
             *slot = at;
         }
     }
-    arranged(tree, |siblings| {
+    tree.depth_first(|siblings| {
         siblings.sort_unstable_by_key(|node| std::cmp::Reverse(place.get(node.index()).copied()));
     })
 }
@@ -66,7 +66,7 @@ fn by_column(view: &View<'_>, chosen: &Chosen, reverse: bool) -> Vec<(NodeId, us
     let tree = view.tree;
     let values = values(view, chosen);
     let value = |node: &NodeId| values.get(node.index()).unwrap_or(&Cell::None);
-    arranged(tree, |siblings| {
+    tree.depth_first(|siblings| {
         siblings.sort_by(|a, b| {
             let order = compare(value(a), value(b));
             let order = if reverse { order.reverse() } else { order };
@@ -101,22 +101,6 @@ fn values(view: &View<'_>, chosen: &Chosen) -> Vec<Cell> {
         }
     }
     values
-}
-
-/// Depth-first, with `arrange` deciding the order of siblings.
-fn arranged(tree: &Tree, mut arrange: impl FnMut(&mut [NodeId])) -> Vec<(NodeId, usize)> {
-    let mut nodes = Vec::with_capacity(tree.len());
-    let mut todo = vec![(tree.root(), 0)];
-    let mut siblings = Vec::new();
-    while let Some((node, depth)) = todo.pop() {
-        nodes.push((node, depth));
-        siblings.clear();
-        siblings.extend(tree.children(node));
-        arrange(&mut siblings);
-        // Taken from the end.
-        todo.extend(siblings.iter().rev().map(|child| (*child, depth + 1)));
-    }
-    nodes
 }
 
 /// Larger numbers first, texts ascending, nothing last.

@@ -154,6 +154,21 @@ impl Tree {
         })
     }
 
+    /// Every node with its depth, depth-first, with `arrange` deciding the order of siblings, which it gets by id.
+    pub fn depth_first(&self, mut arrange: impl FnMut(&mut [NodeId])) -> Vec<(NodeId, usize)> {
+        let mut visited = Vec::with_capacity(self.len());
+        let mut stack = vec![(self.root(), 0)];
+        let mut siblings = Vec::new();
+        while let Some((node, depth)) = stack.pop() {
+            visited.push((node, depth));
+            siblings.clear();
+            siblings.extend(self.children(node));
+            arrange(&mut siblings);
+            stack.extend(siblings.iter().rev().map(|&child| (child, depth + 1)));
+        }
+        visited
+    }
+
     /// Bank or association.
     pub fn kind(&self, node: NodeId) -> NodeKind {
         if self.is_bank(node) { NodeKind::Bank } else { NodeKind::Association }
@@ -281,21 +296,6 @@ impl Tree {
 
     pub(super) fn flags(&self, node: NodeId) -> Flags {
         self.flags.get(node.index()).copied().unwrap_or_default()
-    }
-
-    /// Depth-first, with `arrange` deciding the order of siblings, which it gets by id.
-    pub(super) fn depth_first(&self, mut arrange: impl FnMut(&mut [NodeId])) -> Vec<(NodeId, usize)> {
-        let mut visited = Vec::with_capacity(self.len());
-        let mut stack = vec![(self.root(), 0)];
-        let mut siblings = Vec::new();
-        while let Some((node, depth)) = stack.pop() {
-            visited.push((node, depth));
-            siblings.clear();
-            siblings.extend(self.children(node));
-            arrange(&mut siblings);
-            stack.extend(siblings.iter().rev().map(|&child| (child, depth + 1)));
-        }
-        visited
     }
 
     fn leaf_in(&self, bank: NodeId, user: &str) -> Option<NodeId> {
