@@ -47,6 +47,7 @@ mod bindings {
         "flux_get_reactor",
         "flux_timer_watcher_(create|reset)",
         "flux_watcher_(start|destroy)",
+        "flux_rpc",
         "flux_job_kvs_key",
         "flux_kvs_lookup",
         "flux_kvs_lookup_get",

@@ -15,6 +15,7 @@
 #define ARG_REPLACE 2
 #define ROLE_OWNER 1u
 #define PRIORITY_UNAVAIL (-2)
+#define NODEID_ANY 0xffffffffu /* FLUX_NODEID_ANY */
 #define ERROR_TEXT 160 /* flux_error_t: longer texts are cut */
 #define LOG_ERR 3
 
@@ -83,6 +84,7 @@ struct host_ops {
     void (*watcher_arm) (void *watcher, int start, int reset, double after, double repeat);
     void (*watcher_destroy) (void *watcher);
     double (*now) (void *host);
+    void *(*rpc) (void *host, const char *topic, const char *payload);
     void *(*lookup) (void *host, const char *key);
     int (*future_then) (void *future, continuation_f cb, void *arg);
     int (*lookup_get) (void *future, const char **text);

@@ -341,7 +341,7 @@ void flux_watcher_destroy (void *w)
         ops.watcher_destroy (w);
 }
 
-/* --- KVS ---------------------------------------------------------------------------------------------------- */
+/* --- RPC and KVS ------------------------------------------------------------------------------------------------ */
 
 int flux_job_kvs_key (char *buf, int len, uint64_t id, const char *key)
 {
@@ -355,6 +355,17 @@ int flux_job_kvs_key (char *buf, int len, uint64_t id, const char *key)
                       key ? "." : "",
                       key ? key : "");
     return n >= 0 && n < len ? n : fail (EOVERFLOW);
+}
+
+void *flux_rpc (void *h, const char *topic, const char *payload, uint32_t nodeid, int flags)
+{
+    void *f = NULL;
+
+    if (h && topic && nodeid == NODEID_ANY && flags == 0)
+        f = ops.rpc (h, topic, payload);
+    if (!f)
+        errno = EINVAL;
+    return f;
 }
 
 void *flux_kvs_lookup (void *h, const char *ns, int flags, const char *key)

@@ -56,6 +56,7 @@ impl Host {
             Ok(())
         })
         .ok_or(Errno::ENOENT)??;
+        self.store.borrow_mut().unstored.insert(id);
         self.event_callbacks(id, &name, &entry, before);
         self.action(id)
     }
@@ -172,16 +173,26 @@ impl Host {
         self.post(id, "exception", Some(context))
     }
 
-    /// Commits the accepted jobs: each goes on with the events that waited.
+    /// Commits the batch: the KVS has every event posted so far, who waited for that is answered, and the accepted
+    /// jobs go on with the events that waited.
     pub(super) fn commit(&self) -> bool {
-        let batch = std::mem::take(&mut self.store.borrow_mut().batch);
+        let (batch, is_answering) = {
+            let mut store = self.store.borrow_mut();
+            for id in std::mem::take(&mut store.unstored) {
+                if let Some(job) = store.jobs.get_mut(&id) {
+                    job.stored = job.eventlog.len();
+                }
+            }
+            let is_answering = store.agenda.answer_committed();
+            (std::mem::take(&mut store.batch), is_answering)
+        };
         for &id in &batch {
             self.job_mut(id, |job| job.hold_events = false);
             if self.drain(id).is_err() {
                 self.log(LOG_ERR, format!("{}: error posting deferred events", super::job::f58(id)));
             }
         }
-        !batch.is_empty()
+        is_answering || !batch.is_empty()
     }
 
     /// Whether jobs are accepted but not committed.

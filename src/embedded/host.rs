@@ -5,7 +5,7 @@
 //! returns. So everything is behind `&self`, and no `RefCell` borrow is alive across a call into a plugin.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
@@ -59,6 +59,8 @@ pub(super) struct Store {
     pub(super) pending_update: Option<Map<String, Value>>,
     /// Jobs accepted but not committed: their events wait.
     pub(super) batch: Vec<u64>,
+    /// Jobs with eventlog entries that the KVS does not have yet.
+    pub(super) unstored: BTreeSet<u64>,
     pub(super) last_id: u64,
     pub(super) agenda: Agenda,
     pub(super) cluster: Cluster,
@@ -90,6 +92,7 @@ impl Host {
             stack: Vec::new(),
             pending_update: None,
             batch: Vec::new(),
+            unstored: BTreeSet::new(),
             last_id: 0,
             agenda: Agenda::default(),
             cluster: Cluster::new(options.nodes, options.cores),

@@ -99,6 +99,8 @@ pub struct Job {
     pub(super) dependencies: Vec<String>,
     used_dependencies: BTreeSet<String>,
     pub(super) eventlog: Vec<Value>,
+    /// Entries of it that the KVS has: those of the batches committed so far.
+    pub(super) stored: usize,
     pub(super) queue: VecDeque<Value>,
     pub(super) hold_events: bool,
     pub(super) readonly: bool,
@@ -173,6 +175,7 @@ impl Job {
             let _ = job.apply(entry);
         }
         job.posted.clear();
+        job.stored = self.eventlog.len();
         job.eventlog = self.eventlog;
         job
     }

@@ -2,7 +2,7 @@
 //! The functions that abi.c forwards to. Each turns C arguments into Rust values and asks the host.
 //!
 //! Contract of the table (`struct host_ops`): texts are NUL-terminated and live during the call; `slot` is what
-//! `plugin_new` got, `host` what `host_of` returned, watchers and futures what `*_create` and `lookup` returned.
+//! `plugin_new` got, `host` what `host_of` returned, watchers and futures what `*_create`, `rpc` and `lookup` returned.
 //! Results: >= 0 success, -errno failure.
 
 use std::ffi::{c_char, c_double, c_int, c_void};
@@ -14,7 +14,7 @@ use super::aux::FreeFn;
 use super::host::Host;
 use super::job::{Errno, State};
 use super::plugin::{LoadOrder, Plugin};
-use super::reactor::Tag;
+use super::reactor::{Tag, Wanted};
 use super::service::Service;
 
 /// `FLUX_JOBTAP_CURRENT_JOB`.
@@ -51,6 +51,7 @@ pub(super) struct HostOps {
     watcher_arm: extern "C" fn(*mut c_void, c_int, c_int, c_double, c_double),
     watcher_destroy: extern "C" fn(*mut c_void),
     now: extern "C" fn(*mut c_void) -> c_double,
+    rpc: extern "C" fn(*mut c_void, Text, Text) -> *mut c_void,
     lookup: extern "C" fn(*mut c_void, Text) -> *mut c_void,
     future_then: extern "C" fn(*mut c_void, ContinuationFn, *mut c_void) -> c_int,
     lookup_get: extern "C" fn(*mut c_void, *mut Text) -> c_int,
@@ -84,6 +85,7 @@ pub(super) static HOST_OPS: HostOps = HostOps {
     watcher_arm,
     watcher_destroy,
     now,
+    rpc,
     lookup,
     future_then,
     lookup_get,
@@ -327,9 +329,20 @@ extern "C" fn now(pointer: *mut c_void) -> c_double {
     host(pointer).now()
 }
 
+/// A submission of no jobs, which is answered when all events posted before it are committed, is the one request that
+/// plugins may send here.
+extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -> *mut c_void {
+    let host = host(pointer);
+    let payload = text(payload).and_then(|payload| serde_json::from_str(&payload).ok());
+    if text(topic).as_deref() != Some("job-manager.submit") || payload != Some(json!({"jobs": []})) {
+        return std::ptr::null_mut();
+    }
+    host.store.borrow_mut().agenda.create_future(host, Wanted::Commit)
+}
+
 extern "C" fn lookup(pointer: *mut c_void, key: Text) -> *mut c_void {
     let host = host(pointer);
-    host.store.borrow_mut().agenda.create_lookup(host, text(key).unwrap_or_default())
+    host.store.borrow_mut().agenda.create_future(host, Wanted::Key(text(key).unwrap_or_default()))
 }
 
 extern "C" fn future_then(future: *mut c_void, callback: ContinuationFn, data: *mut c_void) -> c_int {
@@ -350,5 +363,5 @@ extern "C" fn lookup_get(future: *mut c_void, value: *mut Text) -> c_int {
 extern "C" fn future_destroy(future: *mut c_void) {
     let tag = tag(future);
     let (host, key) = (host(tag.host.cast()), tag.key);
-    host.store.borrow_mut().agenda.destroy_lookup(key);
+    host.store.borrow_mut().agenda.destroy_future(key);
 }

@@ -48,11 +48,19 @@ struct Watcher {
     armed: Option<(u64, u64)>,
 }
 
-/// A KVS lookup.
-struct Lookup {
+/// What a future waits for.
+pub(super) enum Wanted {
+    /// The KVS key.
+    Key(String),
+    /// The commit of all events posted so far.
+    Commit,
+}
+
+/// A request under way.
+struct Future {
     tag: Box<Tag>,
     owner: usize,
-    key: String,
+    wanted: Wanted,
     then: Option<(ContinuationFn, *mut c_void)>,
     due: Option<(u64, u64)>,
     text: Option<CString>,
@@ -64,7 +72,7 @@ pub(super) struct Agenda {
     sequence: u64,
     due: BTreeMap<(u64, u64), Due>,
     watchers: HashMap<usize, Watcher>,
-    lookups: HashMap<usize, Lookup>,
+    futures: HashMap<usize, Future>,
     /// Plugins whose code runs, innermost last: owners of what they create.
     pub(super) calling: Vec<usize>,
 }
@@ -76,7 +84,7 @@ impl Default for Agenda {
             sequence: 0,
             due: BTreeMap::new(),
             watchers: HashMap::new(),
-            lookups: HashMap::new(),
+            futures: HashMap::new(),
             calling: Vec::new(),
         }
     }
@@ -112,21 +120,21 @@ impl Agenda {
         if at.0 > self.now { None } else { self.due.remove(&at) }
     }
 
-    /// Number of timers and lookups alive.
+    /// Number of timers and futures alive.
     pub(super) fn live(&self) -> usize {
-        self.watchers.len() + self.lookups.len()
+        self.watchers.len() + self.futures.len()
     }
 
     /// Forgets what a removed plugin left behind, and names it.
     pub(super) fn drop_owned_by(&mut self, owner: usize) -> Vec<String> {
         let watchers: Vec<usize> =
             self.watchers.iter().filter(|(_, w)| w.owner == owner).map(|(&k, _)| k).collect();
-        let lookups: Vec<usize> =
-            self.lookups.iter().filter(|(_, l)| l.owner == owner).map(|(&k, _)| k).collect();
+        let futures: Vec<usize> =
+            self.futures.iter().filter(|(_, f)| f.owner == owner).map(|(&k, _)| k).collect();
         watchers.iter().for_each(|&key| self.destroy_watcher(key));
-        lookups.iter().for_each(|&key| self.destroy_lookup(key));
+        futures.iter().for_each(|&key| self.destroy_future(key));
         let timers = watchers.iter().map(|_| "a timer".to_string());
-        timers.chain(lookups.iter().map(|_| "a future".to_string())).collect()
+        timers.chain(futures.iter().map(|_| "a future".to_string())).collect()
     }
 
     fn next_key(&mut self) -> usize {
@@ -177,12 +185,12 @@ impl Agenda {
         }
     }
 
-    pub(super) fn create_lookup(&mut self, host: *const Host, name: String) -> *mut c_void {
+    pub(super) fn create_future(&mut self, host: *const Host, wanted: Wanted) -> *mut c_void {
         let owner = self.calling.last().copied().unwrap_or(0);
         let key = self.next_key();
         let tag = Box::new(Tag { host, key });
         let pointer = tag.pointer();
-        self.lookups.insert(key, Lookup { tag, owner, key: name, then: None, due: None, text: None });
+        self.futures.insert(key, Future { tag, owner, wanted, then: None, due: None, text: None });
         pointer
     }
 
@@ -192,14 +200,34 @@ impl Agenda {
         callback: ContinuationFn,
         data: *mut c_void,
     ) -> Result<(), Errno> {
-        let at = self.after(0.0, Due::Answer(key));
-        let lookup = self.lookups.get_mut(&key).ok_or(Errno::EINVAL)?;
-        (lookup.then, lookup.due) = (Some((callback, data)), Some(at));
+        let future = self.futures.get_mut(&key).ok_or(Errno::EINVAL)?;
+        future.then = Some((callback, data));
+        if matches!(future.wanted, Wanted::Key(_)) {
+            self.answer(key);
+        }
         Ok(())
     }
 
-    pub(super) fn destroy_lookup(&mut self, key: usize) {
-        if let Some(at) = self.lookups.remove(&key).and_then(|lookup| lookup.due) {
+    fn answer(&mut self, key: usize) {
+        let at = self.after(0.0, Due::Answer(key));
+        if let Some(future) = self.futures.get_mut(&key) {
+            future.due = Some(at);
+        }
+    }
+
+    /// A commit has come: who waits for one is answered. Whether there was anybody.
+    pub(super) fn answer_committed(&mut self) -> bool {
+        let is_waiting =
+            |f: &Future| matches!(f.wanted, Wanted::Commit) && f.then.is_some() && f.due.is_none();
+        let mut waiting: Vec<usize> =
+            self.futures.iter().filter(|(_, f)| is_waiting(f)).map(|(&k, _)| k).collect();
+        waiting.sort_unstable();
+        waiting.iter().for_each(|&key| self.answer(key));
+        !waiting.is_empty()
+    }
+
+    pub(super) fn destroy_future(&mut self, key: usize) {
+        if let Some(at) = self.futures.remove(&key).and_then(|future| future.due) {
             self.due.remove(&at);
         }
     }
@@ -215,11 +243,13 @@ impl Host {
     /// Text of a lookup; stays valid until the future is destroyed.
     pub(super) fn lookup_text(&self, key: usize) -> Result<*const std::ffi::c_char, Errno> {
         let mut store = self.store.borrow_mut();
-        let name = store.agenda.lookups.get(&key).map(|lookup| lookup.key.clone()).ok_or(Errno::EINVAL)?;
-        let job = job_of_key(&name).and_then(|id| store.jobs.get(&id)).ok_or(Errno::ENOENT)?;
-        let lines: String = job.eventlog.iter().map(|entry| format!("{entry}\n")).collect();
-        let lookup = store.agenda.lookups.get_mut(&key).ok_or(Errno::EINVAL)?;
-        Ok(lookup.text.get_or_insert_with(|| CString::new(lines).unwrap_or_default()).as_ptr())
+        let Some(Wanted::Key(name)) = store.agenda.futures.get(&key).map(|future| &future.wanted) else {
+            return Err(Errno::EINVAL);
+        };
+        let job = job_of_key(name).and_then(|id| store.jobs.get(&id)).ok_or(Errno::ENOENT)?;
+        let lines: String = job.eventlog.iter().take(job.stored).map(|entry| format!("{entry}\n")).collect();
+        let future = store.agenda.futures.get_mut(&key).ok_or(Errno::EINVAL)?;
+        Ok(future.text.get_or_insert_with(|| CString::new(lines).unwrap_or_default()).as_ptr())
     }
 
     /// Lets everything happen that is due now: timers, commits, answers, scheduling. Time stands still.
@@ -261,17 +291,17 @@ impl Host {
             Due::Timer(key) => self.fire(key),
             Due::Answer(key) => {
                 let mut store = self.store.borrow_mut();
-                let Some(lookup) = store.agenda.lookups.get_mut(&key) else { return };
-                lookup.due = None;
-                let (Some((callback, data)), owner, future) =
-                    (lookup.then, lookup.owner, lookup.tag.pointer())
+                let Some(future) = store.agenda.futures.get_mut(&key) else { return };
+                future.due = None;
+                let (Some((callback, data)), owner, pointer) =
+                    (future.then.take(), future.owner, future.tag.pointer())
                 else {
                     return;
                 };
                 drop(store);
                 // SAFETY: flux_future_then(3): the continuation gets its future and data; the plugin is loaded,
                 // because removal drops the futures it owns.
-                self.as_plugin(owner, || unsafe { callback(future, data) });
+                self.as_plugin(owner, || unsafe { callback(pointer, data) });
             }
         }
     }

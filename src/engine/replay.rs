@@ -161,13 +161,7 @@ impl Engine {
         };
         let free: Vec<JobId> = self.ledger.jobs().filter(|(_, job)| is_free(job)).map(|(id, _)| id).collect();
         for id in free {
-            let held = self.hold(id);
-            // Its last events may not have been stored yet when its eventlog was read. Removing a name that is not
-            // there does no harm to an idle job; leaving one that is would strand it.
-            if held.is_empty() {
-                effects.extend(Names::unknown().iter().map(|name| Effect::RemoveDependency(id, name)));
-            }
-            effects.extend(held);
+            effects.extend(self.hold(id));
         }
         effects
     }

@@ -24,6 +24,8 @@ pub enum LogLevel {
 
 /// Room for an exception's note (`flux_jobtap_raise_exception`).
 const NOTE_MAX: usize = 1023;
+/// `FLUX_NODEID_ANY`.
+const NODEID_ANY: u32 = u32::MAX;
 
 /// Text for C: without NUL, which C would take for the end.
 pub(super) fn c_text(text: &str) -> CString {
@@ -201,6 +203,20 @@ impl Plugin {
         Error::check("flux_jobtap_reprioritize_job", rc)
     }
 
+    /// Asks to be told when every event posted so far is in the KVS, where the job manager puts them in batches. It
+    /// answers a submission, also one of no jobs, when the batch that was open is committed. The future is the
+    /// caller's to destroy.
+    pub(super) fn await_commit(
+        self,
+        done: unsafe extern "C" fn(*mut sys::flux_future_t, *mut c_void),
+        arg: *mut c_void,
+    ) -> Result<*mut sys::flux_future_t, Error> {
+        let (topic, payload) = (c"job-manager.submit", c"{\"jobs\":[]}");
+        // SAFETY: topic and payload are static and copied.
+        let future = unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, 0) };
+        then("flux_rpc", future, done, arg)
+    }
+
     /// Starts reading a job's eventlog. The future is the caller's to destroy.
     pub(super) fn read_eventlog(
         self,
@@ -215,18 +231,28 @@ impl Plugin {
         Error::check("flux_job_kvs_key", rc)?;
         // SAFETY: the key was written above; a null namespace is the primary one.
         let future = unsafe { sys::flux_kvs_lookup(self.flux(), null(), 0, key.as_ptr()) };
-        if future.is_null() {
-            return Err(Error::last("flux_kvs_lookup"));
-        }
-        // SAFETY: the future was just made; a negative timeout is none. `arg` outlives the future (see `Instance`).
-        if unsafe { sys::flux_future_then(future, -1.0, Some(done), arg) } < 0 {
-            let error = Error::last("flux_future_then");
-            // SAFETY: the future is ours and nobody else knows it.
-            unsafe { sys::flux_future_destroy(future) };
-            return Err(error);
-        }
-        Ok(future)
+        then("flux_kvs_lookup", future, done, arg)
     }
+}
+
+/// Has `done` called when `future`, which `function` just returned, is fulfilled.
+fn then(
+    function: &'static str,
+    future: *mut sys::flux_future_t,
+    done: unsafe extern "C" fn(*mut sys::flux_future_t, *mut c_void),
+    arg: *mut c_void,
+) -> Result<*mut sys::flux_future_t, Error> {
+    if future.is_null() {
+        return Err(Error::last(function));
+    }
+    // SAFETY: the future was just made; a negative timeout is none. `arg` outlives the future (see `Instance`).
+    if unsafe { sys::flux_future_then(future, -1.0, Some(done), arg) } < 0 {
+        let error = Error::last("flux_future_then");
+        // SAFETY: the future is ours and nobody else knows it.
+        unsafe { sys::flux_future_destroy(future) };
+        return Err(error);
+    }
+    Ok(future)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Where C enters: one trampoline for callbacks, one for RPCs, one each for the timer and for reads.
+//! Where C enters: one trampoline for callbacks, one for RPCs, one each for the timer, for commits and for reads.
 //!
 //! Invariants: nothing unwinds into C; a panic is logged with its place, fails that one call in the safe direction,
 //! and the plugin puts its state in order before anything else. All memory hangs on the plugin handle's aux and dies
@@ -32,6 +32,8 @@ struct Service<J: Jobtap> {
 }
 
 struct Reads<J: Jobtap> {
+    /// While not null: the commit that is waited for before anything is read.
+    commit: *mut sys::flux_future_t,
     under_way: BTreeMap<u64, Read<J>>,
     to_come: VecDeque<u64>,
 }
@@ -74,19 +76,36 @@ impl<J: Jobtap> Host<'_, J> {
         }
     }
 
-    /// Has [`Jobtap::eventlog`] called with the job's eventlog, in a later reactor turn.
+    /// Has [`Jobtap::eventlog`] called with the job's eventlog as it is now or later, in a later reactor turn.
     pub fn read_eventlog(self, id: u64) {
-        self.0.reads.borrow_mut().to_come.push_back(id);
-        self.0.start_reads();
+        let is_first = {
+            let mut reads = self.0.reads.borrow_mut();
+            reads.to_come.push_back(id);
+            reads.commit.is_null() && reads.to_come.len() == 1
+        };
+        if is_first {
+            self.0.await_commit();
+        }
     }
 }
 
 impl<J: Jobtap> Instance<J> {
+    /// What was posted in the last moments is not in the KVS yet, and a name that is not read there is not known:
+    /// the first read waits for the commit. Should that fail, what is there must do.
+    fn await_commit(&self) {
+        let arg = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
+        match self.plugin.await_commit(on_commit::<J>, arg) {
+            Ok(future) => self.reads.borrow_mut().commit = future,
+            Err(_) => self.start_reads(),
+        }
+    }
+
     fn start_reads(&self) {
         loop {
             let next = {
                 let mut reads = self.reads.borrow_mut();
-                if reads.under_way.len() >= READS_AT_ONCE { None } else { reads.to_come.pop_front() }
+                let is_ready = reads.commit.is_null() && reads.under_way.len() < READS_AT_ONCE;
+                if is_ready { reads.to_come.pop_front() } else { None }
             };
             let Some(id) = next else { return };
             let ticket = Box::new(Ticket { instance: self, id });
@@ -131,9 +150,11 @@ impl<J: Jobtap> Drop for Instance<J> {
             // SAFETY: the watcher is ours; nobody uses it any more.
             unsafe { sys::flux_watcher_destroy(timer) };
         }
-        for read in std::mem::take(&mut self.reads.get_mut().under_way).into_values() {
-            // SAFETY: the future is ours; destroying it cancels its continuation.
-            unsafe { sys::flux_future_destroy(read.future) };
+        let reads = self.reads.get_mut();
+        let futures = std::mem::take(&mut reads.under_way).into_values().map(|read| read.future);
+        for future in futures.chain([reads.commit]) {
+            // SAFETY: the future is ours, or null; destroying it cancels its continuation.
+            unsafe { sys::flux_future_destroy(future) };
         }
     }
 }
@@ -166,7 +187,11 @@ fn load<J: Jobtap>(plugin: Plugin) -> Result<(), String> {
         jobtap,
         services: Box::new([]),
         timer: Cell::new(null_mut()),
-        reads: RefCell::new(Reads { under_way: BTreeMap::new(), to_come: VecDeque::new() }),
+        reads: RefCell::new(Reads {
+            commit: null_mut(),
+            under_way: BTreeMap::new(),
+            to_come: VecDeque::new(),
+        }),
     });
     let address: *const Instance<J> = &raw const *instance;
     instance.services = J::METHODS.iter().map(|method| Service { instance: address, method }).collect();
@@ -338,6 +363,17 @@ unsafe extern "C" fn on_timer<J: Jobtap>(
     // SAFETY: `arg` is the instance, which destroys the watcher before it goes.
     let instance = unsafe { &*arg.cast::<Instance<J>>() };
     instance.guarded("timer", || instance.jobtap.timer(Host(instance)));
+}
+
+unsafe extern "C" fn on_commit<J: Jobtap>(_future: *mut sys::flux_future_t, arg: *mut c_void) {
+    // SAFETY: `arg` is the instance, which destroys the future before it goes.
+    let instance = unsafe { &*arg.cast::<Instance<J>>() };
+    instance.guarded("commit", || {
+        let future = std::mem::replace(&mut instance.reads.borrow_mut().commit, null_mut());
+        // SAFETY: the future is ours. Flux allows destroying it in its continuation.
+        unsafe { sys::flux_future_destroy(future) };
+        instance.start_reads();
+    });
 }
 
 unsafe extern "C" fn on_read<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {

@@ -111,6 +111,13 @@ unsafe extern "C" {
         errnum: ::std::os::raw::c_int,
         errstr: *const ::std::os::raw::c_char,
     ) -> ::std::os::raw::c_int;
+    pub fn flux_rpc(
+        h: *mut flux_t,
+        topic: *const ::std::os::raw::c_char,
+        s: *const ::std::os::raw::c_char,
+        nodeid: u32,
+        flags: ::std::os::raw::c_int,
+    ) -> *mut flux_future_t;
     pub fn flux_log(
         h: *mut flux_t,
         level: ::std::os::raw::c_int,

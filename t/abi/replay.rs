@@ -5,7 +5,7 @@ use mf_priority::embedded::{Order, Shape, State, Submission};
 use serde_json::json;
 
 use super::random::assert_counted;
-use super::{OWNER, SO, Site, document, job, job_in};
+use super::{OWNER, SO, Site, association, document, job, job_in, topic};
 
 /// Jobs in RUN, DEPEND (ours), DEPEND (ours and another's), SCHED, SCHED with urgency 0, DEPEND (another's).
 fn one_in_each_state(site: &Site) -> Vec<u64> {
@@ -136,6 +136,30 @@ fn a_blocker_that_ends_while_the_plugin_is_away() {
     assert_counted(&site);
     assert_ne!(site.state(ids[1]), State::Depend, "flaw 39");
     all_end(&site, &ids);
+}
+
+#[test]
+fn a_name_that_is_not_committed_yet_when_the_plugin_is_reloaded() {
+    let site = Site::new();
+    let run = site.submit(&job(5001, 1));
+    let other = site.submit(&job(5002, 1));
+    let mut kept = job(5001, 1);
+    kept.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "afterany", "value": other}]);
+    let kept = site.submit(&kept);
+    site.finish(run);
+    // Freed, and kept by another plugin; then its limit is lowered, which holds it again under a fresh name.
+    let no_more = association(5001, "A", json!({"max_running_jobs": 0}));
+    site.rpc("rec_update", &json!({"data": [no_more]})).unwrap();
+    site.host.request_now(&topic("reprioritize"), None, OWNER).unwrap();
+    let names = |id| site.host.job(id, |job| job.dependencies().to_vec()).unwrap();
+    assert_eq!(names(kept)[1..], ["max-running-jobs-user-limit.2"]);
+    site.host.remove(SO).unwrap();
+    site.load(&document());
+    site.host.settle();
+    assert_counted(&site);
+    site.finish(other);
+    assert_eq!(site.state(kept), State::Run, "{:?}", names(kept));
+    assert_eq!(site.errors(), Vec::<String>::new());
 }
 
 #[test]

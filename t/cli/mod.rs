@@ -14,7 +14,7 @@ mod site;
 mod table;
 
 use std::ffi::OsStr;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -46,7 +46,9 @@ pub fn finish(command: &mut Command, input: &str) -> Ran {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("it reads");
+    // A run that refuses its arguments may be gone before it reads.
+    let fed = child.stdin.take().expect("piped").write_all(input.as_bytes());
+    assert!(fed.map_or_else(|error| error.kind() == ErrorKind::BrokenPipe, |()| true), "it reads");
     let output = child.wait_with_output().expect("it ends");
     Ran {
         status: output.status.code().expect("an exit status"),

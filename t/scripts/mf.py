@@ -14,6 +14,7 @@ Run it inside an instance: flux python mf.py COMMAND ...
   state ID | deps ID | prio ID | events ID | spec ID    about one job
   counts UID BANK KEY=N...    compare the query's counters of one association
   query [EXPR]                the query document, or the Python value of EXPR over q (the document)
+  reload FILE PLUGIN          reprioritize, and in the same breath reload the plugin with the document of FILE
   alive                       two round trips through the job manager
   check                       the plugin's own recount; fails on drift
 
@@ -391,6 +392,19 @@ def cmd_query(argv):
         return
     result = eval(argv[0], {"q": doc})  # test scripts only: the expression is theirs
     print(result if isinstance(result, str) else json.dumps(result))
+
+
+def cmd_reload(argv):
+    handle = flux.Flux()
+    with open(argv[0], encoding="utf-8") as stream:
+        load = {"remove": "mf_priority.so", "load": argv[1], "conf": {"config": json.load(stream)}}
+    # Both are sent before either is answered: what the first one posts is not stored yet when the second comes.
+    requests = [handle.rpc(SERVICE + "reprioritize"), handle.rpc("job-manager.jobtap", load)]
+    try:
+        for request in requests:
+            request.get()
+    except OSError as exc:
+        fail(exc)
 
 
 def cmd_alive(_argv):
