@@ -51,8 +51,8 @@ pub struct Engine {
     moves: Vec<(JobId, u32)>,
     /// Names by which others keep jobs in DEPEND, of jobs that declare dependencies.
     others: BTreeMap<JobId, BTreeSet<String>>,
-    /// Associations in which a job that was freed is kept in DEPEND by others, or one that only we hold is not any more:
-    /// there another one may go.
+    /// Associations in which a job that was freed turned out to be kept in DEPEND by others, or one that only we hold is
+    /// not kept by them any more: there another one may go.
     passed_over: BTreeSet<AssociationId>,
     owner: UserId,
 }
@@ -150,8 +150,8 @@ impl Engine {
     }
 
     /// A job that was freed and did not move is kept in DEPEND by others. Its reservation, which held back later jobs
-    /// of this pass, ends: it may stay there for days. Whether it does shows in the next reactor turn: the event that
-    /// freed it often ends its dependency too. Then jobs that nobody else keeps may take its place.
+    /// of this pass, ends: it may stay there for days. If that was not known, it went before jobs that nobody else
+    /// keeps: in the next reactor turn they may take its place.
     fn pass_ended(&mut self, freed: &[JobId]) -> Vec<Effect> {
         let mut associations = BTreeSet::new();
         let mut effects = Vec::new();
@@ -159,9 +159,11 @@ impl Engine {
             let Some(job) = self.ledger.job(*id) else { continue };
             associations.extend(job.association);
             if job.phase == Phase::Depend && job.grant == Grant::Given {
-                self.passed_over.extend(job.association);
+                if !job.is_kept_by_others {
+                    self.passed_over.extend(job.association);
+                    effects = vec![Effect::Defer];
+                }
                 self.ledger.change(*id, |job| job.grant = Grant::Blocked);
-                effects = vec![Effect::Defer];
             }
         }
         effects.extend(associations.into_iter().flat_map(|association| self.withdraw_grants(association)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which held jobs may go, first come first served.
+//! Which held jobs may go: first come, first served, among those that nobody else keeps; then among the others.
 
 use super::{Grant, Group, HoldSet, Ledger, Name};
 use crate::accounts::{AssociationId, Book};
@@ -28,8 +28,9 @@ pub enum Line {
 }
 
 impl Ledger {
-    /// Walks the held jobs of an association in ascending id. A job none of whose limits is exceeded is freed and
-    /// reserves its headroom at once; of any other job the names that are satisfied go, but never the last.
+    /// Walks the held jobs of an association in ascending id, those that others keep in DEPEND too after those that
+    /// nobody else keeps. A job none of whose limits is exceeded is freed and reserves its headroom at once; of any
+    /// other job the names that are satisfied go, but never the last.
     ///
     /// Headroom only shrinks during the walk, so once a member of a group of equal jobs must stay unchanged, all
     /// later members must: the cost is O(decisions + groups), not O(held).
@@ -39,13 +40,13 @@ impl Ledger {
             return Vec::new();
         }
         let first = |(group, line): (&Group, &std::collections::BTreeSet<JobId>)| {
-            line.first().map(|id| Reverse((*id, group.clone())))
+            line.first().map(|id| Reverse((group.is_kept_by_others, *id, group.clone())))
         };
         let takes_part = |group: &Group| line == Line::All || !group.is_kept_by_others;
         let held = account.held.iter().filter(|(group, _)| takes_part(group));
-        let mut turns: BinaryHeap<Reverse<(JobId, Group)>> = held.filter_map(first).collect();
+        let mut turns: BinaryHeap<Reverse<(bool, JobId, Group)>> = held.filter_map(first).collect();
         let mut decisions = Vec::new();
-        while let Some(Reverse((id, group))) = turns.pop() {
+        while let Some(Reverse((is_kept, id, group))) = turns.pop() {
             let exceeded = self.exceeded(book, association, group.queue.as_ref(), group.size);
             let going = if exceeded.is_empty() { group.names } else { keep_one(group.names, exceeded) };
             if going.is_empty() {
@@ -55,7 +56,7 @@ impl Ledger {
             let line = self.accounts.get(association.index()).and_then(|a| a.held.get(&group));
             let next = line.and_then(|line| line.range(JobId(id.0.saturating_add(1))..).next().copied());
             if let Some(next) = next {
-                turns.push(Reverse((next, group)));
+                turns.push(Reverse((is_kept, next, group)));
             }
             let is_free = exceeded.is_empty();
             let names = self.change(id, |job| {

@@ -15,7 +15,7 @@ fn a_job_kept_by_others_gives_way_to_one_that_nobody_keeps() {
     let also_kept = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
     let next = submit(&mut host, 1);
     host.end(a);
-    assert_eq!(host.names(kept), ["begin-time:9999", "max-running-jobs-user-limit.2"]);
+    assert_eq!(host.names(kept), ["begin-time:9999", "max-running-jobs-user-limit"]);
     assert_eq!(host.names(also_kept), ["afterany:1", "max-running-jobs-user-limit"]);
     assert_eq!(host.state(next), Some(State::Sched), "its turn came, and nobody else can take it");
     host.remove_dependency(kept, "begin-time:9999");
@@ -37,7 +37,7 @@ fn a_job_that_others_let_go_is_not_passed_over() {
     assert_eq!(host.names(let_go), ["max-running-jobs-user-limit"]);
     host.end(a);
     assert_eq!([let_go, later].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
-    assert_eq!(host.names(kept), ["begin-time:9999", "max-running-jobs-user-limit.2"]);
+    assert_eq!(host.names(kept), ["begin-time:9999", "max-running-jobs-user-limit"]);
     exact(&host);
 }
 
@@ -78,18 +78,28 @@ fn what_others_keep_is_known_after_a_restart() {
 }
 
 #[test]
-fn a_job_that_is_kept_for_one_more_moment_keeps_its_turn() {
+fn a_job_kept_by_others_holds_nobody_back() {
+    let mut host = site(|a| a.max_nodes = Limit(4));
+    let a = submit(&mut host, 4);
+    host.start(a);
+    let kept = host.submit(HostJob::new(7).size(3, 3).after("begin-time:9999")).unwrap();
+    let (large, small) = (submit(&mut host, 4), submit(&mut host, 1));
+    host.end(a);
+    assert_eq!((host.state(large), host.state(small)), (Some(State::Sched), Some(State::Depend)), "in turn");
+    assert_eq!(host.names(kept), ["begin-time:9999", "max-resources-user-limit"], "no event for nothing");
+    exact(&host);
+}
+
+#[test]
+fn a_job_kept_by_others_unknown_to_us_gives_way_in_the_next_turn() {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let a = submit(&mut host, 1);
     host.start(a);
-    let chained = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
-    let next = submit(&mut host, 1);
-    // Flux tells us of the end of a before it tells those who wait for a.
-    let effects = host.engine.handle(Event::Inactive(a));
-    host.apply(effects);
-    host.remove_dependency(chained, "afterany:1");
-    host.settle();
-    assert_eq!((host.state(chained), host.state(next)), (Some(State::Sched), Some(State::Depend)));
-    host.jobs.remove(&a);
+    let (kept, next) = (submit(&mut host, 1), submit(&mut host, 1));
+    // No jobspec declares it, so we are told nothing of it.
+    host.jobs.get_mut(&kept).unwrap().dependencies.insert("license".to_owned());
+    host.end(a);
+    assert_eq!(host.names(kept), ["license", "max-running-jobs-user-limit.2"]);
+    assert_eq!(host.state(next), Some(State::Sched));
     exact(&host);
 }
