@@ -55,4 +55,11 @@ test_expect_success 'a held job is cancelled after a restart' '
 test_expect_success 'all jobs end, and nothing is left in the counters' '
 	flux job urgency $zero 16 >out && cancel_all && for u in 5001 5002 5004; do mf counts $u A active=0 run=0 sched=0 nodes=0 cores=0 held=0 || return 1; done
 '
+test_expect_success 'a job that others had let go before the restart keeps its turn' '
+	cancel_all && mf doc assoc 5001 A queues=q max_running_jobs=1 assoc 5001 B queues=q queue q project "*" >two &&
+	write_conf "$(with_queues q) | $(with_plugin two)" && restart_instance && a=$(mf submit 5001 -q q) && other=$(mf submit 5001 -q q -B B) &&
+	running $a $other && early=$(mf submit 5001 -q q -d afterany:$other) && held_by $early max-running-jobs-user-limit &&
+	later=$(mf submit 5001 -q q) && held_by $later max-running-jobs-user-limit && cancel $other && ended $other &&
+	restart_instance && settled && cancel $a && running $early && settled && is_state DEPEND $later
+'
 finish

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A job's way from `job.new` to INACTIVE.
 
+use super::others::Others;
 use super::{Effect, Engine, JobFacts, Level, Posting, State};
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName};
@@ -24,7 +25,7 @@ impl Engine {
             bank: self.bank_name(association, facts.bank),
             queue: self.queue_name(facts.queue),
             has_project: facts.project.is_some(),
-            is_kept_by_others: self.others.contains_key(&facts.id),
+            is_kept_by_others: self.others.get(&facts.id).is_some_and(Others::keep_it),
             size: *facts.size.as_ref().unwrap_or(&Size::ONE),
             phase: Phase::New,
             origin: if is_submission { Origin::Submitted } else { Origin::Replayed },
@@ -107,15 +108,9 @@ impl Engine {
         if Name::parse(name).is_some() {
             return Vec::new();
         }
-        if added {
-            self.others.entry(id).or_default().insert(name.to_owned());
-        } else if let Some(names) = self.others.get_mut(&id) {
-            names.remove(name);
-            if names.is_empty() {
-                self.others.remove(&id);
-            }
-        }
-        let is_kept = self.others.contains_key(&id);
+        let others = self.others.entry(id).or_default();
+        others.note(name, added);
+        let is_kept = others.keep_it();
         let Some(job) = self.ledger.job(id).filter(|job| job.is_kept_by_others != is_kept) else {
             return Vec::new();
         };

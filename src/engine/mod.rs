@@ -12,6 +12,7 @@ mod data;
 mod effect;
 mod event;
 mod life;
+mod others;
 mod replay;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ pub mod size {
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, UserId};
 use crate::limits::{Grant, Ledger, Line, Phase};
+use others::Others;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All state of the plugin that is not Flux's.
@@ -50,7 +52,7 @@ pub struct Engine {
     /// Jobs in PRIORITY that Flux may leave there, with their price.
     moves: Vec<(JobId, u32)>,
     /// Names by which others keep jobs in DEPEND, of jobs that declare dependencies.
-    others: BTreeMap<JobId, BTreeSet<String>>,
+    others: BTreeMap<JobId, Others>,
     /// Associations in which a job that was freed turned out to be kept in DEPEND by others, or one that only we hold is
     /// not kept by them any more: there another one may go.
     passed_over: BTreeSet<AssociationId>,

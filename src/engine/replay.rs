@@ -5,10 +5,10 @@
 //! never asked about, and updates from these callbacks may land on other jobs. So a replayed job is only counted, and
 //! a zero-delay timer does the rest when all have been seen.
 
+use super::others::Others;
 use super::{Effect, Engine, Event, JobFacts, Posting, State};
 use crate::ids::{JobId, Limit};
 use crate::limits::{Grant, Job, Line, Name, Names, Origin, Phase};
-use std::collections::BTreeSet;
 
 impl Engine {
     /// Counts a replayed job by its state. Nothing is refused, nothing is raised.
@@ -116,10 +116,14 @@ impl Engine {
         if !self.ledger.job(id).is_some_and(|job| job.is_unread) {
             return Vec::new();
         }
-        let others = history.as_deref().map(names_of_others).unwrap_or_default();
+        // What callbacks told meanwhile is known already, and may be later than what is read here.
+        for (name, added) in history.iter().flatten().filter(|(name, _)| Name::parse(name).is_none()) {
+            self.others.entry(id).or_default().note(name, *added);
+        }
+        let is_kept = self.others.get(&id).is_some_and(Others::keep_it);
         self.ledger.change(id, |job| {
             job.is_unread = false;
-            job.is_kept_by_others = !others.is_empty();
+            job.is_kept_by_others = is_kept;
             match &history {
                 Some(history) => {
                     let ours = history.iter().filter_map(|(text, added)| Some((Name::parse(text)?, *added)));
@@ -137,11 +141,6 @@ impl Engine {
                 };
             }
         });
-        if others.is_empty() {
-            self.others.remove(&id);
-        } else {
-            self.others.insert(id, others);
-        }
         self.one_less_unread()
     }
 
@@ -165,17 +164,4 @@ impl Engine {
         }
         effects
     }
-}
-
-/// The names in an eventlog that are not ours and were not removed.
-fn names_of_others(history: &[(String, bool)]) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for (name, added) in history.iter().filter(|(name, _)| Name::parse(name).is_none()) {
-        if *added {
-            names.insert(name.clone());
-        } else {
-            names.remove(name);
-        }
-    }
-    names
 }
