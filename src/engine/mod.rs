@@ -213,7 +213,7 @@ impl Engine {
             Effect::RemoveDependency(..) if matches!(why, Refusal::Absent | Refusal::TooLate) => Vec::new(),
             Effect::RemoveDependency(id, name) => {
                 self.ledger.change(id, |job| {
-                    job.names.replay(name, true);
+                    job.names.restore(name);
                     job.grant = Grant::None;
                 });
                 complain(format!("job {id}: failed to remove dependency {name}"))

@@ -185,15 +185,23 @@ impl Names {
         self.outstanding.iter().filter_map(|hold| self.current(hold))
     }
 
-    /// Takes over what an eventlog says happened to `name`.
+    /// Puts back a name that could not be taken off.
+    pub fn restore(&mut self, name: Name) {
+        if self.uses.get(name.hold as usize) == Some(&name.use_count) {
+            self.outstanding.insert(name.hold);
+        }
+    }
+
+    /// Takes over what an eventlog says happened to `name`. One that was used before and is added again holds nothing.
     pub fn replay(&mut self, name: Name, added: bool) {
-        if let Some(uses) = self.uses.get_mut(name.hold as usize) {
-            *uses = (*uses).max(name.use_count);
-            if added {
-                self.outstanding.insert(name.hold);
-            } else if *uses == name.use_count {
-                self.outstanding.remove(name.hold);
-            }
+        let Some(uses) = self.uses.get_mut(name.hold as usize) else { return };
+        let is_fresh = name.use_count > *uses;
+        let is_latest = name.use_count >= *uses;
+        *uses = (*uses).max(name.use_count);
+        match added {
+            true if is_fresh => self.outstanding.insert(name.hold),
+            false if is_latest => self.outstanding.remove(name.hold),
+            _ => {}
         }
     }
 
@@ -253,6 +261,9 @@ mod tests {
             ("max-running-jobs-user-limit", true),
             ("max-running-jobs-user-limit", false),
             ("max-running-jobs-user-limit.2", true),
+            ("max-sched-jobs-user-limit", true),
+            ("max-sched-jobs-user-limit", false),
+            ("max-sched-jobs-user-limit", true),
         ] {
             names.replay(Name::parse(text).unwrap(), added);
         }
