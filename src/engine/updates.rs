@@ -123,9 +123,10 @@ impl Engine {
         let mut effects = Vec::new();
         let mut association = job.association;
         let names_new_bank = job.bank.as_ref().map(|b| b.as_str()) != facts.bank;
-        if job.association.is_some() && names_new_bank {
+        if names_new_bank {
             match self.book.find(job.user, facts.bank) {
                 Some(found) => association = Some(found),
+                None if association.is_none() => {}
                 None => {
                     let bank = facts.bank.unwrap_or("(default)");
                     let text = format!(

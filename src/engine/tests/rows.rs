@@ -288,6 +288,23 @@ fn a_removed_association_keeps_its_live_jobs() {
 }
 
 #[test]
+fn a_held_job_whose_association_is_gone_moves_to_the_bank_that_its_user_names() {
+    let mut host = site();
+    let mut narrow = association(7, "A");
+    narrow.max_running_jobs = Limit(0);
+    host.event(Event::Associations(vec![record(narrow, "A")]));
+    let id = host.submit(HostJob::new(7)).unwrap();
+    let mut engine = Engine::new(OWNER);
+    engine.handle(Event::Associations(vec![record(association(7, "B"), "B")]));
+    host.replay(true, engine);
+    assert_eq!((host.state(id), host.engine.check().waiting), (Some(State::Depend), 1));
+    host.update(id, None, Some("B")).unwrap();
+    host.settle();
+    assert_eq!((host.state(id), host.engine.check().waiting), (Some(State::Sched), 0));
+    assert_eq!(host.engine.check().drift, []);
+}
+
+#[test]
 fn the_owners_synthetic_record_keeps_an_active_default_bank() {
     let synthetic = || Event::Associations(vec![record(association(OWNER.0, "root"), "root")]);
     for (active, default) in [(true, "A"), (false, "root")] {
