@@ -49,6 +49,8 @@ mod bindings {
         "flux_watcher_(start|destroy)",
         "flux_rpc",
         "flux_job_kvs_key",
+        "flux_kvs_txn_(create|destroy)",
+        "flux_kvs_commit",
         "flux_kvs_lookup",
         "flux_kvs_lookup_get",
         "flux_future_then",
@@ -63,7 +65,9 @@ mod bindings {
             .clang_args(flux.include_paths.iter().map(|path| format!("-I{}", path.display())))
             .allowlist_type("flux_plugin_handler")
             .blocklist_type("json_t|va_list|__.*")
-            .opaque_type("flux_(plugin|plugin_arg|handle_struct|future|msg|msg_handler|reactor|watcher)")
+            .opaque_type(
+                "flux_(plugin|plugin_arg|handle_struct|future|kvs_txn|msg|msg_handler|reactor|watcher)",
+            )
             .layout_tests(false)
             .generate_comments(false)
             .generate_cstr(true)

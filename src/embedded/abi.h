@@ -85,6 +85,7 @@ struct host_ops {
     void (*watcher_destroy) (void *watcher);
     double (*now) (void *host);
     void *(*rpc) (void *host, const char *topic, const char *payload);
+    void *(*commit) (void *host);
     void *(*lookup) (void *host, const char *key);
     int (*future_then) (void *future, continuation_f cb, void *arg);
     int (*lookup_get) (void *future, const char **text);

@@ -368,6 +368,33 @@ void *flux_rpc (void *h, const char *topic, const char *payload, uint32_t nodeid
     return f;
 }
 
+/* Plugins commit nothing of their own here: the one transaction they may send is empty. */
+void *flux_kvs_txn_create (void)
+{
+    void *txn = malloc (1);
+
+    if (!txn)
+        errno = ENOMEM;
+    return txn;
+}
+
+void flux_kvs_txn_destroy (void *txn)
+{
+    int saved_errno = errno;
+
+    free (txn);
+    errno = saved_errno;
+}
+
+void *flux_kvs_commit (void *h, const char *ns, int flags, void *txn)
+{
+    if (!h || ns || flags != 0 || !txn) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return ops.commit (h);
+}
+
 void *flux_kvs_lookup (void *h, const char *ns, int flags, const char *key)
 {
     if (!h || ns || flags != 0 || !key) {

@@ -2,7 +2,8 @@
 //! The functions that abi.c forwards to. Each turns C arguments into Rust values and asks the host.
 //!
 //! Contract of the table (`struct host_ops`): texts are NUL-terminated and live during the call; `slot` is what
-//! `plugin_new` got, `host` what `host_of` returned, watchers and futures what `*_create`, `rpc` and `lookup` returned.
+//! `plugin_new` got, `host` what `host_of` returned, watchers and futures what `*_create`, `rpc`, `commit` and
+//! `lookup` returned.
 //! Results: >= 0 success, -errno failure.
 
 use std::ffi::{c_char, c_double, c_int, c_void};
@@ -52,6 +53,7 @@ pub(super) struct HostOps {
     watcher_destroy: extern "C" fn(*mut c_void),
     now: extern "C" fn(*mut c_void) -> c_double,
     rpc: extern "C" fn(*mut c_void, Text, Text) -> *mut c_void,
+    commit: extern "C" fn(*mut c_void) -> *mut c_void,
     lookup: extern "C" fn(*mut c_void, Text) -> *mut c_void,
     future_then: extern "C" fn(*mut c_void, ContinuationFn, *mut c_void) -> c_int,
     lookup_get: extern "C" fn(*mut c_void, *mut Text) -> c_int,
@@ -86,6 +88,7 @@ pub(super) static HOST_OPS: HostOps = HostOps {
     watcher_destroy,
     now,
     rpc,
+    commit,
     lookup,
     future_then,
     lookup_get,
@@ -329,14 +332,19 @@ extern "C" fn now(pointer: *mut c_void) -> c_double {
     host(pointer).now()
 }
 
-/// A submission of no jobs, which is answered when all events posted before it are committed, is the one request that
-/// plugins may send here.
+/// A submission of no jobs, which is answered when the batch of events that is open is committed, is the one request
+/// that plugins may send here.
 extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -> *mut c_void {
     let host = host(pointer);
     let payload = text(payload).and_then(|payload| serde_json::from_str(&payload).ok());
     if text(topic).as_deref() != Some("job-manager.submit") || payload != Some(json!({"jobs": []})) {
         return std::ptr::null_mut();
     }
+    host.store.borrow_mut().agenda.create_future(host, Wanted::Commit)
+}
+
+extern "C" fn commit(pointer: *mut c_void) -> *mut c_void {
+    let host = host(pointer);
     host.store.borrow_mut().agenda.create_future(host, Wanted::Commit)
 }
 

@@ -24,6 +24,8 @@ pub enum LogLevel {
 
 /// Room for an exception's note (`flux_jobtap_raise_exception`).
 const NOTE_MAX: usize = 1023;
+/// What is called when a future is fulfilled.
+type Continuation = unsafe extern "C" fn(*mut sys::flux_future_t, *mut c_void);
 /// `FLUX_NODEID_ANY`.
 const NODEID_ANY: u32 = u32::MAX;
 
@@ -203,12 +205,12 @@ impl Plugin {
         Error::check("flux_jobtap_reprioritize_job", rc)
     }
 
-    /// Asks to be told when every event posted so far is in the KVS, where the job manager puts them in batches. It
-    /// answers a submission, also one of no jobs, when the batch that was open is committed. The future is the
+    /// Asks to be told when the events posted so far are on their way to the KVS. The job manager commits them in
+    /// batches, and answers a submission, also one of no jobs, when the batch that is open was sent. The future is the
     /// caller's to destroy.
-    pub(super) fn await_commit(
+    pub(super) fn await_batch(
         self,
-        done: unsafe extern "C" fn(*mut sys::flux_future_t, *mut c_void),
+        done: Continuation,
         arg: *mut c_void,
     ) -> Result<*mut sys::flux_future_t, Error> {
         let (topic, payload) = (c"job-manager.submit", c"{\"jobs\":[]}");
@@ -217,11 +219,28 @@ impl Plugin {
         then("flux_rpc", future, done, arg)
     }
 
+    /// Asks to be told when the KVS has taken over every commit sent so far: it does so in turn, and so this empty one
+    /// is the last. The future is the caller's to destroy.
+    pub(super) fn await_commits(
+        self,
+        done: Continuation,
+        arg: *mut c_void,
+    ) -> Result<*mut sys::flux_future_t, Error> {
+        // SAFETY: a null namespace is the primary one; the transaction is ours, and copied by the commit.
+        let future = unsafe {
+            let txn = sys::flux_kvs_txn_create();
+            let future = sys::flux_kvs_commit(self.flux(), null(), 0, txn);
+            sys::flux_kvs_txn_destroy(txn);
+            future
+        };
+        then("flux_kvs_commit", future, done, arg)
+    }
+
     /// Starts reading a job's eventlog. The future is the caller's to destroy.
     pub(super) fn read_eventlog(
         self,
         id: u64,
-        done: unsafe extern "C" fn(*mut sys::flux_future_t, *mut c_void),
+        done: Continuation,
         arg: *mut c_void,
     ) -> Result<*mut sys::flux_future_t, Error> {
         let mut key: [c_char; 128] = [0; 128];
@@ -239,7 +258,7 @@ impl Plugin {
 fn then(
     function: &'static str,
     future: *mut sys::flux_future_t,
-    done: unsafe extern "C" fn(*mut sys::flux_future_t, *mut c_void),
+    done: Continuation,
     arg: *mut c_void,
 ) -> Result<*mut sys::flux_future_t, Error> {
     if future.is_null() {

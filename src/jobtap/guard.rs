@@ -5,7 +5,7 @@
 //! and the plugin puts its state in order before anything else. All memory hangs on the plugin handle's aux and dies
 //! with it; there are no statics and no thread-locals, which would pin the .so.
 
-use super::error::{EIO, EPROTO};
+use super::error::{EIO, EPROTO, Error};
 use super::{Args, Failed, Jobtap, LogLevel, Plugin, Reply, c_text, sys};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -32,8 +32,8 @@ struct Service<J: Jobtap> {
 }
 
 struct Reads<J: Jobtap> {
-    /// While not null: the commit that is waited for before anything is read.
-    commit: *mut sys::flux_future_t,
+    /// While not null: what is waited for before anything is read.
+    commits: *mut sys::flux_future_t,
     under_way: BTreeMap<u64, Read<J>>,
     to_come: VecDeque<u64>,
 }
@@ -81,30 +81,37 @@ impl<J: Jobtap> Host<'_, J> {
         let is_first = {
             let mut reads = self.0.reads.borrow_mut();
             reads.to_come.push_back(id);
-            reads.commit.is_null() && reads.to_come.len() == 1
+            reads.commits.is_null() && reads.to_come.len() == 1
         };
         if is_first {
-            self.0.await_commit();
+            let arg = std::ptr::from_ref(self.0).cast_mut().cast::<c_void>();
+            self.0.wait(self.0.plugin.await_batch(on_batch::<J>, arg));
         }
     }
 }
 
 impl<J: Jobtap> Instance<J> {
     /// What was posted in the last moments is not in the KVS yet, and a name that is not read there is not known:
-    /// the first read waits for the commit. Should that fail, what is there must do.
-    fn await_commit(&self) {
-        let arg = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
-        match self.plugin.await_commit(on_commit::<J>, arg) {
-            Ok(future) => self.reads.borrow_mut().commit = future,
+    /// the first read waits. Should that fail, what is there must do.
+    fn wait(&self, future: Result<*mut sys::flux_future_t, Error>) {
+        match future {
+            Ok(future) => self.reads.borrow_mut().commits = future,
             Err(_) => self.start_reads(),
         }
+    }
+
+    /// The wait is over.
+    fn waited(&self) {
+        let future = std::mem::replace(&mut self.reads.borrow_mut().commits, null_mut());
+        // SAFETY: the future is ours, or null. Flux allows destroying it in its continuation.
+        unsafe { sys::flux_future_destroy(future) };
     }
 
     fn start_reads(&self) {
         loop {
             let next = {
                 let mut reads = self.reads.borrow_mut();
-                let is_ready = reads.commit.is_null() && reads.under_way.len() < READS_AT_ONCE;
+                let is_ready = reads.commits.is_null() && reads.under_way.len() < READS_AT_ONCE;
                 if is_ready { reads.to_come.pop_front() } else { None }
             };
             let Some(id) = next else { return };
@@ -152,7 +159,7 @@ impl<J: Jobtap> Drop for Instance<J> {
         }
         let reads = self.reads.get_mut();
         let futures = std::mem::take(&mut reads.under_way).into_values().map(|read| read.future);
-        for future in futures.chain([reads.commit]) {
+        for future in futures.chain([reads.commits]) {
             // SAFETY: the future is ours, or null; destroying it cancels its continuation.
             unsafe { sys::flux_future_destroy(future) };
         }
@@ -188,7 +195,7 @@ fn load<J: Jobtap>(plugin: Plugin) -> Result<(), String> {
         services: Box::new([]),
         timer: Cell::new(null_mut()),
         reads: RefCell::new(Reads {
-            commit: null_mut(),
+            commits: null_mut(),
             under_way: BTreeMap::new(),
             to_come: VecDeque::new(),
         }),
@@ -365,13 +372,20 @@ unsafe extern "C" fn on_timer<J: Jobtap>(
     instance.guarded("timer", || instance.jobtap.timer(Host(instance)));
 }
 
-unsafe extern "C" fn on_commit<J: Jobtap>(_future: *mut sys::flux_future_t, arg: *mut c_void) {
+unsafe extern "C" fn on_batch<J: Jobtap>(_future: *mut sys::flux_future_t, arg: *mut c_void) {
     // SAFETY: `arg` is the instance, which destroys the future before it goes.
     let instance = unsafe { &*arg.cast::<Instance<J>>() };
-    instance.guarded("commit", || {
-        let future = std::mem::replace(&mut instance.reads.borrow_mut().commit, null_mut());
-        // SAFETY: the future is ours. Flux allows destroying it in its continuation.
-        unsafe { sys::flux_future_destroy(future) };
+    instance.guarded("batch", || {
+        instance.waited();
+        instance.wait(instance.plugin.await_commits(on_commits::<J>, arg));
+    });
+}
+
+unsafe extern "C" fn on_commits<J: Jobtap>(_future: *mut sys::flux_future_t, arg: *mut c_void) {
+    // SAFETY: as above.
+    let instance = unsafe { &*arg.cast::<Instance<J>>() };
+    instance.guarded("commits", || {
+        instance.waited();
         instance.start_reads();
     });
 }

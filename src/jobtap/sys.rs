@@ -82,6 +82,12 @@ pub struct flux_plugin_handler {
     pub cb: flux_plugin_f,
     pub data: *mut ::std::os::raw::c_void,
 }
+#[repr(C)]
+#[derive(Debug)]
+pub struct flux_kvs_txn {
+    _unused: [u8; 0],
+}
+pub type flux_kvs_txn_t = flux_kvs_txn;
 pub type flux_jobid_t = u64;
 unsafe extern "C" {
     pub fn flux_get_reactor(h: *mut flux_t) -> *mut flux_reactor_t;
@@ -165,6 +171,14 @@ unsafe extern "C" {
         f: *mut flux_future_t,
         value: *mut *const ::std::os::raw::c_char,
     ) -> ::std::os::raw::c_int;
+    pub fn flux_kvs_txn_create() -> *mut flux_kvs_txn_t;
+    pub fn flux_kvs_txn_destroy(txn: *mut flux_kvs_txn_t);
+    pub fn flux_kvs_commit(
+        h: *mut flux_t,
+        ns: *const ::std::os::raw::c_char,
+        flags: ::std::os::raw::c_int,
+        txn: *mut flux_kvs_txn_t,
+    ) -> *mut flux_future_t;
     pub fn flux_job_kvs_key(
         buf: *mut ::std::os::raw::c_char,
         bufsz: ::std::os::raw::c_int,
