@@ -1,29 +1,26 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Where C enters: one trampoline for callbacks, one for RPCs, one each for the timer, for commits and for reads.
+//! Where C enters: one trampoline for callbacks, one for RPCs, one for the timer; those of futures are in `reads`.
 //!
 //! Invariants: nothing unwinds into C; a panic is logged with its place, fails that one call in the safe direction,
 //! and the plugin puts its state in order before anything else. All memory hangs on the plugin handle's aux and dies
 //! with it; there are no statics and no thread-locals, which would pin the .so.
 
-use super::error::{EIO, EPROTO, Error};
+use super::error::{EIO, EPROTO};
+use super::reads::Reads;
 use super::{Args, Failed, Jobtap, LogLevel, Plugin, Reply, c_text, sys};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
 
-/// Eventlogs read at a time: enough to keep the store busy, few enough to leave it to others.
-const READS_AT_ONCE: usize = 32;
-
 /// Everything that belongs to one loaded plugin.
-struct Instance<J: Jobtap> {
-    plugin: Plugin,
-    jobtap: J,
+pub(super) struct Instance<J: Jobtap> {
+    pub(super) plugin: Plugin,
+    pub(super) jobtap: J,
     /// One per method, in the order of [`Jobtap::METHODS`]: what Flux hands back with a request.
     services: Box<[Service<J>]>,
     timer: Cell<*mut sys::flux_watcher_t>,
-    reads: RefCell<Reads<J>>,
+    pub(super) reads: RefCell<Reads<J>>,
 }
 
 struct Service<J: Jobtap> {
@@ -31,26 +28,8 @@ struct Service<J: Jobtap> {
     method: &'static CStr,
 }
 
-struct Reads<J: Jobtap> {
-    /// While not null: what is waited for before anything is read.
-    commits: *mut sys::flux_future_t,
-    under_way: BTreeMap<u64, Read<J>>,
-    to_come: VecDeque<u64>,
-}
-
-/// A read under way. The box keeps its address while the map moves.
-struct Read<J: Jobtap> {
-    future: *mut sys::flux_future_t,
-    _ticket: Box<Ticket<J>>,
-}
-
-struct Ticket<J: Jobtap> {
-    instance: *const Instance<J>,
-    id: u64,
-}
-
 /// What a callback may ask of the plugin's surroundings besides calls into Flux.
-pub struct Host<'a, J: Jobtap>(&'a Instance<J>);
+pub struct Host<'a, J: Jobtap>(pub(super) &'a Instance<J>);
 
 impl<J: Jobtap> Clone for Host<'_, J> {
     fn clone(&self) -> Self {
@@ -75,63 +54,11 @@ impl<J: Jobtap> Host<'_, J> {
             sys::flux_watcher_start(timer);
         }
     }
-
-    /// Has [`Jobtap::eventlog`] called with the job's eventlog as it is now or later, in a later reactor turn.
-    pub fn read_eventlog(self, id: u64) {
-        let is_first = {
-            let mut reads = self.0.reads.borrow_mut();
-            reads.to_come.push_back(id);
-            reads.commits.is_null() && reads.to_come.len() == 1
-        };
-        if is_first {
-            let arg = std::ptr::from_ref(self.0).cast_mut().cast::<c_void>();
-            self.0.wait(self.0.plugin.await_batch(on_batch::<J>, arg));
-        }
-    }
 }
 
 impl<J: Jobtap> Instance<J> {
-    /// What was posted in the last moments is not in the KVS yet, and a name that is not read there is not known:
-    /// the first read waits. Should that fail, what is there must do.
-    fn wait(&self, future: Result<*mut sys::flux_future_t, Error>) {
-        match future {
-            Ok(future) => self.reads.borrow_mut().commits = future,
-            Err(_) => self.start_reads(),
-        }
-    }
-
-    /// The wait is over.
-    fn waited(&self) {
-        let future = std::mem::replace(&mut self.reads.borrow_mut().commits, null_mut());
-        // SAFETY: the future is ours, or null. Flux allows destroying it in its continuation.
-        unsafe { sys::flux_future_destroy(future) };
-    }
-
-    fn start_reads(&self) {
-        loop {
-            let next = {
-                let mut reads = self.reads.borrow_mut();
-                let is_ready = reads.commits.is_null() && reads.under_way.len() < READS_AT_ONCE;
-                if is_ready { reads.to_come.pop_front() } else { None }
-            };
-            let Some(id) = next else { return };
-            let ticket = Box::new(Ticket { instance: self, id });
-            let arg = (&raw const *ticket).cast_mut().cast::<c_void>();
-            match self.plugin.read_eventlog(id, on_read::<J>, arg) {
-                Ok(future) => {
-                    let read = Read { future, _ticket: ticket };
-                    if let Some(former) = self.reads.borrow_mut().under_way.insert(id, read) {
-                        // SAFETY: the future is ours, and its continuation is not running.
-                        unsafe { sys::flux_future_destroy(former.future) };
-                    }
-                }
-                Err(_) => self.jobtap.eventlog(Host(self), id, None),
-            }
-        }
-    }
-
     /// Runs `body`; a panic in it is made good as far as it can be, and gives `None`.
-    fn guarded<R>(&self, what: &str, body: impl FnOnce() -> R) -> Option<R> {
+    pub(super) fn guarded<R>(&self, what: &str, body: impl FnOnce() -> R) -> Option<R> {
         let result = catch_unwind(AssertUnwindSafe(|| {
             #[cfg(feature = "fault")]
             fault(what);
@@ -156,12 +83,6 @@ impl<J: Jobtap> Drop for Instance<J> {
         if !timer.is_null() {
             // SAFETY: the watcher is ours; nobody uses it any more.
             unsafe { sys::flux_watcher_destroy(timer) };
-        }
-        let reads = self.reads.get_mut();
-        let futures = std::mem::take(&mut reads.under_way).into_values().map(|read| read.future);
-        for future in futures.chain([reads.commits]) {
-            // SAFETY: the future is ours, or null; destroying it cancels its continuation.
-            unsafe { sys::flux_future_destroy(future) };
         }
     }
 }
@@ -194,11 +115,7 @@ fn load<J: Jobtap>(plugin: Plugin) -> Result<(), String> {
         jobtap,
         services: Box::new([]),
         timer: Cell::new(null_mut()),
-        reads: RefCell::new(Reads {
-            commits: null_mut(),
-            under_way: BTreeMap::new(),
-            to_come: VecDeque::new(),
-        }),
+        reads: RefCell::default(),
     });
     let address: *const Instance<J> = &raw const *instance;
     instance.services = J::METHODS.iter().map(|method| Service { instance: address, method }).collect();
@@ -370,44 +287,4 @@ unsafe extern "C" fn on_timer<J: Jobtap>(
     // SAFETY: `arg` is the instance, which destroys the watcher before it goes.
     let instance = unsafe { &*arg.cast::<Instance<J>>() };
     instance.guarded("timer", || instance.jobtap.timer(Host(instance)));
-}
-
-unsafe extern "C" fn on_batch<J: Jobtap>(_future: *mut sys::flux_future_t, arg: *mut c_void) {
-    // SAFETY: `arg` is the instance, which destroys the future before it goes.
-    let instance = unsafe { &*arg.cast::<Instance<J>>() };
-    instance.guarded("batch", || {
-        instance.waited();
-        instance.wait(instance.plugin.await_commits(on_commits::<J>, arg));
-    });
-}
-
-unsafe extern "C" fn on_commits<J: Jobtap>(_future: *mut sys::flux_future_t, arg: *mut c_void) {
-    // SAFETY: as above.
-    let instance = unsafe { &*arg.cast::<Instance<J>>() };
-    instance.guarded("commits", || {
-        instance.waited();
-        instance.start_reads();
-    });
-}
-
-unsafe extern "C" fn on_read<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {
-    // SAFETY: `arg` is the ticket of the read, which is freed only after its future was destroyed.
-    let (instance, id) = unsafe {
-        let ticket = &*arg.cast::<Ticket<J>>();
-        (&*ticket.instance, ticket.id)
-    };
-    instance.guarded("eventlog", || {
-        let mut value: *const c_char = null();
-        // SAFETY: the future is fulfilled; on success the value is a C string borrowed from it, or null.
-        let text = unsafe {
-            let rc = sys::flux_kvs_lookup_get(future, &raw mut value);
-            (rc >= 0 && !value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy().into_owned())
-        };
-        if let Some(read) = instance.reads.borrow_mut().under_way.remove(&id) {
-            // SAFETY: the future is ours. Flux allows destroying it in its continuation.
-            unsafe { sys::flux_future_destroy(read.future) };
-        }
-        instance.jobtap.eventlog(Host(instance), id, text.as_deref());
-        instance.start_reads();
-    });
 }

@@ -9,6 +9,7 @@ mod call;
 mod error;
 mod guard;
 mod json;
+mod reads;
 #[allow(non_camel_case_types, missing_docs, dead_code, clippy::all)]
 #[rustfmt::skip]
 mod sys;

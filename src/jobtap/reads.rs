@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Reading eventlogs from the KVS, a few at a time, when all that was posted is there.
+
+use super::error::Error;
+use super::guard::Instance;
+use super::{Host, Jobtap, sys};
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr::{null, null_mut};
+
+/// Eventlogs read at a time: enough to keep the store busy, few enough to leave it to others.
+const READS_AT_ONCE: usize = 32;
+
+/// What is read, and what is to be.
+pub(super) struct Reads<J: Jobtap> {
+    /// While not null: what is waited for before anything is read.
+    commits: *mut sys::flux_future_t,
+    under_way: BTreeMap<u64, Read<J>>,
+    to_come: VecDeque<u64>,
+}
+
+/// A read under way. The box keeps its address while the map moves.
+struct Read<J: Jobtap> {
+    future: *mut sys::flux_future_t,
+    _ticket: Box<Ticket<J>>,
+}
+
+struct Ticket<J: Jobtap> {
+    instance: *const Instance<J>,
+    id: u64,
+}
+
+impl<J: Jobtap> Default for Reads<J> {
+    fn default() -> Self {
+        Reads { commits: null_mut(), under_way: BTreeMap::new(), to_come: VecDeque::new() }
+    }
+}
+
+impl<J: Jobtap> Drop for Reads<J> {
+    fn drop(&mut self) {
+        let futures = std::mem::take(&mut self.under_way).into_values().map(|read| read.future);
+        for future in futures.chain([self.commits]) {
+            // SAFETY: the future is ours, or null; destroying it cancels its continuation.
+            unsafe { sys::flux_future_destroy(future) };
+        }
+    }
+}
+
+impl<J: Jobtap> Host<'_, J> {
+    /// Has [`Jobtap::eventlog`] called with the job's eventlog as it is now or later, in a later reactor turn.
+    pub fn read_eventlog(self, id: u64) {
+        let is_first = {
+            let mut reads = self.0.reads.borrow_mut();
+            reads.to_come.push_back(id);
+            reads.commits.is_null() && reads.to_come.len() == 1
+        };
+        if is_first {
+            let arg = std::ptr::from_ref(self.0).cast_mut().cast::<c_void>();
+            self.0.wait(self.0.plugin.await_batch(on_batch::<J>, arg));
+        }
+    }
+}
+
+impl<J: Jobtap> Instance<J> {
+    /// What was posted in the last moments is not in the KVS yet, and a name that is not read there is not known:
+    /// the first read waits. Should that fail, what is there must do.
+    fn wait(&self, future: Result<*mut sys::flux_future_t, Error>) {
+        match future {
+            Ok(future) => self.reads.borrow_mut().commits = future,
+            Err(_) => self.start_reads(),
+        }
+    }
+
+    /// The wait is over.
+    fn waited(&self) {
+        let future = std::mem::replace(&mut self.reads.borrow_mut().commits, null_mut());
+        // SAFETY: the future is ours, or null. Flux allows destroying it in its continuation.
+        unsafe { sys::flux_future_destroy(future) };
+    }
+
+    fn start_reads(&self) {
+        loop {
+            let next = {
+                let mut reads = self.reads.borrow_mut();
+                let is_ready = reads.commits.is_null() && reads.under_way.len() < READS_AT_ONCE;
+                if is_ready { reads.to_come.pop_front() } else { None }
+            };
+            let Some(id) = next else { return };
+            let ticket = Box::new(Ticket { instance: self, id });
+            let arg = (&raw const *ticket).cast_mut().cast::<c_void>();
+            match self.plugin.read_eventlog(id, on_read::<J>, arg) {
+                Ok(future) => {
+                    let read = Read { future, _ticket: ticket };
+                    if let Some(former) = self.reads.borrow_mut().under_way.insert(id, read) {
+                        // SAFETY: the future is ours, and its continuation is not running.
+                        unsafe { sys::flux_future_destroy(former.future) };
+                    }
+                }
+                Err(_) => self.jobtap.eventlog(Host(self), id, None),
+            }
+        }
+    }
+}
+
+unsafe extern "C" fn on_batch<J: Jobtap>(_future: *mut sys::flux_future_t, arg: *mut c_void) {
+    // SAFETY: `arg` is the instance, which destroys the future before it goes.
+    let instance = unsafe { &*arg.cast::<Instance<J>>() };
+    instance.guarded("batch", || {
+        instance.waited();
+        instance.wait(instance.plugin.await_commits(on_commits::<J>, arg));
+    });
+}
+
+unsafe extern "C" fn on_commits<J: Jobtap>(_future: *mut sys::flux_future_t, arg: *mut c_void) {
+    // SAFETY: as above.
+    let instance = unsafe { &*arg.cast::<Instance<J>>() };
+    instance.guarded("commits", || {
+        instance.waited();
+        instance.start_reads();
+    });
+}
+
+unsafe extern "C" fn on_read<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {
+    // SAFETY: `arg` is the ticket of the read, which is freed only after its future was destroyed.
+    let (instance, id) = unsafe {
+        let ticket = &*arg.cast::<Ticket<J>>();
+        (&*ticket.instance, ticket.id)
+    };
+    instance.guarded("eventlog", || {
+        let mut value: *const c_char = null();
+        // SAFETY: the future is fulfilled; on success the value is a C string borrowed from it, or null.
+        let text = unsafe {
+            let rc = sys::flux_kvs_lookup_get(future, &raw mut value);
+            (rc >= 0 && !value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy().into_owned())
+        };
+        if let Some(read) = instance.reads.borrow_mut().under_way.remove(&id) {
+            // SAFETY: the future is ours. Flux allows destroying it in its continuation.
+            unsafe { sys::flux_future_destroy(read.future) };
+        }
+        instance.jobtap.eventlog(Host(instance), id, text.as_deref());
+        instance.start_reads();
+    });
+}
