@@ -101,6 +101,32 @@ test_expect_success 'an urgency changed while held does not let all go at once' 
 	for id; do flux job urgency $id 16 || return 1; done && cancel $a && running $1 && settled &&
 	is_state DEPEND $2 $3 $4 $5 && mf counts 5014 A run=1 held=4
 '
+test_expect_success 'a job of urgency 0 takes no place of the larger one behind it' '
+	cancel_all && mf push assoc 5019 A queues=q1 max_nodes=3 max_sched_jobs=2 &&
+	r=$(mf submit 5019 -q q1 -N 3) && running $r &&
+	a=$(mf submit 5019 -q q1 -u 0) && held_by $a max-resources-user-limit &&
+	b=$(mf submit 5019 -q q1 -N 3) && held_by $b max-resources-user-limit &&
+	c=$(mf submit 5019 -q q1 -u 0) && held_by $c max-resources-user-limit &&
+	cancel $r && running $b && is_state SCHED $a && settled && is_state DEPEND $c &&
+	mf counts 5019 A run=1 sched=1 held=1
+'
+test_expect_success 'an urgency of 0 that was set while it was held counts, one that was left does not' '
+	cancel_all && mf push assoc 5020 A queues=q1 max_nodes=3 max_sched_jobs=2 && r=$(mf submit 5020 -q q1 -N 3) && running $r &&
+	a=$(mf submit 5020 -q q1) && held_by $a max-resources-user-limit &&
+	b=$(mf submit 5020 -q q1 -N 3) && held_by $b max-resources-user-limit &&
+	c=$(mf submit 5020 -q q1 -u 0) && held_by $c max-resources-user-limit &&
+	flux job urgency $a 0 && flux job urgency $c 16 && cancel $r && running $b && is_state SCHED $a && settled &&
+	is_state DEPEND $c
+'
+test_expect_success 'nor does a job of urgency 0 that others keep take the place of another' '
+	cancel_all && mf push assoc 5021 A queues=q1 max_nodes=3 max_sched_jobs=2 && r=$(mf submit 5021 -q q1 -N 3) && running $r &&
+	later=begin-time:$(($(date +%s) + 3600)) &&
+	a=$(mf submit 5021 -q q1 -u 0 -d $later) && held_by $a max-resources-user-limit &&
+	b=$(mf submit 5021 -q q1 -N 3 -d $later) && held_by $b max-resources-user-limit &&
+	c=$(mf submit 5021 -q q1 -u 0 -d $later) && held_by $c max-resources-user-limit &&
+	cancel $r && freed_from $a max-resources-user-limit && freed_from $b max-resources-user-limit && settled &&
+	deps_are $a none && deps_are $b none && deps_are $c max-resources-user-limit && is_state DEPEND $a $b $c
+'
 test_expect_success 'a job that others keep gives way to one that nobody keeps, without an event' '
 	cancel_all && mf push assoc 5015 A queues=q1 max_running_jobs=1 && a=$(mf submit 5015 -q q1) && running $a &&
 	later=$(mf submit 5015 -q q1 -d begin-time:$(($(date +%s) + 3600))) && held_by $later max-running-jobs-user-limit &&

@@ -47,6 +47,8 @@ pub enum Effect {
     },
     /// Hold a job.
     AddDependency(JobId, Name),
+    /// Call back with [`Event::Urgency`]: in DEPEND no callback tells of a change.
+    AskUrgency(JobId),
     /// Take a hold off a job.
     RemoveDependency(JobId, Name),
     /// Tell the job's owner the fair-share its priority was made from.

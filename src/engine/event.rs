@@ -2,6 +2,7 @@
 //! What happens to the engine.
 
 use super::effect::Effect;
+use super::pass::Pass;
 use crate::accounts::{AssociationRecord, Config, Policy, Queue};
 use crate::ids::{BankName, JobId, ProjectName, UserId};
 use crate::limits::{Size, SizeError};
@@ -122,10 +123,14 @@ pub enum Event<'a> {
 
     /// The zero-delay timer asked for by [`Effect::Defer`].
     Deferred,
-    /// A pass over held jobs was applied; these were freed in it.
-    PassEnded(Vec<JobId>),
+    /// What a pass decided so far was carried out.
+    PassOn(Pass),
+    /// The urgency asked for by [`Effect::AskUrgency`].
+    Urgency(JobId, i64),
     /// Release whoever may go, in all associations.
     ReleaseAll,
+    /// Of the replayed jobs everything is known, and whoever could be released was.
+    ReplayRead,
     /// The eventlog asked for by [`Effect::ReadEventlog`]: dependency descriptions that were added (`true`) and removed,
     /// in order. `None`: it can't be read.
     Eventlog(JobId, Option<Vec<(String, bool)>>),

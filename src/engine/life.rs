@@ -31,7 +31,7 @@ impl Engine {
             origin: if is_submission { Origin::Submitted } else { Origin::Replayed },
             names: Names::default(),
             grant: Grant::None,
-            is_urgency_hold: facts.urgency == URGENCY_HOLD && facts.state > State::Depend,
+            is_urgency_hold: facts.urgency == URGENCY_HOLD,
             lacks_price: facts.state == State::Priority,
             needs_admission: true,
             is_unread: false,

@@ -13,6 +13,7 @@ mod effect;
 mod event;
 mod life;
 mod others;
+mod pass;
 mod replay;
 #[cfg(test)]
 mod tests;
@@ -32,7 +33,7 @@ pub mod size {
 
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, UserId};
-use crate::limits::{Grant, Ledger, Line, Phase};
+use crate::limits::{Grant, Ledger};
 use others::Others;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,8 +116,10 @@ impl Engine {
             Event::Policy(policy) => self.policy(policy),
             Event::Reprioritize => vec![Effect::ReprioritizeAll, Effect::Then(Event::ReleaseAll)],
             Event::Deferred => self.deferred(),
-            Event::PassEnded(freed) => self.pass_ended(&freed),
+            Event::PassOn(pass) => self.pass_on(pass),
+            Event::Urgency(id, urgency) => self.told_urgency(id, urgency),
             Event::ReleaseAll => self.release_all(),
+            Event::ReplayRead => self.hold_replayed(),
             Event::Eventlog(id, history) => self.eventlog(id, history),
             Event::Refused(effect, why) => self.refused(*effect, why),
         }
@@ -125,70 +128,6 @@ impl Engine {
     /// Rebuilds every counter from the live jobs: what to do after a panic may have cut a change short.
     pub fn recount(&mut self) {
         self.ledger.recount();
-    }
-
-    /// Releases whoever may go in one association.
-    fn pass(&mut self, association: AssociationId) -> Vec<Effect> {
-        self.pass_along(association, Line::All)
-    }
-
-    fn pass_along(&mut self, association: AssociationId, line: Line) -> Vec<Effect> {
-        let decisions = self.ledger.release(&self.book, association, line);
-        if decisions.is_empty() {
-            return self.withdraw_grants(association);
-        }
-        let freed: Vec<JobId> = decisions.iter().filter(|d| d.is_free).map(|d| d.id).collect();
-        let mut effects: Vec<Effect> = decisions
-            .into_iter()
-            .flat_map(|d| d.names.into_iter().map(move |name| Effect::RemoveDependency(d.id, name)))
-            .collect();
-        effects.push(Effect::Then(Event::PassEnded(freed)));
-        effects
-    }
-
-    fn release_all(&mut self) -> Vec<Effect> {
-        let associations: Vec<AssociationId> = self.ledger.in_line().collect();
-        associations.into_iter().flat_map(|association| self.pass(association)).collect()
-    }
-
-    /// A job that was freed and did not move is kept in DEPEND by others. Its reservation, which held back later jobs
-    /// of this pass, ends: it may stay there for days. If that was not known, it went before jobs that nobody else
-    /// keeps: in the next reactor turn they may take its place.
-    fn pass_ended(&mut self, freed: &[JobId]) -> Vec<Effect> {
-        let mut associations = BTreeSet::new();
-        let mut effects = Vec::new();
-        for id in freed {
-            let Some(job) = self.ledger.job(*id) else { continue };
-            associations.extend(job.association);
-            if job.phase == Phase::Depend && job.grant == Grant::Given {
-                if !job.is_kept_by_others {
-                    self.passed_over.extend(job.association);
-                    effects = vec![Effect::Defer];
-                }
-                self.ledger.change(*id, |job| job.grant = Grant::Blocked);
-            }
-        }
-        effects.extend(associations.into_iter().flat_map(|association| self.withdraw_grants(association)));
-        effects
-    }
-
-    /// Others may have filled a limit while a granted job was kept in DEPEND: it is held again, under fresh names.
-    fn withdraw_grants(&mut self, association: AssociationId) -> Vec<Effect> {
-        let blocked = self.ledger.blocked(association);
-        blocked.into_iter().flat_map(|id| self.hold(id)).collect()
-    }
-
-    /// Adds a name for every limit that the job, in DEPEND, would exceed now.
-    fn hold(&mut self, id: JobId) -> Vec<Effect> {
-        let exceeded = self.ledger.exceeded_by(&self.book, id);
-        if exceeded.is_empty() {
-            return Vec::new();
-        }
-        let names = self.ledger.change(id, |job| {
-            job.grant = Grant::None;
-            exceeded.iter().filter_map(|hold| job.names.add(hold)).collect::<Vec<_>>()
-        });
-        names.unwrap_or_default().into_iter().map(|name| Effect::AddDependency(id, name)).collect()
     }
 
     fn refused(&mut self, effect: Effect, why: Refusal) -> Vec<Effect> {
@@ -209,6 +148,9 @@ impl Engine {
                 }
                 complain(format!("job {id}: failed to add dependency {name}"))
             }
+            // It reserves all it needs until it is known better. Most likely it is gone.
+            Effect::AskUrgency(_) if why == Refusal::Absent => Vec::new(),
+            Effect::AskUrgency(id) => complain(format!("job {id}: failed to look up its urgency")),
             // Already gone, or the job left DEPEND: either way it is not held by this name.
             Effect::RemoveDependency(..) if matches!(why, Refusal::Absent | Refusal::TooLate) => Vec::new(),
             Effect::RemoveDependency(id, name) => {

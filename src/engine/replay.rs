@@ -144,13 +144,19 @@ impl Engine {
         self.one_less_unread()
     }
 
-    /// When all eventlogs are read, whoever may go is released, and whoever must be held is.
+    /// When all eventlogs are read, whoever may go is released, and then whoever must be held is.
     pub(super) fn one_less_unread(&mut self) -> Vec<Effect> {
         self.unread = self.unread.saturating_sub(1);
         if self.unread > 0 {
             return Vec::new();
         }
         let mut effects = self.release_all();
+        effects.push(Effect::Then(Event::ReplayRead));
+        effects
+    }
+
+    /// Holds replayed jobs that carry no name of ours and don't fit.
+    pub(super) fn hold_replayed(&mut self) -> Vec<Effect> {
         let is_free = |job: &Job| {
             let is_nameless = job.names.outstanding().is_empty() && job.grant == Grant::None;
             job.origin == Origin::Replayed
@@ -159,9 +165,6 @@ impl Engine {
                 && is_nameless
         };
         let free: Vec<JobId> = self.ledger.jobs().filter(|(_, job)| is_free(job)).map(|(id, _)| id).collect();
-        for id in free {
-            effects.extend(self.hold(id));
-        }
-        effects
+        free.into_iter().flat_map(|id| self.hold(id)).collect()
     }
 }

@@ -8,3 +8,4 @@ mod properties;
 mod refused;
 mod rows;
 mod site;
+mod urgency;

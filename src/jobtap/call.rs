@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Calls from the plugin into Flux. Any of them may re-enter the plugin's callbacks before it returns.
 
-use super::error::{EINVAL, Error};
+use super::Args;
+use super::error::{EINVAL, EPROTO, Error};
 use super::sys;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{NonNull, null};
@@ -189,6 +190,21 @@ impl Plugin {
         // SAFETY: the handle is ours.
         let rc = unsafe { sys::flux_jobtap_reprioritize_all(self.raw()) };
         Error::check("flux_jobtap_reprioritize_all", rc)
+    }
+
+    /// A job's present urgency, whatever callbacks told of it.
+    pub fn urgency(self, id: u64) -> Result<i64, Error> {
+        let call = "flux_jobtap_job_lookup";
+        // SAFETY: the handle is ours.
+        let found = unsafe { sys::flux_jobtap_job_lookup(self.raw(), id) };
+        if found.is_null() {
+            return Err(Error::last(call));
+        }
+        // SAFETY: the arguments are ours, and destroyed when they were read.
+        let read = unsafe { Args::borrow(found) }.id_urgency();
+        // SAFETY: as above; what was read is copied.
+        unsafe { sys::flux_plugin_arg_destroy(found) };
+        read.map(|(_, urgency)| urgency).map_err(|_| Error { call, errno: EPROTO })
     }
 
     /// Has Flux call `job.event.NAME` for the events of a job.

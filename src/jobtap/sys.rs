@@ -149,6 +149,7 @@ unsafe extern "C" {
         free_fn: flux_free_f,
     ) -> ::std::os::raw::c_int;
     pub fn flux_plugin_get_conf(p: *mut flux_plugin_t) -> *const ::std::os::raw::c_char;
+    pub fn flux_plugin_arg_destroy(args: *mut flux_plugin_arg_t);
     pub fn flux_plugin_arg_strerror(args: *mut flux_plugin_arg_t) -> *const ::std::os::raw::c_char;
     pub fn flux_plugin_arg_set(
         args: *mut flux_plugin_arg_t,
@@ -248,5 +249,6 @@ unsafe extern "C" {
         fmt: *const ::std::os::raw::c_char,
         ...
     ) -> ::std::os::raw::c_int;
+    pub fn flux_jobtap_job_lookup(p: *mut flux_plugin_t, id: flux_jobid_t) -> *mut flux_plugin_arg_t;
     pub fn flux_jobtap_job_subscribe(p: *mut flux_plugin_t, id: flux_jobid_t) -> ::std::os::raw::c_int;
 }

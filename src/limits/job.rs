@@ -70,8 +70,8 @@ pub struct Job {
     pub names: Names,
     /// Reservation.
     pub grant: Grant,
-    /// Held by its user (urgency 0): its reservation of running slots rests. Known from PRIORITY on: of a change in
-    /// DEPEND no plugin is told.
+    /// Held by its user (urgency 0): its reservation of running slots rests. In DEPEND, where plugins are not told of
+    /// changes, it is as of when the job was released; before that it reserves nothing.
     pub is_urgency_hold: bool,
     /// In PRIORITY for want of a price. Flux by itself moves it on only if the price differs from the one before.
     pub lacks_price: bool,

@@ -15,7 +15,7 @@ mod usage;
 
 pub use hold::{Hold, HoldSet, Name, Names};
 pub use job::{Footprint, Grant, Job, Origin, Phase};
-pub use release::{Line, Released};
+pub use release::{Line, Released, Walk};
 pub use size::{Kind, Size, SizeError, Vertex, measure};
 pub use usage::{Counts, Tally, Usage};
 

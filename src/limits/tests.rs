@@ -87,6 +87,11 @@ fn a_footprint_is_a_function_of_phase_and_grant() {
     assert!(waiting.active_jobs == 0 && waiting.is_idle());
 }
 
+fn release(ledger: &mut Ledger, book: &Book, association: AssociationId) -> Vec<u64> {
+    let mut walk = ledger.walk(association, Line::All);
+    std::iter::from_fn(|| ledger.release_next(book, &mut walk)).map(|released| released.id.0).collect()
+}
+
 #[test]
 fn a_release_reserves_as_it_goes_and_keeps_order() {
     let book = book(2);
@@ -95,12 +100,12 @@ fn a_release_reserves_as_it_goes_and_keeps_order() {
         ledger.insert(JobId(id), held(&book));
     }
     let association = book.find(UserId(1), None).unwrap();
-    let freed: Vec<u64> = ledger.release(&book, association, Line::All).into_iter().map(|d| d.id.0).collect();
+    let freed = release(&mut ledger, &book, association);
     assert_eq!(freed, [10, 20]);
-    assert!(ledger.release(&book, association, Line::All).is_empty(), "what was promised counts");
+    assert!(release(&mut ledger, &book, association).is_empty(), "what was promised counts");
     assert_eq!(ledger.drift(), []);
     ledger.remove(JobId(10));
-    let freed: Vec<u64> = ledger.release(&book, association, Line::All).into_iter().map(|d| d.id.0).collect();
+    let freed = release(&mut ledger, &book, association);
     assert_eq!(freed, [30]);
     assert_eq!(ledger.in_line().count(), 0);
 }
@@ -113,9 +118,9 @@ fn nothing_is_released_while_eventlogs_are_unread() {
     ledger.insert(JobId(2), Job { is_unread: true, ..job(&book, Phase::Sched) });
     let association = book.find(UserId(1), None).unwrap();
     assert!(ledger.is_unread(association));
-    assert!(ledger.release(&book, association, Line::All).is_empty());
+    assert!(release(&mut ledger, &book, association).is_empty());
     ledger.change(JobId(2), |job| job.is_unread = false);
-    assert_eq!(ledger.release(&book, association, Line::All).len(), 1);
+    assert_eq!(release(&mut ledger, &book, association).len(), 1);
 }
 
 #[test]

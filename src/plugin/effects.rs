@@ -17,7 +17,7 @@ enum Outcome {
     Done,
     /// The callback is to report failure.
     Fail,
-    Refused(Refusal),
+    Refused(Effect, Refusal),
     Next(Event<'static>),
 }
 
@@ -43,13 +43,13 @@ impl MfPriority {
         let mut todo = VecDeque::from(effects);
         let mut result = Ok(());
         while let Some(effect) = todo.pop_front() {
-            let next = match apply(host, args, &effect) {
+            let next = match apply(host, args, effect) {
                 Outcome::Done => continue,
                 Outcome::Fail => {
                     result = Err(Failed);
                     continue;
                 }
-                Outcome::Refused(why) => Event::Refused(Box::new(effect), why),
+                Outcome::Refused(effect, why) => Event::Refused(Box::new(effect), why),
                 Outcome::Next(event) => event,
             };
             // What follows from an effect comes before the effects after it.
@@ -61,17 +61,17 @@ impl MfPriority {
     }
 }
 
-fn apply(host: Host<'_, MfPriority>, args: Option<Args<'_>>, effect: &Effect) -> Outcome {
+fn apply(host: Host<'_, MfPriority>, args: Option<Args<'_>>, effect: Effect) -> Outcome {
     let plugin = host.plugin();
     let done = match effect {
-        Effect::Reject(text) => {
+        Effect::Reject(ref text) => {
             if let Some(args) = args {
                 args.set_error(plugin, text);
             }
             return Outcome::Fail;
         }
         Effect::SetPriority(priority) => {
-            return answered(args, |args| args.set_priority(i64::from(*priority)));
+            return answered(args, |args| args.set_priority(i64::from(priority)));
         }
         Effect::PriorityUnavailable => return answered(args, |args| args.set_priority_unavailable(plugin)),
         Effect::KeepPriority => {
@@ -80,17 +80,21 @@ fn apply(host: Host<'_, MfPriority>, args: Option<Args<'_>>, effect: &Effect) ->
                 _ => args.set_priority_unavailable(plugin),
             });
         }
-        Effect::SetJobspec { id, posting, bank, project } => {
-            let id = (*posting == Posting::ById).then_some(id.0);
+        Effect::SetJobspec { id, posting, ref bank, ref project } => {
+            let id = (posting == Posting::ById).then_some(id.0);
             plugin.jobspec_update(id, &members(bank.as_ref(), project.as_ref()))
         }
         Effect::AddDependency(id, name) => plugin.dependency_add(id.0, &name.to_string()),
+        Effect::AskUrgency(id) => match plugin.urgency(id.0) {
+            Ok(urgency) => return Outcome::Next(Event::Urgency(id, urgency)),
+            Err(error) => Err(error),
+        },
         Effect::RemoveDependency(id, name) => plugin.dependency_remove(id.0, &name.to_string()),
-        Effect::Memo(id, fairshare) => plugin.memo(id.0, c"fairshare", *fairshare),
-        Effect::Raise(id, note) => plugin.raise(id.0, c"mf_priority", note),
-        Effect::Prioritize(id, priority) => plugin.reprioritize_job(id.0, *priority),
+        Effect::Memo(id, fairshare) => plugin.memo(id.0, c"fairshare", fairshare),
+        Effect::Raise(id, ref note) => plugin.raise(id.0, c"mf_priority", note),
+        Effect::Prioritize(id, priority) => plugin.reprioritize_job(id.0, priority),
         Effect::ReprioritizeAll => plugin.reprioritize_all(),
-        Effect::Log(level, text) => {
+        Effect::Log(level, ref text) => {
             let level = match level {
                 Level::Error => LogLevel::Error,
                 Level::Debug => LogLevel::Debug,
@@ -106,13 +110,13 @@ fn apply(host: Host<'_, MfPriority>, args: Option<Args<'_>>, effect: &Effect) ->
             host.read_eventlog(id.0);
             Ok(())
         }
-        Effect::Then(event) => return Outcome::Next(event.clone()),
+        Effect::Then(event) => return Outcome::Next(event),
     };
     match done {
         Ok(()) => Outcome::Done,
-        Err(Error { errno: ENOENT, .. }) => Outcome::Refused(Refusal::Absent),
-        Err(Error { errno: EINVAL, .. }) => Outcome::Refused(Refusal::TooLate),
-        Err(error) => Outcome::Refused(Refusal::Other(error.to_string())),
+        Err(Error { errno: ENOENT, .. }) => Outcome::Refused(effect, Refusal::Absent),
+        Err(Error { errno: EINVAL, .. }) => Outcome::Refused(effect, Refusal::TooLate),
+        Err(error) => Outcome::Refused(effect, Refusal::Other(error.to_string())),
     }
 }
 

@@ -89,6 +89,32 @@ fn an_update_that_moves_a_job_releases_another() {
 }
 
 #[test]
+fn a_job_of_urgency_0_is_released_before_the_next_is_decided_upon() {
+    let mut data = document();
+    data["associations"][0] = association(5001, "A", json!({"max_nodes": 3, "max_sched_jobs": 2}));
+    // Of urgency 0 when it is submitted; from then on while it is held.
+    for at_submission in [true, false] {
+        let site = Site::with(&data);
+        let running = site.submit(&job(5001, 3));
+        let of_urgency = |urgency| Submission { urgency, ..job(5001, 1) };
+        let first = site.submit(&of_urgency(if at_submission { 0 } else { 16 }));
+        let (large, last) = (site.submit(&job(5001, 3)), site.submit(&of_urgency(0)));
+        if !at_submission {
+            site.host.set_urgency(first, 0, OWNER).unwrap();
+        }
+        site.finish(running);
+        let states = [first, large, last].map(|id| site.state(id));
+        assert_eq!(states, [State::Sched, State::Run, State::Depend]);
+        site.check();
+        site.finish(large);
+        [first, last].into_iter().for_each(|id| site.host.set_urgency(id, 16, OWNER).unwrap());
+        site.host.settle();
+        assert_eq!([first, last].map(|id| site.state(id)), [State::Run; 2]);
+        site.check();
+    }
+}
+
+#[test]
 fn queue_limits_of_nodes_and_cores_are_kept_through_releases() {
     let mut data = document();
     data["queues"] = json!([queue("q", json!({"max_nodes_per_assoc": 2})), queue("r", json!({}))]);

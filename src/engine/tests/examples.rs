@@ -226,38 +226,6 @@ fn a_replay_restores_names_and_reservations() {
 }
 
 #[test]
-fn an_urgency_changed_while_held_does_not_let_all_go_at_once() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let a = submit(&mut host, 1);
-    host.start(a);
-    let held = [(); 5].map(|()| host.submit(HostJob { urgency: 0, ..HostJob::new(7) }).unwrap());
-    for id in held {
-        host.set_urgency(id, 16);
-    }
-    host.end(a);
-    let states = held.map(|id| host.state(id) == Some(State::Sched));
-    assert_eq!(states, [true, false, false, false, false]);
-    exact(&host);
-}
-
-#[test]
-fn a_released_job_of_urgency_0_lets_the_next_one_run() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let a = submit(&mut host, 1);
-    host.start(a);
-    let resting = submit(&mut host, 1);
-    host.set_urgency(resting, 0);
-    let next = submit(&mut host, 1);
-    host.end(a);
-    assert_eq!([resting, next].map(|id| host.state(id)), [Some(State::Sched); 2]);
-    host.start(next);
-    host.set_urgency(resting, 16);
-    let later = submit(&mut host, 1);
-    assert_eq!(host.names(later), ["max-running-jobs-user-limit"]);
-    exact(&host);
-}
-
-#[test]
 fn a_price_that_is_what_it_was_moves_a_job_on_all_the_same() {
     let mut host = site(|_| ());
     let id = submit(&mut host, 1);

@@ -118,6 +118,11 @@ impl Host {
                     job.log.push((name, true));
                 }
             }
+            Effect::AskUrgency(id) => {
+                let urgency = self.jobs.get(id).ok_or(Refusal::Absent)?.urgency;
+                let more = self.engine.handle(Event::Urgency(*id, urgency));
+                self.apply(more);
+            }
             Effect::RemoveDependency(id, name) => {
                 let job = self.jobs.get(id).ok_or(Refusal::Absent)?;
                 if !job.dependencies.contains(&name.to_string()) {

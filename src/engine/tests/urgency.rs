@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Jobs of urgency 0: they go when they may, and take no place to run from others.
+
+use super::examples::{exact, site, submit};
+use super::host::Host;
+use super::site::HostJob;
+use crate::engine::{Effect, Event, Level, Refusal, State};
+use crate::ids::{JobId, Limit};
+
+#[test]
+fn an_urgency_changed_while_held_does_not_let_all_go_at_once() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let a = submit(&mut host, 1);
+    host.start(a);
+    let held = [(); 5].map(|()| host.submit(HostJob { urgency: 0, ..HostJob::new(7) }).unwrap());
+    for id in held {
+        host.set_urgency(id, 16);
+    }
+    host.end(a);
+    let states = held.map(|id| host.state(id) == Some(State::Sched));
+    assert_eq!(states, [true, false, false, false, false]);
+    exact(&host);
+}
+
+#[test]
+fn a_released_job_of_urgency_0_lets_the_next_one_run() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let a = submit(&mut host, 1);
+    host.start(a);
+    let resting = submit(&mut host, 1);
+    host.set_urgency(resting, 0);
+    let next = submit(&mut host, 1);
+    host.end(a);
+    assert_eq!([resting, next].map(|id| host.state(id)), [Some(State::Sched); 2]);
+    host.start(next);
+    host.set_urgency(resting, 16);
+    let later = submit(&mut host, 1);
+    assert_eq!(host.names(later), ["max-running-jobs-user-limit"]);
+    exact(&host);
+}
+
+/// Three jobs of 1, 3 and 1 nodes held in this order, the first and the last of `urgency`, behind one that runs. Three
+/// nodes may run, two jobs be scheduled.
+fn three_held(urgency: i64, kept_by: Option<&str>) -> (Host, JobId, [JobId; 3]) {
+    let mut host = site(|a| (a.max_nodes, a.max_sched_jobs) = (Limit(3), Limit(2)));
+    let running = submit(&mut host, 3);
+    host.start(running);
+    let held = [(1, urgency), (3, 16), (1, urgency)].map(|(nodes, urgency)| {
+        let job = HostJob { urgency, ..HostJob::new(7).size(nodes, nodes) };
+        host.submit(kept_by.into_iter().fold(job, HostJob::after)).unwrap()
+    });
+    (host, running, held)
+}
+
+fn states(host: &Host, held: [JobId; 3]) -> [Option<State>; 3] {
+    held.map(|id| host.state(id))
+}
+
+const FIRST_TWO: [Option<State>; 3] = [Some(State::Sched), Some(State::Sched), Some(State::Depend)];
+const FIRST_AND_LAST: [Option<State>; 3] = [Some(State::Sched), Some(State::Depend), Some(State::Sched)];
+
+#[test]
+fn a_held_job_of_urgency_0_takes_no_place_of_the_one_behind_it() {
+    let (mut host, running, held) = three_held(0, None);
+    host.end(running);
+    assert_eq!(states(&host, held), FIRST_TWO);
+    exact(&host);
+}
+
+#[test]
+fn an_urgency_of_0_set_while_held_counts() {
+    let (mut host, running, held) = three_held(16, None);
+    host.set_urgency(held[0], 0);
+    host.end(running);
+    assert_eq!(states(&host, held), FIRST_TWO);
+    exact(&host);
+}
+
+#[test]
+fn an_urgency_of_0_left_while_held_counts_no_more() {
+    let (mut host, running, held) = three_held(0, None);
+    held.into_iter().for_each(|id| host.set_urgency(id, 16));
+    host.end(running);
+    assert_eq!(states(&host, held), FIRST_AND_LAST);
+    exact(&host);
+}
+
+#[test]
+fn a_job_of_urgency_0_that_others_keep_takes_no_place_in_its_pass() {
+    let (mut host, running, held) = three_held(0, Some("begin-time:9999"));
+    host.end(running);
+    assert_eq!([held[0], held[1]].map(|id| host.names(id)), [["begin-time:9999"]; 2]);
+    assert_eq!(host.names(held[2]), ["begin-time:9999", "max-resources-user-limit"]);
+    exact(&host);
+}
+
+#[test]
+fn a_job_whose_urgency_cannot_be_asked_reserves_all() {
+    let (mut host, running, [first, ..]) = three_held(0, None);
+    let effects = host.engine.handle(Event::Inactive(running));
+    assert!(matches!(effects.first(), Some(Effect::AskUrgency(id)) if *id == first), "{effects:?}");
+    let mut refuse = |why| host.engine.handle(Event::Refused(Box::new(Effect::AskUrgency(first)), why));
+    assert!(refuse(Refusal::Absent).is_empty(), "it is gone, and its end will be told");
+    let told = refuse(Refusal::Other("out of memory".to_owned()));
+    let [Effect::Log(Level::Error, text)] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!(*text, format!("job {first}: failed to look up its urgency: out of memory"));
+    let reserved = host.engine.ledger().job(first).unwrap().footprint().reserved;
+    assert_eq!((reserved.sched_jobs, reserved.run_nodes), (1, 1));
+    exact(&host);
+}
