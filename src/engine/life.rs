@@ -142,7 +142,9 @@ impl Engine {
             Ok(effects) => effects,
             Err(Pending::Unavailable) => vec![Effect::PriorityUnavailable],
             Err(Pending::Missed(text)) => vec![Effect::Log(Level::Error, text), Effect::PriorityUnavailable],
-            Err(Pending::Fatal(note)) => vec![Effect::Raise(id, note), Effect::PriorityUnavailable],
+            // Another plugin may have let the job go, and be about to look at what is its own and the job's: Flux's
+            // begin-time takes the broker down if the job ends under its hands.
+            Err(Pending::Fatal(_)) => vec![self.refuse_later(id), Effect::PriorityUnavailable],
         }
     }
 
@@ -160,11 +162,27 @@ impl Engine {
             Err(Pending::Unavailable) => vec![Effect::KeepPriority],
             Err(Pending::Missed(text)) => vec![Effect::Log(Level::Error, text), Effect::KeepPriority],
             // A job that ended inside Flux's loop would disturb it.
-            Err(Pending::Fatal(note)) => {
-                self.raises.push((id, note));
-                vec![Effect::Defer, Effect::KeepPriority]
+            Err(Pending::Fatal(_)) => vec![self.refuse_later(id), Effect::KeepPriority],
+        }
+    }
+
+    /// In the next reactor turn the job is judged again, and ends if that is how it is.
+    fn refuse_later(&mut self, id: JobId) -> Effect {
+        self.refusals.push(id);
+        Effect::Defer
+    }
+
+    /// Ends jobs that can never have a price.
+    pub(super) fn refuse(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for id in std::mem::take(&mut self.refusals) {
+            match self.admit(id, Posting::ById) {
+                Ok(more) => effects.extend(more),
+                Err(Pending::Fatal(note)) => effects.push(Effect::Raise(id, note)),
+                Err(Pending::Unavailable | Pending::Missed(_)) => {}
             }
         }
+        effects
     }
 
     /// A job in PRIORITY that gets its price from a reprioritize: should it be the price it had before, Flux does
@@ -301,7 +319,7 @@ impl Engine {
         self.validated.remove(&id);
         self.others.remove(&id);
         let Some(job) = self.ledger.remove(id) else { return Vec::new() };
-        self.raises.retain(|(raised, _)| *raised != id);
+        self.refusals.retain(|refused| *refused != id);
         self.moves.retain(|(moved, _)| *moved != id);
         let mut effects = if job.is_unread { self.one_less_unread() } else { Vec::new() };
         match job.association {

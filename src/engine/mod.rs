@@ -48,8 +48,8 @@ pub struct Engine {
     is_replaying: bool,
     /// Eventlogs still to come.
     unread: usize,
-    /// Exceptions that must not be raised while Flux iterates over its jobs.
-    raises: Vec<(JobId, String)>,
+    /// Jobs to be refused after all, which must not end while Flux iterates over its jobs or another plugin lets them go.
+    refusals: Vec<JobId>,
     /// Jobs in PRIORITY that Flux may leave there, with their price.
     moves: Vec<(JobId, u32)>,
     /// Names by which others keep jobs in DEPEND, of jobs that declare dependencies.
@@ -69,7 +69,7 @@ impl Engine {
             validated: BTreeSet::new(),
             is_replaying: false,
             unread: 0,
-            raises: Vec::new(),
+            refusals: Vec::new(),
             moves: Vec::new(),
             others: BTreeMap::new(),
             passed_over: BTreeSet::new(),

@@ -37,8 +37,7 @@ impl Engine {
 
     /// The next reactor turn: what could not be done inside callbacks.
     pub(super) fn deferred(&mut self) -> Vec<Effect> {
-        let mut effects: Vec<Effect> =
-            std::mem::take(&mut self.raises).into_iter().map(|(id, note)| Effect::Raise(id, note)).collect();
+        let mut effects = self.refuse();
         let moves = std::mem::take(&mut self.moves);
         effects.extend(moves.into_iter().map(|(id, price)| Effect::Prioritize(id, price)));
         effects.extend(self.complete_jobspecs());

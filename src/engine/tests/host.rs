@@ -8,6 +8,7 @@ use super::site::{HostJob, OWNER};
 use crate::accounts::{AssociationRecord, Queue};
 use crate::engine::{Effect, Engine, Event, JobFacts, Posting, Refusal, State};
 use crate::ids::{JobId, UserId};
+use crate::limits::Grant;
 use std::collections::BTreeMap;
 
 pub struct Host {
@@ -131,6 +132,7 @@ impl Host {
                 if !matches!(job.state, State::New | State::Depend) {
                     return Err(Refusal::TooLate);
                 }
+                self.assert_turn(*id);
                 if self.busy.contains(id) {
                     self.queued.push(effect.clone());
                 } else {
@@ -158,6 +160,7 @@ impl Host {
             Effect::Raise(id, note) => {
                 let job = self.jobs.get(id).ok_or(Refusal::Absent)?;
                 assert!(job.state > State::New, "an exception in NEW is refused");
+                assert!(self.busy.is_empty(), "whoever called back may not be done with job {id}");
                 self.exceptions.push((*id, note.clone()));
                 self.end(*id);
             }
@@ -177,6 +180,29 @@ impl Host {
             }
         }
         Ok(())
+    }
+
+    /// A job that is freed was first in line of those that could go: without it, each one before it is still held by
+    /// a limit.
+    fn assert_turn(&self, id: JobId) {
+        let (book, mut ledger) = (self.engine.book(), self.engine.ledger().clone());
+        let Some(freed) = ledger.change(id, |job| {
+            let freed = job.clone();
+            job.grant = Grant::None;
+            freed
+        }) else {
+            return;
+        };
+        if freed.grant != Grant::Given {
+            return;
+        }
+        for (earlier, job) in ledger.jobs().take_while(|(earlier, _)| *earlier < id) {
+            let is_in_line = job.is_held() && job.association == freed.association;
+            if is_in_line && job.is_kept_by_others <= freed.is_kept_by_others {
+                let exceeded = ledger.exceeded_by(book, earlier);
+                assert!(!exceeded.is_empty(), "job {id} is freed before {earlier}: {job:?}");
+            }
+        }
     }
 
     /// Removes a name; when it was the last, the job goes on before this returns.

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Op {
-    Submit { user: u32, bank: Option<usize>, queue: usize, nodes: u64, foreign: bool },
+    Submit { user: u32, bank: Option<usize>, queue: usize, nodes: u64, urgency: i64, foreign: bool },
     Start(usize),
     End(usize),
     Urgency(usize, i64),
@@ -25,15 +25,19 @@ enum Op {
 const BANKS: [&str; 2] = ["A", "B"];
 const QUEUES: [Option<&str>; 4] = [None, Some("q1"), Some("q2"), Some("unknown")];
 
+fn urgency() -> impl Strategy<Value = i64> {
+    prop_oneof![4 => Just(16), 2 => Just(0), 1 => Just(31), 1 => Just(10)]
+}
+
 fn quiet_op() -> impl Strategy<Value = Op> {
     let which = 0..64usize;
     prop_oneof![
-        6 => (7..9u32, prop::option::of(0..2usize), 0..4usize, 1..4u64)
-            .prop_map(|(user, bank, queue, nodes)| Op::Submit { user, bank, queue, nodes, foreign: false }),
+        6 => (7..9u32, prop::option::of(0..2usize), 0..4usize, 1..4u64, urgency()).prop_map(
+            |(user, bank, queue, nodes, urgency)| Op::Submit { user, bank, queue, nodes, urgency, foreign: false }
+        ),
         6 => which.clone().prop_map(Op::Start),
         4 => which.clone().prop_map(Op::End),
-        2 => (which.clone(), prop_oneof![Just(16), Just(0), Just(31), Just(10)])
-            .prop_map(|(at, urgency)| Op::Urgency(at, urgency)),
+        2 => (which.clone(), urgency()).prop_map(|(at, urgency)| Op::Urgency(at, urgency)),
         1 => (which.clone(), 0..4usize).prop_map(|(at, queue)| Op::UpdateQueue(at, queue)),
         1 => (which, 0..2usize).prop_map(|(at, bank)| Op::UpdateBank(at, bank)),
         1 => Just(Op::Reprioritize),
@@ -43,8 +47,9 @@ fn quiet_op() -> impl Strategy<Value = Op> {
 fn any_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => quiet_op(),
-        2 => (7..9u32, 0..4usize, 1..4u64)
-            .prop_map(|(user, queue, nodes)| Op::Submit { user, bank: None, queue, nodes, foreign: true }),
+        2 => (7..9u32, 0..4usize, 1..4u64, urgency()).prop_map(|(user, queue, nodes, urgency)| {
+            Op::Submit { user, bank: None, queue, nodes, urgency, foreign: true }
+        }),
         1 => (0..64usize).prop_map(Op::ForeignDone),
         1 => (7..9u32, 0..2usize, prop::array::uniform5(-1..5i64))
             .prop_map(|(user, bank, limits)| Op::Push { user, bank, limits }),
@@ -102,8 +107,9 @@ impl World {
     fn step(&mut self, op: &Op) {
         let host = &mut self.host;
         match op {
-            Op::Submit { user, bank, queue, nodes, foreign } => {
+            Op::Submit { user, bank, queue, nodes, urgency, foreign } => {
                 let mut job = HostJob::new(*user).size(*nodes, *nodes * 2);
+                job.urgency = *urgency;
                 job.bank = bank.map(|at| BANKS[at].to_owned());
                 job.queue = QUEUES[*queue].map(str::to_owned);
                 if *foreign {
@@ -114,9 +120,7 @@ impl World {
             Op::Start(at) => pick(host, *at).into_iter().for_each(|id| host.start(id)),
             Op::End(at) => pick(host, *at).into_iter().for_each(|id| host.end(id)),
             Op::Urgency(at, urgency) => {
-                // Flux does not tell of a change before the job has a priority.
-                let known = pick(host, *at).filter(|id| host.state(*id) >= Some(State::Sched));
-                known.into_iter().for_each(|id| host.set_urgency(id, *urgency));
+                pick(host, *at).into_iter().for_each(|id| host.set_urgency(id, *urgency));
             }
             Op::UpdateQueue(at, queue) => {
                 if let (Some(id), Some(queue)) = (pick(host, *at), QUEUES[*queue]) {
@@ -265,9 +269,9 @@ proptest! {
         ops in prop::collection::vec(quiet_op(), 1..80),
     ) {
         let mut world = World::new(records(associations), queues(in_queues), is_eager);
-        // Moving a job may put it past a limit of running jobs that nothing holds it under.
-        let moves = |op: &Op| matches!(op, Op::UpdateQueue(..) | Op::UpdateBank(..));
-        for op in ops.iter().filter(|op| !(is_eager && moves(op))) {
+        // A job that moves, or that gave its place to run to another for its urgency of 0, may come to run past a limit.
+        let may_exceed = |op: &Op| matches!(op, Op::UpdateQueue(..) | Op::UpdateBank(..) | Op::Urgency(..));
+        for op in ops.iter().filter(|op| !(is_eager && may_exceed(op))) {
             world.step(op);
             world.counts_are_exact();
             world.nobody_is_stranded();

@@ -95,7 +95,7 @@ fn a_job_of_urgency_0_that_others_keep_takes_no_place_in_its_pass() {
 }
 
 #[test]
-fn a_job_whose_urgency_cannot_be_asked_reserves_all() {
+fn flaw_27_a_job_whose_urgency_cannot_be_asked_reserves_all() {
     let (mut host, running, [first, ..]) = three_held(0, None);
     let effects = host.engine.handle(Event::Inactive(running));
     assert!(matches!(effects.first(), Some(Effect::AskUrgency(id)) if *id == first), "{effects:?}");
