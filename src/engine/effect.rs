@@ -53,7 +53,7 @@ pub enum Effect {
     RemoveDependency(JobId, Name),
     /// Tell the job's owner the fair-share its priority was made from.
     Memo(JobId, f64),
-    /// A fatal exception, with its note.
+    /// A fatal exception, with its note. It ends the job at once, so not in a callback that others may have caused.
     Raise(JobId, String),
     /// A log line.
     Log(Level, String),
