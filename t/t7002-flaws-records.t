@@ -29,7 +29,7 @@ test_expect_success 'flaw 13: one bad project leaves the old projects in place' 
 	untouched EINVAL rec_proj_update "{\"data\":[{\"project\":\"new\"},{\"project\":7}]}"
 '
 test_expect_success 'flaw 13: one bad weight, and none of the weights is applied' '
-	id=$(mf submit 5002) && scheduled $id && prio_is $id 50000 && wait_for start $id && cancel $id &&
+	id=$(mf submit 5002) && scheduled $id && prio_is $id 50000 && wait_for start $id && cancel $id && ended $id &&
 	untouched EINVAL rec_fac_update "{\"data\":[{\"factor\":\"fairshare\",\"weight\":2},{\"factor\":\"queue\"}]}" &&
 	id=$(mf submit 5002) && scheduled $id && prio_is $id 50000
 '
