@@ -140,11 +140,7 @@ impl Engine {
         }
         match price {
             Ok(effects) => effects,
-            Err(Pending::Unavailable) => vec![Effect::PriorityUnavailable],
-            Err(Pending::Missed(text)) => vec![Effect::Log(Level::Error, text), Effect::PriorityUnavailable],
-            // Another plugin may have let the job go, and be about to look at what is its own and the job's: Flux's
-            // begin-time takes the broker down if the job ends under its hands.
-            Err(Pending::Fatal(_)) => vec![self.refuse_later(id), Effect::PriorityUnavailable],
+            Err(pending) => self.unpriced(id, pending, Effect::PriorityUnavailable),
         }
     }
 
@@ -159,17 +155,22 @@ impl Engine {
         let posting = if job.phase == Phase::Sched { Posting::ById } else { Posting::Current };
         match self.admitted_price(id, urgency, posting) {
             Ok(effects) => self.moved_on(id, effects),
-            Err(Pending::Unavailable) => vec![Effect::KeepPriority],
-            Err(Pending::Missed(text)) => vec![Effect::Log(Level::Error, text), Effect::KeepPriority],
-            // A job that ended inside Flux's loop would disturb it.
-            Err(Pending::Fatal(_)) => vec![self.refuse_later(id), Effect::KeepPriority],
+            Err(pending) => self.unpriced(id, pending, Effect::KeepPriority),
         }
     }
 
-    /// In the next reactor turn the job is judged again, and ends if that is how it is.
-    fn refuse_later(&mut self, id: JobId) -> Effect {
-        self.refusals.push(id);
-        Effect::Defer
+    /// The answer for a job that has no price. One that never will is judged again in the next reactor turn and ends
+    /// there. Not here: it would disturb Flux's loop over its jobs; and another plugin may have let it go and still look
+    /// at what is its own and the job's. Flux's begin-time takes the broker down if the job ends under its hands.
+    fn unpriced(&mut self, id: JobId, pending: Pending, answer: Effect) -> Vec<Effect> {
+        match pending {
+            Pending::Unavailable => vec![answer],
+            Pending::Missed(text) => vec![Effect::Log(Level::Error, text), answer],
+            Pending::Fatal(_) => {
+                self.refusals.push(id);
+                vec![Effect::Defer, answer]
+            }
+        }
     }
 
     /// Ends jobs that can never have a price.

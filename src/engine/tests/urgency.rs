@@ -52,37 +52,21 @@ fn three_held(urgency: i64, kept_by: Option<&str>) -> (Host, JobId, [JobId; 3]) 
     (host, running, held)
 }
 
-fn states(host: &Host, held: [JobId; 3]) -> [Option<State>; 3] {
-    held.map(|id| host.state(id))
-}
-
-const FIRST_TWO: [Option<State>; 3] = [Some(State::Sched), Some(State::Sched), Some(State::Depend)];
-const FIRST_AND_LAST: [Option<State>; 3] = [Some(State::Sched), Some(State::Depend), Some(State::Sched)];
-
 #[test]
-fn a_held_job_of_urgency_0_takes_no_place_of_the_one_behind_it() {
-    let (mut host, running, held) = three_held(0, None);
-    host.end(running);
-    assert_eq!(states(&host, held), FIRST_TWO);
-    exact(&host);
-}
-
-#[test]
-fn an_urgency_of_0_set_while_held_counts() {
-    let (mut host, running, held) = three_held(16, None);
-    host.set_urgency(held[0], 0);
-    host.end(running);
-    assert_eq!(states(&host, held), FIRST_TWO);
-    exact(&host);
-}
-
-#[test]
-fn an_urgency_of_0_left_while_held_counts_no_more() {
-    let (mut host, running, held) = three_held(0, None);
-    held.into_iter().for_each(|id| host.set_urgency(id, 16));
-    host.end(running);
-    assert_eq!(states(&host, held), FIRST_AND_LAST);
-    exact(&host);
+fn a_held_job_takes_a_place_to_run_by_its_present_urgency() {
+    use State::{Depend, Sched};
+    for (submitted, present, states) in [
+        (0, 0, [Sched, Sched, Depend]),
+        (16, 0, [Sched, Sched, Depend]),
+        (0, 16, [Sched, Depend, Sched]),
+        (16, 16, [Sched, Depend, Sched]),
+    ] {
+        let (mut host, running, held) = three_held(submitted, None);
+        [held[0], held[2]].into_iter().for_each(|id| host.set_urgency(id, present));
+        host.end(running);
+        assert_eq!(held.map(|id| host.state(id)), states.map(Some), "{submitted}, then {present}");
+        exact(&host);
+    }
 }
 
 #[test]

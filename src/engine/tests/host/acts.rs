@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What users, the scheduler and the administrator do to the model host.
+
+use super::super::site::HostJob;
+use super::{Answer, Host};
+use crate::engine::{Effect, Engine, Event, State};
+use crate::ids::{JobId, UserId};
+
+impl Host {
+    pub fn submit(&mut self, job: HostJob) -> Result<JobId, String> {
+        let id = JobId(self.next);
+        self.next += 1;
+        self.jobs.insert(id, job);
+        if let Some(Answer::Rejected(text)) = self.callback(id, |facts| Event::Validate(facts)) {
+            self.callback(id, |facts| Event::Gone(facts.id));
+            self.jobs.remove(&id);
+            return Err(text);
+        }
+        for name in self.jobs[&id].dependencies.clone() {
+            self.dependency_event(id, &name, true);
+        }
+        self.callback(id, |facts| Event::New(facts));
+        self.jobs.get_mut(&id).unwrap().state = State::Depend;
+        self.callback(id, |facts| Event::Depend(facts.id));
+        if self.jobs.get(&id).is_some_and(|job| job.dependencies.is_empty() && job.state == State::Depend) {
+            self.enter_priority(id);
+        }
+        self.settle();
+        Ok(id)
+    }
+
+    /// The scheduler allocates.
+    pub fn start(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.state == State::Sched && job.priority > Some(0) {
+            job.state = State::Run;
+            self.callback(id, |facts| Event::Run(facts.id));
+            self.settle();
+        }
+    }
+
+    /// The job ends, or is cancelled.
+    pub fn end(&mut self, id: JobId) {
+        if self.jobs.contains_key(&id) {
+            self.jobs.get_mut(&id).unwrap().state = State::Inactive;
+            self.callback(id, |facts| Event::Inactive(facts.id));
+            self.callback(id, |facts| Event::Gone(facts.id));
+            self.jobs.remove(&id);
+            self.settle();
+        }
+    }
+
+    pub fn set_urgency(&mut self, id: JobId, urgency: i64) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.urgency = urgency;
+        if job.state == State::Sched {
+            job.state = State::Priority;
+            let answer = self.callback(id, |facts| Event::Priority(facts.id, urgency));
+            self.set_priority(id, answer);
+        }
+        self.settle();
+    }
+
+    /// `flux update` of queue or bank.
+    pub fn update(&mut self, id: JobId, queue: Option<&str>, bank: Option<&str>) -> Result<(), String> {
+        let Some(job) = self.jobs.get(&id).cloned() else { return Ok(()) };
+        let (user, state) = (UserId(job.user), job.state);
+        // Flux's own `.update-queue` comes first.
+        if queue.is_some() && state >= State::Run {
+            return Err("update of queue for running job not supported".to_owned());
+        }
+        let mut updated = job;
+        for event in [
+            queue.map(|queue| Event::UpdateQueue { id, user, state, queue }),
+            bank.map(|bank| Event::UpdateBank { id, user, state, bank }),
+        ] {
+            let Some(event) = event else { continue };
+            if let [Effect::Reject(text)] = self.engine.handle(event).as_slice() {
+                return Err(text.clone());
+            }
+        }
+        updated.queue = queue.map(str::to_owned).or(updated.queue);
+        updated.bank = bank.map(str::to_owned).or(updated.bank);
+        if let [Effect::Reject(text)] =
+            self.engine.handle(Event::Validate(Host::facts(id, &updated))).as_slice()
+        {
+            return Err(text.clone());
+        }
+        self.force_update(id, updated.queue, updated.bank);
+        Ok(())
+    }
+
+    /// A jobspec update nobody asked us about.
+    pub fn force_update(&mut self, id: JobId, queue: Option<String>, bank: Option<String>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        (job.queue, job.bank) = (queue, bank);
+        let bounces = job.state == State::Sched;
+        if bounces {
+            job.state = State::Priority;
+        }
+        let urgency = job.urgency;
+        self.callback(id, |facts| Event::Updated(facts));
+        if bounces && self.jobs.contains_key(&id) {
+            let answer = self.callback(id, |facts| Event::Priority(facts.id, urgency));
+            self.set_priority(id, answer);
+        }
+        self.settle();
+    }
+
+    /// Restart of the job manager (`is_reload` false) or removal and load of the plugin. The data are pushed by
+    /// `push` before (load-time configuration) or after.
+    pub fn replay(&mut self, is_reload: bool, mut engine: Engine) {
+        std::mem::swap(&mut self.engine, &mut engine);
+        (self.defers, self.reads) = (0, Vec::new());
+        let mut order: Vec<JobId> = self.jobs.keys().copied().collect();
+        if is_reload {
+            order.sort_by_key(|id| (std::cmp::Reverse(self.jobs[id].state), *id));
+        }
+        for id in &order {
+            self.callback(*id, |facts| Event::New(facts));
+            let state = self.jobs[id].state;
+            if is_reload && state == State::Depend {
+                self.callback(*id, |facts| Event::Depend(facts.id));
+            }
+            if !is_reload && state == State::Sched {
+                let job = self.jobs.get_mut(id).unwrap();
+                job.state = State::Priority;
+                let urgency = job.urgency;
+                let answer = self.callback(*id, |facts| Event::Priority(facts.id, urgency));
+                self.set_priority(*id, answer);
+            }
+        }
+        if is_reload {
+            self.reprioritize_all();
+        }
+        self.settle();
+    }
+}
