@@ -38,7 +38,7 @@ mod bindings {
         "flux_plugin_arg_(unpack|set|strerror|destroy)",
         "flux_jobtap_(get_flux|service_register|set_load_sort_order)",
         "flux_jobtap_(reprioritize_all|reprioritize_job|priority_unavail|error)",
-        "flux_jobtap_(job_lookup|job_subscribe|dependency_add|dependency_remove|raise_exception|event_post_pack)",
+        "flux_jobtap_(job_lookup|job_subscribe|job_unsubscribe|dependency_add|dependency_remove|raise_exception|event_post_pack)",
         "flux_jobtap_(jobspec_update_pack|jobspec_update_id_pack)",
         "flux_request_decode",
         "flux_respond",

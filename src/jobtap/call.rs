@@ -214,6 +214,12 @@ impl Plugin {
         Error::check("flux_jobtap_job_subscribe", rc)
     }
 
+    /// No more of that. Flux searches a plugin's list of subscriptions from its front, for jobs that are freed too.
+    pub fn job_unsubscribe(self, id: u64) {
+        // SAFETY: the handle is ours; an id that is not in the list does no harm.
+        unsafe { sys::flux_jobtap_job_unsubscribe(self.raw(), id) };
+    }
+
     /// Sets the priority of a job in PRIORITY or SCHED; one in PRIORITY goes on, whatever its priority was.
     pub fn reprioritize_job(self, id: u64, priority: u32) -> Result<(), Error> {
         // SAFETY: the handle is ours.

@@ -251,4 +251,5 @@ unsafe extern "C" {
     ) -> ::std::os::raw::c_int;
     pub fn flux_jobtap_job_lookup(p: *mut flux_plugin_t, id: flux_jobid_t) -> *mut flux_plugin_arg_t;
     pub fn flux_jobtap_job_subscribe(p: *mut flux_plugin_t, id: flux_jobid_t) -> ::std::os::raw::c_int;
+    pub fn flux_jobtap_job_unsubscribe(p: *mut flux_plugin_t, id: flux_jobid_t);
 }
