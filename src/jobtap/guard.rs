@@ -5,6 +5,7 @@
 //! and the plugin puts its state in order before anything else. All memory hangs on the plugin handle's aux and dies
 //! with it; there are no statics and no thread-locals, which would pin the .so.
 
+use super::asks::Asks;
 use super::error::{EIO, EPROTO};
 use super::reads::Reads;
 use super::{Args, Failed, Jobtap, LogLevel, Plugin, Reply, c_text, sys};
@@ -21,6 +22,16 @@ pub(super) struct Instance<J: Jobtap> {
     services: Box<[Service<J>]>,
     timer: Cell<*mut sys::flux_watcher_t>,
     pub(super) reads: RefCell<Reads<J>>,
+    pub(super) asks: Asks<J>,
+}
+
+/// Which timer it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timer {
+    /// That of the next reactor turn.
+    Deferred,
+    /// That of a new try.
+    Retry,
 }
 
 struct Service<J: Jobtap> {
@@ -116,6 +127,7 @@ fn load<J: Jobtap>(plugin: Plugin) -> Result<(), String> {
         services: Box::new([]),
         timer: Cell::new(null_mut()),
         reads: RefCell::default(),
+        asks: Asks::default(),
     });
     let address: *const Instance<J> = &raw const *instance;
     instance.services = J::METHODS.iter().map(|method| Service { instance: address, method }).collect();
@@ -286,5 +298,5 @@ unsafe extern "C" fn on_timer<J: Jobtap>(
 ) {
     // SAFETY: `arg` is the instance, which destroys the watcher before it goes.
     let instance = unsafe { &*arg.cast::<Instance<J>>() };
-    instance.guarded("timer", || instance.jobtap.timer(Host(instance)));
+    instance.guarded("timer", || instance.jobtap.timer(Host(instance), Timer::Deferred));
 }

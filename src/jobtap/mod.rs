@@ -5,6 +5,7 @@
 //! one thread and re-enters them: state is shared, and no borrow of it may live across a call into Flux.
 
 mod args;
+mod asks;
 mod call;
 mod error;
 mod guard;
@@ -20,7 +21,7 @@ pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
 pub use call::{LogLevel, Plugin};
 use call::{c_text, c_text_within};
 pub use error::{EINVAL, EIO, ENOENT, EPROTO, Error};
-pub use guard::{Host, init};
+pub use guard::{Host, Timer, init};
 pub use json::Json;
 
 use std::ffi::CStr;
@@ -65,10 +66,12 @@ pub trait Jobtap: Sized + 'static {
     fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;
     /// A request with its payload, if it has one that is text.
     fn request(&self, host: Host<'_, Self>, method: &str, payload: Option<&str>) -> Reply;
-    /// The reactor turn asked for by [`Host::defer`].
-    fn timer(&self, host: Host<'_, Self>);
+    /// The timer asked for by [`Host::defer`] or [`Host::retry_after`].
+    fn timer(&self, host: Host<'_, Self>, timer: Timer);
     /// The eventlog asked for by [`Host::read_eventlog`]; `None` if it can't be read.
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>);
+    /// The answer of job-list asked for by [`Host::read_dependencies`], as JSON; `None` if there is none.
+    fn dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>);
     /// Puts the state in order after a panic cut a call short.
     fn recover(&self);
 

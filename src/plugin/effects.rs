@@ -3,7 +3,7 @@
 
 use super::MfPriority;
 use crate::engine::ids::{BankName, ProjectName};
-use crate::engine::{Effect, Event, Level, Posting, Refusal};
+use crate::engine::{Effect, Event, Level, Posting, Refusal, Step};
 use crate::jobtap::{Args, EINVAL, ENOENT, Error, Failed, Host, LogLevel};
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -11,6 +11,8 @@ use std::ffi::CStr;
 const BANK: &CStr = c"attributes.system.bank";
 const PROJECT: &CStr = c"attributes.system.project";
 const SCHED: i64 = 8;
+/// What can't be read now is tried again after this.
+const RETRY_SECONDS: f64 = 5.0;
 
 /// What came of an effect.
 enum Outcome {
@@ -18,7 +20,8 @@ enum Outcome {
     /// The callback is to report failure.
     Fail,
     Refused(Effect, Refusal),
-    Next(Event<'static>),
+    Told(Event<'static>),
+    Then(Step),
 }
 
 impl MfPriority {
@@ -49,11 +52,12 @@ impl MfPriority {
                     result = Err(Failed);
                     continue;
                 }
-                Outcome::Refused(effect, why) => Event::Refused(Box::new(effect), why),
-                Outcome::Next(event) => event,
+                Outcome::Refused(effect, why) => self.decide(|engine| engine.refused(effect, why)),
+                Outcome::Told(event) => self.feed(event),
+                Outcome::Then(step) => self.decide(|engine| engine.step(step)),
             };
             // What follows from an effect comes before the effects after it.
-            for effect in self.feed(next).unwrap_or_default().into_iter().rev() {
+            for effect in next.unwrap_or_default().into_iter().rev() {
                 todo.push_front(effect);
             }
         }
@@ -86,9 +90,14 @@ fn apply(host: Host<'_, MfPriority>, args: Option<Args<'_>>, effect: Effect) -> 
         }
         Effect::AddDependency(id, name) => plugin.dependency_add(id.0, &name.to_string()),
         Effect::AskUrgency(id) => match plugin.urgency(id.0) {
-            Ok(urgency) => return Outcome::Next(Event::Urgency(id, urgency)),
+            Ok(urgency) => return Outcome::Told(Event::Urgency(id, urgency)),
             Err(error) => Err(error),
         },
+        Effect::Subscribe(id) => plugin.job_subscribe(id.0),
+        Effect::Unsubscribe(id) => {
+            plugin.job_unsubscribe(id.0);
+            Ok(())
+        }
         Effect::RemoveDependency(id, name) => plugin.dependency_remove(id.0, &name.to_string()),
         Effect::Memo(id, fairshare) => plugin.memo(id.0, c"fairshare", fairshare),
         Effect::Raise(id, ref note) => plugin.raise(id.0, c"mf_priority", note),
@@ -106,11 +115,19 @@ fn apply(host: Host<'_, MfPriority>, args: Option<Args<'_>>, effect: Effect) -> 
             host.defer();
             Ok(())
         }
+        Effect::RetryLater => {
+            host.retry_after(RETRY_SECONDS);
+            Ok(())
+        }
         Effect::ReadEventlog(id) => {
             host.read_eventlog(id.0);
             Ok(())
         }
-        Effect::Then(event) => return Outcome::Next(event),
+        Effect::ReadDependencies(id) => {
+            host.read_dependencies(id.0);
+            Ok(())
+        }
+        Effect::Then(step) => return Outcome::Then(step),
     };
     match done {
         Ok(()) => Outcome::Done,
