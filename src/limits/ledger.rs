@@ -331,7 +331,7 @@ impl Ledger {
 impl Ledger {
     /// Changes a job behind the counters' back.
     pub(super) fn corrupt(&mut self, id: JobId, change: impl Fn(&mut Job)) {
-        self.jobs.get_mut(&id).into_iter().for_each(|job| change(job));
+        self.jobs.get_mut(&id).into_iter().for_each(change);
     }
 
     /// Forgets the jobs, and not what they count as.

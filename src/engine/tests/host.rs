@@ -329,11 +329,12 @@ impl Host {
 
     /// Runs timers and reads until none is left.
     pub fn settle(&mut self) {
+        self.oracle.turn();
         while self.defers > 0 || !self.reads.is_empty() || !self.asks.is_empty() {
-            self.oracle.turn();
             if std::mem::take(&mut self.defers) > 0 {
                 let effects = self.engine.handle(Event::Deferred);
                 self.apply(effects);
+                self.oracle.turn();
             }
             for id in std::mem::take(&mut self.reads) {
                 let can_read = !self.unreadable.contains(&id);
@@ -343,15 +344,16 @@ impl Host {
                 let history = self.jobs.get(&id).filter(|_| can_read).map(|job| job.log.clone());
                 let effects = self.engine.handle(Event::Eventlog(id, history));
                 self.apply(effects);
+                self.oracle.turn();
             }
             for id in std::mem::take(&mut self.asks) {
                 let job = self.jobs.get(&id).filter(|_| self.has_job_list);
                 let names = job.map(|job| job.dependencies.iter().cloned().collect());
                 let effects = self.engine.handle(Event::Dependencies(id, names));
                 self.apply(effects);
+                self.oracle.turn();
             }
         }
-        self.oracle.turn();
     }
 
     /// The time to try again comes.
