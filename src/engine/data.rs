@@ -40,8 +40,8 @@ impl Engine {
         vec![Effect::Then(Step::LoopBegins), Effect::ReprioritizeAll, Effect::Then(Step::LoopEnded)]
     }
 
-    /// Counts waiting jobs whose association has come. They stay where they are until their next priority; those that
-    /// the last reprioritize passed over, because the data had not come in full, get their price in the next turn.
+    /// Counts waiting jobs whose association has come. They stay where they are until their next priority, but for those
+    /// of the instance owner that a reprioritize passed over: his record comes after the reprioritize of the same push.
     fn attach(&mut self, waiting: Vec<JobId>) -> Vec<Effect> {
         let (mut effects, mut replayed) = (Vec::new(), Vec::new());
         for id in waiting {
@@ -50,7 +50,7 @@ impl Engine {
             if found.is_none() {
                 continue;
             }
-            if job.is_passed_over && job.phase == Phase::Priority {
+            if self.is_owner(job.user) && job.is_passed_over && job.phase == Phase::Priority {
                 self.due.unmoved.insert(id);
                 effects = vec![Effect::Defer];
             }

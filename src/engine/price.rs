@@ -232,7 +232,7 @@ impl Engine {
         }
     }
 
-    fn is_owner(&self, user: UserId) -> bool {
+    pub(super) fn is_owner(&self, user: UserId) -> bool {
         user == self.owner
     }
 }

@@ -266,10 +266,11 @@ fn the_owners_own_record_admits_him_to_every_queue() {
 }
 
 #[test]
-fn a_waiting_job_is_not_served_by_a_push_that_has_not_asked_for_it() {
-    // Pinned by flux-accounting's t1014: data alone serve nobody who was not passed over.
+fn data_alone_serve_nobody_but_the_owner() {
     let mut host = Host::new();
     let id = host.submit(HostJob::new(7)).unwrap();
+    host.event(Event::Associations(vec![record(association(8, "A"), "A")]));
+    host.event(Event::Reprioritize);
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     assert_eq!(host.state(id), Some(State::Priority));
     host.event(Event::Reprioritize);
