@@ -49,6 +49,8 @@ pub enum Effect {
     AddDependency(JobId, Name),
     /// Call back with [`Event::Urgency`]: in DEPEND no callback tells of a change.
     AskUrgency(JobId),
+    /// Show the job as it is in Flux, as [`Event::Shown`].
+    LookUp(JobId),
     /// Take a hold off a job.
     RemoveDependency(JobId, Name),
     /// Tell the job's owner the fair-share its priority was made from.

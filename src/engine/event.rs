@@ -134,6 +134,12 @@ pub enum Event<'a> {
     /// The eventlog asked for by [`Effect::ReadEventlog`]: dependency descriptions that were added (`true`) and removed,
     /// in order. `None`: it can't be read.
     Eventlog(JobId, Option<Vec<(String, bool)>>),
+    /// A panic cut a call short, which may have been about this job.
+    Panicked(Option<JobId>),
+    /// Jobs that could not be compared with Flux after a panic may be compared once more.
+    TryAgain,
+    /// The job asked for by [`Effect::LookUp`].
+    Shown(JobFacts<'a>),
     /// Flux refused an effect.
     Refused(Box<Effect>, Refusal),
 }

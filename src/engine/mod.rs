@@ -15,6 +15,7 @@ mod life;
 mod others;
 mod pass;
 mod replay;
+mod resync;
 #[cfg(test)]
 mod tests;
 mod updates;
@@ -35,6 +36,7 @@ use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, UserId};
 use crate::limits::{Grant, Ledger};
 use others::Others;
+use resync::Resync;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All state of the plugin that is not Flux's.
@@ -57,6 +59,8 @@ pub struct Engine {
     /// Associations in which a job that was freed turned out to be kept in DEPEND by others, or one that only we hold is
     /// not kept by them any more: there another one may go.
     passed_over: BTreeSet<AssociationId>,
+    /// After a panic: jobs to be compared with Flux.
+    resync: Resync,
     owner: UserId,
 }
 
@@ -73,6 +77,7 @@ impl Engine {
             moves: Vec::new(),
             others: BTreeMap::new(),
             passed_over: BTreeSet::new(),
+            resync: Resync::default(),
             owner,
         }
     }
@@ -121,13 +126,11 @@ impl Engine {
             Event::ReleaseAll => self.release_all(),
             Event::ReplayRead => self.hold_replayed(),
             Event::Eventlog(id, history) => self.eventlog(id, history),
+            Event::Panicked(id) => self.panicked(id),
+            Event::TryAgain => self.try_again(),
+            Event::Shown(facts) => self.shown(&facts),
             Event::Refused(effect, why) => self.refused(*effect, why),
         }
-    }
-
-    /// Rebuilds every counter from the live jobs: what to do after a panic may have cut a change short.
-    pub fn recount(&mut self) {
-        self.ledger.recount();
     }
 
     fn refused(&mut self, effect: Effect, why: Refusal) -> Vec<Effect> {
@@ -140,6 +143,7 @@ impl Engine {
             vec![Effect::Log(Level::Error, format!("{what}: {reason}"))]
         };
         match effect {
+            Effect::LookUp(id) => self.not_shown(id, &why),
             Effect::AddDependency(id, name) => {
                 self.ledger.change(id, |job| job.names.remove(name.hold));
                 // It is on its way out of DEPEND, as after a cancel.

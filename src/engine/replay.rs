@@ -37,6 +37,9 @@ impl Engine {
 
     /// The next reactor turn: what could not be done inside callbacks.
     pub(super) fn deferred(&mut self) -> Vec<Effect> {
+        if let Some(effects) = self.resync_step() {
+            return effects;
+        }
         let mut effects = self.refuse();
         let moves = std::mem::take(&mut self.moves);
         effects.extend(moves.into_iter().map(|(id, price)| Effect::Prioritize(id, price)));
@@ -54,6 +57,7 @@ impl Engine {
             effects.push(Effect::ReprioritizeAll);
         }
         if self.unread == 0 {
+            self.resync.ended();
             effects.push(Effect::Then(Event::ReleaseAll));
         }
         effects
@@ -156,6 +160,7 @@ impl Engine {
 
     /// Holds replayed jobs that carry no name of ours and don't fit.
     pub(super) fn hold_replayed(&mut self) -> Vec<Effect> {
+        self.resync.ended();
         let is_free = |job: &Job| {
             let is_nameless = job.names.outstanding().is_empty() && job.grant == Grant::None;
             job.origin == Origin::Replayed

@@ -7,9 +7,15 @@
 mod args;
 mod call;
 mod error;
+#[cfg(feature = "fault")]
+mod fault;
 mod guard;
+mod hook;
 mod json;
+#[cfg(all(test, miri))]
+mod miri;
 mod reads;
+mod shared;
 #[allow(non_camel_case_types, missing_docs, dead_code, clippy::all)]
 #[rustfmt::skip]
 mod sys;
@@ -32,6 +38,34 @@ unsafe extern "C" {
 /// The user this process runs as.
 pub fn own_user() -> u32 {
     getuid()
+}
+
+/// Where Flux calls the plugin besides callbacks and requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// [`Jobtap::timer`].
+    Timer,
+    /// The events posted so far were sent to the KVS; nothing is read before.
+    Batch,
+    /// The KVS has taken them over.
+    Commits,
+    /// [`Jobtap::eventlog`].
+    Eventlog,
+}
+
+impl Turn {
+    /// All of them.
+    pub const ALL: [Turn; 4] = [Turn::Timer, Turn::Batch, Turn::Commits, Turn::Eventlog];
+
+    /// What the log calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Turn::Timer => "timer",
+            Turn::Batch => "batch",
+            Turn::Commits => "commits",
+            Turn::Eventlog => "eventlog",
+        }
+    }
 }
 
 /// The callback reports failure to Flux; what is to be said about it was said.
@@ -69,8 +103,11 @@ pub trait Jobtap: Sized + 'static {
     fn timer(&self, host: Host<'_, Self>);
     /// The eventlog asked for by [`Host::read_eventlog`]; `None` if it can't be read.
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>);
-    /// Puts the state in order after a panic cut a call short.
-    fn recover(&self);
+    /// What a callback leaves as its answer when it fails or was cut short by a panic; it will report failure. Other
+    /// plugins may have answered before.
+    fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>);
+    /// Puts the state in order after a panic cut a call short that was about job `id`, if it was about one.
+    fn recover(&self, host: Host<'_, Self>, id: Option<u64>);
 
     /// Its name as text.
     fn title() -> &'static str {
