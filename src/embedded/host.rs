@@ -81,6 +81,8 @@ pub(super) struct Store {
     pub(super) after: Vec<(u64, u64, String)>,
     pub(super) replies: BTreeMap<usize, super::service::Reply>,
     pub(super) callbacks: u64,
+    /// While Flux asks for all priorities.
+    pub(super) walk: Option<super::active::Walk>,
 }
 
 /// An embedded job manager with a small cluster in virtual time.
@@ -113,6 +115,7 @@ impl Host {
             after: Vec::new(),
             replies: BTreeMap::new(),
             callbacks: 0,
+            walk: None,
         };
         Ok(Rc::new(Host {
             abi: Abi::load()?,
@@ -165,6 +168,11 @@ impl Host {
     /// Values that plugins keep on jobs.
     pub fn job_aux_count(&self) -> usize {
         self.store.borrow().jobs.values().flat_map(|job| job.aux.values()).map(|aux| aux.len()).sum()
+    }
+
+    /// Subscriptions to job events that Flux keeps, also those of inactive jobs: what it searches when a job is freed.
+    pub fn subscriptions(&self) -> usize {
+        self.store.borrow().jobs.values().map(|job| job.subscribers.len()).sum()
     }
 
     pub(super) fn log(&self, level: i32, text: impl Into<String>) {

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, c_void};
+use std::rc::Rc;
 
 use serde_json::json;
 
@@ -32,16 +33,15 @@ pub(super) struct Tag {
     pub(super) key: usize,
 }
 
-impl Tag {
-    /// The tag is boxed: its address is the watcher's or future's for life.
-    fn pointer(&self) -> *mut c_void {
-        std::ptr::from_ref(self).cast_mut().cast()
-    }
+/// The address of a tag is the watcher's or future's for life. It is counted, not boxed: a box that moves takes the
+/// right to it from whoever has the address.
+fn pointer(tag: &Rc<Tag>) -> *mut c_void {
+    Rc::as_ptr(tag).cast_mut().cast()
 }
 
 /// A timer watcher.
 struct Watcher {
-    tag: Box<Tag>,
+    tag: Rc<Tag>,
     owner: usize,
     after: u64,
     repeat: u64,
@@ -62,7 +62,7 @@ pub(super) enum Wanted {
 
 /// A request under way.
 struct Future {
-    tag: Box<Tag>,
+    tag: Rc<Tag>,
     owner: usize,
     wanted: Wanted,
     then: Option<(ContinuationFn, *mut c_void)>,
@@ -155,8 +155,8 @@ impl Agenda {
     ) -> *mut c_void {
         let owner = self.calling.last().copied().unwrap_or(0);
         let key = self.next_key();
-        let tag = Box::new(Tag { host, key });
-        let pointer = tag.pointer();
+        let tag = Rc::new(Tag { host, key });
+        let pointer = pointer(&tag);
         let (after, repeat) = (micros(after), micros(repeat));
         self.watchers.insert(key, Watcher { tag, owner, after, repeat, callback, data, armed: None });
         pointer
@@ -192,8 +192,8 @@ impl Agenda {
     pub(super) fn create_future(&mut self, host: *const Host, wanted: Wanted) -> *mut c_void {
         let owner = self.calling.last().copied().unwrap_or(0);
         let key = self.next_key();
-        let tag = Box::new(Tag { host, key });
-        let pointer = tag.pointer();
+        let tag = Rc::new(Tag { host, key });
+        let pointer = pointer(&tag);
         self.futures.insert(key, Future { tag, owner, wanted, then: None, due: None, text: None });
         pointer
     }
@@ -321,7 +321,7 @@ impl Host {
                 let Some(future) = store.agenda.futures.get_mut(&key) else { return };
                 future.due = None;
                 let (Some((callback, data)), owner, pointer) =
-                    (future.then.take(), future.owner, future.tag.pointer())
+                    (future.then.take(), future.owner, pointer(&future.tag))
                 else {
                     return;
                 };
@@ -339,7 +339,7 @@ impl Host {
         let Some(watcher) = agenda.watchers.get_mut(&key) else { return };
         watcher.armed = None;
         let (callback, data, owner, repeat) = (watcher.callback, watcher.data, watcher.owner, watcher.repeat);
-        let pointer = watcher.tag.pointer();
+        let pointer = pointer(&watcher.tag);
         if repeat > 0 {
             watcher.after = repeat;
             agenda.arm(key, Some(true), None);

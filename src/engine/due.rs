@@ -38,6 +38,9 @@ impl Due {
 impl Engine {
     /// The next reactor turn.
     pub(super) fn deferred(&mut self) -> Vec<Effect> {
+        if let Some(effects) = self.resync_step() {
+            return effects;
+        }
         let mut effects = self.refuse();
         effects.extend(std::mem::take(&mut self.due.unmoved).into_iter().map(Effect::AskUrgency));
         effects.extend(self.complete_jobspecs());

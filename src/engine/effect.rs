@@ -54,6 +54,8 @@ pub enum Effect {
     Subscribe(JobId),
     /// No longer.
     Unsubscribe(JobId),
+    /// Show the job as it is in Flux, as [`Event::Shown`].
+    LookUp(JobId),
     /// Take a hold off a job.
     RemoveDependency(JobId, Name),
     /// Tell the job's owner the fair-share its priority was made from.

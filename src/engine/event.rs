@@ -142,6 +142,12 @@ pub enum Event<'a> {
     /// The outstanding dependencies asked for by [`Effect::ReadDependencies`](super::Effect::ReadDependencies). `None`:
     /// nobody could tell.
     Dependencies(JobId, Option<Vec<String>>),
+    /// A panic cut a call short, which may have been about this job.
+    Panicked(Option<JobId>),
+    /// Jobs that could not be compared with Flux after a panic may be compared once more.
+    TryAgain,
+    /// The job asked for by [`Effect::LookUp`](super::Effect::LookUp).
+    Shown(JobFacts<'a>),
 }
 
 /// Why Flux refused an effect.

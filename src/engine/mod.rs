@@ -19,6 +19,7 @@ mod pass;
 mod price;
 mod refused;
 mod replay;
+mod resync;
 #[cfg(test)]
 mod tests;
 mod updates;
@@ -43,6 +44,7 @@ use crate::limits::{Ledger, RULES, Rules};
 use due::Due;
 use others::Others;
 use replay::Replay;
+use resync::Resync;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All state of the plugin that is not Flux's.
@@ -61,6 +63,8 @@ pub struct Engine {
     others: BTreeMap<JobId, Others>,
     /// Flux goes through its jobs: no other job than the one it asks about may be touched.
     is_looping: bool,
+    /// After a panic: jobs to be compared with Flux.
+    resync: Resync,
     owner: UserId,
 }
 
@@ -81,6 +85,7 @@ impl Engine {
             unreadable: BTreeSet::new(),
             others: BTreeMap::new(),
             is_looping: false,
+            resync: Resync::default(),
             owner,
         }
     }
@@ -130,6 +135,9 @@ impl Engine {
             Event::Urgency(id, urgency) => self.told_urgency(id, urgency),
             Event::Eventlog(id, history) => self.eventlog(id, history),
             Event::Dependencies(id, names) => self.dependencies(id, names),
+            Event::Panicked(id) => self.panicked(id),
+            Event::TryAgain => self.try_again(),
+            Event::Shown(facts) => self.shown(&facts),
         }
     }
 
@@ -148,11 +156,5 @@ impl Engine {
                 Vec::new()
             }
         }
-    }
-
-    /// Rebuilds every counter from the live jobs: what to do after a panic may have cut a change short.
-    pub fn recount(&mut self) {
-        self.is_looping = false;
-        self.ledger.recount();
     }
 }

@@ -35,6 +35,9 @@ impl Engine {
     }
 
     pub(super) fn pass_on(&mut self, mut pass: Pass) -> Vec<Effect> {
+        if self.resync.is_on() {
+            return Vec::new();
+        }
         let mut effects = Vec::new();
         while let Some(Released { id, names, is_free }) = self.ledger.release_next(&self.book, &mut pass.walk)
         {

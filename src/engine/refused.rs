@@ -16,6 +16,7 @@ impl Engine {
             vec![Effect::Log(Level::Error, format!("{what}: {reason}"))]
         };
         match effect {
+            Effect::LookUp(id) => self.not_shown(id, &why),
             Effect::AddDependency(id, name) => {
                 self.ledger.change(id, |job| job.names.remove(name.hold));
                 // It is on its way out of DEPEND, as after a cancel.

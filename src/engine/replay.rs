@@ -22,6 +22,13 @@ pub(super) struct Replay {
     has_unpriced: bool,
 }
 
+impl Replay {
+    /// What follows a replay is due, whichever jobs there were.
+    pub fn begin(&mut self) {
+        self.is_due = true;
+    }
+}
+
 impl Engine {
     /// Counts a replayed job by its state. Nothing is refused, nothing is raised.
     pub(super) fn replayed(&mut self, mut job: Job, facts: &JobFacts<'_>) -> Vec<Effect> {
@@ -60,6 +67,7 @@ impl Engine {
             return Vec::new();
         }
         let mut effects = self.read_eventlogs(pending);
+        self.all_may_be_known();
         // Flux asks about jobs in PRIORITY at plugin load, but not after a restart.
         if has_unpriced {
             effects.extend(Engine::reprioritize_all());
@@ -235,9 +243,17 @@ impl Engine {
         if self.ledger.is_unread(association) {
             return Vec::new();
         }
+        self.all_may_be_known();
         let mut effects = self.pass(association);
         effects.push(Effect::Then(Step::ReplayRead(association)));
         effects
+    }
+
+    /// Whether that was the last of all that is read.
+    fn all_may_be_known(&mut self) {
+        if !self.ledger.has_unread() {
+            self.resync.ended();
+        }
     }
 
     /// Holds replayed jobs that carry no name of ours and don't fit.

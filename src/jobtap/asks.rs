@@ -2,41 +2,52 @@
 //! Asking job-list what the KVS does not tell, and trying again later.
 
 use super::guard::{Instance, Timer};
-use super::{Host, Jobtap, sys};
+use super::shared::{address, shared};
+use super::{Host, Jobtap, Turn, sys};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
+use std::rc::Rc;
 
 /// What was asked, and the timer of a new try.
-pub(super) struct Asks<J: Jobtap> {
-    under_way: RefCell<BTreeMap<u64, Ask<J>>>,
+pub(super) struct Asks {
+    under_way: RefCell<BTreeMap<u64, Ask>>,
     retry: Cell<*mut sys::flux_watcher_t>,
 }
 
-/// A request under way. The box keeps its address while the map moves.
-struct Ask<J: Jobtap> {
+/// A request under way.
+struct Ask {
     future: *mut sys::flux_future_t,
-    _ticket: Box<Ticket<J>>,
+    _ticket: Rc<Ticket>,
 }
 
-struct Ticket<J: Jobtap> {
-    instance: *const Instance<J>,
+/// What Flux hands back with an answer.
+struct Ticket {
+    /// The address of the instance.
+    instance: *mut c_void,
     id: u64,
 }
 
-impl<J: Jobtap> Default for Asks<J> {
+impl Default for Asks {
     fn default() -> Self {
         Asks { under_way: RefCell::default(), retry: Cell::new(null_mut()) }
     }
 }
 
-impl<J: Jobtap> Drop for Asks<J> {
-    fn drop(&mut self) {
+impl Asks {
+    /// Nobody waits for any answer any more.
+    pub(super) fn forget(&self) {
         for ask in std::mem::take(&mut *self.under_way.borrow_mut()).into_values() {
             // SAFETY: the future is ours; destroying it cancels its continuation.
             unsafe { sys::flux_future_destroy(ask.future) };
         }
+    }
+}
+
+impl Drop for Asks {
+    fn drop(&mut self) {
+        self.forget();
         let retry = self.retry.replace(null_mut());
         if !retry.is_null() {
             // SAFETY: the watcher is ours; nobody uses it any more.
@@ -48,9 +59,8 @@ impl<J: Jobtap> Drop for Asks<J> {
 impl<J: Jobtap> Host<'_, J> {
     /// Has [`Jobtap::dependencies`] called with what job-list tells of the job's outstanding dependencies.
     pub fn read_dependencies(self, id: u64) {
-        let ticket = Box::new(Ticket { instance: self.0, id });
-        let arg = (&raw const *ticket).cast_mut().cast::<c_void>();
-        match self.0.plugin.list_dependencies(id, on_listed::<J>, arg) {
+        let ticket = Rc::new(Ticket { instance: self.0.at(), id });
+        match self.0.plugin.list_dependencies(id, on_listed::<J>, address(&ticket)) {
             Ok(future) => {
                 let ask = Ask { future, _ticket: ticket };
                 if let Some(former) = self.0.asks.under_way.borrow_mut().insert(id, ask) {
@@ -64,7 +74,7 @@ impl<J: Jobtap> Host<'_, J> {
 
     /// Has [`Jobtap::timer`] called with [`Timer::Retry`] after some seconds.
     pub fn retry_after(self, seconds: f64) {
-        let arg = std::ptr::from_ref(self.0).cast_mut().cast::<c_void>();
+        let arg = self.0.at();
         if self.0.asks.retry.get().is_null() {
             // SAFETY: the handle of the job manager has a reactor; `arg` outlives the watcher (see Drop).
             let timer = unsafe {
@@ -85,12 +95,12 @@ impl<J: Jobtap> Host<'_, J> {
 }
 
 unsafe extern "C" fn on_listed<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {
-    // SAFETY: `arg` is the ticket of the request, which is freed only after its future was destroyed.
+    // SAFETY: `arg` is the ticket of the request, which is freed only after its future was destroyed; the instance owns it.
     let (instance, id) = unsafe {
-        let ticket = &*arg.cast::<Ticket<J>>();
-        (&*ticket.instance, ticket.id)
+        let ticket = shared::<Ticket>(arg);
+        (shared::<Instance<J>>(ticket.instance), ticket.id)
     };
-    instance.guarded("dependencies", || {
+    let body = || {
         let mut payload: *const c_char = std::ptr::null();
         // SAFETY: the future is fulfilled; on success the payload is a C string borrowed from it, or null.
         let text = unsafe {
@@ -102,7 +112,8 @@ unsafe extern "C" fn on_listed<J: Jobtap>(future: *mut sys::flux_future_t, arg: 
             unsafe { sys::flux_future_destroy(ask.future) };
         }
         instance.jobtap.dependencies(Host(instance), id, text.as_deref());
-    });
+    };
+    instance.guarded(Turn::Dependencies.name(), || Some(id), body);
 }
 
 unsafe extern "C" fn on_retry<J: Jobtap>(
@@ -112,6 +123,6 @@ unsafe extern "C" fn on_retry<J: Jobtap>(
     arg: *mut c_void,
 ) {
     // SAFETY: `arg` is the instance, which destroys the watcher before it goes.
-    let instance = unsafe { &*arg.cast::<Instance<J>>() };
-    instance.guarded("retry", || instance.jobtap.timer(Host(instance), Timer::Retry));
+    let instance = unsafe { shared::<Instance<J>>(arg) };
+    instance.guarded(Turn::Retry.name(), || None, || instance.jobtap.timer(Host(instance), Timer::Retry));
 }

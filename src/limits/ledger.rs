@@ -83,6 +83,8 @@ pub struct Ledger {
     waiting: BTreeMap<UserId, BTreeSet<JobId>>,
     /// Associations with jobs in line: what a release for all has to look at.
     in_line: BTreeSet<AssociationId>,
+    /// Jobs whose eventlog is being read.
+    unread: usize,
 }
 
 impl Default for Ledger {
@@ -100,6 +102,7 @@ impl Ledger {
             accounts: Vec::new(),
             waiting: BTreeMap::new(),
             in_line: BTreeSet::new(),
+            unread: 0,
         }
     }
 
@@ -157,6 +160,11 @@ impl Ledger {
     /// Whether eventlogs of the association's jobs are still being read.
     pub fn is_unread(&self, association: AssociationId) -> bool {
         self.accounts.get(association.index()).is_some_and(|account| account.unread > 0)
+    }
+
+    /// Whether any job's eventlog is still being read.
+    pub fn has_unread(&self) -> bool {
+        self.unread > 0
     }
 
     pub(super) fn classes(&self, association: AssociationId) -> Vec<Class> {
@@ -229,6 +237,7 @@ impl Ledger {
     }
 
     fn deposit(&mut self, id: JobId, job: &Job) {
+        self.unread += usize::from(job.is_unread());
         let Some(association) = job.association else {
             self.waiting.entry(job.user).or_default().insert(id);
             return;
@@ -242,6 +251,7 @@ impl Ledger {
     }
 
     fn withdraw(&mut self, id: JobId, job: &Job) {
+        self.unread = self.unread.saturating_sub(usize::from(job.is_unread()));
         let Some(association) = job.association else {
             if let Some(jobs) = self.waiting.get_mut(&job.user) {
                 jobs.remove(&id);

@@ -118,10 +118,15 @@ impl Jobtap for MfPriority {
         let _ = self.drive(host, None, Event::Dependencies(JobId(id), names));
     }
 
-    fn recover(&self) {
-        if let Ok(mut engine) = self.engine.try_borrow_mut() {
-            engine.recount();
+    fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) {
+        if matches!(topic, "job.priority.get" | "job.state.priority") {
+            // A plugin before us may have put its own priority there; should this fail, there is nobody to tell.
+            let _ = effects::keep_priority(host.plugin(), args);
         }
+    }
+
+    fn recover(&self, host: Host<'_, Self>, id: Option<u64>) {
+        let _ = self.drive(host, None, Event::Panicked(id.map(crate::engine::ids::JobId)));
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::wire::{self, Warnings, WireError};
 use super::{MfPriority, query};
-use crate::engine::Event;
+use crate::engine::{Engine, Event};
 use crate::jobtap::{EINVAL, EIO, EPROTO, Host, LogLevel, Plugin, Reply, RequestError};
 use serde_json::json;
 
@@ -12,6 +12,9 @@ const MAX_WARNINGS: usize = 10;
 
 impl MfPriority {
     pub(super) fn serve(&self, host: Host<'_, Self>, method: &str, payload: Option<&str>) -> Reply {
+        if self.read(Engine::is_doubtful) == Some(true) {
+            let _ = self.drive(host, None, Event::TryAgain);
+        }
         let mut warnings = Warnings::new();
         let reply = match method {
             "rec_update" => wire::associations(payload, &mut warnings).map(Event::Associations),

@@ -189,6 +189,11 @@ impl Host {
                 let more = self.engine.handle(Event::Urgency(*id, urgency));
                 self.apply(more);
             }
+            Effect::LookUp(id) => {
+                let job = self.jobs.get(id).cloned().ok_or(Refusal::Absent)?;
+                let more = self.engine.handle(Event::Shown(Host::facts(*id, &job)));
+                self.apply(more);
+            }
             Effect::RemoveDependency(id, name) => {
                 let job = self.jobs.get(id).ok_or(Refusal::Absent)?;
                 if !job.dependencies.contains(&name.to_string()) {
