@@ -67,7 +67,7 @@ impl Reader {
         let first = self.read::<W>();
         let mut records = Vec::with_capacity(wires.len());
         for (at, Object(wire)) in wires.into_iter().enumerate() {
-            let place = || place::<W>(first + at, wire.who());
+            let say = |what: String| told::<W>(first + at, &what, wire.who());
             for (key, value) in wire.limits() {
                 if value < 0 {
                     let means = if key == "max_active_jobs" {
@@ -75,10 +75,10 @@ impl Reader {
                     } else {
                         "admits nothing"
                     };
-                    self.warnings.note(|| format!("{}.{key}: negative limit {value} {means}", place()));
+                    self.warnings.note(|| say(format!(".{key}: negative limit {value} {means}")));
                 }
             }
-            let fault = |(key, what)| WireError::Record(format!("{}.{key}: {what}", place()));
+            let fault = |(key, what)| WireError::Record(say(format!(".{key}: {what}")));
             records.push(wire.accept(&mut self.names).map_err(fault)?);
         }
         *self.read.entry(W::ARRAY).or_default() += records.len();
@@ -97,8 +97,8 @@ impl Reader {
         let mut wires: Vec<Object<W>> = Vec::with_capacity(array.len());
         for (at, value) in array.into_iter().enumerate() {
             let record = members(value).ok_or_else(|| {
-                let place = place::<W>(first + at, Vec::new());
-                WireError::Record(format!("{place}: expected object, got {}", describe(value)))
+                let what = format!(": expected object, got {}", describe(value));
+                WireError::Record(told::<W>(first + at, &what, Vec::new()))
             })?;
             wires.push(one(first + at, &record)?);
         }
@@ -109,7 +109,7 @@ impl Reader {
 fn one<W: Wire>(index: usize, record: &Members<'_>) -> Result<Object<W>, WireError> {
     let fault = |what: String| {
         let who = W::WHO.iter().filter_map(|(key, word)| Some((*word, text(record.get(*key)?)?)));
-        WireError::Record(format!("{}{what}", place::<W>(index, who.collect())))
+        WireError::Record(told::<W>(index, &what, who.collect()))
     };
     for (key, wanted) in W::KEYS {
         match record.get(*key) {
@@ -131,15 +131,15 @@ fn text(value: &RawValue) -> Option<String> {
     }
 }
 
-/// Which record is meant: where it stands, and whom or what it is about as far as it says.
-fn place<W: Wire>(index: usize, who: Vec<(&'static str, String)>) -> String {
+/// What is said of a record: where it stands, what is the matter, and whom or what it is about as far as it says.
+fn told<W: Wire>(index: usize, what: &str, who: Vec<(&'static str, String)>) -> String {
     let who: Vec<String> = who
         .into_iter()
         .filter(|(_, name)| !name.is_empty())
         .map(|(word, name)| format!("{word} {}", shortened(&name).escape_debug()))
         .collect();
     match who.as_slice() {
-        [] => format!("{}[{index}]", W::ARRAY),
-        who => format!("{}[{index}] ({})", W::ARRAY, who.join(", ")),
+        [] => format!("{}[{index}]{what}", W::ARRAY),
+        who => format!("{}[{index}]{what} ({})", W::ARRAY, who.join(", ")),
     }
 }

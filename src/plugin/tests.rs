@@ -48,9 +48,9 @@ fn a_bad_record_is_named_with_key_and_fault() {
     for (records, text) in [
         (
             json!([good(), with("max_nodes", json!("7"))]),
-            "associations[1] (user 5001, bank A).max_nodes: expected integer, got string",
+            "associations[1].max_nodes: expected integer, got string (user 5001, bank A)",
         ),
-        (json!([without("queues")]), "associations[0] (user 5001, bank A).queues: key is missing"),
+        (json!([without("queues")]), "associations[0].queues: key is missing (user 5001, bank A)"),
         (json!([7]), "associations[0]: expected object, got integer 7"),
         (
             json!([[5001, "A", "A", 0.5, 1, 1, 1, 1, 1, "", "*", "*", 1]]),
@@ -58,43 +58,43 @@ fn a_bad_record_is_named_with_key_and_fault() {
         ),
         (
             json!([with("bank", json!("a\0b"))]),
-            "associations[0] (user 5001, bank a\\0b).bank: contains the character NUL",
+            "associations[0].bank: contains the character NUL (user 5001, bank a\\0b)",
         ),
         (
             json!([with("queues", json!("a,\0"))]),
-            "associations[0] (user 5001, bank A).queues: contains the character NUL",
+            "associations[0].queues: contains the character NUL (user 5001, bank A)",
         ),
         (
             json!([with("def_project", json!("\0"))]),
-            "associations[0] (user 5001, bank A).def_project: contains the character NUL",
+            "associations[0].def_project: contains the character NUL (user 5001, bank A)",
         ),
         (
             json!([with("userid", json!(-1))]),
-            "associations[0] (user -1, bank A).userid: expected 0 to 4294967294, got -1",
+            "associations[0].userid: expected 0 to 4294967294, got -1 (user -1, bank A)",
         ),
         (
             json!([with("userid", json!(4_294_967_295u64))]),
-            "associations[0] (user 4294967295, bank A).userid: expected 0 to 4294967294, got 4294967295",
+            "associations[0].userid: expected 0 to 4294967294, got 4294967295 (user 4294967295, bank A)",
         ),
         (
             json!([with("max_cores", json!(1.5))]),
-            "associations[0] (user 5001, bank A).max_cores: expected integer, got real 1.5",
+            "associations[0].max_cores: expected integer, got real 1.5 (user 5001, bank A)",
         ),
         (
             json!([with("max_cores", json!(9_223_372_036_854_775_808u64))]),
-            "associations[0] (user 5001, bank A).max_cores: expected integer, got integer 9223372036854775808, which is beyond 64 bits",
+            "associations[0].max_cores: expected integer, got integer 9223372036854775808, which is beyond 64 bits (user 5001, bank A)",
         ),
         (
             json!([with("active", json!(true))]),
-            "associations[0] (user 5001, bank A).active: expected integer, got boolean true",
+            "associations[0].active: expected integer, got boolean true (user 5001, bank A)",
         ),
         (
             json!([with("bank", json!(""))]),
-            "associations[0] (user 5001).bank: expected a name, got an empty string",
+            "associations[0].bank: expected a name, got an empty string (user 5001)",
         ),
         (
             json!([with("fairshare", json!(null))]),
-            "associations[0] (user 5001, bank A).fairshare: expected number, got null",
+            "associations[0].fairshare: expected number, got null (user 5001, bank A)",
         ),
     ] {
         assert_eq!(read(records.clone()), Err(WireError::Record(text.to_owned())), "{records}");
@@ -147,11 +147,11 @@ fn negative_limits_are_accepted_with_a_warning() {
     for (records, text) in [
         (
             json!([association(), with("max_cores", json!(-3))]),
-            "associations[1] (user 5001, bank A).max_cores: negative limit -3 admits nothing",
+            "associations[1].max_cores: negative limit -3 admits nothing (user 5001, bank A)",
         ),
         (
             json!([with("max_active_jobs", json!(-1))]),
-            "associations[0] (user 5001, bank A).max_active_jobs: negative limit -1 means unlimited, as 0 does",
+            "associations[0].max_active_jobs: negative limit -1 means unlimited, as 0 does (user 5001, bank A)",
         ),
     ] {
         assert_eq!(warnings(records), (vec![text.to_owned()], 0));
@@ -170,28 +170,28 @@ fn a_fault_names_whom_it_is_about() {
         wire::policy_part(Some(&payload.to_string()), &mut Reader::default()).map(drop)
     };
     for (array, record, text) in [
-        ("queues", json!({"queue": "gold"}), "queues[0] (queue gold).priority: key is missing"),
+        ("queues", json!({"queue": "gold"}), "queues[0].priority: key is missing (queue gold)"),
         (
             "banks",
             json!({"bank": "A", "priority": "1"}),
-            "banks[0] (bank A).priority: expected number, got string",
+            "banks[0].priority: expected number, got string (bank A)",
         ),
         (
             "priority_factors",
             json!({"factor": "bank", "weight": 1.5}),
-            "priority_factors[0] (factor bank).weight: expected integer, got real 1.5",
+            "priority_factors[0].weight: expected integer, got real 1.5 (factor bank)",
         ),
         (
             "projects",
             json!({"project": "a\0"}),
-            "projects[0] (project a\\0).project: contains the character NUL",
+            "projects[0].project: contains the character NUL (project a\\0)",
         ),
         (
             "projects",
             json!({"project": 7}),
-            "projects[0] (project 7).project: expected string, got integer 7",
+            "projects[0].project: expected string, got integer 7 (project 7)",
         ),
-        ("associations", json!({"bank": "A\nB"}), "associations[0] (bank A\\nB).userid: key is missing"),
+        ("associations", json!({"bank": "A\nB"}), "associations[0].userid: key is missing (bank A\\nB)"),
         ("associations", json!({}), "associations[0].userid: key is missing"),
     ] {
         assert_eq!(read(array, record), Err(WireError::Record(text.to_owned())));
@@ -209,7 +209,7 @@ fn parts_go_on_counting() {
     let part = |record: Value| json!({"push": 1, "associations": [association(), record]}).to_string();
     assert!(wire::policy_part(Some(&part(association())), &mut reader).is_ok());
     assert_eq!((reader.associations(), reader.records()), (2, 2));
-    let text = "associations[3] (user 5001, bank A).active: key is missing".to_owned();
+    let text = "associations[3].active: key is missing (user 5001, bank A)".to_owned();
     let bad = wire::policy_part(Some(&part(without("active"))), &mut reader);
     assert_eq!(bad, Err(WireError::Record(text)));
 }
@@ -291,7 +291,7 @@ fn what_is_unknown_may_be_of_any_depth() {
     };
     assert_eq!(update(&record).map(|records| records.len()), Ok(1));
     let bad = record.replace("\"max_nodes\":2147483647", "\"max_nodes\":\"x\"");
-    let text = "associations[0] (user 5001, bank A).max_nodes: expected integer, got string".to_owned();
+    let text = "associations[0].max_nodes: expected integer, got string (user 5001, bank A)".to_owned();
     assert_eq!(update(&bad), Err(WireError::Record(text)));
     let conf = format!("{{\"config\":{{\"later\":{deep},\"associations\":[{record}]}}}}");
     let policy = wire::load_config(&conf, &mut Reader::default()).unwrap().unwrap();
@@ -332,11 +332,8 @@ fn what_is_wrong_is_quoted_in_short() {
     let Err(WireError::Record(text)) = wire::weights(Some(&digits), &mut Reader::default()) else {
         panic!("accepted")
     };
-    assert!(
-        text.starts_with("priority_factors[0] (factor bank).weight: expected integer, got integer 9999"),
-        "{text}"
-    );
-    assert!(text.ends_with(", which is beyond 64 bits") && text.len() < 200, "{text}");
+    assert!(text.starts_with("priority_factors[0].weight: expected integer, got integer 9999"), "{text}");
+    assert!(text.ends_with(", which is beyond 64 bits (factor bank)") && text.len() < 200, "{text}");
 }
 
 #[test]
