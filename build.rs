@@ -48,6 +48,7 @@ mod bindings {
         "flux_timer_watcher_(create|reset)",
         "flux_watcher_(start|destroy)",
         "flux_rpc",
+        "flux_rpc_get",
         "flux_job_kvs_key",
         "flux_kvs_txn_(create|destroy)",
         "flux_kvs_commit",

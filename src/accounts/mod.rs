@@ -117,6 +117,8 @@ pub struct Book {
     config: Config,
     generation: u64,
     has_data: bool,
+    /// The instance owner's own association, if its record came by itself and lists no queue: no queue is closed to it.
+    owners_own: Option<AssociationId>,
 }
 
 impl Book {
@@ -134,6 +136,11 @@ impl Book {
     pub fn find(&self, user: UserId, bank: Option<&str>) -> Option<AssociationId> {
         let user = self.users.get(&user)?;
         user.banks.get(bank.unwrap_or(user.default_bank.as_str())).copied()
+    }
+
+    /// Whether jobs of an association may be submitted to `queue`, a queue the site has configured.
+    pub fn permits_queue(&self, id: AssociationId, queue: &str) -> bool {
+        self.owners_own == Some(id) || self.association(id).is_some_and(|a| a.permits_queue(queue))
     }
 
     /// The bank of jobs of `user` that name none.
@@ -207,16 +214,21 @@ impl Book {
     }
 
     /// Inserts or replaces associations; the last record of a user gives the default bank. `owner` is the instance
-    /// owner: a push ends with a synthetic record for it alone, which must not displace an active default bank.
+    /// owner: a push ends with a synthetic record for it alone, which lists no queue because none is to be closed to it,
+    /// and which must not displace an active default bank.
     pub fn upsert(&mut self, records: Vec<AssociationRecord>, owner: UserId) {
         let synthetic = match records.as_slice() {
-            [only] => only.association.user == owner && self.has_other_default(owner, &only.association.bank),
-            _ => false,
+            [only] if only.association.user == owner => Some(only.association.clone()),
+            _ => None,
         };
+        let keeps = synthetic.as_ref().is_some_and(|own| self.has_other_default(owner, &own.bank));
         for record in records {
             self.has_data = true;
-            let kept = synthetic.then(|| self.default_bank(record.association.user).cloned()).flatten();
+            let kept = keeps.then(|| self.default_bank(record.association.user).cloned()).flatten();
             self.put(record, kept);
+        }
+        if let Some(own) = synthetic.filter(|own| own.queues.is_empty()) {
+            self.owners_own = self.find(owner, Some(own.bank.as_str()));
         }
         self.generation += 1;
     }
@@ -245,6 +257,7 @@ impl Book {
         let id = user.banks.get(&association.bank).copied().or_else(returning);
         match id.and_then(|id| self.entries.get_mut(id.index()).map(|slot| (id, slot))) {
             Some((id, slot)) => {
+                self.owners_own = self.owners_own.filter(|own| *own != id);
                 user.banks.insert(association.bank.clone(), id);
                 *slot = association;
             }

@@ -27,13 +27,22 @@ pub struct Options {
     pub owner: u32,
     /// Whether `.priority-default` (priority = urgency) runs before the plugins.
     pub priority_default: bool,
+    /// Whether job-list is loaded.
+    pub job_list: bool,
     /// Queue names that `flux update` knows; empty: any.
     pub queues: Vec<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { nodes: 4, cores: 4, owner: 1000, priority_default: true, queues: Vec::new() }
+        Options {
+            nodes: 4,
+            cores: 4,
+            owner: 1000,
+            priority_default: true,
+            job_list: true,
+            queues: Vec::new(),
+        }
     }
 }
 
@@ -61,6 +70,8 @@ pub(super) struct Store {
     pub(super) batch: Vec<u64>,
     /// Jobs with eventlog entries that the KVS does not have yet.
     pub(super) unstored: BTreeSet<u64>,
+    /// Jobs whose eventlog can't be read.
+    pub(super) unreadable: BTreeSet<u64>,
     pub(super) last_id: u64,
     pub(super) agenda: Agenda,
     pub(super) cluster: Cluster,
@@ -95,6 +106,7 @@ impl Host {
             pending_update: None,
             batch: Vec::new(),
             unstored: BTreeSet::new(),
+            unreadable: BTreeSet::new(),
             last_id: 0,
             agenda: Agenda::default(),
             cluster: Cluster::new(options.nodes, options.cores),

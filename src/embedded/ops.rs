@@ -346,15 +346,22 @@ extern "C" fn now(pointer: *mut c_void) -> c_double {
     host(pointer).now()
 }
 
-/// A submission of no jobs, which is answered when the batch of events that is open is committed, is the one request
-/// that plugins may send here.
+/// The requests that plugins may send here: a submission of no jobs, which is answered when the batch of events that is
+/// open is committed, and job-list's for the dependencies of one job.
 extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -> *mut c_void {
     let host = host(pointer);
     let payload = text(payload).and_then(|payload| serde_json::from_str(&payload).ok());
-    if text(topic).as_deref() != Some("job-manager.submit") || payload != Some(json!({"jobs": []})) {
-        return std::ptr::null_mut();
-    }
-    host.store.borrow_mut().agenda.create_future(host, Wanted::Commit)
+    let payload: Option<Value> = payload;
+    let wanted = match (text(topic).as_deref(), payload) {
+        (Some("job-manager.submit"), Some(payload)) if payload == json!({"jobs": []}) => Wanted::Commit,
+        (Some("job-list.list-id"), Some(payload))
+            if payload.get("attrs") == Some(&json!(["dependencies"])) =>
+        {
+            Wanted::Dependencies(payload.get("id").and_then(Value::as_u64).unwrap_or_default())
+        }
+        _ => return std::ptr::null_mut(),
+    };
+    host.store.borrow_mut().agenda.create_future(host, wanted)
 }
 
 extern "C" fn commit(pointer: *mut c_void) -> *mut c_void {

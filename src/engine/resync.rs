@@ -52,8 +52,8 @@ impl Engine {
     /// A call was cut short. `id` is the job it was about.
     pub(super) fn panicked(&mut self, id: Option<JobId>) -> Vec<Effect> {
         self.resync.panics = self.resync.panics.saturating_add(1);
+        self.is_looping = false;
         self.ledger.recount();
-        self.unread = self.ledger.jobs().filter(|(_, job)| job.is_unread).count();
         if let Some(id) = id {
             self.resync.suspects.insert(id);
             // Whether it was told is not known.
@@ -92,7 +92,7 @@ impl Engine {
             "jobs could not be compared with Flux's; this is tried again at the next request".to_owned();
         let mut effects = vec![Effect::Log(Level::Error, text)];
         let unread: Vec<JobId> =
-            self.ledger.jobs().filter(|(_, job)| job.is_unread).map(|(id, _)| id).collect();
+            self.ledger.jobs().filter(|(_, job)| job.is_unread()).map(|(id, _)| id).collect();
         effects.extend(unread.into_iter().flat_map(|id| self.eventlog(id, None)));
         effects
     }
@@ -108,8 +108,8 @@ impl Engine {
         let mut effects: Vec<Effect> = slice.into_iter().map(Effect::LookUp).collect();
         if rest == 0 {
             // What was to be told about prices may be lost. And then what follows a replay.
-            self.is_replaying = true;
-            effects.push(Effect::ReprioritizeAll);
+            self.replay.begin();
+            effects.extend(Engine::reprioritize_all());
         }
         effects.push(Effect::Defer);
         Some(effects)
@@ -120,11 +120,12 @@ impl Engine {
         let memo = self.ledger.job(facts.id).and_then(|job| job.memo);
         self.take_out(facts.id);
         let mut effects = Vec::new();
+        if !matches!(facts.state, State::New | State::Depend) {
+            effects.extend(self.unwatch(facts.id));
+        }
         if facts.state != State::Inactive {
-            effects = self.new_job(facts);
+            effects.extend(self.new_job(facts));
             self.ledger.annotate(facts.id, memo);
-        } else {
-            self.others.remove(&facts.id);
         }
         self.resync.in_hand.retain(|other| *other != facts.id);
         effects
@@ -143,10 +144,8 @@ impl Engine {
 
     fn take_out(&mut self, id: JobId) {
         self.validated.remove(&id);
-        self.refusals.retain(|refused| *refused != id);
-        self.moves.retain(|(moved, _)| *moved != id);
-        if let Some(job) = self.ledger.remove(id) {
-            self.unread = self.unread.saturating_sub(usize::from(job.is_unread));
-        }
+        self.due.forget(id);
+        self.unreadable.remove(&id);
+        self.ledger.remove(id);
     }
 }

@@ -276,6 +276,20 @@ impl Plugin {
         then("flux_kvs_commit", future, done, arg)
     }
 
+    /// Asks job-list for a job's outstanding dependencies. The future is the caller's to destroy.
+    pub(super) fn list_dependencies(
+        self,
+        id: u64,
+        done: Continuation,
+        arg: *mut c_void,
+    ) -> Result<*mut sys::flux_future_t, Error> {
+        let payload = c_text(&format!("{{\"id\":{id},\"attrs\":[\"dependencies\"]}}"));
+        let topic = c"job-list.list-id";
+        // SAFETY: topic and payload are copied.
+        let future = unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, 0) };
+        then("flux_rpc", future, done, arg)
+    }
+
     /// Starts reading a job's eventlog. The future is the caller's to destroy.
     pub(super) fn read_eventlog(
         self,

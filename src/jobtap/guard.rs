@@ -5,6 +5,7 @@
 //! ([`Jobtap::fail_safe`]), and the plugin puts its state in order ([`Jobtap::recover`]) before anything else. All memory hangs on the plugin handle's aux and dies
 //! with it; there are no statics and no thread-locals, which would pin the .so.
 
+use super::asks::Asks;
 use super::error::{EIO, EPROTO};
 use super::reads::Reads;
 use super::shared::{address, give, shared, take_back};
@@ -23,8 +24,18 @@ pub(super) struct Instance<J: Jobtap> {
     services: OnceCell<Box<[Rc<Service>]>>,
     timer: Cell<*mut sys::flux_watcher_t>,
     pub(super) reads: RefCell<Reads>,
+    pub(super) asks: Asks,
     #[cfg(feature = "fault")]
     faults: super::fault::Faults,
+}
+
+/// Which timer it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timer {
+    /// That of the next reactor turn.
+    Deferred,
+    /// That of a new try.
+    Retry,
 }
 
 pub(super) struct Service {
@@ -76,6 +87,7 @@ impl<J: Jobtap> Instance<J> {
             services: OnceCell::new(),
             timer: Cell::new(null_mut()),
             reads: RefCell::default(),
+            asks: Asks::default(),
             #[cfg(feature = "fault")]
             faults: super::fault::Faults::default(),
         });
@@ -129,6 +141,7 @@ impl<J: Jobtap> Instance<J> {
             self.plugin.log(LogLevel::Error, &text);
             // What is being read may tell of a moment before the panic; whoever still needs it asks again.
             self.forget_reads();
+            self.asks.forget();
             let _ = catch_unwind(AssertUnwindSafe(|| self.jobtap.recover(Host(self), id())));
         }
         result
@@ -304,5 +317,5 @@ unsafe extern "C" fn on_timer<J: Jobtap>(
 ) {
     // SAFETY: `arg` is the instance, which destroys the watcher before it goes.
     let instance = unsafe { shared::<Instance<J>>(arg) };
-    instance.guarded(Turn::Timer.name(), || None, || instance.jobtap.timer(Host(instance)));
+    instance.guarded(Turn::Timer.name(), || None, || instance.jobtap.timer(Host(instance), Timer::Deferred));
 }

@@ -5,6 +5,7 @@
 //! one thread and re-enters them: state is shared, and no borrow of it may live across a call into Flux.
 
 mod args;
+mod asks;
 mod call;
 mod error;
 #[cfg(feature = "fault")]
@@ -26,7 +27,7 @@ pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
 pub use call::{LogLevel, Plugin};
 use call::{c_text, c_text_within};
 pub use error::{EINVAL, EIO, ENOENT, EPROTO, Error};
-pub use guard::{Host, init};
+pub use guard::{Host, Timer, init};
 pub use json::Json;
 
 use std::ffi::CStr;
@@ -51,11 +52,16 @@ pub enum Turn {
     Commits,
     /// [`Jobtap::eventlog`].
     Eventlog,
+    /// [`Jobtap::dependencies`].
+    Dependencies,
+    /// [`Jobtap::timer`], for a new try.
+    Retry,
 }
 
 impl Turn {
     /// All of them.
-    pub const ALL: [Turn; 4] = [Turn::Timer, Turn::Batch, Turn::Commits, Turn::Eventlog];
+    pub const ALL: [Turn; 6] =
+        [Turn::Timer, Turn::Batch, Turn::Commits, Turn::Eventlog, Turn::Dependencies, Turn::Retry];
 
     /// What the log calls it.
     pub fn name(self) -> &'static str {
@@ -64,6 +70,8 @@ impl Turn {
             Turn::Batch => "batch",
             Turn::Commits => "commits",
             Turn::Eventlog => "eventlog",
+            Turn::Dependencies => "dependencies",
+            Turn::Retry => "retry",
         }
     }
 }
@@ -99,10 +107,12 @@ pub trait Jobtap: Sized + 'static {
     fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;
     /// A request with its payload, if it has one that is text.
     fn request(&self, host: Host<'_, Self>, method: &str, payload: Option<&str>) -> Reply;
-    /// The reactor turn asked for by [`Host::defer`].
-    fn timer(&self, host: Host<'_, Self>);
+    /// The timer asked for by [`Host::defer`] or [`Host::retry_after`].
+    fn timer(&self, host: Host<'_, Self>, timer: Timer);
     /// The eventlog asked for by [`Host::read_eventlog`]; `None` if it can't be read.
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>);
+    /// The answer of job-list asked for by [`Host::read_dependencies`], as JSON; `None` if there is none.
+    fn dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>);
     /// What a callback leaves as its answer when it fails or was cut short by a panic; it will report failure. Other
     /// plugins may have answered before.
     fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>);

@@ -92,7 +92,7 @@ impl<J: Jobtap> Instance<J> {
     }
 
     /// What Flux hands back with the futures that are the instance's own.
-    fn at(&self) -> *mut c_void {
+    pub(super) fn at(&self) -> *mut c_void {
         std::ptr::from_ref(self).cast_mut().cast()
     }
 

@@ -124,6 +124,10 @@ unsafe extern "C" {
         nodeid: u32,
         flags: ::std::os::raw::c_int,
     ) -> *mut flux_future_t;
+    pub fn flux_rpc_get(
+        f: *mut flux_future_t,
+        s: *mut *const ::std::os::raw::c_char,
+    ) -> ::std::os::raw::c_int;
     pub fn flux_log(
         h: *mut flux_t,
         level: ::std::os::raw::c_int,

@@ -4,7 +4,7 @@
 use super::MfPriority;
 use super::jobspec::lenient_facts;
 use crate::engine::ids::{BankName, ProjectName};
-use crate::engine::{Effect, Event, Level, Posting, Refusal};
+use crate::engine::{Effect, Event, Level, Posting, Refusal, Step};
 use crate::jobtap::{Args, BadArgs, EINVAL, ENOENT, Error, Failed, Host, LogLevel, Plugin};
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -12,12 +12,8 @@ use std::ffi::CStr;
 const BANK: &CStr = c"attributes.system.bank";
 const PROJECT: &CStr = c"attributes.system.project";
 const SCHED: i64 = 8;
-
-/// What the engine is to hear, or has said already.
-enum Next {
-    Told(Event<'static>),
-    Answered(Vec<Effect>),
-}
+/// What can't be read now is tried again after this.
+const RETRY_SECONDS: f64 = 5.0;
 
 /// What came of an effect.
 enum Outcome {
@@ -25,7 +21,8 @@ enum Outcome {
     /// The callback is to report failure.
     Fail,
     Refused(Effect, Refusal),
-    Next(Event<'static>),
+    Told(Event<'static>),
+    Then(Step),
     /// What the engine said to what was found.
     Answered(Vec<Effect>),
 }
@@ -59,16 +56,13 @@ impl MfPriority {
                     result = Err(Failed);
                     continue;
                 }
-                Outcome::Refused(effect, why) => Next::Told(Event::Refused(Box::new(effect), why)),
-                Outcome::Next(event) => Next::Told(event),
-                Outcome::Answered(effects) => Next::Answered(effects),
+                Outcome::Refused(effect, why) => self.decide(|engine| engine.refused(effect, why)),
+                Outcome::Told(event) => self.feed(event),
+                Outcome::Then(step) => self.decide(|engine| engine.step(step)),
+                Outcome::Answered(effects) => Some(effects),
             };
             // What follows from an effect comes before the effects after it.
-            let more = match next {
-                Next::Told(event) => self.feed(event).unwrap_or_default(),
-                Next::Answered(effects) => effects,
-            };
-            more.into_iter().rev().for_each(|effect| todo.push_front(effect));
+            next.unwrap_or_default().into_iter().rev().for_each(|effect| todo.push_front(effect));
         }
         result
     }
@@ -97,13 +91,18 @@ impl MfPriority {
             }
             Effect::AddDependency(id, name) => plugin.dependency_add(id.0, &name.to_string()),
             Effect::AskUrgency(id) => match plugin.urgency(id.0) {
-                Ok(urgency) => return Outcome::Next(Event::Urgency(id, urgency)),
+                Ok(urgency) => return Outcome::Told(Event::Urgency(id, urgency)),
                 Err(error) => Err(error),
             },
             Effect::LookUp(id) => match plugin.job(id.0, |job| self.feed(Event::Shown(lenient_facts(job)))) {
                 Ok(effects) => return Outcome::Answered(effects.unwrap_or_default()),
                 Err(error) => Err(error),
             },
+            Effect::Subscribe(id) => plugin.job_subscribe(id.0),
+            Effect::Unsubscribe(id) => {
+                plugin.job_unsubscribe(id.0);
+                Ok(())
+            }
             Effect::RemoveDependency(id, name) => plugin.dependency_remove(id.0, &name.to_string()),
             Effect::Memo(id, fairshare) => plugin.memo(id.0, c"fairshare", fairshare),
             Effect::Raise(id, ref note) => plugin.raise(id.0, c"mf_priority", note),
@@ -121,11 +120,19 @@ impl MfPriority {
                 host.defer();
                 Ok(())
             }
+            Effect::RetryLater => {
+                host.retry_after(RETRY_SECONDS);
+                Ok(())
+            }
             Effect::ReadEventlog(id) => {
                 host.read_eventlog(id.0);
                 Ok(())
             }
-            Effect::Then(event) => return Outcome::Next(event),
+            Effect::ReadDependencies(id) => {
+                host.read_dependencies(id.0);
+                Ok(())
+            }
+            Effect::Then(step) => return Outcome::Then(step),
         };
         match done {
             Ok(()) => Outcome::Done,

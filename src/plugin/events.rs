@@ -5,7 +5,7 @@ use super::jobspec::{facts, has_dependencies, lenient_facts, state};
 use super::{MfPriority, query};
 use crate::engine::Event;
 use crate::engine::ids::{JobId, UserId};
-use crate::jobtap::{Args, BadArgs, Failed, Host, JobArgs, LogLevel};
+use crate::jobtap::{Args, BadArgs, Failed, Host, LogLevel};
 
 impl MfPriority {
     pub(super) fn dispatch(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
@@ -20,12 +20,17 @@ impl MfPriority {
                 self.show_unknown(host, args, JobId(job.id))?;
                 self.drive(host, Some(args), Event::Updated(lenient_facts(&job)))
             }),
-            "job.create" => args.job().map(|job| watch(host, &job)),
+            "job.create" => args.job().map(|job| {
+                let (id, state) = (JobId(job.id), state(job.state));
+                let has_dependencies = has_dependencies(job.jobspec);
+                self.drive(host, Some(args), Event::Created { id, state, has_dependencies })
+            }),
             "job.event.dependency-add" => self.dependency(host, args, true),
             "job.event.dependency-remove" => self.dependency(host, args, false),
             "job.state.depend" => self.on_state(host, args, Event::Depend),
             "job.state.sched" => self.on_state(host, args, Event::Sched),
             "job.state.run" => self.on_state(host, args, Event::Run),
+            "job.state.cleanup" => self.on_id(host, args, Event::Cleanup),
             "job.state.inactive" => self.on_id(host, args, Event::Inactive),
             "job.destroy" => self.on_id(host, args, Event::Gone),
             _ => Ok(Ok(())),
@@ -127,16 +132,6 @@ impl MfPriority {
         let document = self.read(query::document).and_then(Result::ok).ok_or(Failed)?;
         args.merge(&document).or_else(|fault| complain(host, "plugin.query", &fault))
     }
-}
-
-/// Has Flux tell us which names others put on a job that declares dependencies, and take off it.
-fn watch(host: Host<'_, MfPriority>, job: &JobArgs<'_>) -> Result<(), Failed> {
-    if has_dependencies(job.jobspec)
-        && let Err(error) = host.plugin().job_subscribe(job.id)
-    {
-        host.plugin().log(LogLevel::Error, &format!("mf_priority: job {}: {error}", job.id));
-    }
-    Ok(())
 }
 
 fn reject(host: Host<'_, MfPriority>, args: Args<'_>, text: &str) -> Result<(), Failed> {

@@ -12,9 +12,9 @@ mod tests;
 mod value;
 mod wire;
 
-use crate::engine::ids::UserId;
+use crate::engine::ids::{JobId, UserId};
 use crate::engine::{Effect, Engine, Event};
-use crate::jobtap::{self, Args, Failed, Host, Jobtap, Plugin, Reply};
+use crate::jobtap::{self, Args, Failed, Host, Jobtap, Plugin, Reply, Timer};
 use std::cell::RefCell;
 use std::ffi::{CStr, c_int, c_void};
 
@@ -25,8 +25,12 @@ pub struct MfPriority {
 
 impl MfPriority {
     /// Has the engine decide. `None` if it is deciding already, which no path does.
+    fn decide(&self, decide: impl FnOnce(&mut Engine) -> Vec<Effect>) -> Option<Vec<Effect>> {
+        self.engine.try_borrow_mut().ok().map(|mut engine| decide(&mut engine))
+    }
+
     fn feed(&self, event: Event<'_>) -> Option<Vec<Effect>> {
-        self.engine.try_borrow_mut().ok().map(|mut engine| engine.handle(event))
+        self.decide(|engine| engine.handle(event))
     }
 
     fn read<R>(&self, look: impl FnOnce(&Engine) -> R) -> Option<R> {
@@ -44,6 +48,7 @@ impl Jobtap for MfPriority {
         c"job.state.sched",
         c"job.state.run",
         c"job.state.depend",
+        c"job.state.cleanup",
         c"job.state.inactive",
         c"job.destroy",
         c"job.validate",
@@ -94,14 +99,23 @@ impl Jobtap for MfPriority {
         self.serve(host, method, payload)
     }
 
-    fn timer(&self, host: Host<'_, Self>) {
+    fn timer(&self, host: Host<'_, Self>, timer: Timer) {
+        let event = match timer {
+            Timer::Deferred => Event::Deferred,
+            Timer::Retry => Event::Retry,
+        };
         // Outside a callback there is nobody to tell of a failure.
-        let _ = self.drive(host, None, Event::Deferred);
+        let _ = self.drive(host, None, event);
     }
 
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {
         let history = text.map(jobspec::dependency_history);
-        let _ = self.drive(host, None, Event::Eventlog(crate::engine::ids::JobId(id), history));
+        let _ = self.drive(host, None, Event::Eventlog(JobId(id), history));
+    }
+
+    fn dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>) {
+        let names = reply.and_then(jobspec::outstanding_dependencies);
+        let _ = self.drive(host, None, Event::Dependencies(JobId(id), names));
     }
 
     fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) {
