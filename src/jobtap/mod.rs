@@ -5,6 +5,7 @@
 //! one thread and re-enters them: state is shared, and no borrow of it may live across a call into Flux.
 
 mod args;
+mod build;
 mod call;
 mod error;
 mod guard;
@@ -18,6 +19,7 @@ mod tests;
 mod unload;
 
 pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
+pub use build::Unfit;
 pub use call::{LogLevel, Logger, Plugin};
 use call::{c_text, c_text_within};
 pub use error::{EINVAL, EIO, ENOENT, EPROTO, Error};
