@@ -6,6 +6,7 @@
 
 mod args;
 mod asks;
+mod build;
 mod call;
 mod error;
 #[cfg(feature = "fault")]
@@ -25,6 +26,7 @@ mod tests;
 mod unload;
 
 pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
+pub use build::Unfit;
 pub use call::{LogLevel, Logger, Plugin};
 use call::{c_text, c_text_within};
 pub use error::{EINVAL, EIO, ENOENT, EPROTO, Error};

@@ -11,7 +11,7 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 #[derive(Serialize)]
-struct Document<'a> {
+pub struct Document<'a> {
     mf_priority_map: Vec<ShownUser<'a>>,
     queues: BTreeMap<&'a str, ShownQueue<'a>>,
     #[serde(serialize_with = "texts")]
@@ -78,7 +78,7 @@ struct ShownBank<'a> {
     cur_sched_jobs: u64,
     max_sched_jobs: i64,
     queue_usage: BTreeMap<&'a str, ShownUsage>,
-    /// Keys are decimal job ids.
+    #[serde(serialize_with = "by_id")]
     held_jobs: BTreeMap<u64, ShownHold<'a>>,
 }
 
@@ -117,14 +117,19 @@ fn texts<T: Borrow<str>, S: Serializer>(names: &[T], serializer: S) -> Result<S:
     serializer.collect_seq(names.iter().map(Borrow::borrow))
 }
 
+/// Keys of an object are texts: decimal job ids.
+fn by_id<S: Serializer>(held: &BTreeMap<u64, ShownHold<'_>>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(held.iter().map(|(id, hold)| (id.to_string(), hold)))
+}
+
 /// What a page shows at most of held jobs before it ends, however few the associations.
 const MAX_HELD: usize = 2000;
 
-/// The document as JSON text.
-pub fn document(engine: &Engine) -> Result<String, serde_json::Error> {
+/// The document.
+pub fn document(engine: &Engine) -> Document<'_> {
     let book = engine.book();
     let config = book.config();
-    serde_json::to_string(&Document {
+    Document {
         mf_priority_map: users(
             book.associations(None).map(|(id, record)| (record.user, bank(engine, id, record))),
         ),
@@ -142,7 +147,7 @@ pub fn document(engine: &Engine) -> Result<String, serde_json::Error> {
         },
         waiting: engine.ledger().waiting().count(),
         removed_associations: removed(engine, |_| true),
-    })
+    }
 }
 
 /// One page of the associations, in the order and form of the document; the last one also shows removed ones.
