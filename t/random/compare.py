@@ -242,8 +242,9 @@ class Follower:
             # It still waits for its turn; a pass may look whether that has come.
             self.may.add(job.assoc)
             return
-        if not (job.subscribed or self.model.policy.sees_undeclared):
+        if not (job.subscribed or self.model.policy.sees_undeclared) or not self.model.judges:
             job.unseen = True
+            job.grant, job.blocked = job.was_held, False
             return
         full = self.model.exceeded(job)
         for kind in full:
@@ -311,14 +312,15 @@ class Follower:
     def on_update(self, job, update):
         """job.update: counts go along, names follow the new limits, both associations get a pass."""
         model = self.model
-        old = job.assoc
+        old, queue = job.assoc, job.queue
         for key in ("queue", "bank"):
             value = update.get("attributes.system." + key)
             if value is not None:
                 setattr(job, key, value)
         if job.assoc is not None and model.lookup(job.uid, job.bank) is not None:
             job.assoc = model.lookup(job.uid, job.bank)
-        if not model.loaded or job.assoc is None:
+        if not model.loaded or job.assoc is None or (job.assoc, job.queue) == (old, queue):
+            self.may.add(job.assoc)
             self.bounce(job)
             return
         is_inline = job.state == "DEPEND" and self.choose(2) == 0
@@ -476,6 +478,9 @@ class Follower:
             else:
                 self.removed(job, description)
         elif is_add and job.id in self.rehold and job.state == "DEPEND":
+            self.late_name(self.take())
+        elif is_add and job.foreign() and not self.model.judges:
+            self.rehold[job.id] = set(self.model.exceeded(job))
             self.late_name(self.take())
         elif not is_add and job.assoc in self.due:
             self.due.remove(job.assoc)

@@ -44,7 +44,7 @@ class Judge:
                 begin(follower, step, outcome, names)
                 follower.run()
                 check_settled(follower, outcome)
-                left[repr((after.policy, sorted(after.jobs.items()), after.associations))] = after
+                left[after.policy, repr([job for job in after.jobs.values() if job.active()])] = after
             except Difference as difference:
                 failures.append((follower.at, str(difference)))
             for at in range(len(choices), len(follower.asked)):

@@ -65,11 +65,14 @@ class Policy:
     # Does a job that was never held, judged when the other plugin let it go, reserve a place to run? t1005 pins that
     # SCHED jobs never held do not count; a judged one is a grant or is not.
     judged_reserves: bool = False
+    # A plugin that is loaded over a SCHED job does not know that it was released and still reserves a place to run.
+    # It may find out (5.1 #5: until the job runs), or start anew.
+    finds_grants: bool = False
 
     @staticmethod
     def all():
         """Every combination."""
-        return [Policy(*values) for values in itertools.product((False, True), repeat=4)]
+        return [Policy(*values) for values in itertools.product((False, True), repeat=5)]
 
 
 @dataclass
@@ -116,12 +119,21 @@ class Job:
             return base
         return next(n for n in (f"{base}.{i}" for i in itertools.count(2)) if n not in self.used)
 
+    def clone(self):
+        other = copy.copy(self)
+        other.deps, other.used = list(self.deps), set(self.used)
+        return other
+
     def active(self):
         return self.state != "INACTIVE"
 
 
 class Model:
     """Data, jobs, and every answer that follows from them."""
+
+    # Off: as the plugin was before it judged jobs that others let go; then a grant that others keep may be taken back
+    # at any time.
+    judges = True
 
     def __init__(self, policy=Policy()):
         self.policy = policy
@@ -130,7 +142,12 @@ class Model:
         self.clear()
 
     def clone(self):
-        return copy.deepcopy(self)
+        """A copy to go on with: records are never changed in place, nor are jobs that have ended."""
+        other = copy.copy(self)
+        for name in ("associations", "defaults", "queues", "banks", "weights"):
+            setattr(other, name, dict(getattr(self, name)))
+        other.jobs = {jobid: job.clone() if job.active() else job for jobid, job in self.jobs.items()}
+        return other
 
     def clear(self):
         """What a fresh plugin knows."""
@@ -192,10 +209,11 @@ class Model:
         """A fresh plugin, loaded with `document` or without any, sees the jobs again."""
         self.clear()
         self.loaded = True
-        for job in self.jobs.values():
+        for job in (job for job in self.jobs.values() if job.active()):
             job.assoc = job.charge = job.memo = None
-            job.grant = job.blocked = job.unchecked = False
-            job.was_held = bool(job.ours())
+            job.blocked = job.unchecked = False
+            job.was_held = any(kind_of(name) is not None for name in job.used)
+            job.grant = self.policy.finds_grants and job.was_held and job.state == "SCHED"
             job.replayed = True
             # The eventlog of a job in DEPEND names those who keep it.
             job.subscribed = job.declared or bool(job.foreign())
@@ -206,7 +224,7 @@ class Model:
 
     def of(self, key):
         """The active jobs of an association."""
-        return [job for job in self.jobs.values() if job.assoc == key and job.active()]
+        return [job for job in self.jobs.values() if job.assoc == key and job.state != "INACTIVE"]
 
     def score(self, job):
         """The sum of the factors, rounded half away from zero."""

@@ -26,7 +26,7 @@ class Player:
         self.instance = Instance(directory, plugin, keeper, QUEUES)
         self.names = {}
         self.steps = {}  # submission of each job id
-        self.state = {}  # job id: {"started", "begin": outstanding, "seen"}
+        self.started, self.waits, self.known = set(), set(), 0
         self.is_started = True
         self.has_check = True
         self.taken = 0
@@ -143,7 +143,7 @@ class Player:
 
     # Rest
 
-    def settle(self, patience=0.02, limit=20.0):
+    def settle(self, patience=0.01, limit=20.0):
         """Wait until nothing is on its way, and report events, states and query."""
         deadline, calm = time.time() + limit, 0
         while calm < 2 and time.time() < deadline:
@@ -155,8 +155,8 @@ class Player:
                 calm = 0
                 continue
             calm = calm + 1 if self.is_calm() else 0
-        states = {jobid: "INACTIVE" for jobid in self.steps}
-        states.update({jobid: job["state"] for jobid, job in self.instance.jobs().items()})
+        active = self.instance.jobs()
+        states = {jobid: active[jobid]["state"] if jobid in active else "INACTIVE" for jobid in self.steps}
         events = [
             (jobid, entry["name"], entry.get("context", {})) for jobid, entry in self.instance.events[self.taken:]]
         query = self.instance.query()
@@ -164,17 +164,19 @@ class Player:
 
     def is_calm(self):
         """Whether no job is on its way: what Flux owes is done."""
-        started, waits = set(), set()
-        for jobid, entry in self.instance.events:
+        for jobid, entry in self.instance.events[self.known:]:
             if entry["name"] == "start":
-                started.add(jobid)
+                self.started.add(jobid)
+            if entry["name"] in ("clean", "depend"):
+                self.waits.discard(jobid)
             text = entry.get("context", {}).get("description", "") if entry["name"].startswith("dep") else ""
             if text.startswith("begin-time=") and float(text[11:]) < time.time() + 60:
-                (waits.add if entry["name"] == "dependency-add" else waits.discard)(jobid)
+                (self.waits.add if entry["name"] == "dependency-add" else self.waits.discard)(jobid)
+        self.known = len(self.instance.events)
         for jobid, job in self.instance.jobs().items():
             state = job["state"]
             is_short = "run" in self.steps.get(jobid, {})
-            if state == "CLEANUP" or (state == "RUN" and (is_short or jobid not in started)) or jobid in waits:
+            if state == "CLEANUP" or (state == "RUN" and (is_short or jobid not in self.started)) or jobid in self.waits:
                 return False
             if state == "SCHED" and job["priority"] > 0 and self.is_started:
                 return False
