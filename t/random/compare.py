@@ -38,8 +38,7 @@ class Follower:
         self.choices, self.asked = list(choices), []
         self.due = []  # associations that a pass must visit before the step is over
         self.may = set()  # associations that one may visit
-        self.rehold = {}  # job: limits for which a name may be added outside a submission
-        self.must_hold = {}  # job: limits for which a name must be added in this step
+        self.rehold = {}  # job: limits for which a name may be added outside a submission, beside those now exceeded
         self.due_price = set()  # jobs in PRIORITY that must be priced in this step
         self.due_fatal = {}  # job: text of the exception that must come
         self.busy = None  # a job that is inside a callback: events of it queue up behind
@@ -216,8 +215,8 @@ class Follower:
         key, freed = job.assoc, job.charge is not None or job.grant
         job.state, job.charge, job.grant, job.blocked = "INACTIVE", None, False, False
         job.deps = []
-        for owed in (self.due_fatal, self.rehold, self.must_hold):
-            owed.pop(job.id, None)
+        self.due_fatal.pop(job.id, None)
+        self.rehold.pop(job.id, None)
         self.due_price.discard(job.id)
         self.model.forget_the_gone()
         if self.model.loaded and key in self.model.associations:
@@ -319,6 +318,10 @@ class Follower:
                 setattr(job, key, value)
         if job.assoc is not None and model.lookup(job.uid, job.bank) is not None:
             job.assoc = model.lookup(job.uid, job.bank)
+        elif job.assoc is None and model.loaded and model.lookup(job.uid, job.bank) and self.choose(2) == 0:
+            # A waiting job that comes to name a bank of its user: it counts there now, or when it is next looked at.
+            model.attach(job)
+            old = job.assoc
         if not model.loaded or job.assoc is None or (job.assoc, job.queue) == (old, queue):
             self.may.add(job.assoc)
             self.bounce(job)
@@ -328,7 +331,7 @@ class Follower:
             if is_inline:
                 self.busy, self.queued = job, []
             self.adapt(job)
-        for key in dict.fromkeys((old, job.assoc)):
+        for key in dict.fromkeys(key for key in (old, job.assoc) if key is not None):
             if is_inline:
                 self.a_pass(key)
             else:
@@ -371,7 +374,12 @@ class Follower:
     def reprioritize(self):
         """Flux asks for the price of each job in PRIORITY and SCHED, in any order; then a pass for everybody."""
         pending = {job.id for job in self.model.jobs.values() if job.state in ("PRIORITY", "SCHED")}
+        for job in self.model.jobs.values():
+            if job.late and job.state == "DEPEND":
+                self.rehold[job.id] = set()
+            job.late = False
         while True:
+            self.take_names()
             event = self.peek()
             if event is None or event[0] not in pending or event[1] not in ("memo", "priority", "jobspec-update"):
                 break
@@ -405,6 +413,7 @@ class Follower:
         """After load or restart: names may be added for what is exceeded, PRIORITY jobs are priced, passes follow."""
         model = self.model
         for job in model.jobs.values():
+            job.late = False
             if job.assoc is not None and job.state == "DEPEND":
                 self.rehold[job.id] = set(model.exceeded(job))
             if is_restart and job.state == "PRIORITY":
@@ -422,7 +431,7 @@ class Follower:
     def late_name(self, event):
         """A name that is added to a job in DEPEND outside a submission."""
         job, name = self.model.jobs[event[0]], event[2]["description"]
-        if kind_of(name) not in self.rehold.get(job.id, ()):
+        if kind_of(name) not in self.rehold[job.id] and kind_of(name) not in self.model.exceeded(job):
             self.at -= 1
             self.fail(f"job {job.id} is held by {name}, which has room")
         self.added(job, name)
@@ -479,8 +488,8 @@ class Follower:
                 self.removed(job, description)
         elif is_add and job.id in self.rehold and job.state == "DEPEND":
             self.late_name(self.take())
-        elif is_add and job.foreign() and not self.model.judges:
-            self.rehold[job.id] = set(self.model.exceeded(job))
+        elif is_add and job.foreign() and job.assoc is not None and not self.model.judges:
+            self.rehold[job.id] = set()
             self.late_name(self.take())
         elif not is_add and job.assoc in self.due:
             self.due.remove(job.assoc)

@@ -100,6 +100,7 @@ class Job:
     was_held: bool = False
     subscribed: bool = False  # the plugin sees its events
     replayed: bool = False
+    late: bool = False  # replayed, and its association came later: it may be held anew then
     unchecked: bool = False  # submitted while there were no data: queue and bank are checked when it is priced
     memo: float = None
     suspended: bool = False
@@ -203,6 +204,7 @@ class Model:
         if job.assoc is None and job.active():
             job.assoc = self.lookup(job.uid, job.bank)
             if job.assoc is not None:
+                job.late = job.replayed
                 job.charge = {"SCHED": "sched", "RUN": "run", "CLEANUP": "run"}.get(job.state)
 
     def replay(self, document):
