@@ -29,11 +29,13 @@ pub struct Options {
     pub priority_default: bool,
     /// Queue names that `flux update` knows; empty: any.
     pub queues: Vec<String>,
+    /// Whether to keep every event in the order it was handled, for [`Host::take_trace`].
+    pub trace: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { nodes: 4, cores: 4, owner: 1000, priority_default: true, queues: Vec::new() }
+        Options { nodes: 4, cores: 4, owner: 1000, priority_default: true, queues: Vec::new(), trace: false }
     }
 }
 
@@ -66,6 +68,8 @@ pub(super) struct Store {
     pub(super) cluster: Cluster,
     pub(super) log: Vec<LogLine>,
     pub(super) violations: Vec<String>,
+    /// Events of all jobs in the order they were handled, if the options ask for them.
+    pub(super) trace: Vec<(u64, Value)>,
     /// `afterany`: (job waited for, waiting job, dependency name).
     pub(super) after: Vec<(u64, u64, String)>,
     pub(super) replies: BTreeMap<usize, super::service::Reply>,
@@ -98,6 +102,7 @@ impl Host {
             cluster: Cluster::new(options.nodes, options.cores),
             log: Vec::new(),
             violations: Vec::new(),
+            trace: Vec::new(),
             after: Vec::new(),
             replies: BTreeMap::new(),
             callbacks: 0,
@@ -143,6 +148,11 @@ impl Host {
     /// Rules that a plugin has broken: what a real broker would crash on or leak.
     pub fn violations(&self) -> Vec<String> {
         self.store.borrow().violations.clone()
+    }
+
+    /// Takes the events so far, of all jobs in the order they were handled.
+    pub fn take_trace(&self) -> Vec<(u64, Value)> {
+        std::mem::take(&mut self.store.borrow_mut().trace)
     }
 
     /// Number of plugin callbacks called so far.

@@ -9,7 +9,7 @@ Freedom that the specification leaves, and that is accepted here, each at its pl
 - associations and jobs of a reprioritize come in any order (Flux walks a hash);
 - a pass that an urgency, an update or a replay makes due comes at once or a turn later;
 - missing banks and projects are written at once or a turn later;
-- what a `Policy` lists.
+- what `model.OPEN` lists.
 """
 import json
 
@@ -56,6 +56,12 @@ class Follower:
         value = self.choices[index] if index < len(self.choices) else 0
         self.asked.append(options)
         return value
+
+    def does(self, what):
+        """Which way the plugin goes where the specification leaves it open."""
+        if what not in self.model.decided:
+            self.model.decided = dict(self.model.decided, **{what: bool(self.choose(2))})
+        return self.model.decided[what]
 
     # The stream
 
@@ -168,7 +174,7 @@ class Follower:
                 job.priority, job.state = event[2]["priority"], "SCHED"
             return
         suspended = job.assoc is not None and model.is_suspended(job)
-        if job.grant and suspended != job.suspended:
+        if job.grant and job.assoc is not None and suspended != job.suspended:
             job.suspended = suspended
             self.due.append(job.assoc)
         self.inline(job.assoc)
@@ -241,7 +247,7 @@ class Follower:
             # It still waits for its turn; a pass may look whether that has come.
             self.may.add(job.assoc)
             return
-        if not (job.subscribed or self.model.policy.sees_undeclared) or not self.model.judges:
+        if not self.model.judges or not (job.subscribed or self.does("sees_undeclared")):
             job.unseen = True
             job.grant, job.blocked = job.was_held, False
             return
@@ -250,7 +256,7 @@ class Follower:
             self.hold(job, kind)
         if not full:
             job.blocked = False
-            job.grant = job.was_held or self.model.policy.judged_reserves
+            job.grant = job.was_held or self.does("judged_reserves")
             job.suspended = self.model.is_suspended(job)
 
     # Passes
@@ -271,16 +277,20 @@ class Follower:
 
     def a_pass(self, key):
         """5.1: those that nobody else keeps first, each group by ascending id."""
-        model, policy = self.model, self.model.policy
+        model = self.model
         held = sorted((job for job in model.of(key) if job.state == "DEPEND" and job.ours()), key=lambda job: job.id)
-        seen = {job.id: bool(job.foreign()) and (job.subscribed or policy.sees_undeclared) for job in held}
-        earlier = [job for job in model.of(key) if job.blocked] if policy.grants_bind_kept else []
+        seen = {job.id: bool(job.foreign()) and (job.subscribed or self.does("sees_undeclared")) for job in held}
+        earlier = [job for job in model.of(key) if job.blocked]
+        if earlier and not (any(seen.values()) and self.does("grants_bind_kept")):
+            earlier = []
         blocked = []
         for is_kept in (False, True):
             for job in held:
                 if seen[job.id] != is_kept or job.state != "DEPEND":
                     continue
-                binding = blocked + earlier if is_kept else blocked if policy.discovered_binds else []
+                binding = blocked + earlier if is_kept else blocked
+                if binding and not is_kept and not self.does("discovered_binds"):
+                    binding = []
                 self.try_release(job, binding, blocked)
 
     def try_release(self, job, binding, blocked):

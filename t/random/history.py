@@ -137,7 +137,7 @@ class Maker:
         kinds = [
             ("submit", 30), ("batch", 6), ("cancel", 22), ("urgency", 7), ("update", 8), ("push", 7), ("data", 3),
             ("policy", 2), ("reprioritize", 2), ("keep", 5), ("drop", 8), ("queues", 6), ("reload", 2.5),
-            ("restart", 1.5), ("remove", 0.8),
+            ("restart", 1.5), ("remove", 0.8), ("rush", 1),
         ]
         kinds = [(kind, weight) for kind, weight in kinds if kind not in OPTIONAL or kind in self.can]
         if not self.is_loaded:
@@ -214,19 +214,25 @@ class Maker:
     def a_restart(self):
         return self.loading("restart")
 
+    def a_rush(self):
+        """Loaded without data, and pushed to before it can have looked at anything."""
+        self.has_data = True
+        return {"rush": copy.deepcopy(self.site.whole())}
+
     def a_remove(self):
         self.is_loaded = False
         return {"remove": True}
 
 
-OPTIONAL = {"keep", "drop", "queues", "policy"}
-FLUX = {"keep", "drop", "queues", "policy", "begin", "run"}
-EMBEDDED = {"policy"}
+OPTIONAL = {"keep", "drop", "queues", "policy", "rush"}
+FLUX = {"keep", "drop", "queues", "policy", "begin", "run", "rush"}
+EMBEDDED = {"keep", "drop", "policy"}
 
 
 def make(seed, steps, can=FLUX):
     """The history of a seed; the same seed and the same `can` give the same one."""
     maker = Maker(random.Random(seed), can)
     document = copy.deepcopy(maker.site.whole())
-    return {"seed": seed, "queues": ["q1", "q2", "q3"], "document": document,
+    # The embedded job manager has no queues to stop: a small cluster makes jobs wait in SCHED.
+    return {"seed": seed, "queues": ["q1", "q2", "q3"], "nodes": maker.rng.choice([3, 5, 8, 40]), "document": document,
             "steps": [maker.step() for _ in range(steps)]}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Plays each step of a history through the models that agree with all before it; a difference is when none is left."""
 from compare import Difference, Follower, new_job, of_query
-from model import Model, Policy
+from model import Model
 
 ENOUGH = 64  # ways to read one step
 
@@ -9,17 +9,14 @@ ENOUGH = 64  # ways to read one step
 class Judge:
     """`models`: those that agree so far, one for each reading of what the specification leaves open."""
 
-    def __init__(self, document=None):
-        self.models = [Model(policy) for policy in Policy.all()]
-        self.names = {}
-        if document is not None:
-            for model in self.models:
-                model.update(document, whole=True)
+    def __init__(self, document):
+        self.models, self.names = [Model()], {}
+        self.models[0].update(document, whole=True)
 
     def step(self, step, outcome):
         """`outcome`: {"events", "answers", "ids", "query", "states"} as a player saw them. Changes nothing on failure."""
         names = dict(self.names, **{name: jobid for name, jobid in outcome["ids"].items() if jobid is not None})
-        left, failures = {}, []
+        left, failures = [], []
         for model in self.models:
             self.read(model, step, outcome, names, left, failures)
         if not left:
@@ -28,7 +25,7 @@ class Judge:
             for jobid in sorted(by_id, key=len, reverse=True):
                 text = text.replace(jobid, by_id[jobid])
             raise Difference(text)
-        self.models, self.names = list(left.values()), names
+        self.models, self.names = merged(left), names
 
     @staticmethod
     def read(model, step, outcome, names, left, failures):
@@ -44,12 +41,44 @@ class Judge:
                 begin(follower, step, outcome, names)
                 follower.run()
                 check_settled(follower, outcome)
-                left[after.policy, repr([job for job in after.jobs.values() if job.active()])] = after
+                left.append(after)
             except Difference as difference:
                 failures.append((follower.at, str(difference)))
             for at in range(len(choices), len(follower.asked)):
                 for value in range(1, follower.asked[at]):
                     stack.append(choices + (0,) * (at - len(choices)) + (value,))
+
+
+def merged(models):
+    """Models in the same state that differ in one open question, whichever way: that question is still open."""
+    groups = {}
+    for model in models:
+        state = repr([job for job in model.jobs.values() if job.active()])
+        decided = groups.setdefault(state, (model, []))[1]
+        if model.decided not in decided:
+            decided.append(model.decided)
+    result = []
+    for model, ways in groups.values():
+        while (pair := next(mergeable(ways), None)) is not None:
+            one, other, key = pair
+            ways.remove(one)
+            ways.remove(other)
+            common = {k: v for k, v in one.items() if k != key}
+            if common not in ways:
+                ways.append(common)
+        for way in ways:
+            result.append(model.clone())
+            result[-1].decided = way
+    return result
+
+
+def mergeable(ways):
+    """Pairs that differ in the answer to one question, and one that says more than another."""
+    for index, one in enumerate(ways):
+        for other in ways[index + 1:]:
+            different = [key for key in set(one) | set(other) if one.get(key) != other.get(key)]
+            if len(different) == 1:
+                yield one, other, different[0]
 
 
 def begin(follower, step, outcome, names):
@@ -75,12 +104,16 @@ def begin(follower, step, outcome, names):
             follower.reprioritize()
     elif "remove" in step:
         model.loaded = False
+    elif "rush" in step:
+        model.replay(None, lambda: follower.does("finds_grants"))
+        model.update(step["rush"])
+        follower.replay(is_restart=False)
     else:
         for key in ("reload", "load", "restart", "module"):
             if key in step:
                 if answer is not None:
                     follower.fail(f"refused: {answer}")
-                model.replay(step[key])
+                model.replay(step[key], lambda: follower.does("finds_grants"))
                 follower.replay(is_restart=key in ("restart", "module"))
 
 

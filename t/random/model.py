@@ -48,31 +48,20 @@ def in_order(names):
     return sorted(names, key=lambda name: (kind_of(name), name))
 
 
-@dataclass(frozen=True)
-class Policy:
-    """What the specification leaves open."""
-
-    # Does the plugin know names of others that the jobspec does not declare before it is kept from releasing the job?
-    # (Subscribing all jobs in DEPEND is as good as subscribing those with declared dependencies.)
-    sees_undeclared: bool = False
-    # A keeper was discovered while jobs were released that nobody was known to keep: does the blocked grant bind those
-    # behind it in this pass (5.1 #6: it "counts against later jobs of the same pass"), or not (those that nobody
-    # keeps "are not bound by it")?
-    discovered_binds: bool = True
-    # Does a blocked grant of an earlier pass still count against jobs that others keep too? (minimum: it ends with
-    # its pass; full: only jobs without foreign names are not bound by it)
-    grants_bind_kept: bool = False
-    # Does a job that was never held, judged when the other plugin let it go, reserve a place to run? t1005 pins that
-    # SCHED jobs never held do not count; a judged one is a grant or is not.
-    judged_reserves: bool = False
-    # A plugin that is loaded over a SCHED job does not know that it was released and still reserves a place to run.
-    # It may find out (5.1 #5: until the job runs), or start anew.
-    finds_grants: bool = False
-
-    @staticmethod
-    def all():
-        """Every combination."""
-        return [Policy(*values) for values in itertools.product((False, True), repeat=5)]
+# What the specification leaves open. The plugin may do either, but must keep to it from the beginning to the end of a
+# history: the first event that tells which one it is decides.
+OPEN = {
+    "sees_undeclared": "it knows names of others that the jobspec does not declare before they stop a release: "
+    "subscribing all jobs in DEPEND is as good as subscribing those with declared dependencies",
+    "discovered_binds": "a keeper that is discovered while jobs are released that nobody was known to keep: the blocked "
+    "grant binds those behind it in this pass, as 5.1 #6 says of the same pass; or not, as it says of those nobody keeps",
+    "grants_bind_kept": "a blocked grant of an earlier pass counts against jobs that others keep too (full), or has "
+    "ended with its pass (minimum)",
+    "judged_reserves": "a job that was never held, judged when another plugin let it go, reserves a place to run as one "
+    "that was released, or takes none until it runs, as t1005 pins of SCHED jobs that were never held",
+    "finds_grants": "a plugin that is loaded over a SCHED job finds out that it was released, and so reserves (5.1 #5), "
+    "or starts anew",
+}
 
 
 @dataclass
@@ -136,8 +125,8 @@ class Model:
     # at any time.
     judges = True
 
-    def __init__(self, policy=Policy()):
-        self.policy = policy
+    def __init__(self, **decided):
+        self.decided = decided  # of OPEN
         self.jobs = {}
         self.loaded = True
         self.clear()
@@ -207,15 +196,15 @@ class Model:
                 job.late = job.replayed
                 job.charge = {"SCHED": "sched", "RUN": "run", "CLEANUP": "run"}.get(job.state)
 
-    def replay(self, document):
-        """A fresh plugin, loaded with `document` or without any, sees the jobs again."""
+    def replay(self, document, finds_grants):
+        """A fresh plugin, loaded with `document` or without any, sees the jobs again. `finds_grants`: asks OPEN."""
         self.clear()
         self.loaded = True
         for job in (job for job in self.jobs.values() if job.active()):
             job.assoc = job.charge = job.memo = None
             job.blocked = job.unchecked = False
             job.was_held = any(kind_of(name) is not None for name in job.used)
-            job.grant = self.policy.finds_grants and job.was_held and job.state == "SCHED"
+            job.grant = job.was_held and job.state == "SCHED" and finds_grants()
             job.replayed = True
             # The eventlog of a job in DEPEND names those who keep it.
             job.subscribed = job.declared or bool(job.foreign())

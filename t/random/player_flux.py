@@ -101,6 +101,8 @@ class Player:
             if status != 0:
                 raise OSError(f"the broker ended with status {status}")
             return instance.start(None if step["restart"] is None else complete(step["restart"]))
+        if "rush" in step:
+            return self.rush(complete(step["rush"]))
         for key in ("data", "push"):
             if key in step:
                 self.data(step[key])
@@ -124,6 +126,16 @@ class Player:
         for kind, method in METHODS:
             if kind in document:
                 self.instance.rpc(SERVICE + method, {"data": document[kind]})
+
+    def rush(self, document):
+        """Reload without data and push, each request sent before any is answered."""
+        handle = self.instance.handle
+        swap = {"remove": "mf_priority.so", "load": self.instance.plugin}
+        requests = [handle.rpc("job-manager.jobtap", swap)]
+        requests += [handle.rpc(SERVICE + m, {"data": document[k]}) for k, m in METHODS if k in document]
+        requests.append(handle.rpc(SERVICE + "reprioritize"))
+        for request in requests:
+            request.get()
 
     def cancel(self, jobid, _step):
         flux.job.cancel(self.instance.handle, jobid)

@@ -71,7 +71,7 @@ def removable(script):
     for index, step in enumerate(script["steps"]):
         for at in reversed(range(len(step.get("batch", ())))):
             yield ("steps", index, "batch", at)
-        for key in ("push", "data", "policy", "reload", "load", "restart"):
+        for key in ("push", "data", "policy", "reload", "load", "restart", "rush"):
             if isinstance(step.get(key), dict):
                 documents.append(("steps", index, key))
         if "submit" in step:
