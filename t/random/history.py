@@ -100,7 +100,7 @@ class Maker:
         self.rng, self.can = rng, can
         self.site = Site(rng)
         self.jobs, self.kept, self.late = [], [], 0
-        self.is_loaded, self.has_data, self.is_started = True, True, True
+        self.is_loaded, self.has_data, self.is_started, self.has_conf = True, True, True, True
 
     def submission(self):
         rng = self.rng
@@ -137,7 +137,7 @@ class Maker:
         kinds = [
             ("submit", 30), ("batch", 6), ("cancel", 22), ("urgency", 7), ("update", 8), ("push", 7), ("data", 3),
             ("policy", 2), ("reprioritize", 2), ("keep", 5), ("drop", 8), ("queues", 6), ("reload", 2.5),
-            ("restart", 1.5), ("remove", 0.8), ("rush", 1),
+            ("restart", 1.5), ("remove", 0.8), ("rush", 1), ("module", 1),
         ]
         kinds = [(kind, weight) for kind, weight in kinds if kind not in OPTIONAL or kind in self.can]
         if not self.is_loaded:
@@ -212,7 +212,14 @@ class Maker:
         return self.loading("reload")
 
     def a_restart(self):
-        return self.loading("restart")
+        step = self.loading("restart")
+        self.has_conf = self.has_data
+        return step
+
+    def a_module(self):
+        """The job manager restarts with the configuration that the broker has."""
+        self.has_data = self.has_conf
+        return {"module": True}
 
     def a_rush(self):
         """Loaded without data, and pushed to before it can have looked at anything."""
@@ -224,8 +231,8 @@ class Maker:
         return {"remove": True}
 
 
-OPTIONAL = {"keep", "drop", "queues", "policy", "rush"}
-FLUX = {"keep", "drop", "queues", "policy", "begin", "run", "rush"}
+OPTIONAL = {"keep", "drop", "queues", "policy", "rush", "module"}
+FLUX = OPTIONAL | {"begin", "run"}
 EMBEDDED = {"keep", "drop", "policy"}
 
 

@@ -94,6 +94,7 @@ class Instance:
             # The order between jobs is lost in a backlog, so time has to tell.
             self.backlog.sort(key=lambda event: event[1]["timestamp"])
             self.events += self.backlog
+            self.backlog = []
             self.replaying = False
         elif self.replaying:
             known = self.seen.get(jobid, 0)
@@ -103,6 +104,15 @@ class Instance:
             self.events += [(jobid, entry) for entry in entries]
             self.seen[jobid] = self.seen.get(jobid, 0) + len(entries)
         return True
+
+    def reload_manager(self):
+        """The job manager's module again, and those that depend on it; the plugins come with its configuration."""
+        self.journal = self.handle = None
+        self.users = {}
+        env = dict(os.environ, FLUX_URI=self.uri)
+        for module in ("job-manager", "job-exec", "sched-simple"):
+            subprocess.run(["flux", "module", "reload", module], env=env, check=True, capture_output=True)
+        self.connect()
 
     def stop(self):
         """An orderly shutdown; what jobs there are stay."""

@@ -12,9 +12,12 @@ class Judge:
     def __init__(self, document):
         self.models, self.names = [Model()], {}
         self.models[0].update(document, whole=True)
+        self.conf = document  # what a restarted job manager loads the plugin with
 
     def step(self, step, outcome):
-        """`outcome`: {"events", "answers", "ids", "query", "states"} as a player saw them. Changes nothing on failure."""
+        """`outcome`: {"events", "answers", "ids", "query", "states"}, as a player saw them. A failure changes nothing."""
+        if "module" in step:
+            step = {"module": self.conf}
         names = dict(self.names, **{name: jobid for name, jobid in outcome["ids"].items() if jobid is not None})
         left, failures = [], []
         for model in self.models:
@@ -26,6 +29,7 @@ class Judge:
                 text = text.replace(jobid, by_id[jobid])
             raise Difference(text)
         self.models, self.names = merged(left), names
+        self.conf = step.get("restart", self.conf)
 
     @staticmethod
     def read(model, step, outcome, names, left, failures):

@@ -51,16 +51,17 @@ def in_order(names):
 # What the specification leaves open. The plugin may do either, but must keep to it from the beginning to the end of a
 # history: the first event that tells which one it is decides.
 OPEN = {
-    "sees_undeclared": "it knows names of others that the jobspec does not declare before they stop a release: "
-    "subscribing all jobs in DEPEND is as good as subscribing those with declared dependencies",
-    "discovered_binds": "a keeper that is discovered while jobs are released that nobody was known to keep: the blocked "
-    "grant binds those behind it in this pass, as 5.1 #6 says of the same pass; or not, as it says of those nobody keeps",
-    "grants_bind_kept": "a blocked grant of an earlier pass counts against jobs that others keep too (full), or has "
-    "ended with its pass (minimum)",
-    "judged_reserves": "a job that was never held, judged when another plugin let it go, reserves a place to run as one "
-    "that was released, or takes none until it runs, as t1005 pins of SCHED jobs that were never held",
-    "finds_grants": "a plugin that is loaded over a SCHED job finds out that it was released, and so reserves (5.1 #5), "
-    "or starts anew",
+    "sees_undeclared": "it knows names of others that the jobspec does not declare before they stop a release: to "
+    "subscribe all jobs in DEPEND is as good as to subscribe those with declared dependencies",
+    "discovered_binds": "a keeper is discovered while jobs are released that nobody was known to keep: the blocked "
+    "grant binds those behind it in this pass, as 5.1 #6 says of the same pass; or not, as it says of those whom "
+    "nobody keeps",
+    "grants_bind_kept": "a blocked grant of an earlier pass counts against jobs that others keep too (full), or it "
+    "has ended with its pass (minimum)",
+    "judged_reserves": "a job that was never held, judged when another plugin let it go, reserves a place to run as "
+    "one that was released, or takes none until it runs, as t1005 pins of SCHED jobs that were never held",
+    "finds_grants": "a plugin that is loaded over a SCHED job finds out that it was released, and so reserves "
+    "(5.1 #5), or starts anew",
 }
 
 
@@ -333,10 +334,9 @@ class Model:
             return f'queue "{job.queue}" is unknown to flux-accounting and deny-unknown-queues is enabled'
         if not self.permits(key, job.queue):
             return self.not_permitted(key, job.queue)
-        if job.project is not None and job.project != record["def_project"]:
-            if job.project not in self.projects or job.project not in projects:
-                return (f'project "{job.project}" not valid for user; '
-                        f'valid projects for user: {",".join(projects)}')
+        is_default = job.project is None or job.project == record["def_project"]
+        if not is_default and (job.project not in self.projects or job.project not in projects):
+            return f'project "{job.project}" not valid for user; valid projects for user: {",".join(projects)}'
         if new and 0 < record["max_active_jobs"] <= len(self.of(key)):
             return "user has max active jobs"
         if queue is not None and job.nodes > queue["max_nodes_per_assoc"]:

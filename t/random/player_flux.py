@@ -101,6 +101,8 @@ class Player:
             if status != 0:
                 raise OSError(f"the broker ended with status {status}")
             return instance.start(None if step["restart"] is None else complete(step["restart"]))
+        if "module" in step:
+            return instance.reload_manager()
         if "rush" in step:
             return self.rush(complete(step["rush"]))
         for key in ("data", "push"):
@@ -187,8 +189,8 @@ class Player:
         self.known = len(self.instance.events)
         for jobid, job in self.instance.jobs().items():
             state = job["state"]
-            is_short = "run" in self.steps.get(jobid, {})
-            if state == "CLEANUP" or (state == "RUN" and (is_short or jobid not in self.started)) or jobid in self.waits:
+            is_ending = "run" in self.steps.get(jobid, {}) or jobid not in self.started
+            if state == "CLEANUP" or (state == "RUN" and is_ending) or jobid in self.waits:
                 return False
             if state == "SCHED" and job["priority"] > 0 and self.is_started:
                 return False

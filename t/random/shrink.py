@@ -62,9 +62,6 @@ def simplify(script, still, say):
     return script
 
 
-KEEP = {"submit", "user", "userid", "bank", "associations", "queues", "projects", "priority_factors", "banks"}
-
-
 def removable(script):
     """Paths to records, keys and jobs of batches, last first so that indices stay good."""
     documents = [("document",)]
