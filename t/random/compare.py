@@ -31,7 +31,7 @@ class Follower:
     """One step: `choices` are the answers to `choose`, 0 when there are none left."""
 
     def __init__(self, model, events, choices=()):
-        self.model = model
+        self.model, model.does = model, self.does
         refused = {jobid for jobid, name, _ in events if name == "invalidate"}
         self.events = [e for e in events if e[0] not in refused and not self.is_quiet(e)]
         self.at = 0

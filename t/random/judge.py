@@ -15,7 +15,7 @@ class Judge:
         self.conf = document  # what a restarted job manager loads the plugin with
 
     def step(self, step, outcome):
-        """`outcome`: {"events", "answers", "ids", "query", "states"}, as a player saw them. A failure changes nothing."""
+        """`outcome`: {"events", "answers", "ids", "query", "states"}. A failure changes nothing."""
         if "module" in step:
             step = {"module": self.conf}
         names = dict(self.names, **{name: jobid for name, jobid in outcome["ids"].items() if jobid is not None})
@@ -45,6 +45,7 @@ class Judge:
                 begin(follower, step, outcome, names)
                 follower.run()
                 check_settled(follower, outcome)
+                after.does = None
                 left.append(after)
             except Difference as difference:
                 failures.append((follower.at, str(difference)))
@@ -109,7 +110,7 @@ def begin(follower, step, outcome, names):
     elif "remove" in step:
         model.loaded = False
     elif "rush" in step:
-        model.replay(None, lambda: follower.does("finds_grants"))
+        model.replay(None)
         model.update(step["rush"])
         follower.replay(is_restart=False)
     else:
@@ -117,7 +118,7 @@ def begin(follower, step, outcome, names):
             if key in step:
                 if answer is not None:
                     follower.fail(f"refused: {answer}")
-                model.replay(step[key], lambda: follower.does("finds_grants"))
+                model.replay(step[key])
                 follower.replay(is_restart=key in ("restart", "module"))
 
 

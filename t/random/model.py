@@ -62,6 +62,8 @@ OPEN = {
     "one that was released, or takes none until it runs, as t1005 pins of SCHED jobs that were never held",
     "finds_grants": "a plugin that is loaded over a SCHED job finds out that it was released, and so reserves "
     "(5.1 #5), or starts anew",
+    "counts_bounced": "a job that a restart found in SCHED and sent back to PRIORITY, since there were no data: when "
+    "they come it counts in SCHED at once (a bounce changes nothing), or when it is there again",
 }
 
 
@@ -90,6 +92,7 @@ class Job:
     was_held: bool = False
     subscribed: bool = False  # the plugin sees its events
     replayed: bool = False
+    bounced: bool = False  # sent from SCHED to PRIORITY by a restart
     late: bool = False  # replayed, and its association came later: it may be held anew then
     unchecked: bool = False  # submitted while there were no data: queue and bank are checked when it is priced
     memo: float = None
@@ -128,6 +131,7 @@ class Model:
 
     def __init__(self, **decided):
         self.decided = decided  # of OPEN
+        self.does = None  # asks for one that is not decided yet
         self.jobs = {}
         self.loaded = True
         self.clear()
@@ -196,16 +200,19 @@ class Model:
             if job.assoc is not None:
                 job.late = job.replayed
                 job.charge = {"SCHED": "sched", "RUN": "run", "CLEANUP": "run"}.get(job.state)
+                if job.state == "PRIORITY" and job.bounced and self.does("counts_bounced"):
+                    job.charge = "sched"
 
-    def replay(self, document, finds_grants):
-        """A fresh plugin, loaded with `document` or without any, sees the jobs again. `finds_grants`: asks OPEN."""
+    def replay(self, document):
+        """A fresh plugin, loaded with `document` or without any, sees the jobs again."""
         self.clear()
         self.loaded = True
         for job in (job for job in self.jobs.values() if job.active()):
             job.assoc = job.charge = job.memo = None
             job.blocked = job.unchecked = False
             job.was_held = any(kind_of(name) is not None for name in job.used)
-            job.grant = job.was_held and job.state == "SCHED" and finds_grants()
+            job.grant = job.was_held and job.state == "SCHED" and self.does("finds_grants")
+            job.bounced = job.state == "SCHED"
             job.replayed = True
             # The eventlog of a job in DEPEND names those who keep it.
             job.subscribed = job.declared or bool(job.foreign())
