@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Plays each step of a history through the models that agree with all before it; a difference is when none is left."""
-from compare import Difference, Follower, new_job, of_query
+from compare import Follower, new_job, of_query
 from model import Model
+from stream import Difference
 
 ENOUGH = 64  # ways to read one step
 

@@ -2,9 +2,11 @@
 """The oracle against cases worked out by hand: the examples of the release rule, prices, refusals."""
 import unittest
 
-from compare import Difference, Follower
+from compare import Follower
+from job import NAMES, Job
 from judge import merged
-from model import NAMES, Job, Model
+from model import Model
+from stream import Difference
 
 Q_RUN, Q_SCHED, Q_NODES, Q_CORES, Q_ALL, RUN, SCHED, ALL = NAMES
 
