@@ -31,6 +31,8 @@ pub struct Options {
     pub job_list: bool,
     /// Queue names that `flux update` knows; empty: any.
     pub queues: Vec<String>,
+    /// Whether to keep every event in the order it was handled, for [`Host::take_trace`].
+    pub trace: bool,
 }
 
 impl Default for Options {
@@ -42,6 +44,7 @@ impl Default for Options {
             priority_default: true,
             job_list: true,
             queues: Vec::new(),
+            trace: false,
         }
     }
 }
@@ -77,6 +80,8 @@ pub(super) struct Store {
     pub(super) cluster: Cluster,
     pub(super) log: Vec<LogLine>,
     pub(super) violations: Vec<String>,
+    /// Events of all jobs in the order they were handled, if the options ask for them.
+    pub(super) trace: Vec<(u64, Value)>,
     /// `afterany`: (job waited for, waiting job, dependency name).
     pub(super) after: Vec<(u64, u64, String)>,
     pub(super) replies: BTreeMap<usize, super::service::Reply>,
@@ -114,6 +119,7 @@ impl Host {
             cluster: Cluster::new(options.nodes, options.cores),
             log: Vec::new(),
             violations: Vec::new(),
+            trace: Vec::new(),
             after: Vec::new(),
             replies: BTreeMap::new(),
             callbacks: 0,
@@ -161,6 +167,11 @@ impl Host {
     /// Rules that a plugin has broken: what a real broker would crash on or leak.
     pub fn violations(&self) -> Vec<String> {
         self.store.borrow().violations.clone()
+    }
+
+    /// Takes the events so far, of all jobs in the order they were handled.
+    pub fn take_trace(&self) -> Vec<(u64, Value)> {
+        std::mem::take(&mut self.store.borrow_mut().trace)
     }
 
     /// Number of plugin callbacks called so far.
