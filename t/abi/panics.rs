@@ -22,7 +22,11 @@ const OF_OTHERS: i64 = 16;
 /// So many calls of a kind are cut short in each place, one in each history.
 const TIMES: usize = 4;
 /// What decides nothing, at least in this history.
-const WITHOUT_EFFECTS: [&str; 13] = [
+const WITHOUT_EFFECTS: [&str; 17] = [
+    "policy_begin",
+    "policy_part",
+    "policy_abort",
+    "associations",
     "dependencies",
     "job.destroy",
     "job.state.sched",
@@ -227,10 +231,11 @@ impl Play {
         self.note(done.map_err(|refused| refused.text));
     }
 
-    fn request(&mut self, method: &str, payload: &Value) {
+    fn request(&mut self, method: &str, payload: &Value) -> Option<Value> {
         let done = self.site.host.request(&topic(method), Some(&payload.to_string()), OWNER);
         self.site.host.settle();
-        self.refusals.extend(done.err().map(|refused| refused.text));
+        let reply = done.map_err(|refused| self.refusals.push(refused.text)).ok().flatten();
+        reply.and_then(|text| serde_json::from_str(&text).ok())
     }
 
     /// Waiting jobs wait for the last of these.
@@ -298,9 +303,19 @@ impl Play {
         self.push(&full_document());
         self.submit(&job(LATE, 1));
         // Prices change.
-        self.request("rec_fac_update", &json!({"data": [{"factor": "fairshare", "wfour": 200_000}]}));
+        self.request("rec_fac_update", &json!({"data": [{"factor": "fairshare", "weight": 200_000}]}));
         self.request("reprioritize", &json!({}));
         self.request("policy_update", &json!({"data": full_document()}));
+        self.agrees();
+        // The same in parts, and a push that is given up.
+        for end in ["policy_abort", "policy_commit"] {
+            let begun = self.request("policy_begin", &json!({})).unwrap_or_default();
+            let mut part = full_document();
+            part["push"] = begun["push"].clone();
+            self.request("policy_part", &part);
+            self.request(end, &json!({"push": begun["push"]}));
+        }
+        self.request("associations", &json!({"limit": 2}));
         self.agrees();
         self.finish(first);
         self.finish(other);
