@@ -133,7 +133,7 @@ pub(super) fn colour() -> bool {
 
 /// How wide the terminal is, if standard output is one.
 fn room() -> Option<usize> {
-    terminal_size::terminal_size_of(stdout()).map(|(terminal_size::Width(width), _)| width.into())
+    rustix::termios::tcgetwinsize(stdout()).ok().map(|size| usize::from(size.ws_col)).filter(|c| *c > 0)
 }
 
 struct Table<'a> {

@@ -15,6 +15,8 @@ pub struct StoredTree {
     pub builder: Builder,
     /// By list index of the associations.
     pub associations: Vec<StoredAssociation>,
+    /// Inactive banks that are not in the tree.
+    pub left_out: Vec<String>,
 }
 
 /// Where an association is stored, and its fair-share there.
@@ -99,7 +101,8 @@ impl Snapshot<'_> {
             }
         }
         self.check_unchanged()?;
-        Ok(StoredTree { builder, associations })
+        let left_out = if drop { dead.into_iter().map(str::to_owned).collect() } else { Vec::new() };
+        Ok(StoredTree { builder, associations, left_out })
     }
 
     fn banks(&self, table: &Table, select: &str) -> Result<Vec<BankRow>, StoreError> {
@@ -221,8 +224,11 @@ pub(super) fn add_banks<'a>(
         if dead {
             names.insert(bank.name.as_str());
         }
-        if !dead || inactive == InactiveUsage::Count {
-            builder.bank(&bank.name, bank.parent.as_deref(), Shares::Count(bank.shares), None);
+        let (parent, shares) = (bank.parent.as_deref(), Shares::Count(bank.shares));
+        match (dead, inactive) {
+            (false, _) => builder.bank(&bank.name, parent, shares, None),
+            (true, InactiveUsage::Count) => builder.inactive_bank(&bank.name, parent, shares, None),
+            (true, InactiveUsage::Ignore) => {}
         }
     }
     names
