@@ -4,11 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::figures::Unit;
 use super::progress::Progress;
 use super::{Failure, failure, remark};
 use crate::fairshare::{Options, Policy, Ranking, Tree};
 use crate::store::formats::{self, Format};
-use crate::store::{self, Access, Database, StoredAssociation};
+use crate::store::{self, Access, Database, Pace, StoredAssociation};
 
 /// Which tree.
 #[derive(Debug, clap::Args)]
@@ -75,6 +76,11 @@ impl PolicyArg {
         self.policy.unwrap_or_default()
     }
 
+    /// Whether one was named.
+    pub(super) fn is_given(self) -> bool {
+        self.policy.is_some()
+    }
+
     /// The policy for a tree from wherever it comes.
     pub(super) fn of(self, loaded: &Loaded) -> Policy {
         self.policy.unwrap_or(loaded.policy)
@@ -126,12 +132,13 @@ impl Input {
             Some(file) => formats::load(file, self.format, self.usage.as_deref(), options.inactive_usage)
                 .map_err(failure)?,
         };
-        let (builder, stored, policy) = match document {
+        let (builder, stored, from) = match document {
             Some(document) => {
                 for note in &document.notes {
                     remark(format_args!("{}: {note}", source.display()));
                 }
-                (document.builder, Vec::new(), document.format.policy())
+                let from = From { policy: document.format.policy(), pace: None, left_out: Vec::new() };
+                (document.builder, Vec::new(), from)
             }
             None => {
                 let mut database = self.wait.open(source, Access::Read)?;
@@ -139,12 +146,18 @@ impl Input {
                 progress.phase("reading", || snapshot.association_estimate());
                 let stored =
                     snapshot.tree(options.inactive_usage, &mut |done| progress.at(done)).map_err(failure)?;
-                (stored.builder, stored.associations, Policy::default())
+                let pace = Some(snapshot.pace().map_err(failure)?);
+                let from = From { policy: Policy::default(), pace, left_out: stored.left_out };
+                (stored.builder, stored.associations, from)
             }
         };
         progress.phase("building the tree", || 0);
         let tree = builder.build().map_err(|error| about(source, error))?;
-        Ok(Loaded { tree, stored, policy })
+        let unit = match from.pace {
+            Some(pace) if pace.node_seconds => Unit::NodeSeconds,
+            _ => Unit::Unknown,
+        };
+        Ok(Loaded { tree, stored, policy: from.policy, unit, pace: from.pace, left_out: from.left_out })
     }
 }
 
@@ -155,6 +168,30 @@ pub(super) struct Loaded {
     pub stored: Vec<StoredAssociation>,
     /// The rule of the system it comes from.
     pub policy: Policy,
+    /// What its usages count.
+    pub unit: Unit,
+    /// How a database forgets usage.
+    pub pace: Option<Pace>,
+    /// Inactive banks that the options leave out of the tree.
+    pub left_out: Vec<String>,
+}
+
+/// What comes with a tree besides it.
+struct From {
+    policy: Policy,
+    pace: Option<Pace>,
+    left_out: Vec<String>,
+}
+
+impl Loaded {
+    /// What to say where there is no bank of this name.
+    pub(super) fn no_bank(&self, name: &str) -> String {
+        if self.left_out.iter().any(|bank| bank == name) {
+            format!("bank \"{name}\" is inactive, and inactive_usage=ignore leaves it out")
+        } else {
+            format!("no bank \"{name}\"")
+        }
+    }
 }
 
 /// An error about what a file says.

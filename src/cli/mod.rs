@@ -8,17 +8,23 @@ mod columns;
 mod compare;
 mod demo;
 mod embedded;
+mod figures;
 mod generate;
 mod input;
 mod manual;
+mod moves;
 mod order;
 mod output;
+mod pager;
 mod printable;
 mod progress;
 mod push;
+mod screen;
 mod show;
+mod table;
 mod tau;
 mod update;
+mod what_if;
 mod why;
 
 use std::fmt;
@@ -46,11 +52,11 @@ enum Command {
     Show(show::Args),
     Update(update::Args),
     Push(push::Args),
-    // Left alone, clap counts options that have a default among those that must be given.
-    #[command(override_usage = "flux fairshare compare [OPTIONS] --policies <FIRST,SECOND>")]
     Compare(compare::Args),
+    // Left alone, clap counts options that have a default among those that must be given.
     #[command(override_usage = "flux fairshare why [OPTIONS] <USER[/BANK]> [USER2[/BANK2]]")]
     Why(why::Args),
+    WhatIf(what_if::Args),
     Generate(generate::Args),
     Demo(demo::Args),
     #[command(hide = true)]
@@ -122,6 +128,7 @@ pub fn main() -> ExitCode {
         Command::Push(args) => push::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Why(args) => why::run(&args),
+        Command::WhatIf(args) => what_if::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Embedded(args) => embedded::run(&args),
