@@ -74,7 +74,7 @@ const COLUMNS: [(Column<'static>, &str, Value); 25] = [
         node.detail.pbs.map(|pbs| pbs.fairshare_factor).into()
     }),
     (
-        column("usage_over_perc", "Usage/Perc", Style::Ratio),
+        column("usage_over_perc", "Usage/Perc", Style::Quotient),
         "pbs: what its scheduler compares without a formula",
         usage_over_perc,
     ),

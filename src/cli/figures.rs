@@ -27,7 +27,15 @@ impl Unit {
         }
     }
 
-    /// A usage in a column of its unit.
+    /// A usage in a column of its unit, as many decimals as the others have.
+    pub(super) fn column(self, usage: f64) -> String {
+        match self {
+            Unit::NodeSeconds if usage >= 0.01 * HOUR => decimals(usage / HOUR),
+            _ => self.figure(usage),
+        }
+    }
+
+    /// A usage in its unit, in a sentence that says which.
     pub(super) fn figure(self, usage: f64) -> String {
         match self {
             Unit::NodeSeconds => hours(usage / HOUR),
@@ -54,6 +62,15 @@ fn hours(hours: f64) -> String {
         small if small < 0.01 => "< 0.01".to_owned(),
         small if small < 1000.0 => format!("{hours:.2}"),
         _ => grouped(&format!("{hours:.0}")),
+    }
+}
+
+/// Two decimals behind grouped digits.
+fn decimals(number: f64) -> String {
+    let text = format!("{number:.2}");
+    match text.split_once('.') {
+        Some((whole, part)) if whole.len() <= 9 => format!("{}.{part}", grouped(whole)),
+        _ => grouped(&format!("{number:.0}")),
     }
 }
 
@@ -196,6 +213,12 @@ mod tests {
         assert_eq!(ratios, ["0", "< 0.0001", "0.2500", "> 1,000,000", "unused", "unused"]);
         let places = [1, 2, 3, 4, 11, 12, 13, 21, 111, 1003].map(ordinal);
         assert_eq!(places, ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "111th", "1,003rd"]);
+    }
+
+    #[test]
+    fn columns_have_equal_decimals() {
+        let column = [0.0, 36.0, 3600.0, 3.6e7 + 1800.0, 3.6e13].map(|usage| Unit::NodeSeconds.column(usage));
+        assert_eq!(column, ["0", "0.01", "1.00", "10,000.50", "10,000,000,000"]);
     }
 
     #[test]

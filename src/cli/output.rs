@@ -49,6 +49,8 @@ pub(super) enum Style {
     Count,
     /// Six decimals, as sshare.
     Fraction,
+    /// As [`Style::Ratio`], of a division that may have nothing to divide by.
+    Quotient,
     /// One decimal.
     Mean,
     /// A part, as a percentage.

@@ -103,7 +103,11 @@ impl Screen {
             .subsequent_indent(others)
             .break_words(false)
             .word_splitter(WordSplitter::NoHyphenation);
-        textwrap::wrap(text, options).iter().try_for_each(|line| writeln!(out, "{line}"))
+        // A number stays with its unit.
+        let text = text.replace(" %", "\u{a0}%").replace("< ", "<\u{a0}");
+        textwrap::wrap(&text, options)
+            .iter()
+            .try_for_each(|line| writeln!(out, "{}", line.replace('\u{a0}', " ")))
     }
 
     /// Whether lines show what is below what.

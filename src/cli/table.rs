@@ -26,7 +26,7 @@ const GAP: usize = 2;
 /// No name is shown longer where the line has no end.
 const LONGEST_NAME: usize = 40;
 /// A name is never cut to less.
-const SHORTEST_NAME: usize = 12;
+const SHORTEST_NAME: usize = 8;
 
 /// A formatted cell: the text, codes and all, and how many cells of the terminal it takes.
 struct Shown {
@@ -91,7 +91,8 @@ impl<'a> Table<'a> {
         if apart {
             writeln!(out)?;
         }
-        let shown = self.fit(&columns, &mut widths);
+        let deepest = places.iter().map(|place| place.depth.min(DEEPEST_INDENT)).max().unwrap_or(0);
+        let shown = self.fit(&columns, &mut widths, SHORTEST_NAME + self.step() * deepest);
         find_open(&mut places);
         // From here on the rows themselves are the sign of life.
         if self.screen.terminal {
@@ -151,12 +152,14 @@ impl<'a> Table<'a> {
         writeln!(out, "{}", text.trim_end())
     }
 
-    /// Which columns fit. Names give way when no column is left to leave out.
-    fn fit(&self, columns: &[Column<'_>], widths: &mut [usize]) -> Vec<bool> {
+    /// Which columns fit. Names are cut to a part of the line before columns are left out, and to `shortest` when no column is
+    /// left to leave out.
+    fn fit(&self, columns: &[Column<'_>], widths: &mut [usize], shortest: usize) -> Vec<bool> {
         let mut shown = vec![true; columns.len()];
         let Some(room) = self.screen.width else { return shown };
         let room = room.saturating_sub(self.margin);
         let mut whole = widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP);
+        shrink(columns, &shown, widths, &mut whole, room, shortest.max(room * 2 / 5));
         for key in self.look.give_up {
             if whole <= room {
                 break;
@@ -168,18 +171,13 @@ impl<'a> Table<'a> {
                 }
             }
         }
-        while whole > room {
-            let names = columns.iter().zip(&shown).zip(widths.iter_mut());
-            let names = names.filter(|((column, shown), _)| **shown && column.style == Style::Text);
-            let Some(widest) = names.map(|(_, width)| width).max() else { break };
-            if *widest <= SHORTEST_NAME {
-                break;
-            }
-            let less = (*widest - SHORTEST_NAME).min(whole - room).div_ceil(2).max(1);
-            *widest -= less;
-            whole -= less;
-        }
+        shrink(columns, &shown, widths, &mut whole, room, shortest);
         shown
+    }
+
+    /// How much further right a level of the tree is.
+    fn step(&self) -> usize {
+        if self.screen.tree_lines() { 2 } else { 1 }
     }
 
     /// What is before a name of the tree: the lines that lead to it, or blanks.
@@ -224,12 +222,16 @@ impl<'a> Table<'a> {
                 }
             }
             (Cell::Flag(flag), _) => if flag { "yes" } else { "no" }.to_owned(),
-            (Cell::Number(number), Style::Usage(unit)) => unit.figure(number),
+            (Cell::Number(number), Style::Usage(unit)) => unit.column(number),
             (Cell::Number(number), Style::Mean) => format!("{number:.1}"),
             (Cell::Number(number), Style::Percent) => percent(number),
             (Cell::Number(number), Style::Change) => {
                 paint = sign(number);
                 format!("{number:+.6}")
+            }
+            (Cell::Number(number), Style::Quotient) if number.is_infinite() => "no target".to_owned(),
+            (Cell::Number(ratio), Style::Ratio | Style::Quotient) if (1e3..1e6).contains(&ratio) => {
+                number(format!("{ratio:.0}"))
             }
             (Cell::Number(number), Style::Ratio) if !(number == 0.0 || (1e-6..1e6).contains(&number)) => {
                 ratio(number)
@@ -252,9 +254,8 @@ impl<'a> Table<'a> {
 
     fn node(&self, depth: usize, name: &str, paint: Paint) -> Shown {
         let told = if depth > DEEPEST_INDENT { format!("({depth}) ") } else { String::new() };
-        let step = if self.screen.tree_lines() { 2 } else { 1 };
         let name = self.name(name);
-        let width = step * depth.min(DEEPEST_INDENT) + width(&told) + width(&name);
+        let width = self.step() * depth.min(DEEPEST_INDENT) + width(&told) + width(&name);
         Shown { text: told + &self.screen.paint(paint, &name), width, in_tree: true }
     }
 
@@ -304,6 +305,28 @@ struct Print<'a> {
     columns: &'a [Column<'a>],
     widths: &'a [usize],
     shown: &'a [bool],
+}
+
+/// Takes from the widest columns of names until all fit, or no name is longer than `shortest`.
+fn shrink(
+    columns: &[Column<'_>],
+    shown: &[bool],
+    widths: &mut [usize],
+    whole: &mut usize,
+    room: usize,
+    shortest: usize,
+) {
+    while *whole > room {
+        let names = columns.iter().zip(shown).zip(widths.iter_mut());
+        let names = names.filter(|((column, shown), _)| **shown && column.style == Style::Text);
+        let Some(widest) = names.map(|(_, width)| width).max() else { break };
+        if *widest <= shortest {
+            break;
+        }
+        let less = (*widest - shortest).min(*whole - room).div_ceil(2).max(1);
+        *widest -= less;
+        *whole -= less;
+    }
 }
 
 /// Which levels go on below a row. Backwards: that is known when their last row has been seen.

@@ -87,6 +87,12 @@ impl PbsWalk {
         let rank = self.rank.get(node.index()).copied().filter(|rank| *rank > 0)?;
         Some(self.order.len() + 1 - rank as usize)
     }
+
+    /// The last one that goes before `node` and is not tied with it.
+    pub fn just_ahead(&self, node: NodeId) -> Option<NodeId> {
+        let ahead = self.place(node)? - 1;
+        self.order.get(ahead.checked_sub(1)?).copied()
+    }
 }
 
 /// The rule of that walk, as one of siblings.

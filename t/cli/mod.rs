@@ -10,8 +10,11 @@ mod generated;
 mod golden;
 mod kill;
 mod pipes;
+mod screens;
 mod site;
 mod table;
+mod unreadable;
+mod what_if;
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};

@@ -15,7 +15,12 @@ const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "A",
 
 /// The command on a terminal so many columns wide; `None` where there is no `script` to make one.
 fn on_terminal(columns: u32, term: &str, command: &str) -> Option<Ran> {
-    let shell = format!("stty cols {columns} rows 50; {}", command.replace("PROGRAM", PROGRAM));
+    on_screen((columns, 50), term, command)
+}
+
+/// As [`on_terminal`], of so many columns and rows.
+pub(super) fn on_screen((columns, rows): (u32, u32), term: &str, command: &str) -> Option<Ran> {
+    let shell = format!("stty cols {columns} rows {rows}; {}", command.replace("PROGRAM", PROGRAM));
     let mut script = Command::new("script");
     script.args(["-qec", &shell, "/dev/null"]).env("TERM", term).env("LC_ALL", "C.UTF-8");
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "PAGER", "LESS"] {

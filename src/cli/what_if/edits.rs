@@ -134,7 +134,12 @@ impl Edits<'_> {
                     return Err(unknown(&loaded.no_bank(&new.bank)));
                 }
                 builder.association(&new.user, &new.bank, new.shares, Some(0.0), true);
-                told.push(format!("{} new in bank {}, with {}", new.user, new.bank, in_words(new.shares)));
+                told.push(format!(
+                    "a new user {} in bank {}, with {}",
+                    new.user,
+                    new.bank,
+                    in_words(new.shares)
+                ));
             }
             builder.build().map_err(failure)?
         };

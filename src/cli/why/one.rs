@@ -24,9 +24,6 @@ impl Site<'_> {
     ) -> io::Result<()> {
         let who = self.screen.paint(BOLD, &self.who(node));
         self.line(&format!("{who} is {} ({})", self.standing(node), self.policy), out)?;
-        if let Some(text) = self.both_orders(node) {
-            self.line(&text, out)?;
-        }
         writeln!(out)?;
         self.middle(node, explanation, out)?;
         if self.ranking.rank(node).is_some() {

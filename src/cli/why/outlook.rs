@@ -14,24 +14,27 @@ use crate::store::{Pace, UsageBin};
 const BOUNDARIES: u32 = 3;
 
 impl Site<'_> {
-    /// `pbs`: the place in the other of its two orders.
-    pub(super) fn both_orders(&self, node: NodeId) -> Option<String> {
-        let place = self.walk.as_ref()?.place(node)?;
+    /// `pbs`: the place in the scheduler's own order, and what it comes from.
+    pub(super) fn walk_place(&self, node: NodeId) -> Option<String> {
+        let place = ordinal(self.walk.as_ref()?.place(node)?);
         let ratio = self.ranking.usage_over_target(self.tree, node)?;
-        let ratio = if ratio.is_finite() { number(format!("{ratio:.0}")) } else { "no target".to_owned() };
-        Some(format!(
-            "That is by the formula's factor. In the scheduler's own walk, which compares usage / target level by level, \
-             {} is {} (usage / target {ratio}).",
-            self.name(node),
-            ordinal(place)
-        ))
+        Some(match ratio.is_finite() {
+            true => format!(
+                "{place} in the scheduler's own walk (usage / target {})",
+                number(format!("{ratio:.0}"))
+            ),
+            false => format!("{place} in the scheduler's own walk (no target)"),
+        })
     }
 
     /// Who is just ahead of a user, why, and what would change it.
     pub(super) fn ahead(&self, node: NodeId, out: &mut dyn Write) -> io::Result<()> {
-        let Some(ahead) = self.ranking.just_ahead(node) else { return Ok(()) };
+        let walk = self.walk.as_ref().filter(|_| self.walk_counts());
+        let ahead = walk.map_or_else(|| self.ranking.just_ahead(node), |walk| walk.just_ahead(node));
+        let Some(ahead) = ahead else { return Ok(()) };
         writeln!(out)?;
-        let place = self.ranking.place(ahead).map(ordinal).unwrap_or_default();
+        let place = walk.map_or_else(|| self.ranking.place(ahead), |walk| walk.place(ahead));
+        let place = place.map(ordinal).unwrap_or_default();
         let text = match self.ranking.compare(self.tree, node, ahead) {
             Some(comparison) if self.policy.is_rank() => {
                 let (own, other) = (&comparison.decisive.0, &comparison.decisive.1);
@@ -145,9 +148,10 @@ impl Site<'_> {
         writeln!(out)?;
         self.line(
             &format!(
-                "{} has used its share at {}. It is back there {when}, {idle} while the others go on as they did.",
-                self.who(level.node),
+                "Beside what the others used {} would be the share of {}. Its usage is back there {when}, {idle} while the \
+                 others go on as they did.",
                 self.unit.amount(even),
+                self.who(level.node),
             ),
             out,
         )

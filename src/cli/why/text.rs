@@ -46,7 +46,13 @@ impl Site<'_> {
             more => format!(", tied with {} others", number(more)),
         };
         let (place, ranked) = (ordinal(place), number(self.ranking.ranked()));
-        format!("{place} of {ranked}: {ahead} {}{tied}; fair-share {fairshare:.6}", self.name(node))
+        let by_value =
+            format!("{place} of {ranked}: {ahead} {}{tied}; fair-share {fairshare:.6}", self.name(node));
+        match self.walk_place(node) {
+            Some(walk) if self.walk_counts() => format!("{walk}; by the formula's factor {by_value}"),
+            Some(walk) => format!("{by_value}; {walk}"),
+            None => by_value,
+        }
     }
 
     /// What the value of a level is called.
@@ -75,7 +81,7 @@ impl Site<'_> {
 
     /// A small table within the text.
     pub(super) fn table(&self, rows: Rows<'_>, out: &mut dyn Write) -> io::Result<()> {
-        let look = Look { header: true, give_up: &["of_shares", "of_usage", "shares"] };
+        let look = Look { header: true, give_up: &["third", "of_shares", "of_usage", "second", "shares"] };
         Table::new(self.screen, look).indented(2).print(rows, false, &mut Progress::none(), out).map(|_| ())
     }
 
