@@ -131,7 +131,7 @@ impl Input {
                 for note in &document.notes {
                     remark(format_args!("{}: {note}", source.display()));
                 }
-                (document.builder, Vec::new(), document.format.policy())
+                (document.builder, Vec::new(), document.policy)
             }
             None => {
                 let mut database = self.wait.open(source, Access::Read)?;
