@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The columns of a node: one definition for tables, JSON, CSV and `-o`.
 
+use super::fingers;
 use super::output::{Cell, Column, Style};
+use super::suggest::did_you_mean;
 use crate::fairshare::{NodeDetail, NodeId, NodeKind, Policy, Ranking, Shares, Tree};
 use crate::store::StoredAssociation;
 
@@ -111,14 +113,16 @@ pub(super) struct Chosen {
 
 /// The column of this name or, in any case of letters, of this title.
 pub(super) fn find(name: &str) -> Result<Chosen, String> {
-    let name = name.trim();
+    let name = fingers::column(name);
     let is_called = |column: &Column<'_>| {
         column.key.eq_ignore_ascii_case(name) || column.title.eq_ignore_ascii_case(name)
     };
     let known = COLUMNS.iter().find(|(column, ..)| is_called(column));
     known.map(|(column, _, value)| Chosen { column: *column, value: *value }).ok_or_else(|| {
         let keys: Vec<&str> = COLUMNS.iter().map(|(column, ..)| column.key).collect();
-        format!("unknown column \"{name}\"; known are {}", keys.join(", "))
+        let titles = COLUMNS.iter().map(|(column, ..)| column.title);
+        let near = did_you_mean(name, keys.iter().copied().chain(titles));
+        format!("unknown column \"{name}\"; known are {}{near}", keys.join(", "))
     })
 }
 

@@ -9,7 +9,7 @@ use super::printable::count;
 use super::progress::Progress;
 use super::show::options_json;
 use super::tau::kendall_tau;
-use super::{Answer, Outcome};
+use super::{Answer, Outcome, fingers};
 use crate::fairshare::{NodeId, Policy};
 
 /// Compare two policies on the same tree: who gains, who loses, how much the orders differ
@@ -23,7 +23,13 @@ pub(super) struct Args {
     #[command(flatten)]
     rules: Rules,
     /// In the table, show this many winners and as many losers; 0 is all
-    #[arg(long, value_name = "NUMBER", default_value_t = 10, help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 10,
+        conflicts_with = "output",
+        help_heading = "Output"
+    )]
     limit: usize,
     #[command(flatten)]
     output: OutputArgs,
@@ -33,10 +39,7 @@ fn two_policies(text: &str) -> Result<(Policy, Policy), String> {
     let Some((first, second)) = text.split_once(',') else {
         return Err("expected two policies with a comma between".to_owned());
     };
-    let policy = |name: &str| {
-        name.trim().parse().map_err(|error: crate::fairshare::ParsePolicyError| error.to_string())
-    };
-    Ok((policy(first)?, policy(second)?))
+    Ok((fingers::policy(first)?, fingers::policy(second)?))
 }
 
 struct Change {
@@ -54,6 +57,7 @@ impl Change {
 pub(super) fn run(args: &Args) -> Outcome {
     let options = args.rules.options()?;
     let (first, second) = args.policies;
+    args.rules.apply_to(&[first, second])?;
     let mut progress = Progress::start();
     let tree = args.input.load(&options, &mut progress)?.tree;
     let source = args.input.source();

@@ -1,21 +1,35 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What a manual page says that no definition of an argument does: files, environment, examples.
 
+use super::database;
 use crate::store;
 
 type Entry = (&'static str, &'static str);
 
-const FILES: &[Entry] = &[(store::DEFAULT_PATH, "The accounting database, unless an option names another.")];
-
-const INSTANCE: &[Entry] = &[(
-    "FLUX_URI",
-    "The instance that push sends to, unless --uri names one; where neither is given, the system's.",
+const FILES: &[Entry] = &[(
+    store::DEFAULT_PATH,
+    "The accounting database, unless an option or the environment names another, or flux-accounting was built for one.",
 )];
 
-const COLOUR: &[Entry] = &[(
-    "NO_COLOR",
-    "If set to anything but nothing, the table has no bars and no colours, on a terminal too.",
-)];
+const DATABASE: Entry = (
+    database::VARIABLE,
+    "The accounting database, unless -p names one; else it is flux-accounting's own default.",
+);
+
+const INSTANCE: &[Entry] = &[
+    DATABASE,
+    (
+        "FLUX_URI",
+        "The instance that push and status speak to, unless --uri names one; where neither is given, the system's.",
+    ),
+];
+
+const COLOUR: &[Entry] = &[
+    DATABASE,
+    ("NO_COLOR", "If set to anything but nothing, the table has no bars and no colours, on a terminal too."),
+];
+
+const OTHERS: &[Entry] = &[DATABASE];
 
 /// True for the commands that can exit with status 1.
 pub(super) fn says_no(command: &str) -> bool {
@@ -25,12 +39,11 @@ pub(super) fn says_no(command: &str) -> bool {
 /// The sections of a command's page, by its name.
 pub(super) fn sections(command: &str) -> Vec<(&'static str, &'static [Entry])> {
     let environment = match command {
-        "push" | "flux-fairshare" => Some(INSTANCE),
-        "show" => Some(COLOUR),
-        _ => None,
+        "push" | "status" | "flux-fairshare" => INSTANCE,
+        "show" => COLOUR,
+        _ => OTHERS,
     };
-    let mut sections = vec![("FILES", FILES)];
-    sections.extend(environment.map(|entries| ("ENVIRONMENT", entries)));
+    let mut sections = vec![("FILES", FILES), ("ENVIRONMENT", environment)];
     sections.push(("EXAMPLES", examples(command)));
     sections
 }
@@ -60,6 +73,20 @@ fn examples(command: &str) -> &'static [Entry] {
             (
                 "flux fairshare update && flux fairshare push",
                 "Store the fair-shares, and send them to the plugin.",
+            ),
+        ],
+        "status" => &[
+            ("flux fairshare status", "What the plugin knows, whom it holds and by which limit."),
+            ("flux fairshare status -u ann", "Her associations: counters beside limits."),
+        ],
+        "check-import" => &[
+            (
+                "sshare -a -l -P | flux fairshare check-import --tree -",
+                "How many of Slurm's FairShare and LevelFS ours equal.",
+            ),
+            (
+                "(pbsfs; pbsfs -g ann; pbsfs -g ben) | flux fairshare check-import --tree -",
+                "The same of PBS's percentages, usages of groups and two users' tree usages.",
             ),
         ],
         "push" => &[

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare push`: send the accounting data to the priority plugin.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
+use super::database::DatabaseArg;
 use super::input::Wait;
 use super::printable::count;
 use super::{Answer, Failure, Outcome, failure, remark, say};
 use crate::flux::{Flux, FluxError, user_name};
-use crate::store::{self, Access, AssociationRecord, PolicyData, formats};
+use crate::store::{Access, AssociationRecord, PolicyData, formats};
 
 /// Send the database to the priority plugin
 ///
@@ -18,9 +19,8 @@ use crate::store::{self, Access, AssociationRecord, PolicyData, formats};
 /// none for them. Works with this project's mf_priority plugin and with flux-accounting's.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The accounting database, or what "flux account export-json" printed; - is standard input
-    #[arg(short, long, value_name = "FILE", default_value = store::DEFAULT_PATH)]
-    path: PathBuf,
+    #[command(flatten)]
+    database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
     /// The Flux instance; otherwise the enclosing or the system's
@@ -42,9 +42,10 @@ struct Payload<'a, T: ?Sized> {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let data = read(args)?;
+    let path = args.database.path();
     if !data.notes.is_empty() {
         let notes = data.notes.join(", ");
-        remark(format_args!("{}: an old schema; sent for what it lacks: {notes}", args.path.display()));
+        remark(format_args!("{}: an old schema; sent for what it lacks: {notes}", path.display()));
     }
     if args.dry_run {
         say(format_args!("would send {}", summary(&data)))?;
@@ -52,7 +53,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let flux = Flux::connect(args.uri.as_deref()).map_err(refused)?;
     let owner = owner_record(&flux, &data)?;
-    let sending = Sending { flux: &flux, path: &args.path };
+    let sending = Sending { flux: &flux, path };
     sending.send("rec_update", &data.associations)?;
     sending.send("rec_q_update", &data.queues)?;
     sending.send("rec_proj_update", &data.projects)?;
@@ -89,10 +90,10 @@ fn summary(data: &PolicyData) -> String {
 }
 
 fn read(args: &Args) -> Result<PolicyData, Failure> {
-    if let Some(data) = formats::policy_data(&args.path).map_err(failure)? {
+    if let Some(data) = formats::policy_data(args.database.path()).map_err(failure)? {
         return Ok(data);
     }
-    let mut database = args.wait.open(&args.path, Access::Read)?;
+    let mut database = args.wait.open(args.database.found(), Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
     snapshot.policy_data().map_err(failure)
 }

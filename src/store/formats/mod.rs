@@ -13,7 +13,7 @@ mod slurm;
 mod tests;
 
 use std::fmt;
-use std::io::{ErrorKind, Read, stdin};
+use std::io::{Read, stdin};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -323,13 +323,7 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, StoreError> {
         stdin().read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    read().map_err(|error| {
-        let reason = match error.kind() {
-            ErrorKind::NotFound => Reason::Missing,
-            _ => Reason::Unreadable(error.to_string()),
-        };
-        StoreError::new(path, reason)
-    })
+    read().map_err(|error| StoreError::system(path, &error))
 }
 
 /// The text of a file, without the byte order mark that editors of other systems put before it.
