@@ -8,6 +8,7 @@ mod documents;
 mod explain;
 mod generated;
 mod golden;
+mod imports;
 mod kill;
 mod pipes;
 mod site;

@@ -120,9 +120,9 @@ pub(super) fn tree(text: &str) -> Result<Builder, String> {
     Ok(builder)
 }
 
-/// What `flux account export-json` printed, for a push without the database; `None` if the file is a database. A file
-/// that is no plain one is read once, to its end, and must be a document.
-pub fn policy_data(path: &Path) -> Result<Option<PolicyData>, StoreError> {
+/// The text of what `flux account export-json` printed, for a push without the database; `None` if the file is a database.
+/// A file that is no plain one is read once, to its end, and must be a document.
+pub fn policy_text(path: &Path) -> Result<Option<String>, StoreError> {
     if path.is_file() && !super::starts_like_json(path) {
         return Ok(None);
     }
@@ -131,7 +131,10 @@ pub fn policy_data(path: &Path) -> Result<Option<PolicyData>, StoreError> {
         let text = "a database is read from its own file, not through a pipe".to_owned();
         return Err(StoreError::new(path, Reason::Unreadable(text)));
     }
-    let text = super::text_of(path, bytes)?;
-    let data = serde_json::from_str(&text);
-    data.map(Some).map_err(|error| StoreError::new(path, Reason::Format(error.to_string())))
+    super::text_of(path, bytes).map(Some)
+}
+
+/// The records of such a text.
+pub fn policy_data(path: &Path, text: &str) -> Result<PolicyData, StoreError> {
+    serde_json::from_str(text).map_err(|error| StoreError::new(path, Reason::Format(error.to_string())))
 }

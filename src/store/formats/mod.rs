@@ -21,7 +21,7 @@ use super::{Reason, StoreError};
 use crate::fairshare::{Builder, InactiveUsage, Policy};
 
 pub use claims::{Claim, Claimant, Quantity};
-pub use documents::policy_data;
+pub use documents::{policy_data, policy_text};
 
 /// What stands for standard input.
 const STDIN: &str = "-";

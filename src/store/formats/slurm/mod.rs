@@ -5,6 +5,7 @@ mod complete;
 mod dump;
 mod json;
 mod table;
+mod ties;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -118,17 +119,21 @@ impl Sheet<'_> {
                 *children += 1;
             }
         }
-        for (index, (account, (below, children))) in self.accounts.iter().zip(below).enumerate() {
+        for (index, place) in ties::visited(&self).into_iter().enumerate() {
+            let Some((account, (below, children))) = self.accounts.get(place).zip(below.get(place)) else {
+                continue;
+            };
             let parent = account.parent.and_then(|parent| self.accounts.get(parent));
             // Each row is cut to a whole number, so up to one unit per row is rounding. The rest is of users who are gone.
-            let own = account.usage.map(|usage| usage - below).filter(|own| *own > children as f64 + 1.0);
+            let own = account.usage.map(|usage| usage - below).filter(|own| *own > *children as f64 + 1.0);
             parsed.builder.bank(
                 &account.name,
                 parent.map(|parent| parent.name.as_ref()),
                 account.shares,
                 own,
             );
-            if rule == Rule::Formula || account.parent.is_some() {
+            // What is printed of the root is an artefact.
+            if account.parent.is_some() {
                 parsed.claim(Claimant::Bank(index), account.shares, &account.printed, half_unit);
             }
         }

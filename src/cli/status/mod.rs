@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare status`: the plugin's state, for people.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod state;
+
 use std::io::{Write, stdout};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,6 +16,7 @@ use super::printable::{count, printable};
 use super::progress::Progress;
 use super::{Answer, Failure, Outcome, failure, remark};
 use crate::flux::{Flux, FluxError, user_id, user_name};
+use state::{Association, Check, State, Summary};
 
 /// Show the state of the priority plugin that is loaded: its data, jobs held by each limit, a recount
 ///
@@ -36,71 +38,6 @@ pub(super) struct Args {
     database: DatabaseArg,
     #[command(flatten)]
     output: OutputArgs,
-}
-
-/// What the plugin says of itself. Keys that flux-accounting's has not are optional.
-#[derive(Debug, Deserialize)]
-struct State {
-    name: String,
-    path: String,
-    #[serde(default)]
-    mf_priority_map: Vec<User>,
-    #[serde(default)]
-    queues: BTreeMap<String, Value>,
-    #[serde(default)]
-    projects: Vec<Value>,
-    version: Option<String>,
-    generation: Option<u64>,
-    /// When data last came, in seconds since the epoch.
-    updated: Option<f64>,
-    waiting: Option<u64>,
-}
-
-#[derive(Debug, Deserialize)]
-struct User {
-    userid: u32,
-    banks: Vec<Association>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Association {
-    bank_name: String,
-    fairshare: f64,
-    #[serde(default)]
-    cur_run_jobs: i64,
-    #[serde(default)]
-    max_run_jobs: i64,
-    #[serde(default)]
-    cur_active_jobs: i64,
-    #[serde(default)]
-    max_active_jobs: i64,
-    #[serde(default)]
-    cur_nodes: i64,
-    #[serde(default)]
-    max_nodes: i64,
-    #[serde(default)]
-    cur_cores: i64,
-    #[serde(default)]
-    max_cores: i64,
-    #[serde(default)]
-    active: i64,
-    #[serde(default)]
-    held_jobs: BTreeMap<String, Held>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Held {
-    #[serde(default)]
-    deps: Vec<String>,
-}
-
-/// The answer of our plugin's `check`.
-#[derive(Debug, Deserialize)]
-struct Check {
-    jobs: u64,
-    waiting: u64,
-    associations: u64,
-    drift: Vec<Value>,
 }
 
 /// Names of the plugin's file begin so.
@@ -165,49 +102,6 @@ fn check(flux: &Flux) -> Result<Option<Check>, Failure> {
         Ok(answer) => serde_json::from_str(&answer.unwrap_or_default()).map(Some).map_err(failure),
         Err(FluxError::Request { errno, .. }) if errno == libc::ENOSYS => Ok(None),
         Err(error) => Err(refused(error)),
-    }
-}
-
-struct Summary {
-    associations: usize,
-    inactive: usize,
-    banks: usize,
-    running: i64,
-    active: i64,
-    nodes: i64,
-    cores: i64,
-    held: usize,
-    by_limit: BTreeMap<String, usize>,
-}
-
-impl Summary {
-    fn of(state: &State) -> Summary {
-        let all = || state.mf_priority_map.iter().flat_map(|user| &user.banks);
-        let sum = |value: fn(&Association) -> i64| all().map(value).sum();
-        let mut by_limit = BTreeMap::new();
-        for limit in all().flat_map(|association| association.held_jobs.values()).flat_map(|held| &held.deps)
-        {
-            *by_limit.entry(limit_of(limit).to_owned()).or_default() += 1;
-        }
-        Summary {
-            associations: all().count(),
-            inactive: all().filter(|association| association.active == 0).count(),
-            banks: all().map(|association| association.bank_name.as_str()).collect::<BTreeSet<_>>().len(),
-            running: sum(|association| association.cur_run_jobs),
-            active: sum(|association| association.cur_active_jobs),
-            nodes: sum(|association| association.cur_nodes),
-            cores: sum(|association| association.cur_cores),
-            held: all().map(|association| association.held_jobs.len()).sum(),
-            by_limit,
-        }
-    }
-}
-
-/// The limit behind the name of a dependency, which has a number where the job was held by it before.
-fn limit_of(dependency: &str) -> &str {
-    match dependency.rsplit_once('.') {
-        Some((limit, number)) if number.parse::<u32>().is_ok() => limit,
-        _ => dependency,
     }
 }
 
@@ -403,16 +297,4 @@ fn print(
     ];
     let report = Report { facts, rows_key: "selected", columns, rows: Box::new(rows), notes: Vec::new() };
     args.output.print_as(report, Look { header: true, give_up: &[] }, Progress::none())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::limit_of;
-
-    #[test]
-    fn a_number_behind_a_limit_is_left_off() {
-        assert_eq!(limit_of("max-run-jobs-queue"), "max-run-jobs-queue");
-        assert_eq!(limit_of("max-sched-jobs-user-limit.2"), "max-sched-jobs-user-limit");
-        assert_eq!(limit_of("a.b"), "a.b");
-    }
 }
