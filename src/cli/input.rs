@@ -38,7 +38,7 @@ pub(super) struct Input {
     #[arg(long, value_name = "FILE", requires = "tree")]
     usage: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) wait: Wait,
+    wait: Wait,
 }
 
 /// How long to wait for others.
@@ -112,8 +112,10 @@ fn format(text: &str) -> Result<Format, String> {
 }
 
 impl Wait {
+    /// Opens the database of a command that reads nothing else.
     pub(super) fn open(self, found: &Found, access: Access) -> Result<Database, Failure> {
-        Database::open(&found.path, access, self.wait).map_err(|error| mending::unopened(&error, found))
+        Database::open(&found.path, access, self.wait)
+            .map_err(|error| mending::unopened(&error, found, false))
     }
 }
 
@@ -164,14 +166,18 @@ impl Input {
     }
 
     /// The database, if the tree comes from one.
-    pub(super) fn database(&self) -> Option<Found> {
-        match &self.tree {
-            None => Some(self.database.found().clone()),
-            Some(tree) if self.format == Some(Format::Database) => {
-                Some(Found { path: tree.clone(), by: None })
-            }
-            Some(_) => None,
-        }
+    pub(super) fn database(&self) -> Option<Result<Database, Failure>> {
+        let found = match &self.tree {
+            None => self.database.found().clone(),
+            Some(tree) if self.format == Some(Format::Database) => Found { path: tree.clone(), by: None },
+            Some(_) => return None,
+        };
+        Some(self.open(&found))
+    }
+
+    fn open(&self, found: &Found) -> Result<Database, Failure> {
+        let opened = Database::open(&found.path, Access::Read, self.wait.wait);
+        opened.map_err(|error| mending::unopened(&error, found, true))
     }
 
     /// Reads and checks the tree.
@@ -196,7 +202,7 @@ impl Input {
                     None => self.database.found().clone(),
                     Some(tree) => Found { path: tree.clone(), by: None },
                 };
-                let mut database = self.wait.open(&found, Access::Read)?;
+                let mut database = self.open(&found)?;
                 let snapshot = database.snapshot().map_err(failure)?;
                 progress.phase("reading", || snapshot.association_estimate());
                 let stored =

@@ -9,11 +9,11 @@ use super::printable::printable;
 use crate::fairshare::TreeError;
 use crate::store::{Reason, StoreError};
 
-/// A database that can't be opened, and where else to look.
-pub(super) fn unopened(error: &StoreError, found: &Found) -> Failure {
-    let who = found.by.map_or(String::new(), |by| format!(" (the default: {by})"));
-    let elsewhere =
-        format!("-p FILE or {VARIABLE} names another, where the command takes -t FILE a document will do");
+/// A database that can't be opened, and where else to look; also for a document, where the command reads one.
+pub(super) fn unopened(error: &StoreError, found: &Found, reads_documents: bool) -> Failure {
+    let who = found.by.map_or(String::new(), |by| format!(" ({by})"));
+    let document = if reads_documents { ", -t FILE reads a document instead" } else { "" };
+    let elsewhere = format!("-p FILE or {VARIABLE} names another{document}");
     let told = match &error.reason {
         Reason::Missing => {
             format!("{error}{who}; {elsewhere}, \"flux account create-db\" makes one")

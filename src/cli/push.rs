@@ -94,7 +94,7 @@ fn summary(data: &PolicyData) -> String {
 /// What is to be sent; of a dry run, judged as the plugin would.
 fn read(args: &Args) -> Result<PolicyData, Failure> {
     let path = args.database.path();
-    let missing = |error: StoreError| mending::unopened(&error, args.database.found());
+    let missing = |error: StoreError| mending::unopened(&error, args.database.found(), false);
     if let Some(text) = formats::policy_text(path).map_err(missing)? {
         if args.dry_run {
             judge(path, &text)?;

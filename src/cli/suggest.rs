@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What was probably meant: names near the one that was typed.
 
-/// How alike two names must be, from 0 to 1; clap takes the same for its own suggestions.
+/// How alike two names must be, from 0 to 1; clap takes the same for its own suggestions. Two letters the other way round
+/// make a short name less alike than that.
 const ALIKE: f64 = 0.7;
 
 /// `; did you mean "..."?` after a name that is not known, or nothing where none of the known is near.
@@ -22,7 +23,10 @@ pub(super) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>)
         if name.len().abs_diff(typed.len()) > slack {
             continue;
         }
-        let alike = strsim::jaro_winkler(&typed, &name.to_lowercase());
+        let lower = name.to_lowercase();
+        let is_slip = || typed.len() > 2 && strsim::osa_distance(&typed, &lower) == 1;
+        let alike = strsim::jaro_winkler(&typed, &lower);
+        let alike = if alike <= ALIKE && is_slip() { ALIKE.next_up() } else { alike };
         if alike > ALIKE && best.is_none_or(|(most, _)| alike > most) {
             best = Some((alike, name));
         }
@@ -41,6 +45,7 @@ mod tests {
             assert_eq!(nearest(typed, known), Some(meant));
         }
         assert_eq!(did_you_mean("clasic", known), "; did you mean \"classic\"?");
+        assert_eq!(nearest("bbo", ["eve", "bob"]), Some("bob"));
         assert_eq!(did_you_mean("xyzzy", known), "");
         assert_eq!(did_you_mean("alise", ["bob", "alice", "alicia"]), "; did you mean \"alice\"?");
     }

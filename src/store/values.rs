@@ -45,7 +45,11 @@ impl<'a> Cells<'a, '_> {
             (_, "job_usage") => return Some("\"flux account-update-usage\" computes usages anew".to_owned()),
             ("association_table", "username" | "userid" | "bank" | "active" | "fairshare") => return None,
             ("association_table", _) => {
-                format!("edit-user --bank={} --{option}=VALUE {}", named("bank")?, named("username")?)
+                format!(
+                    "edit-user --bank={} --{option}=VALUE {}",
+                    named("bank")?,
+                    named("username").unwrap_or_else(|| "USERNAME".to_owned())
+                )
             }
             ("bank_table", "shares" | "priority") => format!("edit-bank --{option}=VALUE {}", named("bank")?),
             ("bank_table", "parent_bank") => format!("edit-bank --parent-bank=BANK {}", named("bank")?),

@@ -32,15 +32,18 @@ fn refused_with(path: &str, text: &str, of_update: &str) {
     assert_eq!(fs::read(path).ok(), before);
 }
 
-const ELSEWHERE: &str =
-    "-p FILE or FLUX_FAIRSHARE_DATABASE names another, where the command takes -t FILE a document will do";
+const ELSEWHERE: &str = "-p FILE or FLUX_FAIRSHARE_DATABASE names another";
+const DOCUMENT: &str = ", -t FILE reads a document instead";
 
 #[test]
 fn missing_empty_and_foreign_files() {
     let directory = super::directory("foreign");
     let path = directory.join("none.db");
-    let text = format!("no such file; {ELSEWHERE}, \"flux account create-db\" makes one");
-    refused(path.to_str().expect("text"), &text);
+    for (command, document) in [("show", DOCUMENT), ("update", "")] {
+        let text = format!("no such file; {ELSEWHERE}{document}, \"flux account create-db\" makes one");
+        let ran = fairshare([command.as_ref(), "-p".as_ref(), path.as_os_str()]);
+        assert_eq!(ran.error(), format!("flux-fairshare: {}: {text}", path.display()));
+    }
     assert!(!path.exists(), "nothing was created");
     refused(&super::file("empty", ""), "an empty file");
     refused(
@@ -273,7 +276,7 @@ fn read_only_files() {
     mode(&view.database, 0o000);
     let ran = view.run("show");
     let text = format!(
-        "can't be read: Permission denied (os error 13); it takes an account that may read it, or another file: {ELSEWHERE}"
+        "can't be read: Permission denied (os error 13); it takes an account that may read it, or another file: {ELSEWHERE}{DOCUMENT}"
     );
     assert!(ran.error().ends_with(&text), "{ran:?}");
 }

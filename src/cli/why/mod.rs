@@ -16,7 +16,7 @@ use super::show::{no_user, options_json};
 use super::suggest::did_you_mean;
 use super::{Answer, Failure, Outcome, failure, remark};
 use crate::fairshare::{NodeId, NodeKind, Policy, Ranking, Tree};
-use crate::store::{Access, UsageBin};
+use crate::store::UsageBin;
 
 /// Explain a user's fair-share, or why one user is ahead of another, in words and numbers
 ///
@@ -171,8 +171,8 @@ fn bank_of(tree: &Tree, node: NodeId) -> &str {
 
 /// The recorded usage by period, where the tree comes from a database that keeps it.
 fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>, Failure> {
-    let Some(found) = args.input.database() else { return Ok(Vec::new()) };
-    let mut database = args.input.wait.open(&found, Access::Read)?;
+    let Some(database) = args.input.database() else { return Ok(Vec::new()) };
+    let mut database = database?;
     let snapshot = database.snapshot().map_err(failure)?;
     snapshot.usage_bins(tree.name(node), bank_of(tree, node)).map_err(failure)
 }

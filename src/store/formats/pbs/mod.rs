@@ -92,7 +92,7 @@ fn check(nodes: &[Node<'_>]) -> Result<(), String> {
         if node.name == ROOT {
             return fail("this is what the root of the tree is called".to_owned());
         }
-        if let Some(first) = names.insert(node.name, node.line) {
+        if let Some(first) = names.get(node.name) {
             return fail(format!("this name is on line {first} already; PBS leaves the second line out"));
         }
         if node.parent != ROOT && node.parent != UNKNOWN && !names.contains_key(node.parent) {
@@ -105,6 +105,7 @@ fn check(nodes: &[Node<'_>]) -> Result<(), String> {
                 None => format!("there is no group \"{}\"; PBS leaves this line out", node.parent),
             });
         }
+        names.insert(node.name, node.line);
         if let Some(first) = ids.insert(node.id, node) {
             return fail(format!(
                 "the number {} is that of \"{}\" already (line {}); each line needs its own",
