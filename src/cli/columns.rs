@@ -2,7 +2,9 @@
 //! The columns of a node: one definition for tables, JSON, CSV and `-o`.
 
 use super::figures::Unit;
+use super::fingers;
 use super::output::{Cell, Column, Style, column};
+use super::suggest::did_you_mean;
 use crate::fairshare::{NodeDetail, NodeId, NodeKind, PbsWalk, Policy, Ranking, Shares, Tree};
 use crate::store::StoredAssociation;
 
@@ -124,14 +126,16 @@ pub(super) struct Chosen {
 
 /// The column of this name or, in any case of letters, of this title.
 pub(super) fn find(name: &str) -> Result<Chosen, String> {
-    let name = name.trim();
+    let name = fingers::column(name);
     let is_called = |column: &Column<'_>| {
         column.key.eq_ignore_ascii_case(name) || column.title.eq_ignore_ascii_case(name)
     };
     let known = COLUMNS.iter().find(|(column, ..)| is_called(column));
     known.map(|(column, _, value)| Chosen { column: *column, value: *value }).ok_or_else(|| {
         let keys: Vec<&str> = COLUMNS.iter().map(|(column, ..)| column.key).collect();
-        format!("unknown column \"{name}\"; known are {}", keys.join(", "))
+        let titles = COLUMNS.iter().map(|(column, ..)| column.title);
+        let near = did_you_mean(name, keys.iter().copied().chain(titles));
+        format!("unknown column \"{name}\"; known are {}{near}", keys.join(", "))
     })
 }
 

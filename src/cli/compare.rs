@@ -7,7 +7,7 @@ use super::output::{Cell, Look, OutputArgs, Report, Rows, Style, column};
 use super::printable::count;
 use super::progress::Progress;
 use super::show::options_json;
-use super::{Answer, Failure, Outcome};
+use super::{Answer, Failure, Outcome, fingers};
 use crate::fairshare::{NodeId, NodeKind, Options, Policy, Ranking, Tree};
 
 /// Compare policies on the same tree: who gains, who loses, how much the orders differ
@@ -30,14 +30,20 @@ pub(super) struct Args {
     #[command(flatten)]
     rules: Rules,
     /// In the table, show this many winners and as many losers, or of several policies whom they differ most on; 0 is all
-    #[arg(long, value_name = "NUMBER", default_value_t = 10, help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 10,
+        conflicts_with = "output",
+        help_heading = "Output"
+    )]
     limit: usize,
     #[command(flatten)]
     output: OutputArgs,
 }
 
 fn policy(name: &str) -> Result<Policy, String> {
-    name.trim().parse().map_err(|error: crate::fairshare::ParsePolicyError| error.to_string())
+    fingers::policy(name)
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -47,6 +53,8 @@ pub(super) fn run(args: &Args) -> Outcome {
             "--policies: one policy can't be compared; name two, or none".to_owned(),
         ));
     }
+    let asked = if args.policies.is_empty() { &Policy::ALL[..] } else { &args.policies };
+    args.rules.apply_to(asked)?;
     let mut progress = Progress::start();
     let loaded = args.input.load(&options, &mut progress)?;
     progress.phase("ranking", || 0);

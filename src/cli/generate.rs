@@ -9,7 +9,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, Command, CommandFactory, ValueHint};
 use clap_complete::Shell;
 
-use super::{Answer, Cli, EXIT_STATUS, Failure, Outcome, manual};
+use super::{Answer, Cli, EXIT_STATUS, Failure, Outcome, manual, shells};
 use crate::fairshare::Policy;
 use crate::store::formats::Format;
 
@@ -46,9 +46,15 @@ fn write(directory: &Path) -> io::Result<()> {
     // where it is looked up. So no state of a subcommand would ever be found.
     let (looked_up, entered) = (PROGRAM.replace('-', "__subcmd__"), PROGRAM.replace('-', "__"));
     let script = String::from_utf8_lossy(&script).replace(&looked_up, &entered);
-    fs::write(completions.join(format!("{PROGRAM}.bash")), script)?;
-    for shell in [Shell::Fish, Shell::Zsh] {
-        clap_complete::generate_to(shell, &mut completed(), PROGRAM, &completions)?;
+    fs::write(completions.join(format!("{PROGRAM}.bash")), script + shells::BASH)?;
+    for (shell, name, hook) in [
+        (Shell::Fish, format!("{PROGRAM}.fish"), shells::FISH),
+        (Shell::Zsh, format!("_{PROGRAM}"), shells::ZSH),
+    ] {
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut completed(), PROGRAM, &mut script);
+        script.extend_from_slice(hook.as_bytes());
+        fs::write(completions.join(name), script)?;
     }
     Ok(())
 }
@@ -163,7 +169,8 @@ fn hinted(argument: Arg, columns: &[PossibleValue]) -> Arg {
         "columns" => columns.to_vec(),
         "sort" => {
             let list = PossibleValue::new("list").help("as the input has them");
-            columns.iter().cloned().chain([list]).collect()
+            let walk = PossibleValue::new("pbs-walk").help("as PBS's scheduler compares them");
+            columns.iter().cloned().chain([list, walk]).collect()
         }
         // A name, a number: no file, at least.
         _ => return argument.value_hint(ValueHint::Other),

@@ -47,6 +47,8 @@ impl From<Option<f64>> for Cell {
 pub(super) enum Style {
     Text,
     Count,
+    /// A number that is a name.
+    Id,
     /// Six decimals, as sshare.
     Fraction,
     /// As [`Style::Ratio`], of a division that may have nothing to divide by.

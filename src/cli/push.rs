@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare push`: send the accounting data to the priority plugin.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
+use serde_json::Value;
 
+use super::database::DatabaseArg;
 use super::input::Wait;
 use super::printable::count;
-use super::{Answer, Failure, Outcome, failure, remark, say};
+use super::{Answer, Failure, Outcome, failure, mending, remark, say};
 use crate::flux::{Flux, FluxError, user_name};
-use crate::store::{self, Access, AssociationRecord, PolicyData, formats};
+use crate::plugin::document;
+use crate::store::{Access, AssociationRecord, PolicyData, StoreError, formats};
 
 /// Send the database to the priority plugin
 ///
@@ -18,9 +21,8 @@ use crate::store::{self, Access, AssociationRecord, PolicyData, formats};
 /// none for them. Works with this project's mf_priority plugin and with flux-accounting's.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The accounting database, or what "flux account export-json" printed; - is standard input
-    #[arg(short, long, value_name = "FILE", default_value = store::DEFAULT_PATH)]
-    path: PathBuf,
+    #[command(flatten)]
+    database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
     /// The Flux instance; otherwise the enclosing or the system's
@@ -42,9 +44,10 @@ struct Payload<'a, T: ?Sized> {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let data = read(args)?;
+    let path = args.database.path();
     if !data.notes.is_empty() {
         let notes = data.notes.join(", ");
-        remark(format_args!("{}: an old schema; sent for what it lacks: {notes}", args.path.display()));
+        remark(format_args!("{}: an old schema; sent for what it lacks: {notes}", path.display()));
     }
     if args.dry_run {
         say(format_args!("would send {}", summary(&data)))?;
@@ -52,7 +55,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let flux = Flux::connect(args.uri.as_deref()).map_err(refused)?;
     let owner = owner_record(&flux, &data)?;
-    let sending = Sending { flux: &flux, path: &args.path };
+    let sending = Sending { flux: &flux, path, data: &data };
     sending.send("rec_update", &data.associations)?;
     sending.send("rec_q_update", &data.queues)?;
     sending.send("rec_proj_update", &data.projects)?;
@@ -88,13 +91,65 @@ fn summary(data: &PolicyData) -> String {
     .join(", ")
 }
 
+/// What is to be sent; of a dry run, judged as the plugin would.
 fn read(args: &Args) -> Result<PolicyData, Failure> {
-    if let Some(data) = formats::policy_data(&args.path).map_err(failure)? {
-        return Ok(data);
+    let path = args.database.path();
+    let missing = |error: StoreError| mending::unopened(&error, args.database.found(), false);
+    if let Some(text) = formats::policy_text(path).map_err(missing)? {
+        if args.dry_run {
+            judge(path, &text)?;
+        }
+        return formats::policy_data(path, &text).map_err(failure);
     }
-    let mut database = args.wait.open(&args.path, Access::Read)?;
+    let mut database = args.wait.open(args.database.found(), Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
-    snapshot.policy_data().map_err(failure)
+    let data = snapshot.policy_data().map_err(failure)?;
+    if args.dry_run {
+        judge(path, &serde_json::to_string(&data).map_err(failure)?)?;
+    }
+    Ok(data)
+}
+
+/// As many warnings as the plugin itself would log.
+const WARNINGS: usize = 10;
+
+fn judge(path: &Path, text: &str) -> Result<(), Failure> {
+    let place = path.display();
+    let record = |index: usize| {
+        let document: Value = serde_json::from_str(text).ok()?;
+        let record = document.get(ASSOCIATIONS)?.get(index)?;
+        Some((record.get("userid")?.to_string(), record.get("bank").and_then(Value::as_str)?.to_owned()))
+    };
+    match document::judge(text) {
+        Ok(warnings) => {
+            for warning in warnings.iter().take(WARNINGS) {
+                remark(format_args!("{place}: {}", with_name(warning, record)));
+            }
+            if warnings.len() > WARNINGS {
+                remark(format_args!("{place}: and {} more of the kind", warnings.len() - WARNINGS));
+            }
+            Ok(())
+        }
+        Err(fault) => {
+            let fault = with_name(&fault, record);
+            Err(Failure::Message(format!("{place}: the plugin would refuse it: {fault}")))
+        }
+    }
+}
+
+const ASSOCIATIONS: &str = "associations";
+
+/// What is said of `associations[3]`, with who that is: `record` knows user id and bank.
+fn with_name(said: &str, record: impl Fn(usize) -> Option<(String, String)>) -> String {
+    let index = || {
+        let (_, rest) = said.split_once(ASSOCIATIONS)?;
+        rest.strip_prefix('[')?.split_once(']')?.0.parse().ok()
+    };
+    let Some((userid, bank)) = index().and_then(record) else { return said.to_owned() };
+    let name = userid.parse().ok().and_then(user_name).map_or(String::new(), |name| format!("{name}, "));
+    // A plugin may say it itself; the name of the user it can't.
+    let bare = said.rsplit_once(" (user ").map_or(said, |(bare, _)| bare);
+    format!("{bare} (user {name}{userid}, bank {bank})")
 }
 
 /// A failure to reach the instance; where it is a refusal, with the reason.
@@ -138,6 +193,7 @@ fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationReco
 struct Sending<'a> {
     flux: &'a Flux,
     path: &'a Path,
+    data: &'a PolicyData,
 }
 
 impl Sending<'_> {
@@ -160,7 +216,13 @@ impl Sending<'_> {
                     }
                     _ => "",
                 };
-                Err(Failure::Message(format!("{}: not all was accepted: {error}{hint}", self.path.display())))
+                let record = |index: usize| {
+                    let record = self.data.associations.get(index)?;
+                    Some((record.userid.to_string(), record.bank.clone()))
+                };
+                let error = with_name(&error.to_string(), record);
+                let said = format!("{}: not all was accepted: {error}{hint}", self.path.display());
+                Err(Failure::Message(said))
             }
         }
     }
@@ -169,6 +231,22 @@ impl Sending<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_is_at_fault_is_named() {
+        let record = |index| (index == 3).then(|| ("0".to_owned(), "chem".to_owned()));
+        for (said, told) in [
+            ("x: associations[3].bank: bad", "x: associations[3].bank: bad (user root, 0, bank chem)"),
+            (
+                "associations[3].bank: bad (user 0, bank chem)",
+                "associations[3].bank: bad (user root, 0, bank chem)",
+            ),
+            ("associations[4].bank: bad", "associations[4].bank: bad"),
+            ("queues[3].queue: bad", "queues[3].queue: bad"),
+        ] {
+            assert_eq!(with_name(said, record), told);
+        }
+    }
 
     #[test]
     fn a_guest_is_told_who_may_push() {

@@ -12,9 +12,10 @@ use super::order::Order;
 use super::output::{Cell, Look, OutputArgs, Report, Rows, Style};
 use super::printable::count;
 use super::progress::Progress;
+use super::suggest::did_you_mean;
 use super::update::ROUNDING;
 use super::{Answer, Failure, Outcome, remark};
-use crate::fairshare::{NodeId, Options, Policy, Ranking, Tree};
+use crate::fairshare::{NodeId, NodeKind, Options, Policy, Ranking, Tree};
 use crate::store::StoredAssociation;
 
 /// Show the tree: shares, usage and fair-share of every bank and user
@@ -34,8 +35,22 @@ pub(super) struct Args {
     #[arg(short, long, value_name = "USER", value_delimiter = ',', help_heading = "Selection")]
     user: Vec<String>,
     /// Only these banks and what is below them, with the banks above
-    #[arg(short, long, value_name = "BANK", value_delimiter = ',', help_heading = "Selection")]
+    #[arg(
+        short,
+        long,
+        short_alias = 'A',
+        alias = "accounts",
+        value_name = "BANK",
+        value_delimiter = ',',
+        help_heading = "Selection"
+    )]
     bank: Vec<String>,
+    /// Only users, no banks, as sshare has it
+    #[arg(short = 'U', long, alias = "Users", help_heading = "Selection")]
+    users_only: bool,
+    /// Everybody, which is so anyway: sshare needs to be told
+    #[arg(short = 'a', long, hide = true)]
+    all: bool,
     /// Only this many levels below the root
     #[arg(short, long, value_name = "LEVELS", help_heading = "Selection")]
     depth: Option<usize>,
@@ -57,7 +72,7 @@ pub(super) struct Args {
     #[arg(short = 'o', long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Output")]
     columns: Vec<String>,
     /// No line of titles
-    #[arg(long, conflicts_with = "json", help_heading = "Output")]
+    #[arg(short = 'n', long, alias = "noheader", conflicts_with = "json", help_heading = "Output")]
     no_header: bool,
     #[command(flatten)]
     output: OutputArgs,
@@ -69,6 +84,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut progress = Progress::start();
     let loaded = args.input.load(&options, &mut progress)?;
     let policy = args.policy.of(&loaded);
+    args.rules.apply_to(&[policy])?;
     if order.is_pbs_walk() && policy != Policy::Pbs {
         let text = format!("--sort: that order is of policy pbs, not of {policy}; add --policy pbs");
         return Err(Failure::Message(text));
@@ -92,6 +108,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut nodes = order.walk(&view);
     nodes.retain(|(node, depth)| {
         args.depth.is_none_or(|deepest| *depth <= deepest)
+            && (!args.users_only || tree.kind(*node) == NodeKind::Association)
             && selected.as_ref().is_none_or(|selected| selected.contains(node))
     });
     let row = |&(node, depth): &(NodeId, usize)| {
@@ -100,7 +117,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     // What was asked for by name is never left out.
     let give_up = if args.columns.is_empty() { columns::GIVE_UP } else { &[] };
-    let stale = args.input.database().map(|_| stale(tree, &ranking, stored));
+    let stale = loaded.pace.map(|_| stale(tree, &ranking, stored));
     let mut facts = facts(policy, &options);
     facts.extend(stale.map(|stale| ("stale", stale.into())));
     let report = Report {
@@ -240,11 +257,26 @@ fn above(tree: &Tree, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
     std::iter::successors(tree.parent(node), |bank| tree.parent(*bank))
 }
 
-/// There is no user of this name; maybe a bank was meant.
+/// There is no user of this name; maybe a bank was meant, or one of the associations that Slurm has per partition.
 pub(super) fn no_user(tree: &Tree, name: &str) -> String {
     let text = format!("no user \"{name}\"");
-    match tree.bank(name) {
-        Some(_) => format!("{text}: {name} is a bank; to see it: show --bank {name}"),
-        None => text,
+    if tree.bank(name).is_some() {
+        return format!("{text}: {name} is a bank; to see it: show --bank {name}");
+    }
+    let users = || tree.leaves().map(|leaf| tree.name(leaf));
+    let parts: Vec<&str> =
+        users().filter(|user| user.strip_prefix(name).is_some_and(|rest| rest.starts_with(':'))).collect();
+    if parts.is_empty() {
+        return text + &did_you_mean(name, users());
+    }
+    format!("{text}, but one per partition: {}", parts.join(", "))
+}
+
+/// There is no bank of this name; maybe a user was meant.
+pub(super) fn no_bank(tree: &Tree, name: &str) -> String {
+    let text = format!("no bank \"{name}\"");
+    match tree.leaves_of(name).next() {
+        Some(_) => format!("{text}: {name} is a user; to see it: show --user {name}"),
+        None => text + &did_you_mean(name, tree.banks().map(|bank| tree.name(bank))),
     }
 }

@@ -212,6 +212,7 @@ impl<'a> Table<'a> {
                 return Shown::new(self.bar(usage, share, width), width);
             }
             (Cell::Bar { .. }, _) => String::new(),
+            (Cell::Count(id), Style::Id) => id.to_string(),
             (Cell::Count(count), _) => number(count),
             (Cell::Gain(gain), _) => {
                 paint = sign(gain.signum() as f64);

@@ -2,16 +2,16 @@
 //! `flux fairshare update`: compute the fair-shares and store them.
 
 use std::io::{IsTerminal, Write, stderr};
-use std::path::PathBuf;
 
-use super::input::{PolicyArg, Rules, Wait, about, rank};
+use super::database::DatabaseArg;
+use super::input::{PolicyArg, Rules, Wait, rank};
 use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
 use super::printable::count;
 use super::progress::Progress;
 use super::show::facts;
-use super::{Answer, Failure, Outcome, failure};
+use super::{Answer, Failure, Outcome, failure, mending};
 use crate::fairshare::{NodeId, Ranking, Tree};
-use crate::store::{self, Access, StoredAssociation};
+use crate::store::{Access, StoredAssociation};
 
 /// Compute the fair-shares and store them in the database
 ///
@@ -20,20 +20,26 @@ use crate::store::{self, Access, StoredAssociation};
 /// Inactive associations keep the value they have. Prints nothing unless on a terminal or asked to.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The accounting database
-    #[arg(short, long, value_name = "FILE", default_value = store::DEFAULT_PATH, help_heading = "Input")]
-    path: PathBuf,
+    /// Write nothing; show whose fair-share would change
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    #[command(flatten, next_help_heading = "Input")]
+    database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
     #[command(flatten)]
     policy: PolicyArg,
     #[command(flatten)]
     rules: Rules,
-    /// Write nothing; show whose fair-share would change
-    #[arg(short = 'n', long)]
-    dry_run: bool,
     /// With --dry-run: show this many in the table, 0 is all
-    #[arg(long, value_name = "NUMBER", default_value_t = 20, help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 20,
+        requires = "dry_run",
+        conflicts_with = "output",
+        help_heading = "Output"
+    )]
     limit: usize,
     /// Say what was done, also when not on a terminal
     #[arg(short, long, help_heading = "Output")]
@@ -58,15 +64,17 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let options = args.rules.options()?;
     let policy = args.policy.of_database();
+    args.rules.apply_to(&[policy])?;
+    let path = args.database.path();
     let mut progress = Progress::start();
     let access = if args.dry_run { Access::Read } else { Access::Write };
-    let mut database = args.wait.open(&args.path, access)?;
+    let mut database = args.wait.open(args.database.found(), access)?;
     let snapshot = database.snapshot().map_err(failure)?;
     progress.phase("reading", || snapshot.association_estimate());
     let stored = snapshot.tree(options.inactive_usage, &mut |done| progress.at(done)).map_err(failure)?;
     progress.phase("ranking", || 0);
-    let tree = stored.builder.build().map_err(|error| about(&args.path, error))?;
-    let ranking = rank(&args.path, &tree, policy, &options)?;
+    let tree = stored.builder.build().map_err(|error| mending::no_tree(path, &error))?;
+    let ranking = rank(path, &tree, policy, &options)?;
     let mut changes = changes(&tree, &ranking, &stored.associations);
     if args.dry_run {
         drop(progress);
@@ -84,7 +92,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         let _ = writeln!(
             stderr(),
             "{}: {} ranked by {policy}, {} changed",
-            args.path.display(),
+            path.display(),
             count(ranking.ranked(), "association"),
             count(rows.len(), "fair-share")
         );

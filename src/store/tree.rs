@@ -237,8 +237,8 @@ impl Snapshot<'_> {
             Ok(())
         };
         write(progress).map_err(|error| self.fail(&error))?;
-        let (path, wait) = (self.path, self.wait);
-        self.transaction.commit().map_err(|error| StoreError::sqlite(path, wait, &error))
+        let (path, wait, access) = (self.path, self.wait, self.access);
+        self.transaction.commit().map_err(|error| StoreError::sqlite(path, wait, &error).of(access))
     }
 }
 

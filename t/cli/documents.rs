@@ -191,7 +191,8 @@ fn documents_that_are_wrong_name_the_place() {
     assert!(ran.error().ends_with("line 1: expected name, id, parent and shares"), "{ran:?}");
     let path =
         file("sshare_for_people", "   Account   User  RawShares  NormShares  RawUsage\n------ -----\n");
-    assert!(fairshare(["show", "--tree", &path]).error().ends_with("says which it is (sshare needs -P)"));
+    let text = "looks like sshare's table for people, which cuts names short: \"sshare -a -l -P\" prints what can be read";
+    assert!(fairshare(["show", "--tree", &path]).error().ends_with(text));
     let path = file("empty_document", "");
     assert_eq!(
         fairshare(["show", "--tree", &path]).error(),

@@ -3,11 +3,13 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "helpers of tests may fail as tests do")]
 
 mod bad_files;
+mod complaints;
 mod databases;
 mod documents;
 mod explain;
 mod generated;
 mod golden;
+mod imports;
 mod kill;
 mod pipes;
 mod screens;

@@ -14,7 +14,7 @@ use crate::cli::screen::{FAINT, GOOD, Screen};
 use crate::cli::why::bank_of;
 use crate::cli::{Failure, failure};
 use crate::fairshare::{NodeId, NodeKind, Ranking, Tree};
-use crate::store::{Access, Pace};
+use crate::store::Pace;
 
 /// Steps on the way at most, the beginning aside.
 const STEPS: usize = 8;
@@ -56,11 +56,11 @@ impl Course {
         if let Some(half_life) = half_life.map(|half_life| half_life.as_secs_f64()) {
             return Ok(Course::Steady { half_life, now });
         }
-        let Some((pace, path)) = loaded.pace.zip(input.database()) else {
+        let Some((pace, database)) = loaded.pace.zip(input.database()) else {
             let text = "--in: the tree does not say how fast usage is forgotten; --half-life 7d would";
             return Err(Failure::Message(text.to_owned()));
         };
-        let mut database = input.wait.open(path, Access::Read)?;
+        let mut database = database?;
         let snapshot = database.snapshot().map_err(failure)?;
         let mut bins = Bins::new();
         snapshot

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use crate::cli::figures::{Unit, number};
 use crate::cli::input::Loaded;
 use crate::cli::printable::printable;
+use crate::cli::suggest::did_you_mean;
 use crate::cli::why::bank_of;
 use crate::cli::{Failure, failure};
 use crate::fairshare::{self, Builder, NodeId, NodeKind, Tree};
@@ -213,7 +214,10 @@ fn one_user(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
         [] if tree.bank(name).is_some_and(|bank| tree.kind(bank) == NodeKind::Bank) => {
             Err(unknown(&format!("{name} is a bank: what it used is what those below it used")))
         }
-        [] => Err(unknown(&format!("no user or bank \"{name}\""))),
+        [] => {
+            let known = tree.leaves().chain(tree.banks()).map(|node| tree.name(node));
+            Err(unknown(&format!("no user or bank \"{name}\"{}", did_you_mean(name, known))))
+        }
         several => {
             let names: Vec<String> =
                 several.iter().map(|node| format!("{name}/{}", bank_of(tree, *node))).collect();

@@ -55,7 +55,13 @@ pub(super) struct Args {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "later", help_heading = "Changes")]
     half_life: Option<Duration>,
     /// In the table, show this many winners and as many losers; 0 is all
-    #[arg(long, value_name = "NUMBER", default_value_t = 10, help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 10,
+        conflicts_with = "output",
+        help_heading = "Output"
+    )]
     limit: usize,
     #[command(flatten)]
     output: OutputArgs,
@@ -64,7 +70,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Outcome {
     let options = args.rules.options()?;
     let nothing = args.shares.is_empty() && args.used.is_empty() && args.add_user.is_empty();
-    if nothing && args.later.is_none() && !args.policy.is_given() {
+    if nothing && args.later.is_none() && args.policy.given().is_none() {
         let text = "nothing is different: give --shares, --usage, --add-user, --policy or --in";
         return Err(Failure::Message(text.to_owned()));
     }
@@ -73,6 +79,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let source = args.input.source();
     progress.phase("ranking", || 0);
     let policy = args.policy.of(&loaded);
+    args.rules.apply_to(&[loaded.policy, policy])?;
     let before = rank(source, &loaded.tree, loaded.policy, &options)?;
     let edits = Edits { shares: &args.shares, used: &args.used, users: &args.add_user };
     let (mut tree, mut told) = edits.apply(&loaded)?;

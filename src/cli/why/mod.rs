@@ -20,9 +20,10 @@ use super::printable::printable;
 use super::progress::Progress;
 use super::screen::{Screen, ScreenArgs};
 use super::show::{no_user, options_json};
+use super::suggest::did_you_mean;
 use super::{Answer, Failure, Outcome, failure, remark};
 use crate::fairshare::{NodeId, NodeKind, PbsWalk, Policy, Ranking, Tree};
-use crate::store::{Access, Pace, UsageBin};
+use crate::store::{Pace, UsageBin};
 
 /// Explain a user's or a bank's fair-share, or why one is ahead of another, in words and numbers
 ///
@@ -82,6 +83,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut progress = Progress::start();
     let loaded = args.input.load(&options, &mut progress)?;
     let policy = args.policy.of(&loaded);
+    args.rules.apply_to(&[policy])?;
     let tree = &loaded.tree;
     progress.phase("ranking", || 0);
     let ranking = rank(args.input.source(), tree, policy, &options)?;
@@ -100,8 +102,12 @@ pub(super) fn run(args: &Args) -> Outcome {
         walk: ranking.pbs_walk(tree),
         of_pbs: loaded.policy == Policy::Pbs,
     };
-    let mut names = vec![args.first.as_str()];
-    names.extend(args.second.as_deref());
+    // A shell that completes names ends them in a slash, where a bank could follow.
+    let whole =
+        |name: &'_ str| name.strip_suffix('/').filter(|user| !user.is_empty()).unwrap_or(name).to_owned();
+    let mut names = vec![whole(&args.first)];
+    names.extend(args.second.as_deref().map(whole));
+    let names = names.iter().map(String::as_str);
     let mut nodes = Vec::new();
     for name in names {
         let found = find(tree, name);
@@ -190,7 +196,10 @@ fn missing(tree: &Tree, name: &str) -> String {
         };
         Some(match tree.bank(bank) {
             Some(_) => format!("{user} is not in bank {bank}, but {list}"),
-            None => format!("there is no bank {bank}; {user} is {list}"),
+            None => {
+                let near = did_you_mean(bank, tree.banks().map(|bank| tree.name(bank)));
+                format!("there is no bank {bank}; {user} is {list}{near}")
+            }
         })
     });
     elsewhere.unwrap_or_else(|| no_user(tree, name))
@@ -214,8 +223,8 @@ pub(super) fn bank_of(tree: &Tree, node: NodeId) -> &str {
 
 /// The recorded usage by period, where the tree comes from a database that keeps it.
 fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>, Failure> {
-    let Some(path) = args.input.database() else { return Ok(Vec::new()) };
-    let mut database = args.input.wait.open(path, Access::Read)?;
+    let Some(database) = args.input.database() else { return Ok(Vec::new()) };
+    let mut database = database?;
     let snapshot = database.snapshot().map_err(failure)?;
     snapshot.usage_bins(tree.name(node), bank_of(tree, node)).map_err(failure)
 }
