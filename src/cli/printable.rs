@@ -32,7 +32,7 @@ fn acts(letter: char) -> bool {
 
 /// How many cells of a terminal a text takes.
 pub(super) fn width(text: &str) -> usize {
-    text.width()
+    if text.is_ascii() { text.len() } else { text.width() }
 }
 
 /// The text's beginning with an ellipsis behind it, together at most `cells` wide. Codes of colours in it take no place, and

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A table for people: columns aligned, no wider than the terminal, banks among users, who is below whom.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use anstyle::Style as Paint;
@@ -28,18 +29,21 @@ const LONGEST_NAME: usize = 40;
 /// A name is never cut to less.
 const SHORTEST_NAME: usize = 8;
 
-/// A formatted cell: the text, codes and all, and how many cells of the terminal it takes.
-struct Shown {
+/// Formatted cells, row after row, in one text: a site has millions of them.
+#[derive(Default)]
+struct Lines {
     text: String,
-    width: usize,
-    /// Whether the text stands behind the lines of the tree, which are drawn when it is printed.
-    in_tree: bool,
+    cells: Vec<Shown>,
+    places: Vec<Place>,
 }
 
-impl Shown {
-    fn new(text: String, width: usize) -> Shown {
-        Shown { text, width, in_tree: false }
-    }
+/// A formatted cell: where its text ends, codes and all, and how many cells of the terminal it takes.
+#[derive(Clone, Copy)]
+struct Shown {
+    end: usize,
+    width: u32,
+    /// Whether the text stands behind the lines of the tree, which are drawn when it is printed.
+    in_tree: bool,
 }
 
 /// Where a row is in the tree: its depth, and the levels that go on below it, a bit each.
@@ -71,42 +75,53 @@ impl<'a> Table<'a> {
         let columns = rows.columns;
         let title = |column: &Column<'_>| if self.look.header { width(column.title) } else { 0 };
         let mut widths: Vec<usize> = columns.iter().map(title).collect();
-        let mut lines: Vec<Vec<Shown>> = Vec::new();
-        let mut places: Vec<Place> = Vec::new();
+        let mut lines = Lines::default();
         for row in progress.over("formatting", rows.rows) {
-            let depth = row
-                .iter()
-                .find_map(|cell| if let Cell::Node { depth, .. } = cell { Some(*depth) } else { None });
-            places.push(Place { depth: depth.unwrap_or(0), open: 0 });
-            let line: Vec<Shown> =
-                row.into_iter().zip(&columns).map(|(cell, column)| self.human(cell, column.style)).collect();
-            for (width, shown) in widths.iter_mut().zip(&line) {
-                *width = (*width).max(shown.width);
+            let mut place = Place::default();
+            for ((cell, column), room) in row.into_iter().zip(&columns).zip(&mut widths) {
+                if let Cell::Node { depth, .. } = cell {
+                    place.depth = depth;
+                }
+                let (width, in_tree) = self.human(cell, column.style, &mut lines.text);
+                *room = (*room).max(width);
+                lines.cells.push(Shown { end: lines.text.len(), width: width as u32, in_tree });
             }
-            lines.push(line);
+            lines.places.push(place);
+            // A row may end early.
+            let empty = Shown { end: lines.text.len(), width: 0, in_tree: false };
+            lines.cells.resize(lines.places.len() * columns.len(), empty);
         }
-        if lines.is_empty() {
+        if lines.places.is_empty() {
             return Ok(false);
         }
         if apart {
             writeln!(out)?;
         }
-        let deepest = places.iter().map(|place| place.depth.min(DEEPEST_INDENT)).max().unwrap_or(0);
+        let deepest = lines.places.iter().map(|place| place.depth.min(DEEPEST_INDENT)).max().unwrap_or(0);
         let shown = self.fit(&columns, &mut widths, SHORTEST_NAME + self.step() * deepest);
-        find_open(&mut places);
+        find_open(&mut lines.places);
         // From here on the rows themselves are the sign of life.
         if self.screen.terminal {
             *progress = Progress::none();
         }
+        let print = Print { columns: &columns, widths: &widths, shown: &shown };
+        let mut buffer = String::new();
         if self.look.header {
-            let titles = columns
-                .iter()
-                .map(|column| Shown::new(self.screen.paint(BOLD, column.title), width(column.title)));
-            let print = Print { columns: &columns, widths: &widths, shown: &shown };
-            self.line(&titles.collect::<Vec<_>>(), Place::default(), print, out)?;
+            let mut titles = Lines::default();
+            for column in &columns {
+                titles.text.push_str(&self.screen.paint(BOLD, column.title));
+                let width = width(column.title) as u32;
+                titles.cells.push(Shown { end: titles.text.len(), width, in_tree: false });
+            }
+            self.line(&titles.text, 0, &titles.cells, Place::default(), print, &mut buffer);
+            out.write_all(buffer.as_bytes())?;
         }
-        for (line, place) in progress.over("printing", lines.iter().zip(places)) {
-            self.line(line, place, Print { columns: &columns, widths: &widths, shown: &shown }, out)?;
+        let mut from = 0;
+        let rows = lines.cells.chunks(columns.len().max(1)).zip(&lines.places);
+        for (cells, place) in progress.over("printing", rows) {
+            self.line(&lines.text, from, cells, *place, print, &mut buffer);
+            out.write_all(buffer.as_bytes())?;
+            from = cells.last().map_or(from, |cell| cell.end);
         }
         let drawn = |(column, shown): (&Column<'_>, &bool)| *shown && matches!(column.style, Style::Bar(_));
         if self.look.header && columns.iter().zip(&shown).any(drawn) {
@@ -115,41 +130,50 @@ impl<'a> Table<'a> {
         Ok(true)
     }
 
+    /// Makes one line of the cells of a row, whose texts begin at `from`.
     fn line(
         &self,
-        line: &[Shown],
+        text: &str,
+        mut from: usize,
+        cells: &[Shown],
         place: Place,
         Print { columns, widths, shown }: Print<'_>,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let mut text = " ".repeat(self.margin);
+        line: &mut String,
+    ) {
+        line.clear();
         // Blanks are written when something follows them.
-        let mut blanks = 0;
-        let mut first = true;
-        for (((cell, column), room), _) in
-            line.iter().zip(columns).zip(widths).zip(shown).filter(|(_, shown)| **shown)
-        {
-            blanks += if first { 0 } else { GAP };
-            first = false;
-            let in_tree = cell.in_tree.then(|| self.indentation(place) + &cell.text);
-            let cell_text = in_tree.as_deref().unwrap_or(&cell.text);
-            let cut = (cell.width > *room).then(|| cut(cell_text, *room, self.screen.ellipsis()));
-            let cell_text = cut.as_deref().unwrap_or(cell_text);
-            let pad = room.saturating_sub(cell.width);
+        let mut blanks = self.margin;
+        let mut gap = 0;
+        for (((cell, column), room), shown) in cells.iter().zip(columns).zip(widths).zip(shown) {
+            let own = text.get(from..cell.end).unwrap_or_default();
+            from = cell.end;
+            if !shown {
+                continue;
+            }
+            blanks += gap;
+            gap = GAP;
+            let pad = room.saturating_sub(cell.width as usize);
             let left = matches!(column.style, Style::Text | Style::Bar(_));
             if !left {
                 blanks += pad;
             }
-            if !cell_text.is_empty() {
-                text.extend(std::iter::repeat_n(' ', blanks));
-                text.push_str(cell_text);
+            if !own.is_empty() {
+                line.extend(std::iter::repeat_n(' ', blanks));
                 blanks = 0;
+                let in_tree = cell.in_tree.then(|| self.indentation(place) + own);
+                let own = in_tree.as_deref().unwrap_or(own);
+                if cell.width as usize > *room {
+                    line.push_str(&cut(own, *room, self.screen.ellipsis()));
+                } else {
+                    line.push_str(own);
+                }
             }
             if left {
                 blanks += pad;
             }
         }
-        writeln!(out, "{}", text.trim_end())
+        line.truncate(line.trim_end().len());
+        line.push('\n');
     }
 
     /// Which columns fit. Names are cut to a part of the line before columns are left out, and to `shortest` when no column is
@@ -199,28 +223,26 @@ impl<'a> Table<'a> {
         self.screen.paint(FAINT, &branch)
     }
 
-    /// A value as a table shows it.
-    fn human(&self, cell: Cell, style: Style) -> Shown {
+    /// Writes a value as a table shows it; how wide it is, and whether it stands in the tree.
+    fn human(&self, cell: Cell, style: Style, out: &mut String) -> (usize, bool) {
         let mut paint = Paint::new();
         let text = match (cell, style) {
-            (Cell::None, _) => String::new(),
+            (Cell::None, _) => return (0, false),
             (Cell::Text(text), _) => self.name(&text),
             (Cell::Node { depth, bank, name }, _) => {
-                return self.node(depth, &name, if bank { BOLD } else { paint });
+                let paint = if bank { BOLD } else { paint };
+                return (self.node(depth, &name, paint, out), true);
             }
             (Cell::Bar { usage, share }, Style::Bar(width)) => {
-                return Shown::new(self.bar(usage, share, width), width);
+                out.push_str(&self.bar(usage, share, width));
+                return (width, false);
             }
             (Cell::Bar { .. }, _) => String::new(),
             (Cell::Count(id), Style::Id) => id.to_string(),
             (Cell::Count(count), _) => number(count),
             (Cell::Gain(gain), _) => {
                 paint = sign(gain.signum() as f64);
-                if gain == 0 {
-                    "0".to_owned()
-                } else {
-                    format!("{}{}", if gain > 0 { "+" } else { "" }, number(gain))
-                }
+                format!("{}{}", if gain > 0 { "+" } else { "" }, number(gain))
             }
             (Cell::Flag(flag), _) => if flag { "yes" } else { "no" }.to_owned(),
             (Cell::Number(number), Style::Usage(unit)) => unit.column(number),
@@ -238,10 +260,14 @@ impl<'a> Table<'a> {
                 ratio(number)
             }
             (Cell::Number(number), _) if number > 0.0 && number < 5e-7 => "<0.000001".to_owned(),
-            (Cell::Number(number), _) => format!("{number:.6}"),
+            (Cell::Number(number), _) => {
+                let from = out.len();
+                let _ = write!(out, "{number:.6}");
+                return (out.len() - from, false);
+            }
         };
-        let width = width(&text);
-        Shown::new(self.screen.paint(paint, &text), width)
+        out.push_str(&self.screen.paint(paint, &text));
+        (width(&text), false)
     }
 
     /// A text of others, no longer than can be read.
@@ -253,11 +279,12 @@ impl<'a> Table<'a> {
         text.into_owned()
     }
 
-    fn node(&self, depth: usize, name: &str, paint: Paint) -> Shown {
+    fn node(&self, depth: usize, name: &str, paint: Paint, out: &mut String) -> usize {
         let told = if depth > DEEPEST_INDENT { format!("({depth}) ") } else { String::new() };
         let name = self.name(name);
-        let width = self.step() * depth.min(DEEPEST_INDENT) + width(&told) + width(&name);
-        Shown { text: told + &self.screen.paint(paint, &name), width, in_tree: true }
+        out.push_str(&told);
+        out.push_str(&self.screen.paint(paint, &name));
+        self.step() * depth.min(DEEPEST_INDENT) + width(&told) + width(&name)
     }
 
     /// What the parts of a bar are.
