@@ -279,6 +279,10 @@ fn options_of_others_are_told_what_they_are_called_here() {
             &["why", "alice", "--csv"][..],
             "tip: why prints sentences, or with --json a document; rows are what \"show\" prints",
         ),
+        (
+            &["show", "-p", "-o", "RawShares"],
+            "tip: -p is followed by a database; what sshare calls -p and -P is -P here",
+        ),
         (&["show", "-p"], "tip: -p is followed by a database; what sshare calls -p and -P is -P here"),
         (&["show", "-M", "c"], "tip: a database or document is one tree: -p or -t says which"),
         (&["push", "-t", "x"], "tip: a document can be looked at, not stored or sent"),
@@ -424,10 +428,10 @@ fn a_datum_that_is_wrong_names_the_command_that_mends_it() {
     );
 }
 
-/// Runs `show` without naming a database, as if Flux looked for its commands here.
-fn default_database(commands: &std::path::Path, variable: Option<&str>) -> super::Ran {
+/// Runs a command without naming a database, as if Flux looked for its commands here.
+fn without_database(arguments: &[&str], commands: &std::path::Path, variable: Option<&str>) -> super::Ran {
     let mut command = Command::new(PROGRAM);
-    command.args(["show", "--csv"]).env("FLUX_EXEC_PATH", commands).env_remove("FLUX_FAIRSHARE_DATABASE");
+    command.args(arguments).env("FLUX_EXEC_PATH", commands).env_remove("FLUX_FAIRSHARE_DATABASE");
     if let Some(variable) = variable {
         command.env("FLUX_FAIRSHARE_DATABASE", variable);
     }
@@ -447,7 +451,11 @@ fn the_database_that_flux_accounting_was_built_for_is_the_default() {
         std::fs::write(module.join("__init__.py"), format!("DB_SCHEMA_VERSION = 38\nDB_PATH = \"{path}\"\n"))
             .expect("written");
     };
+    let default_database = |commands, variable| without_database(&["show", "--csv"], commands, variable);
     say(site.path());
+    let ran = without_database(&["push", "-n"], &commands, None);
+    let said = format!("database {} (flux-accounting's own default)\nwould send 4 associations", site.path());
+    assert!(ran.ok().starts_with(&said), "{ran:?}");
     assert!(default_database(&commands, None).ok().contains("ann"));
     say("/nowhere/at/all.db");
     let ran = default_database(&commands, None);
