@@ -34,6 +34,9 @@ _flux__fairshare() {
             flux__fairshare,update)
                 cmd="flux__fairshare__subcmd__update"
                 ;;
+            flux__fairshare,what-if)
+                cmd="flux__fairshare__subcmd__what__subcmd__if"
+                ;;
             flux__fairshare,why)
                 cmd="flux__fairshare__subcmd__why"
                 ;;
@@ -44,7 +47,7 @@ _flux__fairshare() {
 
     case "${cmd}" in
         flux__fairshare)
-            opts="-h -V --help --version show update push compare why status check-import"
+            opts="-h -V --help --version show update push compare why what-if status check-import"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -58,7 +61,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__check__subcmd__import)
-            opts="-p -t -P -h --path --tree --format --usage --wait --policy --set --limit --json --csv --parsable --help"
+            opts="-p -t -P -h --path --tree --format --usage --wait --policy --set --limit --json --csv --parsable --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -113,6 +116,13 @@ _flux__fairshare() {
                     fi
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -121,7 +131,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__compare)
-            opts="-p -t -P -h --path --tree --format --usage --wait --policies --set --limit --json --csv --parsable --help"
+            opts="-p -t -P -h --path --tree --format --usage --wait --policies --set --limit --json --csv --parsable --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -176,6 +186,13 @@ _flux__fairshare() {
                     fi
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -220,7 +237,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__show)
-            opts="-p -t -u -b -U -a -d -s -l -o -n -P -h --path --tree --format --usage --wait --policy --set --user --bank --users-only --all --depth --sort --long --columns --no-header --json --csv --parsable --help"
+            opts="-p -t -u -b -U -a -d -s -l -o -n -P -h --path --tree --format --usage --wait --policy --set --user --bank --users-only --all --depth --sort --long --columns --no-header --json --csv --parsable --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -311,19 +328,26 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --sort)
-                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor stored served active depth bar list" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight place rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor usage_over_perc walk stored served active depth bar list pbs-walk" -- "${cur}"))
                     return 0
                     ;;
                 -s)
-                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor stored served active depth bar list" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight place rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor usage_over_perc walk stored served active depth bar list pbs-walk" -- "${cur}"))
                     return 0
                     ;;
                 --columns)
-                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor stored served active depth bar" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight place rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor usage_over_perc walk stored served active depth bar" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor stored served active depth bar" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight place rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor usage_over_perc walk stored served active depth bar" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 *)
@@ -334,7 +358,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__status)
-            opts="-u -b -p -P -h --user --bank --uri --path --json --csv --parsable --help"
+            opts="-u -b -p -P -h --user --bank --uri --path --json --csv --parsable --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -383,6 +407,13 @@ _flux__fairshare() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -391,7 +422,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__update)
-            opts="-n -p -v -P -h --dry-run --path --wait --policy --set --limit --verbose --json --csv --parsable --help"
+            opts="-n -p -v -P -h --dry-run --path --wait --policy --set --limit --verbose --json --csv --parsable --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -430,6 +461,125 @@ _flux__fairshare() {
                     fi
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        flux__fairshare__subcmd__what__subcmd__if)
+            opts="-p -t -P -h --path --tree --format --wait --policy --set --shares --usage --add-user --in --idle --half-life --limit --json --csv --parsable --color --no-pager --usages --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tree)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
+                    return 0
+                    ;;
+                --wait)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --policy)
+                    COMPREPLY=($(compgen -W "weighted-walk fair-tree classic depth-oblivious pbs" -- "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --shares)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --usage)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --add-user)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --in)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --idle)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --half-life)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --limit)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --usages)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -438,7 +588,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__why)
-            opts="-p -t -l -h --path --tree --format --usage --wait --policy --set --long --json --help"
+            opts="-p -t -l -h --path --tree --format --usage --wait --policy --set --long --json --half-life --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -481,6 +631,20 @@ _flux__fairshare() {
                     ;;
                 --set)
                     COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --half-life)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
                     fi

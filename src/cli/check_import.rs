@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::input::{Input, Loaded, PolicyArg, Rules, rank};
-use super::output::{Cell, Column, Look, OutputArgs, Report, Style, json_number};
+use super::output::{Cell, Look, OutputArgs, Report, Rows, Style, column, json_number};
 use super::progress::Progress;
 use super::show::facts;
 use super::{Answer, Failure, Outcome};
@@ -289,20 +289,22 @@ fn print(args: &Args, tree: &Tree, best: &Tried, tried: usize, progress: Progres
             pair.ours.map_or(Cell::None, number),
         ]
     });
-    let column = |key, title, style| Column { key, title, style };
     let header = !args.output.is_table() || !different.is_empty();
     let report = Report {
         facts,
-        rows_key: "differences",
-        columns: vec![
-            column("bank", "Bank", Style::Text),
-            column("user", "User", Style::Text),
-            column("quantity", "Value", Style::Text),
-            column("theirs", "Theirs", Style::Fraction),
-            column("ours", "Ours", Style::Fraction),
-        ],
-        rows: Box::new(rows),
+        rows: Rows {
+            key: "differences",
+            columns: vec![
+                column("bank", "Bank", Style::Text),
+                column("user", "User", Style::Text),
+                column("quantity", "Value", Style::Text),
+                column("theirs", "Theirs", Style::Fraction),
+                column("ours", "Ours", Style::Fraction),
+            ],
+            rows: Box::new(rows),
+        },
         notes,
+        ..Report::default()
     };
     args.output.print_as(report, Look { header, give_up: &[] }, progress)
 }

@@ -171,7 +171,8 @@ fn hinted(argument: Arg, columns: &[PossibleValue]) -> Arg {
         "columns" => columns.to_vec(),
         "sort" => {
             let list = PossibleValue::new("list").help("as the input has them");
-            columns.iter().cloned().chain([list]).collect()
+            let walk = PossibleValue::new("pbs-walk").help("as PBS's scheduler compares them");
+            columns.iter().cloned().chain([list, walk]).collect()
         }
         // A name, a number: no file, at least.
         _ => return argument.value_hint(ValueHint::Other),

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::database::{DatabaseArg, Found};
+use super::figures::Unit;
 use super::progress::Progress;
 use super::suggest::did_you_mean;
 use super::{Failure, failure, fingers, mending, remark};
 use crate::fairshare::{OptionError, Options, Policy, Ranking, Tree};
 use crate::store::formats::{self, Claim, Format};
-use crate::store::{Access, Database, StoredAssociation};
+use crate::store::{Access, Database, Pace, StoredAssociation};
 
 /// Which tree.
 #[derive(Debug, clap::Args)]
@@ -190,12 +191,13 @@ impl Input {
                 .map_err(failure)?,
         };
         let is_document = document.is_some();
-        let (builder, stored, policy, claims) = match document {
+        let (builder, stored, from) = match document {
             Some(document) => {
                 for note in &document.notes {
                     remark(format_args!("{}: {note}", source.display()));
                 }
-                (document.builder, Vec::new(), document.policy, document.claims)
+                let from = From { policy: document.policy, claims: document.claims, ..From::default() };
+                (document.builder, Vec::new(), from)
             }
             None => {
                 let found = match &self.tree {
@@ -207,14 +209,21 @@ impl Input {
                 progress.phase("reading", || snapshot.association_estimate());
                 let stored =
                     snapshot.tree(options.inactive_usage, &mut |done| progress.at(done)).map_err(failure)?;
-                (stored.builder, stored.associations, Policy::default(), Vec::new())
+                let pace = Some(snapshot.pace().map_err(failure)?);
+                let from = From { pace, left_out: stored.left_out, ..From::default() };
+                (stored.builder, stored.associations, from)
             }
         };
         progress.phase("building the tree", || 0);
         let tree = builder.build().map_err(|error| {
             if is_document { about(source, error) } else { mending::no_tree(source, &error) }
         })?;
-        Ok(Loaded { tree, stored, policy, claims })
+        let unit = match from.pace {
+            Some(pace) if pace.node_seconds => Unit::NodeSeconds,
+            _ => Unit::Unknown,
+        };
+        let From { policy, claims, pace, left_out } = from;
+        Ok(Loaded { tree, stored, policy, claims, unit, pace, left_out })
     }
 }
 
@@ -227,6 +236,32 @@ pub(super) struct Loaded {
     pub policy: Policy,
     /// What that system had computed itself.
     pub claims: Vec<Claim>,
+    /// What its usages count.
+    pub unit: Unit,
+    /// How a database forgets usage.
+    pub pace: Option<Pace>,
+    /// Inactive banks that the options leave out of the tree.
+    pub left_out: Vec<String>,
+}
+
+/// What comes with a tree besides it.
+#[derive(Default)]
+struct From {
+    policy: Policy,
+    claims: Vec<Claim>,
+    pace: Option<Pace>,
+    left_out: Vec<String>,
+}
+
+impl Loaded {
+    /// What to say where there is no bank of this name.
+    pub(super) fn no_bank(&self, name: &str) -> String {
+        if self.left_out.iter().any(|bank| bank == name) {
+            format!("bank \"{name}\" is inactive, and inactive_usage=ignore leaves it out")
+        } else {
+            super::show::no_bank(&self.tree, name)
+        }
+    }
 }
 
 /// An error about what a file says.

@@ -10,22 +10,28 @@ mod compare;
 mod database;
 mod demo;
 mod embedded;
+mod figures;
 mod fingers;
 mod generate;
 mod input;
 mod manual;
 mod mending;
+mod moves;
 mod order;
 mod output;
+mod pager;
 mod printable;
 mod progress;
 mod push;
+mod screen;
 mod shells;
 mod show;
 mod status;
 mod suggest;
+mod table;
 mod tau;
 mod update;
+mod what_if;
 mod why;
 
 use std::ffi::OsString;
@@ -55,11 +61,11 @@ enum Command {
     Show(show::Args),
     Update(update::Args),
     Push(push::Args),
-    // Left alone, clap counts options that have a default among those that must be given.
-    #[command(override_usage = "flux fairshare compare [OPTIONS] --policies <FIRST,SECOND>")]
     Compare(compare::Args),
+    // Left alone, clap counts options that have a default among those that must be given.
     #[command(override_usage = "flux fairshare why [OPTIONS] <USER[/BANK]> [USER2[/BANK2]]")]
     Why(why::Args),
+    WhatIf(what_if::Args),
     Status(status::Args),
     CheckImport(check_import::Args),
     Generate(generate::Args),
@@ -130,6 +136,7 @@ pub fn main() -> ExitCode {
         Command::Push(args) => push::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Why(args) => why::run(&args),
+        Command::WhatIf(args) => what_if::run(&args),
         Command::Status(args) => status::run(&args),
         Command::CheckImport(args) => check_import::run(&args),
         Command::Generate(args) => generate::run(&args),

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write, stderr};
 
 use super::database::DatabaseArg;
 use super::input::{PolicyArg, Rules, Wait, rank};
-use super::output::{Cell, Column, OutputArgs, Report, Style};
+use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
 use super::printable::count;
 use super::progress::Progress;
 use super::show::facts;
@@ -49,7 +49,7 @@ pub(super) struct Args {
 }
 
 /// flux-accounting stores six decimals: less than this is no move, only more digits.
-const ROUNDING: f64 = 5e-7;
+pub(super) const ROUNDING: f64 = 5e-7;
 
 /// One association whose stored fair-share is not the computed one.
 struct Change {
@@ -129,7 +129,6 @@ fn print_moves(
     changes.sort_by(|a, b| b.distance().abs().total_cmp(&a.distance().abs()).then(a.node.cmp(&b.node)));
     let moves = changes.len();
     let limit = if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX };
-    let column = |key, title, style| Column { key, title, style };
     let rows = changes.iter().take(limit).map(|change| {
         vec![
             Cell::Text(tree.name(change.node).to_owned()),
@@ -152,15 +151,18 @@ fn print_moves(
     facts.push(("ranked", ranking.ranked().into()));
     args.output.print(Report {
         facts,
-        rows_key: "moves",
-        columns: vec![
-            column("user", "User", Style::Text),
-            column("bank", "Bank", Style::Text),
-            column("stored", "Stored", Style::Fraction),
-            column("fairshare", "FairShare", Style::Fraction),
-            column("change", "Change", Style::Change),
-        ],
-        rows: Box::new(rows),
+        rows: Rows {
+            key: "moves",
+            columns: vec![
+                column("user", "User", Style::Text),
+                column("bank", "Bank", Style::Text),
+                column("stored", "Stored", Style::Fraction),
+                column("fairshare", "FairShare", Style::Fraction),
+                column("change", "Change", Style::Change),
+            ],
+            rows: Box::new(rows),
+        },
         notes,
+        ..Report::default()
     })
 }

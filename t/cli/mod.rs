@@ -12,8 +12,11 @@ mod golden;
 mod imports;
 mod kill;
 mod pipes;
+mod screens;
 mod site;
 mod table;
+mod unreadable;
+mod what_if;
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};

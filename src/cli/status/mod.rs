@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::database::DatabaseArg;
-use super::output::{Cell, Column, Look, OutputArgs, Report, Style};
+use super::output::{Cell, Look, OutputArgs, Report, Rows, Style, column};
 use super::printable::{count, printable};
 use super::progress::Progress;
 use super::{Answer, Failure, Outcome, failure, remark};
@@ -253,10 +253,9 @@ fn print(
             Cell::Flag(association.active != 0),
         ]
     });
-    let column = |key, title, style| Column { key, title, style };
     let columns = vec![
         column("user", "User", Style::Text),
-        column("userid", "UserId", Style::Count),
+        column("userid", "UserId", Style::Id),
         column("bank", "Bank", Style::Text),
         column("fairshare", "FairShare", Style::Fraction),
         column("running_jobs", "Running", Style::Count),
@@ -295,6 +294,7 @@ fn print(
             ),
         ),
     ];
-    let report = Report { facts, rows_key: "selected", columns, rows: Box::new(rows), notes: Vec::new() };
+    let report =
+        Report { facts, rows: Rows { key: "selected", columns, rows: Box::new(rows) }, ..Report::default() };
     args.output.print_as(report, Look { header: true, give_up: &[] }, Progress::none())
 }
