@@ -66,10 +66,9 @@ pub(super) fn understood(mut arguments: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// What to say about an option that a command does not have, or not so, to somebody who has it elsewhere.
-pub(super) fn hint(arguments: &[OsString], command: Option<&str>, option: &str) -> Option<&'static str> {
-    let last = arguments.last().is_some_and(|last| last == OsStr::new("-p"));
+pub(super) fn hint(command: Option<&str>, option: &str) -> Option<&'static str> {
     Some(match (command?, option) {
-        ("show" | "compare", "--path <FILE>") if last => {
+        ("show" | "compare", "--path <FILE>") => {
             "-p is followed by a database; what sshare calls -p and -P is -P here"
         }
         ("show" | "why" | "compare", "-M" | "--clusters") => {

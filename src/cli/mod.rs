@@ -166,7 +166,7 @@ fn refused(mut error: clap::Error, arguments: &[OsString]) -> ExitCode {
             _ => String::new(),
         };
         let command = arguments.get(1).and_then(|command| command.to_str());
-        if let Some(hint) = fingers::hint(arguments, command, &option) {
+        if let Some(hint) = fingers::hint(command, &option) {
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
         }
     }

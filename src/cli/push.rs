@@ -49,6 +49,9 @@ pub(super) fn run(args: &Args) -> Outcome {
         let notes = data.notes.join(", ");
         remark(format_args!("{}: an old schema; sent for what it lacks: {notes}", path.display()));
     }
+    if let (Some(by), true) = (args.database.found().by, args.dry_run || args.verbose) {
+        say(format_args!("database {} ({by})", path.display()))?;
+    }
     if args.dry_run {
         say(format_args!("would send {}", summary(&data)))?;
         return Ok(Answer::Yes);

@@ -29,7 +29,11 @@ _flux_fairshare_below_flux() {
 complete -F _flux_fairshare_below_flux flux
 "#;
 
-/// Flux has no completion for zsh of its own; if somebody else's is there, it goes on answering.
+/// How the script for zsh begins, and how it does so that `flux`, too, finds it.
+pub(super) const ZSH_HEAD: (&str, &str) = ("#compdef flux-fairshare\n", "#compdef flux-fairshare flux\n");
+
+/// Flux has no completion for zsh of its own; if somebody else's is there, it goes on answering. Found through `fpath`, the
+/// script is read at the first completion and has to answer that as well.
 pub(super) const ZSH: &str = r#"
 _flux-fairshare_below_flux() {
     local -i at
@@ -48,10 +52,16 @@ _flux-fairshare_below_flux() {
     fi
 }
 if [[ ${_comps[flux]:-} != _flux-fairshare_below_flux ]]; then
-    typeset -g _flux_fairshare_next=${_comps[flux]:-}
+    typeset -g _flux_fairshare_next=${${_comps[flux]:-}#_flux-fairshare}
     compdef _flux-fairshare_below_flux flux
 fi
 "#;
+
+/// The line of the script for zsh that answers the first completion, and how it does so for `flux`.
+pub(super) const ZSH_TAIL: (&str, &str) = (
+    "    _flux-fairshare \"$@\"\nelse",
+    "    if [[ $service == flux ]]; then _flux-fairshare_below_flux \"$@\"; else _flux-fairshare \"$@\"; fi\nelse",
+);
 
 /// What fish would offer for `flux-fairshare`, it offers below `flux fairshare`.
 pub(super) const FISH: &str = r#"

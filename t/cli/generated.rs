@@ -73,7 +73,7 @@ fn bash_completes_commands_options_and_values() {
     let script = fresh.join("completions/flux-fairshare.bash");
     let offered = |words: &[&str]| offered(&script, words);
     let commands = offered(&["flux-fairshare", ""]);
-    for command in ["show", "update", "push", "compare", "why", "what-if"] {
+    for command in ["show", "update", "push", "compare", "why", "what-if", "status", "check-import"] {
         assert!(commands.iter().any(|offer| offer == command), "{command}: {commands:?}");
     }
     for hidden in ["embedded", "generate", "demo"] {
@@ -87,6 +87,55 @@ fn bash_completes_commands_options_and_values() {
     assert_eq!(offered(&["flux-fairshare", "show", "--sort", "li"]), ["list"]);
     assert_eq!(offered(&["flux-fairshare", "compare", "--policies", "pbs,c"]), ["pbs,classic"]);
     assert_eq!(offered(&["flux-fairshare", "show", "--wait", ""]), Vec::<String>::new(), "no files");
+}
+
+/// What bash offers below `flux`, where Flux's own script may have been read before.
+fn offered_below_flux(script: &Path, before: &str, words: &[&str]) -> Vec<String> {
+    let line = format!(
+        r#"{before}; source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+        complete -p flux | grep -q 'F _flux_fairshare_below_flux flux' || echo not-registered
+        _flux_fairshare_below_flux flux "${{COMP_WORDS[COMP_CWORD]}}" "${{COMP_WORDS[COMP_CWORD-1]}}"; printf '%s\n' "${{COMPREPLY[@]}}""#
+    );
+    let output =
+        Command::new("bash").args(["-c", &line, "bash"]).arg(script).args(words).output().expect("bash");
+    String::from_utf8(output.stdout).expect("text").split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn completion_of_flux_answers_below_fairshare_and_passes_on_the_rest() {
+    let fresh = directory("below_flux");
+    fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
+    let script = fresh.join("completions/flux-fairshare.bash");
+    let theirs = "_flux_core() { COMPREPLY=(jobs jobtap); }; complete -F _flux_core flux";
+    for before in ["true", theirs] {
+        let offered = |words: &[&str]| offered_below_flux(&script, before, words);
+        assert_eq!(offered(&["flux", "fairshare", "sh"]), ["show"]);
+        assert_eq!(offered(&["flux", "-v", "fairshare", "show", "--pol"]), ["--policy"]);
+        let policies = ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"];
+        assert_eq!(offered(&["flux", "fairshare", "why", "--policy", ""]), policies);
+    }
+    assert_eq!(offered_below_flux(&script, theirs, &["flux", "jo"]), ["jobs", "jobtap"]);
+    assert_eq!(offered_below_flux(&script, theirs, &["flux", "jobs", "fairshare"]), ["jobs", "jobtap"]);
+}
+
+#[test]
+fn fish_offers_below_flux_what_it_offers_for_the_program() {
+    if Command::new("fish").arg("--version").output().is_err() {
+        return; // An optional shell.
+    }
+    let fresh = directory("below_flux_fish");
+    fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
+    let offered = |line: &str| {
+        let script = fresh.join("completions/flux-fairshare.fish");
+        let program = format!("source '{}'; complete -C '{line}'", script.display());
+        let output = Command::new("fish").args(["--no-config", "-c", &program]).output().expect("fish");
+        let text = String::from_utf8(output.stdout).expect("text");
+        text.split('\n').filter_map(|line| line.split('\t').next()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let policies = ["classic", "depth-oblivious", "fair-tree", "pbs", "weighted-walk"];
+    let below = offered("flux fairshare show --policy ");
+    assert!(policies.iter().all(|policy| below.iter().any(|offer| offer == policy)), "{below:?}");
+    assert!(offered("flux fairshare sta").contains(&"status".to_owned()));
 }
 
 #[test]

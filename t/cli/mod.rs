@@ -10,11 +10,13 @@ mod explain;
 mod generated;
 mod golden;
 mod imports;
+mod imports_pbs;
 mod kill;
 mod pipes;
 mod screens;
 mod site;
 mod table;
+mod teaching;
 mod unreadable;
 mod what_if;
 

@@ -55,8 +55,11 @@ fn row(line: usize, text: &str) -> Result<Row<'_>, String> {
     Ok(Row { line, name, group, id, shares, usage: usage_of(line, name, usage)?, percentage })
 }
 
+/// A line that says something, and its number.
+type Line<'a> = (usize, &'a str);
+
 /// The table's rows, and the lines of `pbsfs -g` behind it.
-fn parts(text: &str) -> (Vec<(usize, &str)>, Vec<(usize, &str)>) {
+fn parts(text: &str) -> (Vec<Line<'_>>, Vec<Line<'_>>) {
     // The second is what it says on stderr where nobody has used anything yet.
     let remarks = ["Fairshare usage units", "Creating usage database"];
     let said = |entry: &str| remarks.iter().any(|remark| entry.contains(remark));
@@ -66,7 +69,7 @@ fn parts(text: &str) -> (Vec<(usize, &str)>, Vec<(usize, &str)>) {
     (table, single)
 }
 
-fn rows<'a>(table: &[(usize, &'a str)]) -> Result<Vec<Row<'a>>, String> {
+fn rows<'a>(table: &[Line<'a>]) -> Result<Vec<Row<'a>>, String> {
     table.iter().map(|(line, entry)| row(*line, entry)).collect()
 }
 
@@ -152,7 +155,7 @@ fn places<'a>(nodes: &[Node<'a>]) -> HashMap<&'a str, Claimant> {
 pub(super) const ENTITY: &str = "fairshare entity:";
 
 fn single_nodes(
-    lines: &[(usize, &str)],
+    lines: &[Line<'_>],
     places: &HashMap<&str, Claimant>,
     parsed: &mut Parsed,
 ) -> Result<(), String> {

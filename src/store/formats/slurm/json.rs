@@ -143,18 +143,19 @@ pub(in crate::store::formats) fn json(text: &str) -> Result<Parsed, String> {
     sheet.into_parsed(&[])
 }
 
-/// Fair Tree computes no factor for accounts, the other rules no levels: both stand there as 0.
+/// Fair Tree computes no factor for accounts, the other rules no levels: both stand there as 0. And the other rules leave a
+/// factor 0 until somebody asks for it.
 fn forget_what_is_not_computed(sheet: &mut Sheet<'_>) {
     let is_zero = |value: Option<f64>| value.is_none_or(|value| value == 0.0);
-    if sheet.accounts.iter().all(|account| is_zero(account.printed.fairshare)) {
+    let accounts = sheet.accounts.iter_mut().map(|account| &mut account.printed);
+    let all: Vec<_> = accounts.chain(sheet.users.iter_mut().map(|user| &mut user.printed)).collect();
+    sheet.is_formula = all.iter().all(|printed| is_zero(printed.level_fs));
+    if sheet.is_formula {
+        for printed in all {
+            printed.level_fs = None;
+            printed.fairshare = printed.fairshare.filter(|factor| *factor != 0.0);
+        }
+    } else {
         sheet.accounts.iter_mut().for_each(|account| account.printed.fairshare = None);
-    }
-    let users = sheet.users.iter().all(|user| is_zero(user.printed.level_fs));
-    if users && sheet.accounts.iter().all(|account| is_zero(account.printed.level_fs)) {
-        sheet.users.iter_mut().for_each(|user| user.printed.level_fs = None);
-        sheet.accounts.iter_mut().for_each(|account| account.printed.level_fs = None);
-    }
-    if sheet.users.iter().all(|user| is_zero(user.printed.fairshare)) {
-        sheet.users.iter_mut().for_each(|user| user.printed.fairshare = None);
     }
 }

@@ -60,8 +60,10 @@ struct Sheet<'a> {
     users: Vec<User<'a>>,
     /// The document says of which partition an association is.
     has_partitions: bool,
-    /// FairShare and LevelFS are six decimals of the six that sshare prints, or all that JSON has.
+    /// FairShare and LevelFS have all their digits, not six decimals.
     in_full: bool,
+    /// The document shows otherwise that the rule is not Fair Tree.
+    is_formula: bool,
 }
 
 /// How Slurm ranks, as far as the document shows it.
@@ -77,7 +79,7 @@ impl Sheet<'_> {
     fn rule(&self) -> Rule {
         let of_accounts = self.accounts.iter().any(|account| account.printed.fairshare.is_some());
         let of_users = self.users.iter().any(|user| user.printed.fairshare.is_some());
-        match (of_accounts, of_users) {
+        match (of_accounts || self.is_formula, of_users) {
             (true, _) => Rule::Formula,
             (false, true) => Rule::FairTree,
             (false, false) => Rule::Unknown,
