@@ -2,7 +2,7 @@
 //! The command line: definitions, and the way from an outcome to an exit status.
 //!
 //! One file per subcommand: its clap arguments and `run`. What was typed becomes a tree in `input.rs`; what is printed goes
-//! through the trait in `output.rs`. Man pages and completions come from the same definitions (`generate.rs`).
+//! through the trait in `output.rs`: tables (`table.rs`) as `screen.rs` finds standard output, through `pager.rs`. Man pages and completions come from the same definitions (`generate.rs`).
 
 mod check_import;
 mod columns;

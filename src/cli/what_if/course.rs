@@ -7,30 +7,42 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::edits::any;
-use crate::cli::figures::{day, number, ordinal};
+use crate::cli::figures::{day, now, number, ordinal};
 use crate::cli::input::{Input, Loaded};
 use crate::cli::printable::printable;
 use crate::cli::screen::{FAINT, GOOD, Screen};
 use crate::cli::why::bank_of;
 use crate::cli::{Failure, failure};
 use crate::fairshare::{NodeId, NodeKind, Ranking, Tree};
-use crate::store::Pace;
+use crate::store::{Database, Pace, UsageBin};
 
 /// Steps on the way at most, the beginning aside.
 const STEPS: usize = 8;
 /// Cells of the longest line of a plot.
 const PLOT: usize = 30;
 
-/// How usage is forgotten.
-pub(super) enum Course {
-    /// By half, every so many seconds, all the time.
-    Steady { half_life: f64, now: f64 },
-    /// At the boundaries of a database's periods; its bins are read when it is known whose.
-    Bins { pace: Pace, now: f64, bins: Bins },
+/// Who rests, and how their usage is forgotten.
+pub(super) struct Course {
+    /// As they were named.
+    named: Vec<NodeId>,
+    /// The associations meant, or all if nobody was named.
+    resting: Vec<NodeId>,
+    now: f64,
+    pace: Forgetting,
 }
 
+enum Forgetting {
+    /// By half, every so many seconds, all the time.
+    Steady { half_life: f64 },
+    /// At the boundaries of a database's periods.
+    Bins { pace: Pace, bins: Bins },
+}
+
+/// So many associations are looked up one by one; for more the whole table is read.
+const ONE_BY_ONE: usize = 1000;
+
 /// The recorded usage of associations by period, by (user, bank).
-pub(super) type Bins = HashMap<(String, String), Vec<(i64, f64)>>;
+type Bins = HashMap<(String, String), Vec<(i64, f64)>>;
 
 /// One step of the way.
 struct Step {
@@ -50,25 +62,24 @@ impl Course {
     pub(super) fn new(
         input: &Input,
         loaded: &Loaded,
+        tree: &Tree,
+        idle: &[String],
         half_life: Option<Duration>,
-        now: f64,
     ) -> Result<Course, Failure> {
-        if let Some(half_life) = half_life.map(|half_life| half_life.as_secs_f64()) {
-            return Ok(Course::Steady { half_life, now });
-        }
-        let Some((pace, database)) = loaded.pace.zip(input.database()) else {
-            let text = "--in: the tree does not say how fast usage is forgotten; --half-life 7d would";
-            return Err(Failure::Message(text.to_owned()));
+        let named: Vec<NodeId> = idle.iter().map(|name| any(tree, name)).collect::<Result<_, _>>()?;
+        let everyone = if named.is_empty() { below(tree, tree.root()) } else { Vec::new() };
+        let resting: Vec<NodeId> = named.iter().flat_map(|node| below(tree, *node)).chain(everyone).collect();
+        let pace = match (half_life, loaded.pace, input.database()) {
+            (Some(half_life), ..) => Forgetting::Steady { half_life: half_life.as_secs_f64() },
+            (None, Some(pace), Some(database)) => {
+                Forgetting::Bins { pace, bins: bins(database?, tree, &resting)? }
+            }
+            _ => {
+                let text = "--in: the tree does not say how fast usage is forgotten; --half-life 7d would";
+                return Err(Failure::Message(text.to_owned()));
+            }
         };
-        let mut database = database?;
-        let snapshot = database.snapshot().map_err(failure)?;
-        let mut bins = Bins::new();
-        snapshot
-            .all_usage_bins(&mut |user, bank, bin| {
-                bins.entry((user.to_owned(), bank.to_owned())).or_default().push((bin.period, bin.usage));
-            })
-            .map_err(failure)?;
-        Ok(Course::Bins { pace, now, bins })
+        Ok(Course { named, resting, now: now(), pace })
     }
 
     /// Lets the usage of those who rest decay, step by step, and ranks at each. The tree and the ranking are those of the end.
@@ -76,14 +87,10 @@ impl Course {
         &self,
         tree: &mut Tree,
         ranking: &mut Ranking,
-        idle: &[String],
         length: f64,
     ) -> Result<Followed, Failure> {
-        let named: Vec<NodeId> = idle.iter().map(|name| any(tree, name)).collect::<Result<_, _>>()?;
-        let resting = if named.is_empty() { below(tree, tree.root()) } else { Vec::new() };
-        let resting: Vec<NodeId> = named.iter().flat_map(|node| below(tree, *node)).chain(resting).collect();
-        let start: Vec<f64> = resting.iter().map(|leaf| tree.own_usage(*leaf).unwrap_or(0.0)).collect();
-        let of = match named.as_slice() {
+        let start: Vec<f64> = self.resting.iter().map(|leaf| tree.own_usage(*leaf).unwrap_or(0.0)).collect();
+        let of = match self.named.as_slice() {
             [one] if tree.kind(*one) == NodeKind::Association => Some(*one),
             _ => None,
         };
@@ -92,13 +99,13 @@ impl Course {
         let mut record = |at: f64, ranking: &Ranking| {
             let Some(node) = of else { return };
             let (place, fairshare) = (ranking.place(node), ranking.fairshare(node));
-            steps.push(Step { date: day(self.now() + at), place, fairshare });
+            steps.push(Step { date: day(self.now + at), place, fairshare });
         };
         record(0.0, ranking);
         // Nobody looks at the way of several.
         let moments = if of.is_some() { self.moments(length) } else { vec![length] };
         for at in moments {
-            for (leaf, used) in resting.iter().zip(&start) {
+            for (leaf, used) in self.resting.iter().zip(&start) {
                 let left = self.left(tree, *leaf, *used, at);
                 tree.set_usage(*leaf, left).map_err(failure)?;
             }
@@ -108,37 +115,32 @@ impl Course {
         Ok(Followed { of, steps, ranked: ranking.ranked() })
     }
 
-    fn now(&self) -> f64 {
-        match self {
-            Course::Steady { now, .. } | Course::Bins { now, .. } => *now,
-        }
-    }
-
     /// When to look, in seconds from now; the last is the end.
     fn moments(&self, length: f64) -> Vec<f64> {
         let steps = STEPS as f64;
-        match self {
-            Course::Bins { pace, now, .. } => {
+        match &self.pace {
+            Forgetting::Bins { pace, .. } => {
                 // Between two boundaries nothing changes.
-                let crossed = pace.boundaries(*now, now + length);
+                let crossed = pace.boundaries(self.now, self.now + length);
                 let every = (f64::from(crossed) / steps).ceil().max(1.0) as usize;
-                let boundary = |at: u32| pace.next_boundary(*now) - now + f64::from(at) * pace.period;
-                let mut moments: Vec<f64> = (0..crossed).map(boundary).step_by(every).collect();
+                let boundary =
+                    |at: u32| pace.next_boundary(self.now) - self.now + f64::from(at) * pace.period;
+                let mut moments: Vec<f64> = (0..crossed).step_by(every).map(boundary).collect();
                 moments.push(length);
                 moments.dedup();
                 moments
             }
-            Course::Steady { .. } => (1..=STEPS).map(|at| length * at as f64 / steps).collect(),
+            Forgetting::Steady { .. } => (1..=STEPS).map(|at| length * at as f64 / steps).collect(),
         }
     }
 
     /// What is left of a usage after so many seconds.
     fn left(&self, tree: &Tree, leaf: NodeId, used: f64, at: f64) -> f64 {
-        match self {
-            Course::Steady { half_life, .. } if *half_life > 0.0 => used * (-at / half_life).exp2(),
-            Course::Steady { .. } => 0.0,
-            Course::Bins { pace, now, bins } => {
-                let crossed = pace.boundaries(*now, now + at);
+        match &self.pace {
+            Forgetting::Steady { half_life } if *half_life > 0.0 => used * (-at / half_life).exp2(),
+            Forgetting::Steady { .. } => 0.0,
+            Forgetting::Bins { pace, bins } => {
+                let crossed = pace.boundaries(self.now, self.now + at);
                 let key = (tree.name(leaf).to_owned(), bank_of(tree, leaf).to_owned());
                 let own = bins.get(&key).map(Vec::as_slice).unwrap_or_default();
                 let recorded = pace.left(own, 0);
@@ -153,6 +155,25 @@ impl Course {
             }
         }
     }
+}
+
+/// What is recorded of these associations.
+fn bins(mut database: Database, tree: &Tree, of: &[NodeId]) -> Result<Bins, Failure> {
+    let snapshot = database.snapshot().map_err(failure)?;
+    let mut bins = Bins::new();
+    let mut take = |user: &str, bank: &str, bin: UsageBin| {
+        bins.entry((user.to_owned(), bank.to_owned())).or_default().push((bin.period, bin.usage));
+    };
+    if of.len() > ONE_BY_ONE {
+        snapshot.all_usage_bins(&mut take).map_err(failure)?;
+        return Ok(bins);
+    }
+    for leaf in of {
+        let (user, bank) = (tree.name(*leaf), bank_of(tree, *leaf));
+        let recorded = snapshot.usage_bins(user, bank).map_err(failure)?;
+        recorded.into_iter().for_each(|bin| take(user, bank, bin));
+    }
+    Ok(bins)
 }
 
 /// The associations below a node, or itself.

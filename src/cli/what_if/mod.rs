@@ -10,7 +10,7 @@ use serde_json::json;
 
 use self::course::Course;
 use self::edits::{Edits, NewUser, Shares, Used};
-use super::figures::{self, duration, parse_duration};
+use super::figures::{duration, parse_duration};
 use super::input::{Input, PolicyArg, Rules, rank};
 use super::moves::{self, Moves, Side, Titles};
 use super::output::{Look, OutputArgs};
@@ -90,8 +90,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut course = None;
     if let Some(later) = args.later {
         told.push(args.in_words(later));
-        let rule = Course::new(&args.input, &loaded, args.half_life, figures::now())?;
-        course = Some(rule.follow(&mut tree, &mut after, &args.idle, later.as_secs_f64())?);
+        let rule = Course::new(&args.input, &loaded, &tree, &args.idle, args.half_life)?;
+        course = Some(rule.follow(&mut tree, &mut after, later.as_secs_f64())?);
     }
     progress.phase("sorting", || 0);
     // New users are last in the list of associations: the others keep their places in it.
