@@ -5,7 +5,7 @@ use mf_priority::embedded::{Order, Shape, State, Submission};
 use serde_json::json;
 
 use super::random::assert_counted;
-use super::{OWNER, SO, Site, association, document, job, job_in, topic};
+use super::{OWNER, SO, Site, document, job, job_in};
 
 /// Jobs in RUN, DEPEND (ours), DEPEND (ours and another's), SCHED, SCHED with urgency 0, DEPEND (another's).
 fn one_in_each_state(site: &Site) -> Vec<u64> {
