@@ -5,7 +5,6 @@
 //!
 //! What panics is named by the environment, so each case is a process of its own: this binary, with one test.
 
-use std::collections::BTreeMap;
 use std::process::Command;
 
 use mf_priority::embedded::{Host, Options, Order, State, Submission};
@@ -13,7 +12,7 @@ use mf_priority::jobtap::{Jobtap, Turn};
 use mf_priority::plugin::MfPriority;
 use serde_json::{Value, json};
 
-use super::seen::{Seen, sorted};
+use super::seen::{Seen, assert_counts};
 use super::{Copy, METHODS, OWNER, SO, Site, association, document, faulty, job, job_in, queue, topic};
 
 const FAULT: &str = "MF_PRIORITY_FAULT";
@@ -369,38 +368,12 @@ impl Play {
         };
         let jobs: Vec<Seen> =
             self.site.host.jobs().into_iter().map(|id| self.site.host.job(id, Seen::of).unwrap()).collect();
-        let known: Vec<u64> = query["mf_priority_map"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|u| u["userid"].as_u64().unwrap())
-            .collect();
-        for user in query["mf_priority_map"].as_array().unwrap() {
-            for bank in user["banks"].as_array().unwrap() {
-                let mine: Vec<&Seen> = jobs
-                    .iter()
-                    .filter(|job| json!(job.user) == user["userid"] && json!(job.bank) == bank["bank_name"])
-                    .collect();
-                let count = |states: &[State]| mine.iter().filter(|job| states.contains(&job.state)).count();
-                let active = mine.iter().filter(|job| job.state != State::Inactive).count();
-                let want = [active, count(&[State::Run, State::Cleanup]), count(&[State::Sched])];
-                let have = ["cur_active_jobs", "cur_run_jobs", "cur_sched_jobs"].map(|key| bank[key].clone());
-                let log = &self.log;
-                assert_eq!(have.to_vec(), want.map(|n| json!(n)).to_vec(), "{jobs:#?}\n{log:#?}");
-                let want: BTreeMap<String, Vec<String>> = mine
-                    .iter()
-                    .filter(|job| job.state == State::Depend && !job.ours.is_empty())
-                    .map(|job| (job.id.to_string(), job.ours.clone()))
-                    .collect();
-                let have = bank["held_jobs"].as_object().unwrap().iter();
-                let have: BTreeMap<String, Vec<String>> =
-                    have.map(|(id, held)| (id.clone(), sorted(&held["deps"]))).collect();
-                assert_eq!(have, want, "names of {jobs:#?}\n{log:#?}");
-            }
-        }
+        assert_counts(&query, &jobs, || format!("{jobs:#?}\n{:#?}", self.log));
+        let known =
+            |job: &Seen| query["mf_priority_map"].as_array().unwrap().iter().any(|u| u["userid"] == job.user);
         for job in &jobs {
             assert!(!job.prices.contains(&OF_OTHERS), "not our price: {job:?}\n{:#?}", self.log);
-            let waits = job.state == State::Priority && known.contains(&u64::from(job.user));
+            let waits = job.state == State::Priority && known(job);
             // Once while others may keep it, and no longer.
             let most = usize::from(matches!(job.state, State::New | State::Depend));
             let is_over = job.state == State::Inactive;
