@@ -57,6 +57,9 @@ impl Host {
         })
         .ok_or(Errno::ENOENT)??;
         self.store.borrow_mut().unstored.insert(id);
+        if self.options.trace {
+            self.store.borrow_mut().trace.push((id, entry.clone()));
+        }
         self.event_callbacks(id, &name, &entry, before);
         self.action(id)
     }

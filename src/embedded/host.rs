@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::abi::{Abi, Args, IN, OUT};
 use super::cluster::Cluster;
-use super::job::{Job, State};
+use super::job::{Errno, Job, State};
 use super::plugin::Plugin;
 use super::reactor::Agenda;
 
@@ -31,6 +31,8 @@ pub struct Options {
     pub job_list: bool,
     /// Queue names that `flux update` knows; empty: any.
     pub queues: Vec<String>,
+    /// Whether to keep every event in the order it was handled, for [`Host::take_trace`].
+    pub trace: bool,
 }
 
 impl Default for Options {
@@ -42,6 +44,7 @@ impl Default for Options {
             priority_default: true,
             job_list: true,
             queues: Vec::new(),
+            trace: false,
         }
     }
 }
@@ -77,12 +80,16 @@ pub(super) struct Store {
     pub(super) cluster: Cluster,
     pub(super) log: Vec<LogLine>,
     pub(super) violations: Vec<String>,
+    /// Events of all jobs in the order they were handled, if the options ask for them.
+    pub(super) trace: Vec<(u64, Value)>,
     /// `afterany`: (job waited for, waiting job, dependency name).
     pub(super) after: Vec<(u64, u64, String)>,
     pub(super) replies: BTreeMap<usize, super::service::Reply>,
     pub(super) callbacks: u64,
     /// While Flux asks for all priorities.
     pub(super) walk: Option<super::active::Walk>,
+    /// What `flux_jobtap_reprioritize_all` fails with.
+    pub(super) reprioritize_fails: Option<Errno>,
 }
 
 /// An embedded job manager with a small cluster in virtual time.
@@ -112,10 +119,12 @@ impl Host {
             cluster: Cluster::new(options.nodes, options.cores),
             log: Vec::new(),
             violations: Vec::new(),
+            trace: Vec::new(),
             after: Vec::new(),
             replies: BTreeMap::new(),
             callbacks: 0,
             walk: None,
+            reprioritize_fails: None,
         };
         Ok(Rc::new(Host {
             abi: Abi::load()?,
@@ -158,6 +167,11 @@ impl Host {
     /// Rules that a plugin has broken: what a real broker would crash on or leak.
     pub fn violations(&self) -> Vec<String> {
         self.store.borrow().violations.clone()
+    }
+
+    /// Takes the events so far, of all jobs in the order they were handled.
+    pub fn take_trace(&self) -> Vec<(u64, Value)> {
+        std::mem::take(&mut self.store.borrow_mut().trace)
     }
 
     /// Number of plugin callbacks called so far.
@@ -246,7 +260,7 @@ impl Host {
     }
 
     /// Updates that were collected go to the job of *this* call, whoever collected them: the host's own behaviour.
-    fn post_collected_updates(&self, id: u64) -> Result<(), super::job::Errno> {
+    fn post_collected_updates(&self, id: u64) -> Result<(), Errno> {
         let updates = self.store.borrow_mut().pending_update.take();
         updates.map_or(Ok(()), |updates| self.post(id, "jobspec-update", Some(Value::Object(updates))))
     }

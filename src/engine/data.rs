@@ -2,7 +2,7 @@
 //! Data from the accounting database. It changes no job before the next reprioritize, only who is counted where.
 
 use super::{Effect, Engine, Step};
-use crate::accounts::{AssociationRecord, Book, Policy};
+use crate::accounts::{AssociationRecord, Book, Difference, Policy};
 use crate::ids::{JobId, UserId};
 use crate::limits::{Origin, Phase};
 use std::collections::BTreeSet;
@@ -16,11 +16,25 @@ impl Engine {
     }
 
     pub(super) fn policy(&mut self, policy: Policy) -> Vec<Effect> {
-        self.book.replace(policy);
+        self.replaced(|book| book.replace(policy))
+    }
+
+    pub(super) fn policy_commit(&mut self) -> Vec<Effect> {
+        self.replaced(Book::commit)
+    }
+
+    fn replaced(&mut self, replace: impl FnOnce(&mut Book) -> Difference) -> Vec<Effect> {
+        replace(&mut self.book);
         let waiting: Vec<JobId> = self.ledger.waiting().collect();
         let mut effects = self.attach(waiting);
         effects.extend(self.reprioritize());
         effects
+    }
+
+    /// What shows only when a push is committed concerns no job.
+    pub(super) fn stage(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {
+        change(&mut self.book);
+        Vec::new()
     }
 
     pub(super) fn configure(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {

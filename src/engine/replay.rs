@@ -23,6 +23,11 @@ pub(super) struct Replay {
 }
 
 impl Replay {
+    /// Whether jobs were shown whose replay is not worked out yet.
+    pub fn is_due(&self) -> bool {
+        self.is_due
+    }
+
     /// What follows a replay is due, whichever jobs there were.
     pub fn begin(&mut self) {
         self.is_due = true;

@@ -9,6 +9,7 @@ use super::asks::Asks;
 use super::error::{EIO, EPROTO};
 use super::reads::Reads;
 use super::shared::{address, give, shared, take_back};
+use super::unload::fail_load;
 use super::{Args, Jobtap, LogLevel, Plugin, Reply, Turn, c_text, hook, sys};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -174,7 +175,7 @@ pub unsafe fn init<J: Jobtap>(raw: *mut c_void) -> c_int {
     };
     hook::remove();
     plugin.log(LogLevel::Error, &failed);
-    -1
+    fail_load(plugin, J::NAME, &failed)
 }
 
 fn load<J: Jobtap>(plugin: Plugin) -> Result<(), String> {

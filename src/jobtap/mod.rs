@@ -6,6 +6,7 @@
 
 mod args;
 mod asks;
+mod build;
 mod call;
 mod error;
 #[cfg(feature = "fault")]
@@ -22,9 +23,11 @@ mod shared;
 mod sys;
 #[cfg(all(test, feature = "bindgen"))]
 mod tests;
+mod unload;
 
 pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
-pub use call::{LogLevel, Plugin};
+pub use build::Unfit;
+pub use call::{LogLevel, Logger, Plugin};
 use call::{c_text, c_text_within};
 pub use error::{EINVAL, EIO, ENOENT, EPROTO, Error};
 pub use guard::{Host, Timer, init};
@@ -101,7 +104,8 @@ pub trait Jobtap: Sized + 'static {
     /// RPC methods, open to the instance owner.
     const METHODS: &'static [&'static CStr];
 
-    /// Makes the plugin's state from its load-time configuration. An error text is logged and fails the load.
+    /// Makes the plugin's state from its load-time configuration. An error text is logged, fails the load, and is what
+    /// the client of `flux jobtap load` is told.
     fn load(plugin: Plugin) -> Result<Self, String>;
     /// A callback.
     fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;

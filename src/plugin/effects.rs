@@ -56,7 +56,7 @@ impl MfPriority {
                     result = Err(Failed);
                     continue;
                 }
-                Outcome::Refused(effect, why) => self.decide(|engine| engine.refused(effect, why)),
+                Outcome::Refused(effect, why) => self.refused(effect, why),
                 Outcome::Told(event) => self.feed(event),
                 Outcome::Then(step) => self.decide(|engine| engine.step(step)),
                 Outcome::Answered(effects) => Some(effects),

@@ -25,6 +25,7 @@ impl Embedded {
             cores: site.cluster.cores_per_node,
             owner: OWNER,
             priority_default: false,
+            trace: false,
             queues: site.queue_names(),
             ..embedded::Options::default()
         })?;
