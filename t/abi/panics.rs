@@ -21,7 +21,11 @@ const OF_OTHERS: i64 = 16;
 /// So many calls of a kind are cut short in each place, one in each history.
 const TIMES: usize = 4;
 /// What decides nothing, at least in this history.
-const WITHOUT_EFFECTS: [&str; 13] = [
+const WITHOUT_EFFECTS: [&str; 17] = [
+    "policy_begin",
+    "policy_part",
+    "policy_abort",
+    "associations",
     "dependencies",
     "job.destroy",
     "job.state.sched",
@@ -226,10 +230,29 @@ impl Play {
         self.note(done.map_err(|refused| refused.text));
     }
 
-    fn request(&mut self, method: &str, payload: &Value) {
+    fn request(&mut self, method: &str, payload: &Value) -> Option<Value> {
         let done = self.site.host.request(&topic(method), Some(&payload.to_string()), OWNER);
         self.site.host.settle();
-        self.refusals.extend(done.err().map(|refused| refused.text));
+        match done {
+            Ok(answer) => answer.and_then(|text| serde_json::from_str(&text).ok()),
+            Err(refused) => {
+                self.refusals.push(refused.text);
+                None
+            }
+        }
+    }
+
+    /// One policy in parts that is given up, and one that comes whole.
+    fn push_in_parts(&mut self) {
+        for end in ["policy_abort", "policy_commit"] {
+            let Some(begun) = self.request("policy_begin", &json!({})) else { continue };
+            let mut part = full_document();
+            part["push"] = begun["push"].clone();
+            self.request("policy_part", &part);
+            self.request(end, &json!({"push": begun["push"]}));
+        }
+        self.request("associations", &json!({}));
+        self.agrees();
     }
 
     /// Waiting jobs wait for the last of these.
@@ -315,6 +338,7 @@ impl Play {
         self.site.host.settle();
         self.push(&full_document());
         self.agrees();
+        self.push_in_parts();
         self.without_eventlog();
     }
 
