@@ -86,7 +86,7 @@ test_expect_success 'guests may do none of this' '
 '
 
 # rows: of documents or pages on standard input, one line for each association.
-rows() { jq -c '.mf_priority_map[] | .userid as $user | .banks[] | [$user, .]'; }
+rows() { jq -S -c '.mf_priority_map[] | .userid as $user | .banks[] | [$user, .]'; }
 test_expect_success 'pages hold what the query holds' '
 	mf push assoc 5001 B queues=q assoc 5004 A assoc 5005 A && mf query | rows >want && : >have && after=null &&
 	for page in 1 2 3; do
