@@ -67,7 +67,7 @@ test_expect_success 'so does a policy in one message' '
 	grep "push $push: a policy_update in one message took its place" reply; }
 '
 test_expect_success 'an abandoned push expires' '
-	begin "{\"expires\":1}" && part "{associations} + $rest" && sleep 1.5 &&
+	begin "{\"expires\":1}" && sleep 1.5 &&
 	mf rejects policy_commit "it was given up, since no part came for too long" "{\"push\":$push}"
 '
 test_expect_success 'a dry run answers and changes nothing' '

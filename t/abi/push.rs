@@ -129,15 +129,15 @@ fn a_push_that_is_not_open_is_refused_with_the_reason() {
 #[test]
 fn an_abandoned_push_expires() {
     let site = Site::new();
-    let begun = site.ask("policy_begin", &json!({"expires": 1}));
-    assert_eq!(begun["expires"], 1);
-    std::thread::sleep(Duration::from_millis(600));
+    let begun = site.ask("policy_begin", &json!({"expires": 2}));
+    assert_eq!(begun["expires"], 2);
+    std::thread::sleep(Duration::from_millis(1200));
     let mut part = parts(&next(), 100).remove(1);
     part["push"] = begun["push"].clone();
     site.ask("policy_part", &part);
-    std::thread::sleep(Duration::from_millis(600));
+    std::thread::sleep(Duration::from_millis(1200));
     site.ask("policy_part", &part);
-    std::thread::sleep(Duration::from_millis(1100));
+    std::thread::sleep(Duration::from_millis(2100));
     let before = site.query();
     let text = site.text("policy_commit", &json!({"push": begun["push"]}));
     assert!(text.contains("it was given up, since no part came for too long"), "{text}");
