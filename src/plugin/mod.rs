@@ -122,7 +122,9 @@ impl Jobtap for MfPriority {
         let book = engine.book();
         let data = match book.len() {
             0 => "no associations yet".to_owned(),
-            count => format!("{count} associations, {} queues", book.queues().count()),
+            count => {
+                format!("{}, {}", counted(count, "association"), counted(book.queues().count(), "queue"))
+            }
         };
         logger.log(
             LogLevel::Info,
@@ -148,7 +150,7 @@ impl Jobtap for MfPriority {
     fn timer(&self, host: Host<'_, Self>, timer: Timer) {
         if self.read(Engine::is_replaying) == Some(true) {
             let jobs = self.read(|engine| engine.ledger().jobs().count()).unwrap_or_default();
-            self.logger.log(LogLevel::Info, &format!("mf_priority: took over {jobs} live jobs"));
+            self.logger.log(LogLevel::Info, &format!("mf_priority: took over {}", counted(jobs, "live job")));
         }
         let event = match timer {
             Timer::Deferred => Event::Deferred,
@@ -180,10 +182,14 @@ impl Jobtap for MfPriority {
     }
 }
 
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 impl Drop for MfPriority {
     fn drop(&mut self) {
         let jobs = self.read(|engine| engine.ledger().jobs().count()).unwrap_or_default();
-        let text = format!("mf_priority: removed; {jobs} live jobs keep their names and priorities");
+        let text = format!("mf_priority: removed; {} left alone", counted(jobs, "live job"));
         self.logger.log(LogLevel::Info, &text);
     }
 }

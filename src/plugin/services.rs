@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The RPC methods. Each payload is applied whole or not at all; each refusal is logged and told to the sender.
+//! The RPC methods. Each payload is applied whole or not at all; each that is refused is logged, and the sender told why.
 
 use super::reading::{Reader, Warnings};
 use super::wire::{self, WireError};
