@@ -162,7 +162,7 @@ class Follower(Release):
         self.absorb(job)
         if self.at != before:
             return
-        if job.id != getattr(self, "updating", None):
+        if job.id != self.updating:
             self.fail("not expected")
         self.take()
         self.updating = None

@@ -102,7 +102,9 @@ class Instance:
             self.seen[jobid] = max(known, len(entries))
         else:
             self.events += [(jobid, entry) for entry in entries]
-            self.seen[jobid] = self.seen.get(jobid, 0) + len(entries)
+            # Annotations are told but never logged: a backlog lacks them.
+            logged = sum(entry["name"] != "annotations" for entry in entries)
+            self.seen[jobid] = self.seen.get(jobid, 0) + logged
         return True
 
     def reload_manager(self):

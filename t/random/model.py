@@ -236,6 +236,8 @@ class Model:
             return ("wait",)
         if job.unchecked and not self.permits(job.assoc, job.queue):
             return ("fatal", self.not_permitted(job.assoc, job.queue))
+        if job.unchecked and self.wrong_project(self.associations[job.assoc], job):
+            return ("fatal", self.wrong_project(self.associations[job.assoc], job))
         if job.urgency == 0:
             return ("price", 0, None)
         if job.urgency == 31:
@@ -256,22 +258,27 @@ class Model:
     def not_permitted(self, key, queue):
         return f'queue "{queue}" not valid for user; valid queues for user: {",".join(self.queues_of(key))}'
 
+    def wrong_project(self, record, job):
+        projects = [name.strip() for name in record["projects"].split(",") if name.strip()]
+        is_default = job.project is None or job.project == record["def_project"]
+        if is_default or (job.project in self.projects and job.project in projects):
+            return None
+        return f'project "{job.project}" not valid for user; valid projects for user: {",".join(projects)}'
+
     def validate(self, job, new=True):
         """Why job.validate refuses this job: a text, or None."""
         key = self.lookup(job.uid, job.bank)
         if key is None:
             return NO_ENTRY % job.uid if self.data else None
         record, queue = self.associations[key], self.queues.get(job.queue)
-        projects = [p.strip() for p in record["projects"].split(",") if p.strip()]
         if record["active"] == 0:
             return "user/bank entry has been disabled from flux-accounting DB"
         if self.deny_unknown and job.queue and queue is None:
             return f'queue "{job.queue}" is unknown to flux-accounting and deny-unknown-queues is enabled'
         if not self.permits(key, job.queue):
             return self.not_permitted(key, job.queue)
-        is_default = job.project is None or job.project == record["def_project"]
-        if not is_default and (job.project not in self.projects or job.project not in projects):
-            return f'project "{job.project}" not valid for user; valid projects for user: {",".join(projects)}'
+        if self.wrong_project(record, job):
+            return self.wrong_project(record, job)
         if new and 0 < record["max_active_jobs"] <= len(self.of(key)):
             return "user has max active jobs"
         if queue is not None and job.nodes > queue["max_nodes_per_assoc"]:
