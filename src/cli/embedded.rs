@@ -136,7 +136,8 @@ impl Play {
 
     /// Does one step; the text of a refusal that a scenario may ask for.
     fn step(&mut self, step: &Value) -> Result<Option<String>, String> {
-        let verb = ["push", "data", "policy", "restart", "reload", "load", "remove", "reprioritize", "submit"];
+        let verb =
+            ["push", "data", "policy", "restart", "reload", "load", "remove", "reprioritize", "submit"];
         if let Some(verb) = verb.iter().find(|verb| step.get(**verb).is_some()) {
             let value = step.get(*verb).unwrap_or(&Value::Null);
             return match *verb {

@@ -27,6 +27,7 @@ impl Embedded {
             priority_default: false,
             trace: false,
             queues: site.queue_names(),
+            ..embedded::Options::default()
         })?;
         host.load(plugin, None)?;
         let basename = plugin.file_name().unwrap_or_default().to_string_lossy().into_owned();
