@@ -93,7 +93,9 @@ def begin(follower, step, outcome, names):
     answer = outcome["answers"][0] if outcome["answers"] else None
     if "submit" in step or "batch" in step:
         for one, refused in zip(step.get("batch", [step]), outcome["answers"]):
-            submit(follower, one, refused, outcome["ids"].get(one["submit"]), names)
+            # A job of the same batch has no id yet that another could wait for.
+            known = {name: jobid for name, jobid in names.items() if name not in outcome["ids"]}
+            submit(follower, one, refused, outcome["ids"].get(one["submit"]), known)
         return
     if "update" in step:
         update(follower, step, answer, names)
