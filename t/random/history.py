@@ -210,7 +210,7 @@ class Maker:
 
     def loading(self, key):
         self.is_loaded = True
-        self.has_data = self.rng.random() < 0.7
+        self.has_data = self.rng.random() < 0.7 or "nodata" not in self.can
         return {key: copy.deepcopy(self.site.whole()) if self.has_data else None}
 
     def a_reload(self):
@@ -236,9 +236,9 @@ class Maker:
         return {"remove": True}
 
 
-OPTIONAL = {"keep", "drop", "queues", "policy", "rush", "module"}
+OPTIONAL = {"keep", "drop", "queues", "policy", "rush", "module", "nodata"}
 FLUX = OPTIONAL | {"begin", "run"}
-EMBEDDED = {"keep", "drop", "policy"}
+EMBEDDED = {"keep", "drop", "policy", "nodata"}
 
 
 def make(seed, steps, can=FLUX):
