@@ -46,7 +46,7 @@ class Judge:
                 begin(follower, step, outcome, names)
                 follower.run()
                 check_settled(follower, outcome)
-                after.does = None
+                after.does = after.happens = None
                 left.append(after)
             except Difference as difference:
                 failures.append((follower.at, str(difference)))

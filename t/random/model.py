@@ -43,8 +43,6 @@ OPEN = {
     "has ended with its pass (minimum)",
     "judged_reserves": "a job that was never held, judged when another plugin let it go, reserves a place to run as "
     "one that was released, or takes none until it runs, as t1005 pins of SCHED jobs that were never held",
-    "finds_grants": "a plugin that is loaded over a SCHED job finds out that it was released, and so reserves "
-    "(5.1 #5), or starts anew",
     "counts_bounced": "a job that a restart found in SCHED and sent back to PRIORITY, since there were no data: when "
     "they come it counts in SCHED at once (a bounce changes nothing), or when it is there again",
 }
@@ -63,6 +61,7 @@ class Model:
     def __init__(self, **decided):
         self.decided = decided  # of OPEN
         self.does = None  # asks for one that is not decided yet
+        self.happens = None  # asks for what may be so this time, and otherwise the next
         self.jobs = {}
         self.loaded = True
         self.clear()
@@ -138,11 +137,17 @@ class Model:
         """A fresh plugin, loaded with `document` or without any, sees the jobs again."""
         self.clear()
         self.loaded = True
+        # That a SCHED job was released, and so reserves until it runs (5.1 #5), is in its eventlog. A plugin reads
+        # eventlogs where they can decide something: for each association it finds out, or starts anew.
+        finds = {}
         for job in (job for job in self.jobs.values() if job.active()):
             job.assoc = job.charge = job.memo = None
             job.blocked = job.unchecked = False
             job.was_held = job.was_ever_held()
-            job.grant = job.was_held and job.state == "SCHED" and self.does("finds_grants")
+            job.grant = job.was_held and job.state == "SCHED"
+            if job.grant:
+                owner = (job.uid, job.bank)
+                finds[owner] = job.grant = finds[owner] if owner in finds else self.happens()
             job.bounced = job.state == "SCHED"
             job.replayed = True
             # The eventlog of a job in DEPEND names those who keep it.
