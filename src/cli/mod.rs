@@ -20,6 +20,7 @@ mod moves;
 mod order;
 mod output;
 mod pager;
+mod parts;
 mod printable;
 mod progress;
 mod push;

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::database::DatabaseArg;
 use super::input::Wait;
+use super::parts::{self, Changes};
 use super::printable::count;
 use super::{Answer, Failure, Outcome, failure, mending, remark, say};
 use crate::flux::{Flux, FluxError, user_name};
@@ -18,7 +19,8 @@ use crate::store::{Access, AssociationRecord, PolicyData, StoreError, formats};
 ///
 /// Does what "flux account-priority-update" does: associations, queues, projects, banks, factors, config and the instance
 /// owner's record, then reprioritize, each answer checked. The owner gets a record of their own only if the database has
-/// none for them. Works with this project's mf_priority plugin and with flux-accounting's.
+/// none for them. This project's mf_priority plugin takes over all of it or nothing, what the database does not list is
+/// removed, and it never works on more than a part at a time; flux-accounting's is sent piece by piece.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -34,6 +36,9 @@ pub(super) struct Args {
     /// Say what was sent
     #[arg(short, long)]
     verbose: bool,
+    /// The same as JSON; what changed is null if the plugin, flux-accounting's, does not tell
+    #[arg(long, conflicts_with = "dry_run")]
+    json: bool,
 }
 
 /// The body of every update request.
@@ -59,25 +64,28 @@ pub(super) fn run(args: &Args) -> Outcome {
     let flux = Flux::connect(args.uri.as_deref()).map_err(refused)?;
     let owner = owner_record(&flux, &data)?;
     let sending = Sending { flux: &flux, path, data: &data };
-    sending.send("rec_update", &data.associations)?;
-    sending.send("rec_q_update", &data.queues)?;
-    sending.send("rec_proj_update", &data.projects)?;
-    sending.send("rec_bank_update", &data.banks)?;
-    sending.send("rec_fac_update", &data.priority_factors)?;
-    sending.send("rec_config_update", &data.config)?;
-    // Before reprioritize: the owner's waiting jobs must find their record then.
-    if let Some(owner) = &owner {
-        sending.send("rec_update", std::slice::from_ref(owner))?;
+    let changes = parts::send(&flux, &data, owner.as_ref()).map_err(|error| {
+        Failure::Message(format!("{}: {}", path.display(), sending.named(&error.to_string())))
+    })?;
+    if changes.is_none() {
+        sending.all(&data, owner.as_ref())?;
     }
-    sending.request("reprioritize", "{}")?;
-    if args.verbose {
+    if args.json {
+        say(parts::report(&data, owner.as_ref(), changes.as_ref()))?;
+    } else if args.verbose {
         let owner = owner.map_or(String::new(), |owner| {
             format!(
                 "; the database does not know the instance owner ({}): sent a record without limits",
                 owner.bank
             )
         });
-        say(format_args!("sent {}{owner}", summary(&data)))?;
+        let changes = changes.map_or(String::new(), |changes| {
+            let Changes { added, changed, removed, unchanged, .. } = changes;
+            format!(
+                "; associations: {added} added, {changed} changed, {removed} removed, {unchanged} unchanged"
+            )
+        });
+        say(format_args!("sent {}{owner}{changes}", summary(&data)))?;
     }
     Ok(Answer::Yes)
 }
@@ -113,9 +121,6 @@ fn read(args: &Args) -> Result<PolicyData, Failure> {
     Ok(data)
 }
 
-/// As many warnings as the plugin itself would log.
-const WARNINGS: usize = 10;
-
 fn judge(path: &Path, text: &str) -> Result<(), Failure> {
     let place = path.display();
     let record = |index: usize| {
@@ -125,11 +130,8 @@ fn judge(path: &Path, text: &str) -> Result<(), Failure> {
     };
     match document::judge(text) {
         Ok(warnings) => {
-            for warning in warnings.iter().take(WARNINGS) {
-                remark(format_args!("{place}: {}", with_name(warning, record)));
-            }
-            if warnings.len() > WARNINGS {
-                remark(format_args!("{place}: and {} more of the kind", warnings.len() - WARNINGS));
+            for warning in warnings {
+                remark(format_args!("{place}: {}", with_name(&warning, record)));
             }
             Ok(())
         }
@@ -201,6 +203,29 @@ struct Sending<'a> {
 }
 
 impl Sending<'_> {
+    /// Piece by piece, as flux-accounting's plugin takes it.
+    fn all(&self, data: &PolicyData, owner: Option<&AssociationRecord>) -> Result<(), Failure> {
+        self.send("rec_update", &data.associations)?;
+        self.send("rec_q_update", &data.queues)?;
+        self.send("rec_proj_update", &data.projects)?;
+        self.send("rec_bank_update", &data.banks)?;
+        self.send("rec_fac_update", &data.priority_factors)?;
+        self.send("rec_config_update", &data.config)?;
+        // Before reprioritize: the owner's waiting jobs must find their record then.
+        if let Some(owner) = owner {
+            self.send("rec_update", std::slice::from_ref(owner))?;
+        }
+        self.request("reprioritize", "{}")
+    }
+
+    /// A refusal, with who the association is that it speaks of.
+    fn named(&self, refusal: &str) -> String {
+        with_name(refusal, |index| {
+            let record = self.data.associations.get(index)?;
+            Some((record.userid.to_string(), record.bank.clone()))
+        })
+    }
+
     fn send<T: Serialize + ?Sized>(&self, method: &str, data: &T) -> Result<(), Failure> {
         let payload = serde_json::to_string(&Payload { data }).map_err(failure)?;
         self.request(method, &payload)
@@ -220,11 +245,7 @@ impl Sending<'_> {
                     }
                     _ => "",
                 };
-                let record = |index: usize| {
-                    let record = self.data.associations.get(index)?;
-                    Some((record.userid.to_string(), record.bank.clone()))
-                };
-                let error = with_name(&error.to_string(), record);
+                let error = self.named(&error.to_string());
                 let said = format!("{}: not all was accepted: {error}{hint}", self.path.display());
                 Err(Failure::Message(said))
             }

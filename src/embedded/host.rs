@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::abi::{Abi, Args, IN, OUT};
 use super::cluster::Cluster;
-use super::job::{Job, State};
+use super::job::{Errno, Job, State};
 use super::plugin::Plugin;
 use super::reactor::Agenda;
 
@@ -70,6 +70,8 @@ pub(super) struct Store {
     pub(super) after: Vec<(u64, u64, String)>,
     pub(super) replies: BTreeMap<usize, super::service::Reply>,
     pub(super) callbacks: u64,
+    /// What `flux_jobtap_reprioritize_all` fails with.
+    pub(super) reprioritize_fails: Option<Errno>,
 }
 
 /// An embedded job manager with a small cluster in virtual time.
@@ -101,6 +103,7 @@ impl Host {
             after: Vec::new(),
             replies: BTreeMap::new(),
             callbacks: 0,
+            reprioritize_fails: None,
         };
         Ok(Rc::new(Host {
             abi: Abi::load()?,
@@ -226,7 +229,7 @@ impl Host {
     }
 
     /// Updates that were collected go to the job of *this* call, whoever collected them: the host's own behaviour.
-    fn post_collected_updates(&self, id: u64) -> Result<(), super::job::Errno> {
+    fn post_collected_updates(&self, id: u64) -> Result<(), Errno> {
         let updates = self.store.borrow_mut().pending_update.take();
         updates.map_or(Ok(()), |updates| self.post(id, "jobspec-update", Some(Value::Object(updates))))
     }

@@ -192,8 +192,9 @@ extern "C" fn load_order(slot: Slot, mode: Text) -> c_int {
 }
 
 extern "C" fn reprioritize_all(slot: Slot) -> c_int {
-    of(slot).reprioritize_all();
-    0
+    let host = of(slot);
+    let fails = host.store.borrow().reprioritize_fails;
+    code(fails.map_or(Ok(()), Err).map(|()| host.reprioritize_all()))
 }
 
 extern "C" fn reprioritize_job(slot: Slot, id: u64, priority: u32) -> c_int {

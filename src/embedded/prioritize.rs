@@ -45,6 +45,11 @@ impl Host {
         }
     }
 
+    /// From now on a plugin that asks for it has `flux_jobtap_reprioritize_all` fail, or work again: for tests.
+    pub fn fail_reprioritize(&self, errno: Option<Errno>) {
+        self.store.borrow_mut().reprioritize_fails = errno;
+    }
+
     /// Asks for the priority of every PRIORITY and SCHED job, ascending by id here (a hash's order in Flux).
     pub fn reprioritize_all(&self) {
         for id in self.jobs() {

@@ -2,7 +2,7 @@
 //! Data from the accounting database. It changes no job before the next reprioritize, only who is counted where.
 
 use super::{Effect, Engine, Event};
-use crate::accounts::{AssociationRecord, Book, Policy};
+use crate::accounts::{AssociationRecord, Book, Difference, Policy};
 use crate::ids::JobId;
 use crate::limits::{Job, Origin, Phase};
 
@@ -13,11 +13,25 @@ impl Engine {
     }
 
     pub(super) fn policy(&mut self, policy: Policy) -> Vec<Effect> {
+        self.replaced(|book| book.replace(policy))
+    }
+
+    pub(super) fn policy_commit(&mut self) -> Vec<Effect> {
+        self.replaced(Book::commit)
+    }
+
+    fn replaced(&mut self, replace: impl FnOnce(&mut Book) -> Difference) -> Vec<Effect> {
         let mut effects = self.configure(|book| {
-            book.replace(policy);
+            replace(book);
         });
         effects.push(Effect::Then(Event::Reprioritize));
         effects
+    }
+
+    /// What shows only when a push is committed concerns no job.
+    pub(super) fn stage(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {
+        change(&mut self.book);
+        Vec::new()
     }
 
     pub(super) fn configure(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {

@@ -3,7 +3,7 @@
 
 use super::effect::Effect;
 use super::pass::Pass;
-use crate::accounts::{AssociationRecord, Config, Policy, Queue};
+use crate::accounts::{AssociationRecord, ConfigPatch, Policy, PolicyPart, Queue};
 use crate::ids::{BankName, JobId, ProjectName, UserId};
 use crate::limits::{Size, SizeError};
 
@@ -115,9 +115,20 @@ pub enum Event<'a> {
     /// `rec_fac_update`.
     Weights(Vec<(String, i64)>),
     /// `rec_config_update`.
-    Config(Config),
+    Config(ConfigPatch),
     /// `policy_update`.
     Policy(Policy),
+    /// `policy_begin`: a policy comes in parts; switches that none mentions stay as they are, or are the defaults.
+    PolicyBegin {
+        /// Whether they stay.
+        keeps_config: bool,
+    },
+    /// `policy_part`.
+    PolicyPart(PolicyPart),
+    /// `policy_commit`: the parts are in force, all of them.
+    PolicyCommit,
+    /// `policy_abort`, or nobody went on: the parts are forgotten.
+    PolicyAbort,
     /// `reprioritize`.
     Reprioritize,
 

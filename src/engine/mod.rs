@@ -92,6 +92,11 @@ impl Engine {
         self.ledger.job(id).is_some()
     }
 
+    /// Whether replayed jobs wait for the deferred step.
+    pub fn is_replaying(&self) -> bool {
+        self.is_replaying
+    }
+
     /// Takes one event in and says what is to be done about it.
     pub fn handle(&mut self, event: Event<'_>) -> Vec<Effect> {
         match event {
@@ -112,8 +117,12 @@ impl Engine {
             Event::Projects(projects) => self.configure(|book| book.set_projects(projects)),
             Event::Banks(banks) => self.configure(|book| book.set_banks(banks)),
             Event::Weights(weights) => self.configure(|book| book.set_weights(weights)),
-            Event::Config(config) => self.configure(|book| book.set_config(config)),
+            Event::Config(patch) => self.configure(|book| book.set_config(patch)),
             Event::Policy(policy) => self.policy(policy),
+            Event::PolicyBegin { keeps_config } => self.stage(|book| book.begin(keeps_config)),
+            Event::PolicyPart(part) => self.stage(|book| book.stage(part)),
+            Event::PolicyCommit => self.policy_commit(),
+            Event::PolicyAbort => self.stage(Book::abort),
             Event::Reprioritize => vec![Effect::ReprioritizeAll, Effect::Then(Event::ReleaseAll)],
             Event::Deferred => self.deferred(),
             Event::PassOn(pass) => self.pass_on(pass),

@@ -19,8 +19,24 @@ pub enum LogLevel {
     Error = 3,
     /// LOG_WARNING.
     Warning = 4,
+    /// LOG_INFO.
+    Info = 6,
     /// LOG_DEBUG.
     Debug = 7,
+}
+
+/// Flux's log. The plugin handle forgets Flux's before the plugin is told of its removal; this does not.
+#[derive(Clone, Copy)]
+pub struct Logger(*mut sys::flux_t);
+
+impl Logger {
+    /// Writes to Flux's log.
+    pub fn log(self, level: LogLevel, text: &str) {
+        let text = c_text(text);
+        // SAFETY: the job manager's handle outlives all plugins; a null one means standard error. The format is ours
+        // and takes one C string.
+        unsafe { sys::flux_log(self.0, level as c_int, c"%s".as_ptr(), text.as_ptr()) };
+    }
 }
 
 /// Room for an exception's note (`flux_jobtap_raise_exception`).
@@ -80,9 +96,12 @@ impl Plugin {
 
     /// Writes to Flux's log.
     pub fn log(self, level: LogLevel, text: &str) {
-        let text = c_text(text);
-        // SAFETY: the format is ours and takes one C string. Flux ignores a null handle.
-        unsafe { sys::flux_log(self.flux(), level as c_int, c"%s".as_ptr(), text.as_ptr()) };
+        self.logger().log(level, text);
+    }
+
+    /// Access to Flux's log alone.
+    pub fn logger(self) -> Logger {
+        Logger(self.flux())
     }
 
     /// Holds a job under `name`.

@@ -7,6 +7,7 @@
 
 use super::error::{EIO, EPROTO};
 use super::reads::Reads;
+use super::unload::fail_load;
 use super::{Args, Failed, Jobtap, LogLevel, Plugin, Reply, c_text, sys};
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -98,7 +99,7 @@ pub unsafe fn init<J: Jobtap>(raw: *mut c_void) -> c_int {
         Ok(Ok(())) => 0,
         Ok(Err(text)) => {
             plugin.log(LogLevel::Error, &text);
-            -1
+            fail_load(plugin, J::NAME, &text)
         }
         Err(_) => {
             plugin.log(LogLevel::Error, &format!("{}: internal error while loading", J::title()));

@@ -5,6 +5,7 @@
 //! one thread and re-enters them: state is shared, and no borrow of it may live across a call into Flux.
 
 mod args;
+mod build;
 mod call;
 mod error;
 mod guard;
@@ -15,9 +16,11 @@ mod reads;
 mod sys;
 #[cfg(all(test, feature = "bindgen"))]
 mod tests;
+mod unload;
 
 pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
-pub use call::{LogLevel, Plugin};
+pub use build::Unfit;
+pub use call::{LogLevel, Logger, Plugin};
 use call::{c_text, c_text_within};
 pub use error::{EINVAL, EIO, ENOENT, EPROTO, Error};
 pub use guard::{Host, init};
@@ -59,7 +62,8 @@ pub trait Jobtap: Sized + 'static {
     /// RPC methods, open to the instance owner.
     const METHODS: &'static [&'static CStr];
 
-    /// Makes the plugin's state from its load-time configuration. An error text is logged and fails the load.
+    /// Makes the plugin's state from its load-time configuration. An error text is logged, fails the load, and is what
+    /// the client of `flux jobtap load` is told.
     fn load(plugin: Plugin) -> Result<Self, String>;
     /// A callback.
     fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;

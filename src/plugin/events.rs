@@ -103,8 +103,10 @@ impl MfPriority {
     }
 
     fn query(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
-        let document = self.read(query::document).and_then(Result::ok).ok_or(Failed)?;
-        args.merge(&document).or_else(|fault| complain(host, "plugin.query", &fault))
+        // Putting it together calls nothing of Flux, so the engine may be read meanwhile.
+        let merged =
+            self.read(|engine| args.merge(&query::document(engine, self.updated.get()))).ok_or(Failed)?;
+        merged.or_else(|fault| complain(host, "plugin.query", &fault))
     }
 }
 

@@ -5,7 +5,9 @@ pub mod document;
 mod effects;
 mod events;
 mod jobspec;
+mod parts;
 mod query;
+mod reading;
 mod records;
 mod services;
 #[cfg(test)]
@@ -14,20 +16,40 @@ mod value;
 mod wire;
 
 use crate::engine::ids::UserId;
-use crate::engine::{Effect, Engine, Event};
-use crate::jobtap::{self, Args, Failed, Host, Jobtap, Plugin, Reply};
-use std::cell::RefCell;
+use crate::engine::{Effect, Engine, Event, Level};
+use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Plugin, Reply};
+use parts::Parts;
+use reading::Reader;
+use services::Pushed;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
+use std::time::SystemTime;
 
 /// The plugin's state: the engine, borrowed only while it decides.
 pub struct MfPriority {
     engine: RefCell<Engine>,
+    parts: RefCell<Parts>,
+    pushed: Cell<Pushed>,
+    /// When data last came, at load or in a push.
+    updated: Cell<Option<SystemTime>>,
+    /// What Flux refused first since a request came, in words.
+    refusal: RefCell<Option<String>>,
+    logger: Logger,
 }
 
 impl MfPriority {
     /// Has the engine decide. `None` if it is deciding already, which no path does.
     fn feed(&self, event: Event<'_>) -> Option<Vec<Effect>> {
-        self.engine.try_borrow_mut().ok().map(|mut engine| engine.handle(event))
+        let is_refusal = matches!(event, Event::Refused(..));
+        let effects = self.engine.try_borrow_mut().ok().map(|mut engine| engine.handle(event))?;
+        let complaint = effects.iter().find_map(|effect| match effect {
+            Effect::Log(Level::Error, text) if is_refusal => Some(text),
+            _ => None,
+        });
+        if let (Some(text), Ok(mut refusal)) = (complaint, self.refusal.try_borrow_mut()) {
+            refusal.get_or_insert_with(|| text.clone());
+        }
+        Some(effects)
     }
 
     fn read<R>(&self, look: impl FnOnce(&Engine) -> R) -> Option<R> {
@@ -65,26 +87,50 @@ impl Jobtap for MfPriority {
         c"rec_fac_update",
         c"rec_config_update",
         c"policy_update",
+        c"policy_begin",
+        c"policy_part",
+        c"policy_commit",
+        c"policy_abort",
+        c"associations",
         c"reprioritize",
         c"check",
     ];
 
     fn load(plugin: Plugin) -> Result<Self, String> {
         let mut engine = Engine::new(UserId(jobtap::own_user()));
-        let mut warnings = Vec::new();
+        let mut reader = Reader::default();
         let policy = match plugin.config() {
             Some(conf) => {
-                wire::load_config(&conf, &mut warnings).map_err(|fault| services::load_fault(&fault))?
+                wire::load_config(&conf, &mut reader).map_err(|fault| services::load_fault(&fault))?
             }
             None => None,
         };
-        services::warn(plugin, &warnings);
-        if let Some(policy) = policy {
+        services::warn(plugin, &mut reader.warnings);
+        services::warn_of_the_rest(plugin, &reader.warnings);
+        let came = policy.map(|policy| {
             engine.handle(Event::Policy(policy));
-        }
+            SystemTime::now()
+        });
         // Jobs that occupy most are counted first, so that what the held ones exceed is known when they come.
         plugin.set_load_order(c"-state").map_err(|error| format!("mf_priority: {error}"))?;
-        Ok(MfPriority { engine: RefCell::new(engine) })
+        let logger = plugin.logger();
+        let book = engine.book();
+        let data = match book.len() {
+            0 => "no associations yet".to_owned(),
+            count => format!("{count} associations, {} queues", book.queues().count()),
+        };
+        logger.log(
+            LogLevel::Info,
+            &format!("mf_priority: loaded (version {}): {data}", env!("CARGO_PKG_VERSION")),
+        );
+        Ok(MfPriority {
+            engine: RefCell::new(engine),
+            parts: RefCell::default(),
+            pushed: Cell::default(),
+            updated: Cell::new(came),
+            refusal: RefCell::default(),
+            logger,
+        })
     }
 
     fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
@@ -96,6 +142,10 @@ impl Jobtap for MfPriority {
     }
 
     fn timer(&self, host: Host<'_, Self>) {
+        if self.read(Engine::is_replaying) == Some(true) {
+            let jobs = self.read(|engine| engine.ledger().jobs().count()).unwrap_or_default();
+            self.logger.log(LogLevel::Info, &format!("mf_priority: took over {jobs} live jobs"));
+        }
         // Outside a callback there is nobody to tell of a failure.
         let _ = self.drive(host, None, Event::Deferred);
     }
@@ -109,6 +159,14 @@ impl Jobtap for MfPriority {
         if let Ok(mut engine) = self.engine.try_borrow_mut() {
             engine.recount();
         }
+    }
+}
+
+impl Drop for MfPriority {
+    fn drop(&mut self) {
+        let jobs = self.read(|engine| engine.ledger().jobs().count()).unwrap_or_default();
+        let text = format!("mf_priority: removed; {jobs} live jobs keep their names and priorities");
+        self.logger.log(LogLevel::Info, &text);
     }
 }
 

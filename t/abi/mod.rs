@@ -19,6 +19,7 @@ mod hostile;
 mod nested;
 mod panics;
 mod payloads;
+mod push;
 mod random;
 mod replay;
 mod scenarios;
