@@ -15,9 +15,9 @@ mod tests;
 mod value;
 mod wire;
 
-use crate::engine::ids::UserId;
-use crate::engine::{Effect, Engine, Event, Level};
-use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Plugin, Reply};
+use crate::engine::ids::{JobId, UserId};
+use crate::engine::{Effect, Engine, Event, Level, Refusal};
+use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Plugin, Reply, Timer};
 use parts::Parts;
 use reading::Reader;
 use services::Pushed;
@@ -39,11 +39,19 @@ pub struct MfPriority {
 
 impl MfPriority {
     /// Has the engine decide. `None` if it is deciding already, which no path does.
+    fn decide(&self, decide: impl FnOnce(&mut Engine) -> Vec<Effect>) -> Option<Vec<Effect>> {
+        self.engine.try_borrow_mut().ok().map(|mut engine| decide(&mut engine))
+    }
+
     fn feed(&self, event: Event<'_>) -> Option<Vec<Effect>> {
-        let is_refusal = matches!(event, Event::Refused(..));
-        let effects = self.engine.try_borrow_mut().ok().map(|mut engine| engine.handle(event))?;
+        self.decide(|engine| engine.handle(event))
+    }
+
+    /// What the engine says to an effect that Flux refused. Where that is news, the sender of a request is told too.
+    fn refused(&self, effect: Effect, why: Refusal) -> Option<Vec<Effect>> {
+        let effects = self.decide(|engine| engine.refused(effect, why))?;
         let complaint = effects.iter().find_map(|effect| match effect {
-            Effect::Log(Level::Error, text) if is_refusal => Some(text),
+            Effect::Log(Level::Error, text) => Some(text),
             _ => None,
         });
         if let (Some(text), Ok(mut refusal)) = (complaint, self.refusal.try_borrow_mut()) {
@@ -67,6 +75,7 @@ impl Jobtap for MfPriority {
         c"job.state.sched",
         c"job.state.run",
         c"job.state.depend",
+        c"job.state.cleanup",
         c"job.state.inactive",
         c"job.destroy",
         c"job.validate",
@@ -141,24 +150,38 @@ impl Jobtap for MfPriority {
         self.serve(host, method, payload)
     }
 
-    fn timer(&self, host: Host<'_, Self>) {
+    fn timer(&self, host: Host<'_, Self>, timer: Timer) {
         if self.read(Engine::is_replaying) == Some(true) {
             let jobs = self.read(|engine| engine.ledger().jobs().count()).unwrap_or_default();
             self.logger.log(LogLevel::Info, &format!("mf_priority: took over {jobs} live jobs"));
         }
+        let event = match timer {
+            Timer::Deferred => Event::Deferred,
+            Timer::Retry => Event::Retry,
+        };
         // Outside a callback there is nobody to tell of a failure.
-        let _ = self.drive(host, None, Event::Deferred);
+        let _ = self.drive(host, None, event);
     }
 
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {
         let history = text.map(jobspec::dependency_history);
-        let _ = self.drive(host, None, Event::Eventlog(crate::engine::ids::JobId(id), history));
+        let _ = self.drive(host, None, Event::Eventlog(JobId(id), history));
     }
 
-    fn recover(&self) {
-        if let Ok(mut engine) = self.engine.try_borrow_mut() {
-            engine.recount();
+    fn dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>) {
+        let names = reply.and_then(jobspec::outstanding_dependencies);
+        let _ = self.drive(host, None, Event::Dependencies(JobId(id), names));
+    }
+
+    fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) {
+        if matches!(topic, "job.priority.get" | "job.state.priority") {
+            // A plugin before us may have put its own priority there; should this fail, there is nobody to tell.
+            let _ = effects::keep_priority(host.plugin(), args);
         }
+    }
+
+    fn recover(&self, host: Host<'_, Self>, id: Option<u64>) {
+        let _ = self.drive(host, None, Event::Panicked(id.map(crate::engine::ids::JobId)));
     }
 }
 

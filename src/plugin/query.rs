@@ -4,7 +4,7 @@
 use super::wire::Page;
 use crate::accounts::{Association, AssociationId, Book, Queue, ZeroScore};
 use crate::engine::ids::{ProjectName, QueueName, UserId};
-use crate::engine::{Check, Engine};
+use crate::engine::{Check, Engine, Knowledge};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::borrow::Borrow;
@@ -224,11 +224,11 @@ fn bank<'a>(engine: &'a Engine, id: AssociationId, association: &'a Association)
     let latest = ledger.latest_queue(id).and_then(|queue| engine.book().queue(queue.as_str()));
     let queue_usage = usage.into_iter().flat_map(|usage| usage.queues()).map(|(name, tally)| {
         let shown = ShownUsage {
-            cur_run_jobs: tally.charged.run_jobs,
-            cur_nodes: tally.charged.run_nodes,
-            cur_sched_jobs: tally.charged.sched_jobs,
-            cur_sched_nodes: tally.charged.sched_nodes,
-            cur_sched_cores: tally.charged.sched_cores,
+            cur_run_jobs: tally.charged.run.jobs,
+            cur_nodes: tally.charged.run.nodes,
+            cur_sched_jobs: tally.charged.sched.jobs,
+            cur_sched_nodes: tally.charged.sched.nodes,
+            cur_sched_cores: tally.charged.sched.cores,
         };
         (name.as_str(), shown)
     });
@@ -236,7 +236,7 @@ fn bank<'a>(engine: &'a Engine, id: AssociationId, association: &'a Association)
         bank_name: association.bank.as_str(),
         fairshare: association.fairshare,
         max_run_jobs: association.max_running_jobs.0,
-        cur_run_jobs: counts.run_jobs,
+        cur_run_jobs: counts.run.jobs,
         max_active_jobs: association.max_active_jobs.0,
         cur_active_jobs: usage.map_or(0, |usage| usage.active_jobs),
         queues: &association.queues,
@@ -245,10 +245,10 @@ fn bank<'a>(engine: &'a Engine, id: AssociationId, association: &'a Association)
         def_project: association.def_project.as_ref().map_or("", |p| p.as_str()),
         max_nodes: association.max_nodes.0,
         max_cores: association.max_cores.0,
-        cur_nodes: counts.run_nodes,
-        cur_cores: counts.run_cores,
+        cur_nodes: counts.run.nodes,
+        cur_cores: counts.run.cores,
         active: u8::from(association.active),
-        cur_sched_jobs: counts.sched_jobs,
+        cur_sched_jobs: counts.sched.jobs,
         max_sched_jobs: association.max_sched_jobs.0,
         queue_usage: queue_usage.collect(),
         held_jobs: held(engine, id),
@@ -261,10 +261,13 @@ fn held(engine: &Engine, id: AssociationId) -> BTreeMap<u64, ShownHold<'_>> {
     let mut held = BTreeMap::new();
     for job_id in ledger.in_depend(id) {
         let Some(job) = ledger.job(job_id) else { continue };
-        let deps: Vec<String> = if job.is_unread {
-            ledger.exceeded_by(engine.book(), job_id).iter().map(|hold| hold.name().to_owned()).collect()
-        } else {
-            job.names.iter().map(|name| name.to_string()).collect()
+        let rules = ledger.rules();
+        let deps: Vec<String> = match job.knowledge {
+            Knowledge::Known => job.names.iter(rules).map(|name| name.to_string()).collect(),
+            Knowledge::Unread | Knowledge::Unreadable => {
+                let exceeded = ledger.exceeded_by(engine.book(), job_id);
+                rules.members(exceeded).map(|hold| hold.name().to_owned()).collect()
+            }
         };
         if deps.is_empty() {
             continue;

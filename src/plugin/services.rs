@@ -5,7 +5,7 @@ use super::reading::{Reader, Warnings};
 use super::wire::{self, WireError};
 use super::{MfPriority, query};
 use crate::accounts::Difference;
-use crate::engine::Event;
+use crate::engine::{Engine, Event};
 use crate::jobtap::{EINVAL, EIO, EPROTO, Host, LogLevel, Plugin, Reply, RequestError};
 use serde_json::json;
 use std::time::SystemTime;
@@ -19,6 +19,9 @@ pub(super) struct Pushed {
 
 impl MfPriority {
     pub(super) fn serve(&self, host: Host<'_, Self>, method: &str, payload: Option<&str>) -> Reply {
+        if self.read(Engine::is_doubtful) == Some(true) {
+            let _ = self.drive(host, None, Event::TryAgain);
+        }
         let mut reader = Reader::default();
         let event = match method {
             "rec_update" => wire::associations(payload, &mut reader).map(Event::Associations),

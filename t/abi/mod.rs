@@ -23,6 +23,7 @@ mod push;
 mod random;
 mod replay;
 mod scenarios;
+mod seen;
 
 /// The .so's file name, which Flux goes by.
 pub const SO: &str = "mf_priority.so";
