@@ -64,11 +64,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     let flux = Flux::connect(args.uri.as_deref()).map_err(refused)?;
     let owner = owner_record(&flux, &data)?;
     let sending = Sending { flux: &flux, path, data: &data };
-    let changes = parts::send(&flux, &data, owner.as_ref()).map_err(|error| {
-        Failure::Message(format!("{}: {}", path.display(), sending.named(&error.to_string())))
-    })?;
+    let changes = parts::send(&flux, &data, owner.as_ref()).map_err(|error| sending.told(&error))?;
     if changes.is_none() {
-        sending.all(&data, owner.as_ref())?;
+        sending.all(owner.as_ref())?;
     }
     if args.json {
         say(parts::report(&data, owner.as_ref(), changes.as_ref()))?;
@@ -129,9 +127,12 @@ fn judge(path: &Path, text: &str) -> Result<(), Failure> {
         Some((record.get("userid")?.to_string(), record.get("bank").and_then(Value::as_str)?.to_owned()))
     };
     match document::judge(text) {
-        Ok(warnings) => {
-            for warning in warnings {
-                remark(format_args!("{place}: {}", with_name(&warning, record)));
+        Ok((warnings, more)) => {
+            for warning in &warnings {
+                remark(format_args!("{place}: {}", with_name(warning, record)));
+            }
+            if more > 0 {
+                remark(format_args!("{place}: and {more} more of the kind"));
             }
             Ok(())
         }
@@ -186,7 +187,8 @@ fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationReco
         fairshare: 0.5,
         max_running_jobs: PLENTY,
         max_active_jobs: PLENTY,
-        queues: String::new(),
+        // None is to be closed to him.
+        queues: data.queues.iter().map(|queue| queue.queue.as_str()).collect::<Vec<_>>().join(","),
         active: 1,
         projects: "*".to_owned(),
         def_project: "*".to_owned(),
@@ -204,7 +206,8 @@ struct Sending<'a> {
 
 impl Sending<'_> {
     /// Piece by piece, as flux-accounting's plugin takes it.
-    fn all(&self, data: &PolicyData, owner: Option<&AssociationRecord>) -> Result<(), Failure> {
+    fn all(&self, owner: Option<&AssociationRecord>) -> Result<(), Failure> {
+        let data = self.data;
         self.send("rec_update", &data.associations)?;
         self.send("rec_q_update", &data.queues)?;
         self.send("rec_proj_update", &data.projects)?;
@@ -216,14 +219,6 @@ impl Sending<'_> {
             self.send("rec_update", std::slice::from_ref(owner))?;
         }
         self.request("reprioritize", "{}")
-    }
-
-    /// A refusal, with who the association is that it speaks of.
-    fn named(&self, refusal: &str) -> String {
-        with_name(refusal, |index| {
-            let record = self.data.associations.get(index)?;
-            Some((record.userid.to_string(), record.bank.clone()))
-        })
     }
 
     fn send<T: Serialize + ?Sized>(&self, method: &str, data: &T) -> Result<(), Failure> {
@@ -250,6 +245,18 @@ impl Sending<'_> {
                 Err(Failure::Message(said))
             }
         }
+    }
+
+    /// What the plugin said of a push in parts, of which nothing was accepted.
+    fn told(&self, error: &Failure) -> Failure {
+        Failure::Message(format!("{}: {}", self.path.display(), self.named(&error.to_string())))
+    }
+
+    fn named(&self, said: &str) -> String {
+        with_name(said, |index| {
+            let record = self.data.associations.get(index)?;
+            Some((record.userid.to_string(), record.bank.clone()))
+        })
     }
 }
 
