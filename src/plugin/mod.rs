@@ -23,12 +23,15 @@ use reading::Reader;
 use services::Pushed;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
+use std::time::SystemTime;
 
 /// The plugin's state: the engine, borrowed only while it decides.
 pub struct MfPriority {
     engine: RefCell<Engine>,
     parts: RefCell<Parts>,
     pushed: Cell<Pushed>,
+    /// When data last came, at load or in a push.
+    updated: Cell<Option<SystemTime>>,
     /// What Flux refused first since a request came, in words.
     refusal: RefCell<Option<String>>,
     logger: Logger,
@@ -113,9 +116,10 @@ impl Jobtap for MfPriority {
         };
         services::warn(plugin, &mut reader.warnings);
         services::warn_of_the_rest(plugin, &reader.warnings);
-        if let Some(policy) = policy {
+        let came = policy.map(|policy| {
             engine.handle(Event::Policy(policy));
-        }
+            SystemTime::now()
+        });
         // Jobs that occupy most are counted first, so that what the held ones exceed is known when they come.
         plugin.set_load_order(c"-state").map_err(|error| format!("mf_priority: {error}"))?;
         let logger = plugin.logger();
@@ -134,6 +138,7 @@ impl Jobtap for MfPriority {
             engine: RefCell::new(engine),
             parts: RefCell::default(),
             pushed: Cell::default(),
+            updated: Cell::new(came),
             refusal: RefCell::default(),
             logger,
         })

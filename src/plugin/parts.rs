@@ -13,7 +13,7 @@ use super::wire::{self, Beginning};
 use crate::engine::Event;
 use crate::jobtap::{EINVAL, ENOENT, Host, LogLevel, Reply, RequestError};
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Records in one part: what a part costs must stay far below what anybody would notice.
 const MAX_RECORDS: usize = 1000;
@@ -168,6 +168,7 @@ impl MfPriority {
             self.read(|engine| (engine.book().generation(), engine.book().latest())).ok_or_else(busy)?;
         tell(host.plugin(), "policy", generation, difference);
         self.pushed.take();
+        self.updated.set(Some(SystemTime::now()));
         done.map_err(|refused| {
             let text = format!("the policy is in force (generation {generation}), but: {}", refused.text);
             error(refused.errno, text)
