@@ -49,4 +49,6 @@ pub mod embedded;
 #[cfg(feature = "cli")]
 pub mod flux;
 #[cfg(feature = "cli")]
+pub mod pipeline;
+#[cfg(feature = "cli")]
 pub mod store;

@@ -8,6 +8,7 @@
 
 mod error;
 pub mod formats;
+mod jobs;
 mod policy_data;
 mod schema;
 mod tree;
@@ -22,6 +23,7 @@ use std::time::{Duration, SystemTime};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 pub use error::{Reason, StoreError};
+pub use jobs::JobRecord;
 pub use policy_data::{
     AssociationRecord, BankRecord, ConfigRecord, FactorRecord, PolicyData, ProjectRecord, QueueRecord,
 };
