@@ -6,9 +6,11 @@
 //!
 //! The schema changed 38 times so far; `schema.rs` says which columns are needed and what stands in for newer ones.
 
+mod bins;
 mod error;
 pub mod formats;
 mod jobs;
+mod ledger;
 mod policy_data;
 mod schema;
 mod tree;
@@ -22,8 +24,10 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
+pub use bins::{Bins, StoredBin, UsageChanges};
 pub use error::{Reason, StoreError};
-pub use jobs::JobRecord;
+pub use jobs::{EndedJob, JobRecord, Which};
+pub use ledger::{Account, Counted, Ledger, LedgerBank, UsageSettings};
 pub use policy_data::{
     AssociationRecord, BankRecord, ConfigRecord, FactorRecord, PolicyData, ProjectRecord, QueueRecord,
 };
