@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a job ran on, counted from its R (RFC 20, version 1) without building it up in memory.
+//! What a job ran on, counted from its R (RFC 20, version 1), and its bank, without building the documents in memory.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -70,6 +70,29 @@ impl<'de: 'a, 'a> Deserialize<'de> for Ids<'a> {
         }
         deserializer.deserialize_any(Either)
     }
+}
+
+#[derive(Deserialize)]
+struct Jobspec<'a> {
+    #[serde(borrow, default)]
+    attributes: Attributes<'a>,
+}
+
+#[derive(Default, Deserialize)]
+struct Attributes<'a> {
+    #[serde(borrow, default)]
+    system: System<'a>,
+}
+
+#[derive(Default, Deserialize)]
+struct System<'a> {
+    #[serde(borrow)]
+    bank: Option<Cow<'a, str>>,
+}
+
+/// The bank that a jobspec names.
+pub fn bank(jobspec: &str) -> Option<Cow<'_, str>> {
+    serde_json::from_str::<Jobspec<'_>>(jobspec).ok()?.attributes.system.bank
 }
 
 /// The resources in an R; `None` if it can't be read.

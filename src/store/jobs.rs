@@ -165,6 +165,11 @@ impl Snapshot<'_> {
         read().map_err(|error| self.fail(&error))
     }
 
+    /// True where records have a place for their bank, as since schema 24.
+    pub fn jobs_name_banks(&self) -> Result<bool, StoreError> {
+        Ok(self.needed_table("jobs")?.has("bank"))
+    }
+
     /// The row of a record; `None` if it is not there any more.
     pub fn row_of_job(&self, id: &str) -> Result<Option<i64>, StoreError> {
         let sql = format!("SELECT {} FROM jobs WHERE id = ?1", self.job_rows()?);
