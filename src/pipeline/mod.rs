@@ -18,6 +18,8 @@ pub mod fairshare;
 mod grouped;
 pub mod resources;
 mod start;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::str::FromStr;
