@@ -16,6 +16,7 @@ mod output;
 mod printable;
 mod progress;
 mod push;
+mod recount;
 mod show;
 mod sync;
 mod tau;
@@ -48,6 +49,7 @@ enum Command {
     Update(update::Args),
     Push(push::Args),
     Sync(sync::Args),
+    Recount(recount::Args),
     // Left alone, clap counts options that have a default among those that must be given.
     #[command(override_usage = "flux fairshare compare [OPTIONS] --policies <FIRST,SECOND>")]
     Compare(compare::Args),
@@ -123,6 +125,7 @@ pub fn main() -> ExitCode {
         Command::Update(args) => update::run(&args),
         Command::Push(args) => push::run(&args),
         Command::Sync(args) => sync::run(&args),
+        Command::Recount(args) => recount::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Generate(args) => generate::run(&args),

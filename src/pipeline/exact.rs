@@ -11,6 +11,7 @@
 
 use std::collections::HashMap;
 
+use super::blame::Trace;
 use super::grouped::{Counting, Grouped};
 use super::start::Start;
 use super::{PipelineError, Plan, Rule, Tally, banks, resources};
@@ -40,7 +41,7 @@ pub(super) struct Run<'a> {
 pub(super) fn plan(
     snapshot: &Snapshot<'_>,
     now: f64,
-    anew: bool,
+    traces: Option<&mut Vec<(usize, f64, Trace)>>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Plan, PipelineError> {
     let settings = snapshot.usage_settings()?;
@@ -62,9 +63,10 @@ pub(super) fn plan(
         marks: marks.as_ref(),
         start: Start::default(),
     };
-    run.start = Start::of(&run, snapshot, now, anew)?;
+    run.start = Start::of(&run, snapshot, now, traces.is_some())?;
     let mut tally = Tally { recounted: run.start.recount, ..Tally::default() };
     let mut found = Found::new(&ledger, &run, snapshot.jobs_name_banks()?, &mut tally);
+    found.traces = traces;
     found.read(snapshot, &run)?;
     let Found { jobs, newest, unplaced, .. } = found;
     tally.waiting = unplaced.len();
@@ -221,6 +223,8 @@ struct Found<'a> {
     oldest_kept: i64,
     /// True where records have a place for their bank.
     names_banks: bool,
+    /// For a recount from the records: association, end and what else there is to say of each job.
+    traces: Option<&'a mut Vec<(usize, f64, Trace)>>,
 }
 
 impl<'a> Found<'a> {
@@ -242,6 +246,7 @@ impl<'a> Found<'a> {
             jobs: Vec::new(),
             newest: accounts().rev().map(|(at, _)| run.stored_newest(at)).collect(),
             names_banks,
+            traces: None,
             unplaced: Vec::new(),
             oldest_kept: run.current.saturating_sub(ratio.max(4)),
         }
@@ -302,12 +307,16 @@ impl<'a> Found<'a> {
         if let Some(newest) = self.newest.get_mut(at) {
             *newest = newest.max(ended);
         }
-        self.jobs.push(Counting {
-            group: u32::try_from(at).unwrap_or(u32::MAX),
-            age: u32::try_from(age.max(0)).unwrap_or(u32::MAX),
-            ended,
-            usage: run.settings.weights.usage(ran_on, ended - started),
-        });
+        let usage = run.settings.weights.usage(ran_on, ended - started);
+        let age = u32::try_from(age.max(0)).unwrap_or(u32::MAX);
+        if let Some(traces) = &mut self.traces {
+            let to_boundary = run.periods.start(run.periods.index(ended) + 1) - ended;
+            let before_change = ended <= run.settings.reconfigured;
+            let trace =
+                Trace { age, usage, to_boundary, row: job.row, without_bank: by_default, before_change };
+            traces.push((at, ended, trace));
+        }
+        self.jobs.push(Counting { group: u32::try_from(at).unwrap_or(u32::MAX), age, ended, usage });
     }
 
     /// Whose it is, and whether that is so because the job names no bank.

@@ -12,10 +12,12 @@
 
 mod accounting;
 mod banks;
+mod blame;
 mod error;
 mod exact;
 pub mod fairshare;
 mod grouped;
+mod recount;
 pub mod resources;
 mod start;
 #[cfg(test)]
@@ -24,7 +26,9 @@ mod tests;
 use std::fmt;
 use std::str::FromStr;
 
+pub use blame::Fault;
 pub use error::PipelineError;
+pub use recount::{Difference, Recount};
 
 use crate::store::{Bins, Ledger, Marks, Snapshot, UsageChanges};
 
@@ -117,19 +121,9 @@ impl Plan {
     ) -> Result<Plan, PipelineError> {
         snapshot.check_usage_schema()?;
         match rule {
-            Rule::Exact => exact::plan(snapshot, now, false, progress),
+            Rule::Exact => exact::plan(snapshot, now, None, progress),
             Rule::FluxAccounting => accounting::plan(snapshot, now, progress),
         }
-    }
-
-    /// As [`Plan::new`] by the exact rule, but from the `jobs` table alone, whatever is stored.
-    pub fn recount(
-        snapshot: &Snapshot<'_>,
-        now: f64,
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<Plan, PipelineError> {
-        snapshot.check_usage_schema()?;
-        exact::plan(snapshot, now, true, progress)
     }
 
     /// Writes it into the transaction.

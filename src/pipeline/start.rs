@@ -10,6 +10,10 @@ const CORRECTION: f64 = 60.0;
 /// How far apart flux-accounting takes the two times that it writes when it is reconfigured.
 const TOGETHER: f64 = 5.0;
 
+/// Why everything is counted anew.
+const ASKED: &str = "it was asked for";
+const CHANGED: &str = "half-life, decay or reset period were changed";
+
 /// Where a run begins.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Start {
@@ -42,14 +46,13 @@ impl Start {
             if now < marks.ran - CORRECTION {
                 return Err(PipelineError::ClockWentBack { was: marks.ran, now });
             }
-            start.since = marks.since;
             if anew {
-                start.recount = Some("asked for");
-                return Ok(start);
+                return Ok(Start { recount: Some(ASKED), since: 0.0, ..start });
             }
+            start.since = marks.since;
             let lengths = (marks.half_life, marks.decay, marks.reset_period, marks.reconfigured);
             if lengths != (settings.half_life, settings.decay, settings.reset_period, settings.reconfigured) {
-                start.recount = Some("half-life, decay or reset period were changed");
+                start.recount = Some(CHANGED);
                 return Ok(start);
             }
             start.take_over = accounts.clone().any(|at| run.is_foreign(at));
@@ -68,11 +71,10 @@ impl Start {
                 return Ok(start);
             }
         } else if anew {
-            start.recount = Some("asked for");
-            return Ok(start);
+            return Ok(Start { recount: Some(ASKED), since: 0.0, ..start });
         } else if is_just_reconfigured(run) {
             start.since = 0.0;
-            start.recount = Some("half-life, decay or reset period were changed");
+            start.recount = Some(CHANGED);
             return Ok(start);
         }
         // flux-accounting leaves bin 0 to the period that begins at the stored end, or to the one before it, the first.
