@@ -17,10 +17,12 @@ mod printable;
 mod progress;
 mod push;
 mod recount;
+mod scrub;
 mod show;
 mod sync;
 mod tau;
 mod update;
+mod usage;
 mod why;
 
 use std::fmt;
@@ -50,6 +52,8 @@ enum Command {
     Push(push::Args),
     Sync(sync::Args),
     Recount(recount::Args),
+    Usage(usage::Args),
+    Scrub(scrub::Args),
     // Left alone, clap counts options that have a default among those that must be given.
     #[command(override_usage = "flux fairshare compare [OPTIONS] --policies <FIRST,SECOND>")]
     Compare(compare::Args),
@@ -126,6 +130,8 @@ pub fn main() -> ExitCode {
         Command::Push(args) => push::run(&args),
         Command::Sync(args) => sync::run(&args),
         Command::Recount(args) => recount::run(&args),
+        Command::Usage(args) => usage::run(&args),
+        Command::Scrub(args) => scrub::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Generate(args) => generate::run(&args),

@@ -115,10 +115,13 @@ const SLIPPING: f64 = 7200.0;
 /// Records searched for a group that came late.
 const SEARCHED: usize = 2000;
 
+/// Which jobs a fault passes over.
+type Passed = fn(&Trace) -> bool;
+
 /// Finds a story; `None` if none of ours gives these bins. `jobs` are in the order of their end.
 pub(super) fn explain(jobs: &[Trace], stored: &[f64], decay: f64) -> Option<Story> {
     let depth = jobs.iter().map(|job| job.age as usize).max().unwrap_or(0).min(DEPTH);
-    let drops: [(Option<Fault>, fn(&Trace) -> bool); 3] = [
+    let drops: [(Option<Fault>, Passed); 3] = [
         (None, |_| false),
         (Some(Fault::NoBank), |job| job.without_bank),
         (Some(Fault::Forgotten), |job| job.before_change),

@@ -18,7 +18,9 @@ mod exact;
 pub mod fairshare;
 mod grouped;
 mod recount;
+pub mod report;
 pub mod resources;
+pub mod scrub;
 mod start;
 #[cfg(test)]
 mod tests;

@@ -70,6 +70,8 @@ pub struct EndedJob<'a> {
     pub r: Option<&'a str>,
     /// Its bank, empty where the jobspec names none; `None` where the record does not say.
     pub bank: Option<&'a str>,
+    /// Its project; `None` where the record does not say.
+    pub project: Option<&'a str>,
     /// Its jobspec, read only where `bank` is `None`.
     pub jobspec: Option<&'a str>,
 }
@@ -139,14 +141,16 @@ impl Snapshot<'_> {
     pub fn ended_jobs(&self, which: Which<'_>, each: &mut dyn FnMut(EndedJob<'_>)) -> Result<(), StoreError> {
         let table = self.needed_table("jobs")?;
         let number = self.job_rows()?;
-        let bank = if table.has("bank") { "bank" } else { "NULL" };
+        let has = |column: &'static str| if table.has(column) { column } else { "NULL" };
+        let (bank, project) = (has("bank"), has("project"));
         let jobspec = if table.has("jobspec") {
             format!("CASE WHEN {bank} IS NULL THEN jobspec END")
         } else {
             "NULL".to_owned()
         };
-        let select =
-            format!("SELECT id, userid, t_run, t_inactive, R, {bank}, {jobspec}, {number} FROM jobs");
+        let select = format!(
+            "SELECT id, userid, t_run, t_inactive, R, {bank}, {jobspec}, {project}, {number} FROM jobs"
+        );
         let sql = match which {
             Which::All => format!("{select} ORDER BY {number}"),
             Which::After(_) => format!("{select} WHERE {number} > ?1 ORDER BY {number}"),
@@ -184,6 +188,30 @@ impl Snapshot<'_> {
         self.transaction.query_row(&sql, [], read).optional().map_err(|error| self.fail(&error))
     }
 
+    /// The id of the newest record in a row up to this one.
+    pub fn last_job_until(&self, row: i64) -> Result<Option<String>, StoreError> {
+        let number = self.job_rows()?;
+        let sql =
+            format!("SELECT CAST(id AS text) FROM jobs WHERE {number} <= ?1 ORDER BY {number} DESC LIMIT 1");
+        self.transaction
+            .query_row(&sql, [row], |row| row.get(0))
+            .optional()
+            .map_err(|error| self.fail(&error))
+    }
+
+    /// How many records are of jobs that ended before this time.
+    pub fn count_jobs_before(&self, time: f64) -> Result<usize, StoreError> {
+        let sql = "SELECT count(*) FROM jobs WHERE t_inactive < ?1";
+        let count = self.transaction.query_row(sql, [time], |row| row.get::<_, u32>(0));
+        count.map(|count| count as usize).map_err(|error| self.fail(&error))
+    }
+
+    /// Removes the records of jobs that ended before this time, and says how many there were.
+    pub fn remove_jobs_before(&self, time: f64) -> Result<usize, StoreError> {
+        let sql = "DELETE FROM jobs WHERE t_inactive < ?1";
+        self.transaction.execute(sql, [time]).map_err(|error| self.fail(&error))
+    }
+
     fn job_rows(&self) -> Result<&'static str, StoreError> {
         self.needed_table("jobs")?.row_number().ok_or_else(|| {
             self.error(Reason::Schema(
@@ -198,13 +226,14 @@ fn each_record(mut rows: rusqlite::Rows<'_>, each: &mut dyn FnMut(EndedJob<'_>))
         let text = |at| row.get_ref(at).ok().and_then(|value| value.as_str().ok());
         let number = |at| row.get_ref(at).ok().and_then(|value| value.as_f64().ok());
         each(EndedJob {
-            row: row.get(7)?,
+            row: row.get(8)?,
             id: text(0).unwrap_or(""),
             userid: row.get_ref(1)?.as_i64().unwrap_or(-1),
             times: number(2).zip(number(3)).filter(|(run, end)| run.is_finite() && end.is_finite()),
             r: text(4),
             bank: text(5),
             jobspec: text(6),
+            project: text(7),
         });
     }
     Ok(())

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What others do to the database between two runs: flux-accounting's programs, administrators, the clock.
 
-use super::{END, H, PipelineError, Rule, Site};
+use std::time::Duration;
+
+use super::super::scrub;
+use super::{Access, Database, END, H, PipelineError, Rule, Site};
 
 /// In the first period.
 const FIRST: f64 = END - H + 100.0;
@@ -181,4 +184,28 @@ fn users_beside_sub_banks_count_in_the_bank() {
     assert_eq!(theirs.banks(), [5.0, 5.0, 0.0, 5.0]);
     site.run(FIRST + 1.0).expect("a run");
     assert_eq!(site.banks(), [85.0, 85.0, 0.0, 5.0]);
+}
+
+#[test]
+fn scrubbing_takes_no_record_that_a_period_needs() {
+    let site = Site::new("scrub");
+    let now = END + 4.5 * H;
+    // Periods 1 to 4 are kept.
+    site.job(1, 1, "A", END + 4.1 * H, 10.0);
+    site.job(2, 1, "A", END + H, 80.0);
+    site.job(3, 1, "A", END + H - 1.0, 160.0);
+    site.run(now).expect("a run");
+    let scrub = |before| {
+        let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
+        let snapshot = database.snapshot().expect("a snapshot");
+        let scrubbed = scrub::scrub(&snapshot, before, now).expect("scrubbed");
+        snapshot.commit().expect("stored");
+        (scrubbed.removed, scrubbed.needed)
+    };
+    assert_eq!(scrub(END), (0, 0));
+    assert_eq!(scrub(now), (1, 2));
+    // The last record is gone; what comes after it is new, what was before it is not.
+    site.job(4, 1, "A", END + 4.4 * H, 5.0);
+    assert_eq!(site.run(now + 1.0).expect("a run").counted, 1);
+    assert_eq!(site.usages()[0], 10.0 + 10.0 + 5.0);
 }
