@@ -101,4 +101,14 @@ impl Snapshot<'_> {
             .query_row("SELECT max(t_inactive) FROM jobs", [], |row| row.get(0))
             .map_err(|error| self.fail(&error))
     }
+
+    /// Whether a job is on record.
+    pub fn has_job(&self, id: u64) -> Result<bool, StoreError> {
+        let found = || {
+            let mut statement =
+                self.transaction.prepare_cached("SELECT EXISTS (SELECT 1 FROM jobs WHERE id = ?1)")?;
+            statement.query_row([id.to_string()], |row| row.get(0))
+        };
+        found().map_err(|error| self.fail(&error))
+    }
 }

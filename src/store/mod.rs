@@ -6,6 +6,7 @@
 //!
 //! The schema changed 38 times so far; `schema.rs` says which columns are needed and what stands in for newer ones.
 
+mod archive;
 mod error;
 pub mod formats;
 mod jobs;
@@ -22,6 +23,7 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
+pub use archive::ArchivedJob;
 pub use error::{Reason, StoreError};
 pub use jobs::JobRecord;
 pub use policy_data::{

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Records of ended jobs, out of a Flux instance or a job archive.
+//!
+//! Flux is asked twice: `job-list` for which jobs ended and when, `job-info` for what each ran on and its jobspec with all
+//! updates applied. The second takes one request a job, so many are under way at once; the records still come out in the
+//! order in which the jobs ended. Whoever stores them in that order can stop anywhere and go on from the newest stored.
+
+mod archive;
+mod list;
+mod record;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use crate::flux::{Flux, FluxError, Requests};
+use crate::store::{JobRecord, StoreError};
+
+pub use archive::archive;
+use list::Listed;
+
+/// Lookups under way at once. Flux needs a few dozen to keep all its modules busy; more only wait in its queues.
+const WINDOW: usize = 256;
+/// Records handed over at once.
+const BATCH: usize = 1000;
+/// How far before the newest job on record to look again, in seconds. Several jobs may end at the same instant, and a clock
+/// that is set back a little makes a later job end earlier.
+pub const OVERLAP: f64 = 300.0;
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fetched {
+    /// Records handed over.
+    pub records: u64,
+    /// Jobs that ended without having run: they used nothing, and are left out.
+    pub never_ran: u64,
+    /// Jobs that ran and whose record can't be had.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// A job that ran and whose record can't be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The job's id, in decimal as the database has it.
+    pub id: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Why no more could be fetched. What was handed over before is good.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FetchError {
+    /// Flux is gone, or refuses.
+    Flux(FluxError),
+    /// An answer is not what the service promises.
+    Answer {
+        /// The service.
+        topic: &'static str,
+        /// What is wrong with it.
+        text: String,
+    },
+    /// A file can't be read, or what is fetched can't be stored.
+    Store(StoreError),
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FetchError::Flux(error @ FluxError::Request { errno: libc::EPERM, .. }) => {
+                write!(f, "{error}: only the instance owner may fetch jobs")
+            }
+            FetchError::Flux(error) => write!(f, "{error}"),
+            FetchError::Answer { topic, text } => write!(f, "{topic}: an answer that can't be understood: {text}"),
+            FetchError::Store(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for FetchError {}
+
+impl From<FluxError> for FetchError {
+    fn from(error: FluxError) -> Self {
+        FetchError::Flux(error)
+    }
+}
+
+impl From<StoreError> for FetchError {
+    fn from(error: StoreError) -> Self {
+        FetchError::Store(error)
+    }
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "job {}: {}", self.id, self.reason)
+    }
+}
+
+/// Fetches the records of all jobs that ended after `since`, or up to [`OVERLAP`] before it, and are not `stored` yet. They
+/// go to `sink` in batches, ordered by their end. `progress` is told how many jobs of how many are dealt with.
+pub fn ended_jobs(
+    flux: &mut Flux,
+    since: Option<f64>,
+    stored: &mut dyn FnMut(u64) -> Result<bool, StoreError>,
+    sink: &mut dyn FnMut(Vec<JobRecord>) -> Result<(), StoreError>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Fetched, FetchError> {
+    let since = since.map_or(0.0, |newest| (newest - OVERLAP).max(0.0));
+    let (jobs, never_ran) = list::ended(flux, since, stored)?;
+    let total = jobs.len() as u64;
+    let mut fetched = Fetched { never_ran, ..Fetched::default() };
+    let mut lookups = Lookups { requests: Requests::new(flux, LOOKUP)?, order: VecDeque::new(), first: 0 };
+    let mut batch = Vec::new();
+    let mut jobs = jobs.into_iter();
+    let mut done = 0;
+    loop {
+        while lookups.order.len() < WINDOW
+            && let Some(job) = jobs.next()
+        {
+            lookups.ask(job)?;
+        }
+        if !lookups.receive()? {
+            break;
+        }
+        while let Some(result) = lookups.next_in_order() {
+            done += 1;
+            match result {
+                Ok(record) => batch.push(record),
+                Err(unreadable) => fetched.unreadable.push(unreadable),
+            }
+            if batch.len() >= BATCH {
+                fetched.records += batch.len() as u64;
+                sink(std::mem::take(&mut batch))?;
+                progress(done, total);
+            }
+        }
+    }
+    if !batch.is_empty() {
+        fetched.records += batch.len() as u64;
+        sink(batch)?;
+    }
+    progress(done, total);
+    Ok(fetched)
+}
+
+const LOOKUP: &str = "job-info.lookup";
+/// `FLUX_JOB_LOOKUP_CURRENT`: with what the eventlog says of later changes.
+const LOOKUP_CURRENT: u32 = 2;
+
+/// Lookups under way. Answers come in any order and leave in the order of the questions.
+struct Lookups<'a> {
+    requests: Requests<'a, (u64, Listed)>,
+    /// One for each job asked for and not handed on yet; `None` where no answer is here.
+    order: VecDeque<Option<Result<JobRecord, Unreadable>>>,
+    /// The number of the question at the front.
+    first: u64,
+}
+
+impl Lookups<'_> {
+    fn ask(&mut self, job: Listed) -> Result<(), FetchError> {
+        let payload =
+            format!(r#"{{"id":{},"keys":["R","jobspec"],"flags":{LOOKUP_CURRENT}}}"#, job.id);
+        self.requests.send(&payload, (self.first + self.order.len() as u64, job))?;
+        self.order.push_back(None);
+        Ok(())
+    }
+
+    /// Waits for one answer; false if none is to come.
+    fn receive(&mut self) -> Result<bool, FetchError> {
+        let Some(((number, job), answer)) = self.requests.receive()? else { return Ok(false) };
+        let record = match answer {
+            Ok(answer) => record::of_lookup(job, answer.text().unwrap_or_default()),
+            Err(FluxError::Request { errno, text, .. }) if of_this_job(errno) => {
+                Err(Unreadable { id: job.id.to_string(), reason: text })
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let place = usize::try_from(number - self.first).unwrap_or(usize::MAX);
+        if let Some(place) = self.order.get_mut(place) {
+            *place = Some(record);
+        }
+        Ok(true)
+    }
+
+    /// The record at the front, if it is here.
+    fn next_in_order(&mut self) -> Option<Result<JobRecord, Unreadable>> {
+        self.order.front()?.as_ref()?;
+        self.first += 1;
+        self.order.pop_front().flatten()
+    }
+}
+
+/// Whether an error is about the one job: its data are missing or broken. All others are about the service, or who asks.
+fn of_this_job(errno: i32) -> bool {
+    matches!(errno, libc::ENOENT | libc::EINVAL | libc::EPROTO | libc::EIO)
+}
