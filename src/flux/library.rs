@@ -31,9 +31,9 @@ pub(super) struct Match {
 }
 
 impl Match {
-    /// Any response of this service. The topic must be alive wherever this is used.
-    pub(super) fn response(topic: &CStr) -> Match {
-        Match { typemask: MSGTYPE_RESPONSE, matchtag: MATCHTAG_NONE, topic_glob: topic.as_ptr() }
+    /// Any response at all.
+    pub(super) fn any_response() -> Match {
+        Match { typemask: MSGTYPE_RESPONSE, matchtag: MATCHTAG_NONE, topic_glob: std::ptr::null() }
     }
 }
 

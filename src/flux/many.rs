@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Many requests to one service under way at once: they are answered in whatever order Flux likes.
+//! Many requests under way at once: they are answered in whatever order Flux likes.
 //!
 //! Requests carry tags of Flux's own pool and answers are read straight off the connection, one by one. Flux's futures
 //! would do the same with a reactor and callbacks in between, for nothing that is needed here.
@@ -12,13 +12,12 @@ use std::ptr::{NonNull, null, null_mut};
 use super::library::{Api, FluxMessage, MATCHTAG_NONE, Match};
 use super::{Flux, FluxError};
 
-/// Requests to one service and what each was sent for.
+/// Requests and what each was sent for.
 #[derive(Debug)]
 pub struct Requests<'a, T> {
     /// Alone on the connection: an answer that no tag here waits for belongs to nobody.
     flux: &'a mut Flux,
-    topic: CString,
-    waiting: HashMap<u32, T>,
+    waiting: HashMap<u32, (&'static str, T)>,
 }
 
 /// An answer that is not an error.
@@ -33,9 +32,8 @@ struct Message<'a> {
 
 impl<'a, T> Requests<'a, T> {
     /// No requests yet.
-    pub fn new(flux: &'a mut Flux, topic: &str) -> Result<Self, FluxError> {
-        let topic = CString::new(topic).map_err(|_| FluxError::Nul("the topic"))?;
-        Ok(Requests { flux, topic, waiting: HashMap::new() })
+    pub fn new(flux: &'a mut Flux) -> Self {
+        Requests { flux, waiting: HashMap::new() }
     }
 
     /// How many have no answer yet.
@@ -44,28 +42,29 @@ impl<'a, T> Requests<'a, T> {
     }
 
     /// Sends one more and goes on. `about` comes back with the answer.
-    pub fn send(&mut self, payload: &str, about: T) -> Result<(), FluxError> {
+    pub fn send(&mut self, topic: &'static str, payload: &str, about: T) -> Result<(), FluxError> {
+        let c_topic = CString::new(topic).map_err(|_| FluxError::Nul("the topic"))?;
         let payload = CString::new(payload).map_err(|_| FluxError::Nul("the payload"))?;
         let (api, handle) = (&self.flux.api, self.flux.handle.as_ptr());
         // SAFETY: flux_request_encode(3) copies both strings.
-        let message = unsafe { (api.request_encode)(self.topic.as_ptr(), payload.as_ptr()) };
-        let message = Message { api, message: NonNull::new(message).ok_or_else(|| self.broken())? };
+        let message = unsafe { (api.request_encode)(c_topic.as_ptr(), payload.as_ptr()) };
+        let message = Message { api, message: NonNull::new(message).ok_or_else(|| broken(topic))? };
         // SAFETY: the handle is open as long as it is borrowed.
         let tag = unsafe { (api.matchtag_alloc)(handle) };
         if tag == MATCHTAG_NONE {
-            return Err(self.broken());
+            return Err(broken(topic));
         }
         // SAFETY: the message is alive; flux_msg_set_matchtag only changes its header.
         let status = unsafe { (api.set_matchtag)(message.message.as_ptr(), tag) };
         if status < 0 {
-            return Err(self.broken());
+            return Err(broken(topic));
         }
         // SAFETY: handle and message are alive; flux_send(3) leaves the message to us.
         let status = unsafe { (api.send)(handle, message.message.as_ptr(), 0) };
         if status < 0 {
-            return Err(self.broken());
+            return Err(broken(topic));
         }
-        self.waiting.insert(tag, about);
+        self.waiting.insert(tag, (topic, about));
         Ok(())
     }
 
@@ -74,45 +73,43 @@ impl<'a, T> Requests<'a, T> {
     #[expect(clippy::type_complexity, reason = "a question, and its answer or the service's refusal")]
     pub fn receive(&mut self) -> Result<Option<(T, Result<Answer<'_>, FluxError>)>, FluxError> {
         while !self.waiting.is_empty() {
-            let wanted = Match::response(&self.topic);
-            // SAFETY: flux_recv(3) waits and gives a message that is ours to destroy, or NULL; the topic outlives the call.
-            let message = unsafe { (self.flux.api.recv)(self.flux.handle.as_ptr(), wanted, 0) };
-            let Some(message) = NonNull::new(message) else { return Err(self.broken()) };
+            // SAFETY: flux_recv(3) waits and gives a message that is ours to destroy, or NULL.
+            let message =
+                unsafe { (self.flux.api.recv)(self.flux.handle.as_ptr(), Match::any_response(), 0) };
+            let Some(message) = NonNull::new(message) else {
+                return Err(broken(self.waiting.values().next().map_or("", |(topic, _)| topic)));
+            };
             let mut tag = MATCHTAG_NONE;
             // SAFETY: the message is alive and the tag is written before the call returns.
             let status = unsafe { (self.flux.api.get_matchtag)(message.as_ptr(), &raw mut tag) };
             let about = if status < 0 { None } else { self.waiting.remove(&tag) };
-            let Some(about) = about else {
+            let Some((topic, about)) = about else {
                 drop(Message { api: &self.flux.api, message });
                 continue;
             };
             // SAFETY: the tag came from this handle's pool, and its one answer is here.
             unsafe { (self.flux.api.matchtag_free)(self.flux.handle.as_ptr(), tag) };
             let message = Message { api: &self.flux.api, message };
-            return Ok(Some((about, self.decode(message))));
+            return Ok(Some((about, decode(topic, message))));
         }
         Ok(None)
     }
+}
 
-    fn decode<'m>(&self, message: Message<'m>) -> Result<Answer<'m>, FluxError> {
-        // SAFETY: the message is alive; flux_response_decode(3) need not tell the topic or the payload.
-        let status = unsafe { (message.api.response_decode)(message.message.as_ptr(), null_mut(), null_mut()) };
-        if status == 0 {
-            return Ok(Answer(message));
-        }
-        let error = io::Error::last_os_error();
-        let text = message.error_text().unwrap_or_else(|| error.to_string());
-        Err(FluxError::Request { topic: self.topic(), errno: error.raw_os_error().unwrap_or(0), text })
+fn decode<'m>(topic: &str, message: Message<'m>) -> Result<Answer<'m>, FluxError> {
+    // SAFETY: the message is alive; flux_response_decode(3) need not tell the topic or the payload.
+    let status = unsafe { (message.api.response_decode)(message.message.as_ptr(), null_mut(), null_mut()) };
+    if status == 0 {
+        return Ok(Answer(message));
     }
+    let error = io::Error::last_os_error();
+    let text = message.error_text().unwrap_or_else(|| error.to_string());
+    Err(FluxError::Request { topic: topic.to_owned(), errno: error.raw_os_error().unwrap_or(0), text })
+}
 
-    fn topic(&self) -> String {
-        self.topic.to_string_lossy().into_owned()
-    }
-
-    /// What errno says of a connection that takes or gives no more.
-    fn broken(&self) -> FluxError {
-        FluxError::Lost { topic: self.topic(), text: io::Error::last_os_error().to_string() }
-    }
+/// What errno says of a connection that takes or gives no more.
+fn broken(topic: &str) -> FluxError {
+    FluxError::Lost { topic: topic.to_owned(), text: io::Error::last_os_error().to_string() }
 }
 
 impl Answer<'_> {
@@ -120,9 +117,8 @@ impl Answer<'_> {
     pub fn text(&self) -> Option<&str> {
         let mut text: *const c_char = null();
         // SAFETY: the message is alive; the string is stored before the call returns and lives as long as the message.
-        let status = unsafe {
-            (self.0.api.response_decode)(self.0.message.as_ptr(), null_mut(), &raw mut text)
-        };
+        let status =
+            unsafe { (self.0.api.response_decode)(self.0.message.as_ptr(), null_mut(), &raw mut text) };
         if status < 0 || text.is_null() {
             return None;
         }

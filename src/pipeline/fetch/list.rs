@@ -126,8 +126,11 @@ mod tests {
     fn pages_lose_nothing_and_repeat_nothing_whatever_ends_together() {
         // Ids that are not in the order of the ends; groups that are smaller, as large, and larger than a page.
         let groups = [1, 2, 3, 4, 9, 1, 30, 2, 8];
-        let ends: Vec<f64> =
-            groups.iter().enumerate().flat_map(|(i, n)| std::iter::repeat_n(100.0 + i as f64 / 3.0, *n)).collect();
+        let ends: Vec<f64> = groups
+            .iter()
+            .enumerate()
+            .flat_map(|(i, n)| std::iter::repeat_n(100.0 + i as f64 / 3.0, *n))
+            .collect();
         let jobs: Vec<(u64, f64)> =
             ends.iter().enumerate().map(|(i, end)| ((i as u64 * 37) % 1009, *end)).collect();
         for size in 1..=70 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Records of ended jobs, out of a Flux instance or a job archive.
 //!
-//! Flux is asked twice: `job-list` for which jobs ended and when, `job-info` for what each ran on and its jobspec with all
+//! Flux is asked twice: `job-list` for which jobs ended and when, the job manager for what each ran on and its jobspec with all
 //! updates applied. The second takes one request a job, so many are under way at once; the records still come out in the
 //! order in which the jobs ended. Whoever stores them in that order can stop anywhere and go on from the newest stored.
 
@@ -71,7 +71,9 @@ impl fmt::Display for FetchError {
                 write!(f, "{error}: only the instance owner may fetch jobs")
             }
             FetchError::Flux(error) => write!(f, "{error}"),
-            FetchError::Answer { topic, text } => write!(f, "{topic}: an answer that can't be understood: {text}"),
+            FetchError::Answer { topic, text } => {
+                write!(f, "{topic}: an answer that can't be understood: {text}")
+            }
             FetchError::Store(error) => write!(f, "{error}"),
         }
     }
@@ -110,7 +112,7 @@ pub fn ended_jobs(
     let (jobs, never_ran) = list::ended(flux, since, stored)?;
     let total = jobs.len() as u64;
     let mut fetched = Fetched { never_ran, ..Fetched::default() };
-    let mut lookups = Lookups { requests: Requests::new(flux, LOOKUP)?, order: VecDeque::new(), first: 0 };
+    let mut lookups = Lookups { requests: Requests::new(flux), order: VecDeque::new(), first: 0 };
     let mut batch = Vec::new();
     let mut jobs = jobs.into_iter();
     let mut done = 0;
@@ -144,13 +146,43 @@ pub fn ended_jobs(
     Ok(fetched)
 }
 
-const LOOKUP: &str = "job-info.lookup";
-/// `FLUX_JOB_LOOKUP_CURRENT`: with what the eventlog says of later changes.
-const LOOKUP_CURRENT: u32 = 2;
+/// Where R and the jobspec of a job are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// The job manager has them in memory, all updates applied, for as long as `job-list` lists the job: a tenth of the
+    /// work. R comes without the scheduler's own part (`scheduling`), which no accounting reads.
+    Manager,
+    /// The job information service puts them together from the KVS, for Flux versions whose job manager does not give R.
+    Info,
+}
+
+impl Source {
+    fn topic(self) -> &'static str {
+        match self {
+            Source::Manager => "job-manager.getattr",
+            Source::Info => "job-info.lookup",
+        }
+    }
+
+    fn payload(self, id: u64) -> String {
+        match self {
+            Source::Manager => format!(r#"{{"id":{id},"attrs":["R","jobspec"]}}"#),
+            // The flag is FLUX_JOB_LOOKUP_CURRENT: with what the eventlog says of later changes.
+            Source::Info => format!(r#"{{"id":{id},"keys":["R","jobspec"],"flags":2}}"#),
+        }
+    }
+}
+
+/// One question under way: its number, where it was asked, and the job.
+struct Question {
+    number: u64,
+    source: Source,
+    job: Listed,
+}
 
 /// Lookups under way. Answers come in any order and leave in the order of the questions.
 struct Lookups<'a> {
-    requests: Requests<'a, (u64, Listed)>,
+    requests: Requests<'a, Question>,
     /// One for each job asked for and not handed on yet; `None` where no answer is here.
     order: VecDeque<Option<Result<JobRecord, Unreadable>>>,
     /// The number of the question at the front.
@@ -159,22 +191,36 @@ struct Lookups<'a> {
 
 impl Lookups<'_> {
     fn ask(&mut self, job: Listed) -> Result<(), FetchError> {
-        let payload =
-            format!(r#"{{"id":{},"keys":["R","jobspec"],"flags":{LOOKUP_CURRENT}}}"#, job.id);
-        self.requests.send(&payload, (self.first + self.order.len() as u64, job))?;
+        let number = self.first + self.order.len() as u64;
         self.order.push_back(None);
-        Ok(())
+        self.send(Question { number, source: Source::Manager, job })
+    }
+
+    fn send(&mut self, question: Question) -> Result<(), FetchError> {
+        let payload = question.source.payload(question.job.id);
+        Ok(self.requests.send(question.source.topic(), &payload, question)?)
     }
 
     /// Waits for one answer; false if none is to come.
     fn receive(&mut self) -> Result<bool, FetchError> {
-        let Some(((number, job), answer)) = self.requests.receive()? else { return Ok(false) };
-        let record = match answer {
-            Ok(answer) => record::of_lookup(job, answer.text().unwrap_or_default()),
-            Err(FluxError::Request { errno, text, .. }) if of_this_job(errno) => {
-                Err(Unreadable { id: job.id.to_string(), reason: text })
+        let Some((Question { number, source, job }, answer)) = self.requests.receive()? else {
+            return Ok(false);
+        };
+        let record = match (source, answer) {
+            (Source::Manager, Ok(answer)) => Ok(record::of_manager(job, answer.text().unwrap_or_default())),
+            (Source::Info, Ok(answer)) => Ok(record::of_lookup(job, answer.text().unwrap_or_default())),
+            (Source::Manager, Err(FluxError::Request { errno, .. })) if errno != libc::EPERM => Err(job),
+            (Source::Info, Err(FluxError::Request { errno, text, .. })) if of_this_job(errno) => {
+                Ok(Err(Unreadable { id: job.id.to_string(), reason: text }))
             }
-            Err(error) => return Err(error.into()),
+            (_, Err(error)) => return Err(error.into()),
+        };
+        let record = match record {
+            Ok(record) => record,
+            Err(job) => {
+                self.send(Question { number, source: Source::Info, job })?;
+                return Ok(true);
+            }
         };
         let place = usize::try_from(number - self.first).unwrap_or(usize::MAX);
         if let Some(place) = self.order.get_mut(place) {
