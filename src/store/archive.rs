@@ -32,11 +32,10 @@ pub struct ArchivedJob {
 const COLUMNS: [&str; 8] = ["id", "userid", "t_submit", "t_run", "t_inactive", "ranks", "R", "jobspec"];
 
 impl Snapshot<'_> {
-    /// Reads the jobs of an archive that ended after `since`, one by one, in the order of the table. An error of `each`
+    /// Reads the jobs of an archive, one by one, in the order of the table. An error of `each`
     /// ends it.
     pub fn archived_jobs(
         &self,
-        since: f64,
         each: &mut dyn FnMut(ArchivedJob) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let not_one = |what: String| self.error(Reason::Schema(format!("not a job archive: {what}")));
@@ -46,9 +45,9 @@ impl Snapshot<'_> {
             return Err(not_one(format!("table jobs has no {}", missing.join(", "))));
         }
         let eventlog = if table.has("eventlog") { "eventlog" } else { "''" };
-        let sql = format!("SELECT {}, {eventlog} FROM jobs WHERE t_inactive > ?1", COLUMNS.join(", "));
+        let sql = format!("SELECT {}, {eventlog} FROM jobs", COLUMNS.join(", "));
         let mut statement = self.transaction.prepare(&sql).map_err(|error| self.fail(&error))?;
-        let mut rows = statement.query([since]).map_err(|error| self.fail(&error))?;
+        let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
         while let Some(row) = rows.next().map_err(|error| self.fail(&error))? {
             each(job(row).map_err(|error| self.fail(&error))?)?;
         }

@@ -14,12 +14,10 @@ use super::list::Listed;
 use super::{BATCH, FetchError, Fetched, Unreadable, record};
 use crate::store::{Access, ArchivedJob, Database, JobRecord, StoreError};
 
-/// Reads the records of the jobs in an archive that ended after `since`. They go to `sink` in batches, in the order of the
-/// archive. Locks held by others are waited for up to `wait`. `progress` is told how many jobs of about how many are read.
+/// Reads the records of the jobs in an archive. They go to `sink` in batches, in the order of the archive. Locks held by others are waited for up to `wait`. `progress` is told how many jobs of about how many are read.
 pub fn archive(
     path: &Path,
     wait: Duration,
-    since: f64,
     sink: &mut dyn FnMut(Vec<JobRecord>) -> Result<(), StoreError>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Fetched, FetchError> {
@@ -29,7 +27,7 @@ pub fn archive(
     let mut fetched = Fetched::default();
     let mut batch = Vec::new();
     let mut read = 0;
-    snapshot.archived_jobs(since, &mut |job| {
+    snapshot.archived_jobs(&mut |job| {
         read += 1;
         if job.r.is_empty() || job.t_run <= 0.0 {
             fetched.never_ran += 1;

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::FetchError;
 use crate::flux::Flux;
-use crate::store::StoreError;
 
 const LIST: &str = "job-list.list";
 const ATTRIBUTES: [&str; 5] = ["userid", "t_submit", "t_run", "t_inactive", "ranks"];
@@ -41,12 +40,8 @@ struct Entry {
     ranks: Option<Box<str>>,
 }
 
-/// The jobs that ended after `since`, ran, and are not stored, ordered by their end; and how many never ran.
-pub(super) fn ended(
-    flux: &Flux,
-    since: f64,
-    stored: &mut dyn FnMut(u64) -> Result<bool, StoreError>,
-) -> Result<(Vec<Listed>, u64), FetchError> {
+/// The jobs that ended after `since` and ran, ordered by their end; and how many never ran.
+pub(super) fn ended(flux: &Flux, since: f64) -> Result<(Vec<Listed>, u64), FetchError> {
     let entries = pages(PAGE, |before, size| ask(flux, since, before, size))?;
     let mut jobs = Vec::new();
     let mut never_ran = 0;
@@ -55,12 +50,15 @@ pub(super) fn ended(
             never_ran += 1;
             continue;
         };
-        if !stored(entry.id)? {
-            let Entry { id, userid, t_submit, t_inactive, .. } = entry;
-            jobs.push(Listed { id, userid, t_submit, t_run, t_inactive, ranks });
-        }
+        let Entry { id, userid, t_submit, t_inactive, .. } = entry;
+        jobs.push(Listed { id, userid, t_submit, t_run, t_inactive, ranks });
     }
     Ok((jobs, never_ran))
+}
+
+/// When the job that ended last did; `None` if Flux knows no ended job.
+pub fn newest_end(flux: &Flux) -> Result<Option<f64>, FetchError> {
+    Ok(ask(flux, 0.0, None, 1)?.first().map(|entry| entry.t_inactive))
 }
 
 /// All pages. `job-list` gives the newest first, and goes on from the end of the oldest one given; those that ended at the

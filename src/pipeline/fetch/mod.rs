@@ -19,6 +19,7 @@ use crate::store::{JobRecord, StoreError};
 
 pub use archive::archive;
 use list::Listed;
+pub use list::newest_end;
 
 /// Lookups under way at once. Flux needs a few dozen to keep all its modules busy; more only wait in its queues.
 const WINDOW: usize = 256;
@@ -99,51 +100,91 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// Fetches the records of all jobs that ended after `since`, or up to [`OVERLAP`] before it, and are not `stored` yet. They
-/// go to `sink` in batches, ordered by their end. `progress` is told how many jobs of how many are dealt with.
-pub fn ended_jobs(
-    flux: &mut Flux,
-    since: Option<f64>,
-    stored: &mut dyn FnMut(u64) -> Result<bool, StoreError>,
-    sink: &mut dyn FnMut(Vec<JobRecord>) -> Result<(), StoreError>,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<Fetched, FetchError> {
-    let since = since.map_or(0.0, |newest| (newest - OVERLAP).max(0.0));
-    let (jobs, never_ran) = list::ended(flux, since, stored)?;
-    let total = jobs.len() as u64;
-    let mut fetched = Fetched { never_ran, ..Fetched::default() };
-    let mut lookups = Lookups { requests: Requests::new(flux), order: VecDeque::new(), first: 0 };
-    let mut batch = Vec::new();
-    let mut jobs = jobs.into_iter();
-    let mut done = 0;
-    loop {
-        while lookups.order.len() < WINDOW
-            && let Some(job) = jobs.next()
-        {
-            lookups.ask(job)?;
-        }
-        if !lookups.receive()? {
-            break;
-        }
-        while let Some(result) = lookups.next_in_order() {
-            done += 1;
-            match result {
-                Ok(record) => batch.push(record),
-                Err(unreadable) => fetched.unreadable.push(unreadable),
-            }
-            if batch.len() >= BATCH {
-                fetched.records += batch.len() as u64;
-                sink(std::mem::take(&mut batch))?;
-                progress(done, total);
+/// The jobs that ended, before they are asked about one by one.
+#[derive(Debug)]
+pub struct Listing {
+    jobs: Vec<Listed>,
+    never_ran: u64,
+}
+
+impl Listing {
+    /// Asks Flux which jobs ended after `newest`, or up to [`OVERLAP`] before it; all that it still knows if that is `None`.
+    pub fn ask(flux: &Flux, newest: Option<f64>) -> Result<Listing, FetchError> {
+        let since = newest.map_or(0.0, |newest| (newest - OVERLAP).max(0.0));
+        let (jobs, never_ran) = list::ended(flux, since)?;
+        Ok(Listing { jobs, never_ran })
+    }
+
+    /// How many ran.
+    pub fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// True if none ran.
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Leaves out those that are on record already.
+    pub fn leave_out(
+        &mut self,
+        mut stored: impl FnMut(u64) -> Result<bool, StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut jobs = Vec::with_capacity(self.jobs.len());
+        for job in std::mem::take(&mut self.jobs) {
+            if !stored(job.id)? {
+                jobs.push(job);
             }
         }
+        self.jobs = jobs;
+        Ok(())
     }
-    if !batch.is_empty() {
-        fetched.records += batch.len() as u64;
-        sink(batch)?;
+
+    /// Begins to ask about each.
+    pub fn fetch(self, flux: &mut Flux) -> Fetching<'_> {
+        let fetched = Fetched { never_ran: self.never_ran, ..Fetched::default() };
+        let lookups = Lookups { requests: Requests::new(flux), order: VecDeque::new(), first: 0 };
+        Fetching { jobs: self.jobs.into_iter(), lookups, fetched }
     }
-    progress(done, total);
-    Ok(fetched)
+}
+
+/// Records on their way. Between two batches the lookups go on by themselves.
+pub struct Fetching<'a> {
+    jobs: std::vec::IntoIter<Listed>,
+    lookups: Lookups<'a>,
+    fetched: Fetched,
+}
+
+impl Fetching<'_> {
+    /// The next records, ordered by the ends of their jobs, also from batch to batch; `None` when all have come.
+    pub fn next_batch(&mut self) -> Result<Option<Vec<JobRecord>>, FetchError> {
+        let mut batch = Vec::new();
+        while batch.len() < BATCH {
+            while self.lookups.order.len() < WINDOW
+                && let Some(job) = self.jobs.next()
+            {
+                self.lookups.ask(job)?;
+            }
+            match self.lookups.next_in_order() {
+                Some(Ok(record)) => batch.push(record),
+                Some(Err(unreadable)) => self.fetched.unreadable.push(unreadable),
+                None if self.lookups.receive()? => {}
+                None => break,
+            }
+        }
+        self.fetched.records += batch.len() as u64;
+        Ok((!batch.is_empty()).then_some(batch))
+    }
+
+    /// How many jobs are dealt with.
+    pub fn done(&self) -> u64 {
+        self.lookups.first
+    }
+
+    /// What came of it, so far.
+    pub fn fetched(&self) -> &Fetched {
+        &self.fetched
+    }
 }
 
 /// Where R and the jobspec of a job are asked for.
@@ -201,7 +242,7 @@ impl Lookups<'_> {
         Ok(self.requests.send(question.source.topic(), &payload, question)?)
     }
 
-    /// Waits for one answer; false if none is to come.
+    /// Waits for one answer; false if none is to come. One that only leads to another question counts.
     fn receive(&mut self) -> Result<bool, FetchError> {
         let Some((Question { number, source, job }, answer)) = self.requests.receive()? else {
             return Ok(false);

@@ -119,8 +119,9 @@ mod tests {
 
     #[test]
     fn spaces_go_between_values_and_never_into_a_text() {
-        let compact = r#"{"a":1,"b,c:":[1,-2.5e3,{}],"d\":"x\",:","e":"\"}","f":[]}"#;
-        let expected = r#"{"a": 1, "b,c:": [1, -2.5e3, {}], "d\": "x\",:", "e": "\"}", "f": []}"#;
+        let compact = r#"{"a":1,"b,c:":[1,-2.5e3,{}],"d\\":"x\",:","e":"\\","f":[]}"#;
+        let expected = r#"{"a": 1, "b,c:": [1, -2.5e3, {}], "d\\": "x\",:", "e": "\\", "f": []}"#;
+        assert!(serde_json::from_str::<Value>(compact).is_ok());
         assert_eq!(spaced(compact), expected);
         let value = |text: &str| serde_json::from_str::<Value>(text).ok();
         assert_eq!(value(compact), value(&spaced(compact)));

@@ -38,10 +38,8 @@ pub fn watch<W: World>(world: &mut W, jobs_every: Duration) {
     loop {
         let look = world.look();
         let unseen = look.flux.as_ref().err().or(look.database.as_ref().err()).cloned();
-        if unseen.is_some() {
-            report(world, &mut trouble, unseen);
-        } else if let Some(cause) = pace.due(world.now(), &look) {
-            match world.step(cause) {
+        match pace.due(world.now(), &look) {
+            Some(cause) => match world.step(cause) {
                 Ok(changed) => {
                     pace.done(world.now(), true);
                     report(world, &mut trouble, None);
@@ -53,7 +51,9 @@ pub fn watch<W: World>(world: &mut W, jobs_every: Duration) {
                     pace.done(world.now(), false);
                     report(world, &mut trouble, Some(text));
                 }
-            }
+            },
+            None if unseen.is_some() || !pace.failing() => report(world, &mut trouble, unseen),
+            None => {}
         }
         if !world.rest() {
             return;
