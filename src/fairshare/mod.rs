@@ -32,15 +32,19 @@
 //! - `ranking`: ranks and fair-shares are stored, all other numbers of a node are computed when asked for.
 //! - `why`: the first common ancestor of two associations, and the pair below it that decided.
 //!
+//! - `periods`, `accounting`: where usage comes from, job by job and period by period: the exact rule and flux-accounting's.
+//!
 //! No I/O, no clock, no recursion on the call stack: depth is bounded by memory only.
 #![forbid(unsafe_code)]
 
+pub mod accounting;
 mod builder;
 pub mod decay;
 mod error;
 mod formula;
 mod names;
 mod options;
+pub mod periods;
 mod policy;
 mod ranking;
 mod site;

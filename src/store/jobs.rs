@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The `jobs` table: records of ended jobs.
 
-use rusqlite::params_from_iter;
 use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{OptionalExtension, params_from_iter};
 
-use super::{Snapshot, StoreError};
+use super::{Reason, Snapshot, StoreError};
 
 /// A job that ended, as the `jobs` table keeps it. Times are seconds since the epoch.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +51,39 @@ const COLUMNS: [&str; 12] = [
     "actual_duration",
 ];
 const NEEDED: usize = 8;
+
+/// The columns that counting needs.
+pub(super) const NEEDED_COLUMNS: [&str; 5] = ["id", "userid", "t_run", "t_inactive", "R"];
+
+/// A record as counting sees it, valid until the next one is read.
+#[derive(Clone, Copy, Debug)]
+pub struct EndedJob<'a> {
+    /// Its row: records that came later have higher ones.
+    pub row: i64,
+    /// The job id, in decimal.
+    pub id: &'a str,
+    /// Who ran it.
+    pub userid: i64,
+    /// When it began to run and when it became inactive; `None` if one of them is no number.
+    pub times: Option<(f64, f64)>,
+    /// R; `None` if it is no text.
+    pub r: Option<&'a str>,
+    /// Its bank, empty where the jobspec names none; `None` where the record does not say.
+    pub bank: Option<&'a str>,
+    /// Its jobspec, read only where `bank` is `None`.
+    pub jobspec: Option<&'a str>,
+}
+
+/// Which records are asked for.
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    /// All of them.
+    All,
+    /// Those in rows after this one.
+    After(i64),
+    /// Those with these ids, as far as they exist.
+    Ids(&'a [u64]),
+}
 
 impl Snapshot<'_> {
     /// Adds records, but for those whose id is there already, and says how many were new. They are stored when the
@@ -102,13 +135,77 @@ impl Snapshot<'_> {
             .map_err(|error| self.fail(&error))
     }
 
-    /// Whether a job is on record.
-    pub fn has_job(&self, id: u64) -> Result<bool, StoreError> {
-        let found = || {
-            let mut statement =
-                self.transaction.prepare_cached("SELECT EXISTS (SELECT 1 FROM jobs WHERE id = ?1)")?;
-            statement.query_row([id.to_string()], |row| row.get(0))
+    /// Calls for each of these records in the order of their rows, or of their ids.
+    pub fn ended_jobs(&self, which: Which<'_>, each: &mut dyn FnMut(EndedJob<'_>)) -> Result<(), StoreError> {
+        let table = self.needed_table("jobs")?;
+        let number = self.job_rows()?;
+        let bank = if table.has("bank") { "bank" } else { "NULL" };
+        let jobspec = if table.has("jobspec") {
+            format!("CASE WHEN {bank} IS NULL THEN jobspec END")
+        } else {
+            "NULL".to_owned()
         };
-        found().map_err(|error| self.fail(&error))
+        let select =
+            format!("SELECT id, userid, t_run, t_inactive, R, {bank}, {jobspec}, {number} FROM jobs");
+        let sql = match which {
+            Which::All => format!("{select} ORDER BY {number}"),
+            Which::After(_) => format!("{select} WHERE {number} > ?1 ORDER BY {number}"),
+            Which::Ids(_) => format!("{select} WHERE id = ?1"),
+        };
+        let mut read = || -> rusqlite::Result<()> {
+            let mut statement = self.transaction.prepare(&sql)?;
+            match which {
+                Which::All => each_record(statement.query([])?, each),
+                Which::After(row) => each_record(statement.query([row])?, each),
+                Which::Ids(ids) => {
+                    ids.iter().try_for_each(|id| each_record(statement.query([id.to_string()])?, each))
+                }
+            }
+        };
+        read().map_err(|error| self.fail(&error))
     }
+
+    /// True where records have a place for their bank, as since schema 24.
+    pub fn jobs_name_banks(&self) -> Result<bool, StoreError> {
+        Ok(self.needed_table("jobs")?.has("bank"))
+    }
+
+    /// The row of a record; `None` if it is not there any more.
+    pub fn row_of_job(&self, id: &str) -> Result<Option<i64>, StoreError> {
+        let sql = format!("SELECT {} FROM jobs WHERE id = ?1", self.job_rows()?);
+        self.transaction.query_row(&sql, [id], |row| row.get(0)).optional().map_err(|error| self.fail(&error))
+    }
+
+    /// Row and id of the record that came last; `None` if there is none.
+    pub fn last_job(&self) -> Result<Option<(i64, String)>, StoreError> {
+        let number = self.job_rows()?;
+        let sql = format!("SELECT {number}, CAST(id AS text) FROM jobs ORDER BY {number} DESC LIMIT 1");
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        self.transaction.query_row(&sql, [], read).optional().map_err(|error| self.fail(&error))
+    }
+
+    fn job_rows(&self) -> Result<&'static str, StoreError> {
+        self.needed_table("jobs")?.row_number().ok_or_else(|| {
+            self.error(Reason::Schema(
+                "jobs has no row numbers: it is a view, or made WITHOUT ROWID".to_owned(),
+            ))
+        })
+    }
+}
+
+fn each_record(mut rows: rusqlite::Rows<'_>, each: &mut dyn FnMut(EndedJob<'_>)) -> rusqlite::Result<()> {
+    while let Some(row) = rows.next()? {
+        let text = |at| row.get_ref(at).ok().and_then(|value| value.as_str().ok());
+        let number = |at| row.get_ref(at).ok().and_then(|value| value.as_f64().ok());
+        each(EndedJob {
+            row: row.get(7)?,
+            id: text(0).unwrap_or(""),
+            userid: row.get_ref(1)?.as_i64().unwrap_or(-1),
+            times: number(2).zip(number(3)).filter(|(run, end)| run.is_finite() && end.is_finite()),
+            r: text(4),
+            bank: text(5),
+            jobspec: text(6),
+        });
+    }
+    Ok(())
 }

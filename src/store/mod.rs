@@ -7,9 +7,12 @@
 //! The schema changed 38 times so far; `schema.rs` says which columns are needed and what stands in for newer ones.
 
 mod archive;
+mod bins;
 mod error;
 pub mod formats;
 mod jobs;
+mod ledger;
+mod marks;
 mod policy_data;
 mod schema;
 mod tree;
@@ -24,8 +27,11 @@ use std::time::{Duration, SystemTime};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 pub use archive::ArchivedJob;
+pub use bins::{Bins, StoredBin, UsageChanges};
 pub use error::{Reason, StoreError};
-pub use jobs::JobRecord;
+pub use jobs::{EndedJob, JobRecord, Which};
+pub use ledger::{Account, Counted, Ledger, LedgerBank, UsageSettings};
+pub use marks::Marks;
 pub use policy_data::{
     AssociationRecord, BankRecord, ConfigRecord, FactorRecord, PolicyData, ProjectRecord, QueueRecord,
 };
@@ -121,6 +127,12 @@ impl Snapshot<'_> {
         }
         let text = "it was written to meanwhile, and waiting for that needs a writable directory; try again";
         Err(self.error(Reason::Unreadable(text.to_owned())))
+    }
+
+    /// Ends the transaction and stores all that was written in it: all of it or, on any error, nothing.
+    pub fn commit(self) -> Result<(), StoreError> {
+        let (path, wait) = (self.path, self.wait);
+        self.transaction.commit().map_err(|error| StoreError::sqlite(path, wait, &error))
     }
 
     /// The number in `PRAGMA user_version`; 0 before flux-accounting 0.20.

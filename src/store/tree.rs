@@ -185,6 +185,16 @@ impl Snapshot<'_> {
         changes: &[(i64, f64)],
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), StoreError> {
+        self.put_fairshare(changes, progress)?;
+        self.commit()
+    }
+
+    /// As [`Snapshot::write_fairshare`], but the commit is left to the caller.
+    pub fn put_fairshare(
+        &self,
+        changes: &[(i64, f64)],
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), StoreError> {
         let table = self.needed_table("association_table")?;
         let Some(number) = table.row_number() else {
             let text = "association_table has no row numbers to write by: it is a view, made WITHOUT ROWID, or has columns \
@@ -202,9 +212,7 @@ impl Snapshot<'_> {
             }
             Ok(())
         };
-        write(progress).map_err(|error| self.fail(&error))?;
-        let (path, wait) = (self.path, self.wait);
-        self.transaction.commit().map_err(|error| StoreError::sqlite(path, wait, &error))
+        write(progress).map_err(|error| self.fail(&error))
     }
 }
 

@@ -63,7 +63,9 @@ pub fn watch<W: World>(world: &mut W, jobs_every: Duration) {
 
 fn report<W: World>(world: &mut W, trouble: &mut Option<String>, now: Option<String>) {
     match (&trouble, &now) {
-        (_, Some(text)) if trouble.as_ref() != Some(text) => world.tell(&format!("{text}; going on when that is over")),
+        (_, Some(text)) if trouble.as_ref() != Some(text) => {
+            world.tell(&format!("{text}; going on when that is over"))
+        }
         (Some(_), None) => world.tell("all is well again"),
         _ => {}
     }

@@ -89,7 +89,8 @@ impl<S: Clone + PartialEq> Pace<S> {
         let (Ok(database), Ok(newest)) = (&look.database, &look.flux) else { return None };
         let cause = self.cause(now, database, *newest)?;
         let failures = self.last.as_ref().map_or(0, |last| last.failures);
-        self.last = Some(Last { began: now, ended: now, database: database.clone(), newest: *newest, failures });
+        self.last =
+            Some(Last { began: now, ended: now, database: database.clone(), newest: *newest, failures });
         self.gone = false;
         self.asked = false;
         Some(cause)

@@ -192,11 +192,7 @@ fn a_restart_of_flux_is_told_once_and_makes_a_step() {
 
 #[test]
 fn without_flux_at_the_start_it_is_waited_for() {
-    assert_eq!(
-        story(10, &[(4, Back)]).len(),
-        2,
-        "the script begins with Flux there: the start"
-    );
+    assert_eq!(story(10, &[(4, Back)]).len(), 2, "the script begins with Flux there: the start");
     assert_eq!(
         story(10, &[(1, Gone), (2, Back)])[2..],
         ["1 Flux is gone; going on when that is over", "2 step: Flux is back", "2 all is well again"]
@@ -244,5 +240,8 @@ fn a_failed_step_is_tried_again_less_and_less_often_and_told_once() {
 #[test]
 fn whoever_asks_gets_a_step_at_once_or_as_soon_as_flux_is_back() {
     assert_eq!(story(20, &[(7, Asks)])[2..], ["7 step: asked to"]);
-    assert_eq!(story(30, &[(1, Fails("no")), (3, Asks), (4, Asks)])[2..][..2], ["3 step: asked to", "3 no; going on when that is over"]);
+    assert_eq!(
+        story(30, &[(1, Fails("no")), (3, Asks), (4, Asks)])[2..][..2],
+        ["3 step: asked to", "3 no; going on when that is over"]
+    );
 }
