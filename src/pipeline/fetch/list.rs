@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::FetchError;
+use super::{FetchError, Unreadable};
 use crate::flux::Flux;
 
 const LIST: &str = "job-list.list";
@@ -29,7 +29,7 @@ struct Page {
     jobs: Vec<Entry>,
 }
 
-/// One job in the answer. A job that never ran lacks the time and the ranks.
+/// One job in the answer. A job that never ran lacks the time of that and the ranks.
 #[derive(Deserialize)]
 struct Entry {
     id: u64,
@@ -40,20 +40,34 @@ struct Entry {
     ranks: Option<Box<str>>,
 }
 
-/// The jobs that ended after `since` and ran, ordered by their end; and how many never ran.
-pub(super) fn ended(flux: &Flux, since: f64) -> Result<(Vec<Listed>, u64), FetchError> {
-    let entries = pages(PAGE, |before, size| ask(flux, since, before, size))?;
-    let mut jobs = Vec::new();
-    let mut never_ran = 0;
-    for entry in entries {
-        let (Some(t_run), Some(ranks)) = (entry.t_run, entry.ranks) else {
-            never_ran += 1;
-            continue;
-        };
-        let Entry { id, userid, t_submit, t_inactive, .. } = entry;
-        jobs.push(Listed { id, userid, t_submit, t_run, t_inactive, ranks });
+/// What `job-list` says of ended jobs.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    /// Those that ran, ordered by their end.
+    pub jobs: Vec<Listed>,
+    /// How many never ran.
+    pub never_ran: u64,
+    /// Those that ran and of which it does not know where.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// The jobs that ended after `since`.
+pub(super) fn ended(flux: &Flux, since: f64) -> Result<Ended, FetchError> {
+    let mut ended = Ended::default();
+    for entry in pages(PAGE, |before, size| ask(flux, since, before, size))? {
+        let Entry { id, userid, t_submit, t_run, t_inactive, ranks } = entry;
+        match (t_run, ranks) {
+            (None, _) => ended.never_ran += 1,
+            (Some(t_run), Some(ranks)) => {
+                ended.jobs.push(Listed { id, userid, t_submit, t_run, t_inactive, ranks });
+            }
+            (Some(_), None) => {
+                let reason = "Flux does not know on which ranks it ran".to_owned();
+                ended.unreadable.push(Unreadable { id: id.to_string(), reason });
+            }
+        }
     }
-    Ok((jobs, never_ran))
+    Ok(ended)
 }
 
 /// When the job that ended last did; `None` if Flux knows no ended job.

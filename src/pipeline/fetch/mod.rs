@@ -102,27 +102,23 @@ impl fmt::Display for Unreadable {
 
 /// The jobs that ended, before they are asked about one by one.
 #[derive(Debug)]
-pub struct Listing {
-    jobs: Vec<Listed>,
-    never_ran: u64,
-}
+pub struct Listing(list::Ended);
 
 impl Listing {
     /// Asks Flux which jobs ended after `newest`, or up to [`OVERLAP`] before it; all that it still knows if that is `None`.
     pub fn ask(flux: &Flux, newest: Option<f64>) -> Result<Listing, FetchError> {
         let since = newest.map_or(0.0, |newest| (newest - OVERLAP).max(0.0));
-        let (jobs, never_ran) = list::ended(flux, since)?;
-        Ok(Listing { jobs, never_ran })
+        Ok(Listing(list::ended(flux, since)?))
     }
 
     /// How many ran.
     pub fn len(&self) -> usize {
-        self.jobs.len()
+        self.0.jobs.len()
     }
 
     /// True if none ran.
     pub fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
+        self.0.jobs.is_empty()
     }
 
     /// Leaves out those that are on record already.
@@ -130,21 +126,22 @@ impl Listing {
         &mut self,
         mut stored: impl FnMut(u64) -> Result<bool, StoreError>,
     ) -> Result<(), StoreError> {
-        let mut jobs = Vec::with_capacity(self.jobs.len());
-        for job in std::mem::take(&mut self.jobs) {
+        let mut jobs = Vec::with_capacity(self.0.jobs.len());
+        for job in std::mem::take(&mut self.0.jobs) {
             if !stored(job.id)? {
                 jobs.push(job);
             }
         }
-        self.jobs = jobs;
+        self.0.jobs = jobs;
         Ok(())
     }
 
     /// Begins to ask about each.
     pub fn fetch(self, flux: &mut Flux) -> Fetching<'_> {
-        let fetched = Fetched { never_ran: self.never_ran, ..Fetched::default() };
+        let list::Ended { jobs, never_ran, unreadable } = self.0;
+        let fetched = Fetched { never_ran, unreadable, ..Fetched::default() };
         let lookups = Lookups { requests: Requests::new(flux), order: VecDeque::new(), first: 0 };
-        Fetching { jobs: self.jobs.into_iter(), lookups, fetched }
+        Fetching { jobs: jobs.into_iter(), lookups, fetched }
     }
 }
 
