@@ -8,6 +8,7 @@ mod columns;
 mod compare;
 mod demo;
 mod embedded;
+mod fetch;
 mod generate;
 mod input;
 mod manual;
@@ -17,6 +18,7 @@ mod printable;
 mod progress;
 mod push;
 mod show;
+mod sync;
 mod tau;
 mod update;
 mod why;
@@ -46,6 +48,7 @@ enum Command {
     Show(show::Args),
     Update(update::Args),
     Push(push::Args),
+    Sync(sync::Args),
     // Left alone, clap counts options that have a default among those that must be given.
     #[command(override_usage = "flux fairshare compare [OPTIONS] --policies <FIRST,SECOND>")]
     Compare(compare::Args),
@@ -120,6 +123,7 @@ pub fn main() -> ExitCode {
         Command::Show(args) => show::run(&args),
         Command::Update(args) => update::run(&args),
         Command::Push(args) => push::run(&args),
+        Command::Sync(args) => sync::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Generate(args) => generate::run(&args),

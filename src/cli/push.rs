@@ -40,19 +40,35 @@ struct Payload<'a, T: ?Sized> {
     data: &'a T,
 }
 
+/// What is sent, and where to.
+pub(super) struct Push<'a> {
+    /// The accounting database, or a document that stands for it.
+    pub(super) path: &'a Path,
+    /// How long to wait for others.
+    pub(super) wait: Wait,
+    /// The Flux instance; otherwise the enclosing or the system's.
+    pub(super) uri: Option<&'a str>,
+}
+
 pub(super) fn run(args: &Args) -> Outcome {
-    let data = read(args)?;
-    if !data.notes.is_empty() {
-        let notes = data.notes.join(", ");
-        remark(format_args!("{}: an old schema; sent for what it lacks: {notes}", args.path.display()));
-    }
+    let push = Push { path: &args.path, wait: args.wait, uri: args.uri.as_deref() };
     if args.dry_run {
-        say(format_args!("would send {}", summary(&data)))?;
+        say(format_args!("would send {}", summary(&read(&push)?)))?;
         return Ok(Answer::Yes);
     }
-    let flux = Flux::connect(args.uri.as_deref()).map_err(refused)?;
+    let sent = send(&push)?;
+    if args.verbose {
+        say(sent)?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// Sends all of it, and says what was sent.
+pub(super) fn send(push: &Push<'_>) -> Result<String, Failure> {
+    let data = read(push)?;
+    let flux = Flux::connect(push.uri).map_err(refused)?;
     let owner = owner_record(&flux, &data)?;
-    let sending = Sending { flux: &flux, path: &args.path };
+    let sending = Sending { flux: &flux, path: push.path };
     sending.send("rec_update", &data.associations)?;
     sending.send("rec_q_update", &data.queues)?;
     sending.send("rec_proj_update", &data.projects)?;
@@ -64,16 +80,21 @@ pub(super) fn run(args: &Args) -> Outcome {
         sending.send("rec_update", std::slice::from_ref(owner))?;
     }
     sending.request("reprioritize", "{}")?;
-    if args.verbose {
-        let owner = owner.map_or(String::new(), |owner| {
-            format!(
-                "; the database does not know the instance owner ({}): sent a record without limits",
-                owner.bank
-            )
-        });
-        say(format_args!("sent {}{owner}", summary(&data)))?;
-    }
-    Ok(Answer::Yes)
+    let owner = owner.map_or(String::new(), |owner| {
+        format!(
+            "; the database does not know the instance owner ({}): sent a record without limits",
+            owner.bank
+        )
+    });
+    let generation =
+        generation(&flux).map_or(String::new(), |number| format!("; generation {number} is in the plugin"));
+    Ok(format!("sent {}{owner}{generation}", summary(&data)))
+}
+
+/// Which generation of data the plugin has; flux-accounting's does not count them.
+fn generation(flux: &Flux) -> Option<u64> {
+    let state = flux.rpc("job-manager.jobtap-query", r#"{"name": "mf_priority.so"}"#).ok()??;
+    serde_json::from_str::<serde_json::Value>(&state).ok()?.pointer("/generation")?.as_u64()
 }
 
 fn summary(data: &PolicyData) -> String {
@@ -88,13 +109,20 @@ fn summary(data: &PolicyData) -> String {
     .join(", ")
 }
 
-fn read(args: &Args) -> Result<PolicyData, Failure> {
-    if let Some(data) = formats::policy_data(&args.path).map_err(failure)? {
-        return Ok(data);
+fn read(push: &Push<'_>) -> Result<PolicyData, Failure> {
+    let data = match formats::policy_data(push.path).map_err(failure)? {
+        Some(data) => data,
+        None => {
+            let mut database = push.wait.open(push.path, Access::Read)?;
+            let snapshot = database.snapshot().map_err(failure)?;
+            snapshot.policy_data().map_err(failure)?
+        }
+    };
+    if !data.notes.is_empty() {
+        let notes = data.notes.join(", ");
+        remark(format_args!("{}: an old schema; sent for what it lacks: {notes}", push.path.display()));
     }
-    let mut database = args.wait.open(&args.path, Access::Read)?;
-    let snapshot = database.snapshot().map_err(failure)?;
-    snapshot.policy_data().map_err(failure)
+    Ok(data)
 }
 
 /// A failure to reach the instance; where it is a refusal, with the reason.

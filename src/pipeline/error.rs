@@ -2,6 +2,7 @@
 //! Why a run of the pipeline can't be: one sentence each.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use crate::store::StoreError;
 
@@ -10,6 +11,13 @@ use crate::store::StoreError;
 pub enum PipelineError {
     /// The database.
     Store(StoreError),
+    /// The tree of banks and associations is none, or can't be ranked.
+    Tree {
+        /// The database.
+        path: PathBuf,
+        /// What is wrong.
+        text: String,
+    },
     /// The time is before that of the last run.
     ClockWentBack {
         /// The time of the last run.
@@ -45,6 +53,7 @@ impl fmt::Display for PipelineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PipelineError::Store(error) => error.fmt(f),
+            PipelineError::Tree { path, text } => write!(f, "{}: {text}", path.display()),
             PipelineError::ClockWentBack { was, now } => write!(
                 f,
                 "the clock went back: usage was last counted at {was}, now it is {now} ({:.0} s earlier); \

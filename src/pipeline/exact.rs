@@ -67,9 +67,9 @@ pub(super) fn plan(
     let mut found = Found::new(&ledger, &run, snapshot.jobs_name_banks()?, &mut tally);
     found.read(snapshot, &run)?;
     let Found { jobs, newest, unplaced, .. } = found;
-    tally.waiting = unplaced.len() as u64;
+    tally.waiting = unplaced.len();
     let boundaries = u64::try_from(current - run.start.period).unwrap_or(0);
-    tally.boundaries = boundaries;
+    tally.boundaries = usize::try_from(boundaries).unwrap_or(usize::MAX);
     let take_over = run.start.take_over;
     let bins = if jobs.is_empty() && boundaries == 0 && !take_over && run.start.recount.is_none() {
         Bins::default()
@@ -130,7 +130,7 @@ fn account(
     if jobs.is_empty() && boundaries == 0 && !repaired && !recount {
         return None;
     }
-    tally.repaired += u64::from(repaired);
+    tally.repaired += usize::from(repaired);
     periods::shift(&mut values, if recount { 0 } else { boundaries }, run.settings.decay);
     let mut sums = vec![0.0; kept];
     for job in jobs {
@@ -296,9 +296,9 @@ impl<'a> Found<'a> {
         let Some(ran_on) = job.r.and_then(resources::count) else { return self.unreadable(job.id) };
         let age = run.current - run.periods.index(ended);
         self.tally.counted += 1;
-        self.tally.in_default_bank += u64::from(by_default);
-        self.tally.late += u64::from(!recount && ended < stored);
-        self.tally.from_the_future += u64::from(age < 0);
+        self.tally.in_default_bank += usize::from(by_default);
+        self.tally.late += usize::from(!recount && ended < stored);
+        self.tally.from_the_future += usize::from(age < 0);
         if let Some(newest) = self.newest.get_mut(at) {
             *newest = newest.max(ended);
         }

@@ -14,6 +14,7 @@ mod accounting;
 mod banks;
 mod error;
 mod exact;
+pub mod fairshare;
 pub mod fetch;
 mod grouped;
 pub mod resources;
@@ -62,31 +63,31 @@ impl fmt::Display for Rule {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
     /// Records that were looked at for the first time.
-    pub records: u64,
+    pub records: usize,
     /// Records that count now.
-    pub counted: u64,
+    pub counted: usize,
     /// Of these, how many name no bank and count in their user's default bank.
-    pub in_default_bank: u64,
+    pub in_default_bank: usize,
     /// Of these, how many came after a job of their association that ended later.
-    pub late: u64,
+    pub late: usize,
     /// Records of jobs that ended after the time of this run, counted in the present period.
-    pub from_the_future: u64,
+    pub from_the_future: usize,
     /// Records too old for any period that is kept.
-    pub too_old: u64,
+    pub too_old: usize,
     /// Records that the bank's or the site's cut-off leaves out.
-    pub ignored: u64,
+    pub ignored: usize,
     /// Ids of records whose R or times can't be read, the first ones.
     pub unreadable: Vec<String>,
     /// How many those are.
-    pub unreadable_count: u64,
+    pub unreadable_count: usize,
     /// Who ran jobs that count nowhere for lack of an association: user id, bank, how many; the first ones.
-    pub unplaced: Vec<(i64, String, u64)>,
+    pub unplaced: Vec<(i64, String, usize)>,
     /// How many records wait for their association, those of earlier runs included.
-    pub waiting: u64,
+    pub waiting: usize,
     /// Half-life boundaries that were crossed.
-    pub boundaries: u64,
+    pub boundaries: usize,
     /// Associations from whose bins a past that was counted twice was taken out by flux-accounting.
-    pub repaired: u64,
+    pub repaired: usize,
     /// Why everything was counted anew, if it was.
     pub recounted: Option<&'static str>,
 }

@@ -97,6 +97,10 @@ pub fn bank(jobspec: &str) -> Option<Cow<'_, str>> {
 
 /// The resources in an R; `None` if it can't be read.
 pub fn count(r: &str) -> Option<Resources> {
+    // Serde would read an array as an object without names.
+    if r.trim_start().starts_with('[') {
+        return None;
+    }
     let Ok(R { version, execution }) = serde_json::from_str::<R<'_>>(r) else {
         // What flux-accounting takes for an empty set.
         return matches!(serde_json::from_str::<Option<IgnoredAny>>(r), Ok(None)).then(Resources::default);
@@ -233,7 +237,8 @@ mod tests {
 
     #[test]
     fn what_is_no_r_is_not_read() {
-        for r in ["", "[]", "3", "{}", r#"{"version": 2}"#, r#"{"version": "1"}"#, r#"{"version": 1"#] {
+        for r in ["", "[]", "[1]", "3", "{}", r#"{"version": 2}"#, r#"{"version": "1"}"#, r#"{"version": 1"#]
+        {
             assert_eq!(count(r), None, "{r}");
         }
         for r in ["null", r#"{"version": 1}"#, r#"{"version": 1.0, "execution": {}}"#] {

@@ -62,7 +62,7 @@ pub struct Database {
     unlocked: Option<Stamp>,
 }
 
-/// One transaction. Everything read through it belongs to one moment; [`Snapshot::write_fairshare`] ends it with a
+/// One transaction. Everything read through it belongs to one moment; [`Snapshot::commit`] ends it with a
 /// commit, dropping it with a rollback.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
@@ -127,6 +127,11 @@ impl Snapshot<'_> {
         }
         let text = "it was written to meanwhile, and waiting for that needs a writable directory; try again";
         Err(self.error(Reason::Unreadable(text.to_owned())))
+    }
+
+    /// The database's file.
+    pub fn path(&self) -> &Path {
+        self.path
     }
 
     /// Ends the transaction and stores all that was written in it: all of it or, on any error, nothing.

@@ -178,19 +178,8 @@ impl Snapshot<'_> {
         Ok(bins)
     }
 
-    /// Writes fair-shares and commits: all of them or, on any error or a kill, none. `changes` are (row, fair-share),
-    /// fastest in ascending order of rows.
+    /// Writes fair-shares into the transaction. `changes` are (row, fair-share), fastest in ascending order of rows.
     pub fn write_fairshare(
-        self,
-        changes: &[(i64, f64)],
-        progress: &mut dyn FnMut(u64),
-    ) -> Result<(), StoreError> {
-        self.put_fairshare(changes, progress)?;
-        self.commit()
-    }
-
-    /// As [`Snapshot::write_fairshare`], but the commit is left to the caller.
-    pub fn put_fairshare(
         &self,
         changes: &[(i64, f64)],
         progress: &mut dyn FnMut(u64),

@@ -38,13 +38,13 @@ pub fn archive(
             Err(unreadable) => fetched.unreadable.push(unreadable),
         }
         if batch.len() >= BATCH {
-            fetched.records += batch.len() as u64;
+            fetched.records += batch.len();
             progress(read, total);
             sink(std::mem::take(&mut batch))?;
         }
         Ok(())
     })?;
-    fetched.records += batch.len() as u64;
+    fetched.records += batch.len();
     if !batch.is_empty() {
         sink(batch)?;
     }

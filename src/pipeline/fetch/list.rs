@@ -46,7 +46,7 @@ pub(super) struct Ended {
     /// Those that ran, ordered by their end.
     pub jobs: Vec<Listed>,
     /// How many never ran.
-    pub never_ran: u64,
+    pub never_ran: usize,
     /// Those that ran and of which it does not know where.
     pub unreadable: Vec<Unreadable>,
 }

@@ -33,9 +33,9 @@ pub const OVERLAP: f64 = 300.0;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fetched {
     /// Records handed over.
-    pub records: u64,
+    pub records: usize,
     /// Jobs that ended without having run: they used nothing, and are left out.
-    pub never_ran: u64,
+    pub never_ran: usize,
     /// Jobs that ran and whose record can't be had.
     pub unreadable: Vec<Unreadable>,
 }
@@ -169,7 +169,7 @@ impl Fetching<'_> {
                 None => break,
             }
         }
-        self.fetched.records += batch.len() as u64;
+        self.fetched.records += batch.len();
         Ok((!batch.is_empty()).then_some(batch))
     }
 
