@@ -42,7 +42,7 @@ pub(super) struct Input {
 pub(super) struct Wait {
     /// How long to wait for a locked database
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
-    wait: Duration,
+    pub(super) wait: Duration,
 }
 
 /// How it is ranked.

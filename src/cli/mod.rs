@@ -8,6 +8,7 @@ mod columns;
 mod compare;
 mod demo;
 mod embedded;
+mod fetch;
 mod generate;
 mod input;
 mod manual;

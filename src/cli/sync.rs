@@ -7,12 +7,14 @@ use std::time::SystemTime;
 
 use clap::ValueEnum;
 
+use super::fetch::{Fetch, Stored};
 use super::input::{PolicyArg, Rules, Wait};
 use super::output::{Cell, Column, OutputArgs, Report, Style};
 use super::printable::count;
 use super::progress::Progress;
 use super::push::{self, Push};
 use super::{Answer, Failure, Outcome, failure, remark};
+use crate::flux::Flux;
 use crate::pipeline::fairshare::Ranked;
 use crate::pipeline::{Plan, Rule, Tally};
 use crate::store::{self, Access, Snapshot};
@@ -32,6 +34,9 @@ pub(super) struct Args {
     /// The Flux instance; otherwise the enclosing or the system's
     #[arg(long, value_name = "URI", help_heading = "Input")]
     uri: Option<String>,
+    /// Also take the jobs of a job archive, as flux-core wrote it before 0.40
+    #[arg(short, long, value_name = "ARCHIVE", help_heading = "Input")]
+    copy: Option<PathBuf>,
     /// Do only this; may be given several times
     #[arg(long, value_name = "STEP")]
     only: Vec<Step>,
@@ -94,6 +99,7 @@ pub(super) fn now(given: Option<f64>) -> f64 {
 /// What the steps in the database came to.
 #[derive(Default)]
 struct Done {
+    fetched: Option<Stored>,
     usage: Option<Plan>,
     ranked: Option<Ranked>,
 }
@@ -103,11 +109,29 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Err(Failure::Message("--json, --csv and --parsable go with --dry-run".to_owned()));
     }
     let is_asked = |step| args.only.is_empty() || args.only.contains(&step);
+    if args.copy.is_some() && !is_asked(Step::Fetch) {
+        return Err(Failure::Message("--copy goes with the step fetch".to_owned()));
+    }
     let mut done = Done::default();
     if is_asked(Step::Fetch) || is_asked(Step::Usage) || is_asked(Step::Fairshare) {
         let mut progress = Progress::start();
+        let mut flux = None;
+        let fetch = if is_asked(Step::Fetch) {
+            let fetch = Fetch { path: &args.path, wait: args.wait, now: now(args.now) };
+            let flux = flux.insert(Flux::connect(args.uri.as_deref()).map_err(failure)?);
+            Some(fetch.begin(flux, &mut progress)?)
+        } else {
+            None
+        };
         let mut database = args.wait.open(&args.path, Access::Write)?;
         let snapshot = database.snapshot().map_err(failure)?;
+        if let Some(begun) = fetch {
+            done.fetched = Some(begun.store(
+                &snapshot,
+                args.copy.as_deref().map(|path| (path, args.wait)),
+                &mut progress,
+            )?);
+        }
         if is_asked(Step::Usage) {
             done.usage = Some(usage(args, &snapshot, &mut progress)?);
         }
@@ -120,6 +144,9 @@ pub(super) fn run(args: &Args) -> Outcome {
             progress.phase("storing", || 0);
             snapshot.commit().map_err(failure)?;
         }
+    }
+    if let Some(stored) = &done.fetched {
+        stored.tell(&args.path);
     }
     if let Some(plan) = &done.usage {
         tell(args, &plan.tally);
@@ -201,6 +228,7 @@ fn tell(args: &Args, tally: &Tally) {
 /// What was done, in a line.
 fn summary(args: &Args, done: &Done) -> String {
     let mut parts = Vec::new();
+    parts.extend(done.fetched.as_ref().map(Stored::summary));
     if let Some(Plan { tally, changes, .. }) = &done.usage {
         let mut details = Vec::new();
         for (number, what) in [(tally.in_default_bank, "in a default bank"), (tally.late, "late")] {

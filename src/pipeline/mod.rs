@@ -16,6 +16,7 @@ mod blame;
 mod error;
 mod exact;
 pub mod fairshare;
+pub mod fetch;
 mod grouped;
 mod recount;
 pub mod report;
@@ -24,6 +25,7 @@ pub mod scrub;
 mod start;
 #[cfg(test)]
 mod tests;
+pub mod watch;
 
 use std::fmt;
 use std::str::FromStr;

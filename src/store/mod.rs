@@ -6,6 +6,7 @@
 //!
 //! The schema changed 38 times so far; `schema.rs` says which columns are needed and what stands in for newer ones.
 
+mod archive;
 mod bins;
 mod error;
 pub mod formats;
@@ -25,6 +26,7 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
+pub use archive::ArchivedJob;
 pub use bins::{Bins, StoredBin, UsageChanges};
 pub use error::{Reason, StoreError};
 pub use jobs::{EndedJob, JobRecord, Which};
