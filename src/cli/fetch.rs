@@ -9,7 +9,7 @@ use std::path::Path;
 use super::input::Wait;
 use super::printable::count;
 use super::progress::Progress;
-use super::{Failure, failure, remark};
+use super::{Failure, failure};
 use crate::flux::Flux;
 use crate::pipeline::fetch::{self, Fetched, Fetching, Listing};
 use crate::store::{Access, JobRecord, Snapshot};
@@ -120,14 +120,14 @@ impl Stored {
     }
 
     /// Names the jobs whose records can't be had.
-    pub(super) fn tell(&self, path: &Path) {
+    pub(super) fn tell(&self, path: &Path, note: &mut dyn FnMut(String)) {
         let all = [Some(&self.fetched), self.copied.as_ref()].into_iter().flatten();
         let unreadable: Vec<_> = all.flat_map(|fetched| &fetched.unreadable).collect();
         for one in unreadable.iter().take(NAMED) {
-            remark(format_args!("{}: left out: {one}", path.display()));
+            note(format!("{}: left out: {one}", path.display()));
         }
         if unreadable.len() > NAMED {
-            remark(format_args!("{}: and {} more left out", path.display(), unreadable.len() - NAMED));
+            note(format!("{}: and {} more left out", path.display(), unreadable.len() - NAMED));
         }
     }
 

@@ -81,7 +81,7 @@ impl PolicyArg {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "expected a number of seconds".to_owned())?;
     // A day; SQLite counts milliseconds in an int.
     if !(0.0..=86_400.0).contains(&number) {

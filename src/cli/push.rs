@@ -65,9 +65,13 @@ pub(super) fn run(args: &Args) -> Outcome {
 
 /// Sends all of it, and says what was sent.
 pub(super) fn send(push: &Push<'_>) -> Result<String, Failure> {
-    let data = read(push)?;
+    send_data(push, &read(push)?)
+}
+
+/// Sends what was read before.
+pub(super) fn send_data(push: &Push<'_>, data: &PolicyData) -> Result<String, Failure> {
     let flux = Flux::connect(push.uri).map_err(refused)?;
-    let owner = owner_record(&flux, &data)?;
+    let owner = owner_record(&flux, data)?;
     let sending = Sending { flux: &flux, path: push.path };
     sending.send("rec_update", &data.associations)?;
     sending.send("rec_q_update", &data.queues)?;
@@ -88,7 +92,7 @@ pub(super) fn send(push: &Push<'_>) -> Result<String, Failure> {
     });
     let generation =
         generation(&flux).map_or(String::new(), |number| format!("; generation {number} is in the plugin"));
-    Ok(format!("sent {}{owner}{generation}", summary(&data)))
+    Ok(format!("sent {}{owner}{generation}", summary(data)))
 }
 
 /// Which generation of data the plugin has; flux-accounting's does not count them.
@@ -109,7 +113,8 @@ fn summary(data: &PolicyData) -> String {
     .join(", ")
 }
 
-fn read(push: &Push<'_>) -> Result<PolicyData, Failure> {
+/// What is there to be sent.
+pub(super) fn read(push: &Push<'_>) -> Result<PolicyData, Failure> {
     let data = match formats::policy_data(push.path).map_err(failure)? {
         Some(data) => data,
         None => {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare sync`: from ended jobs to the plugin, in one go.
 
+use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::io::{IsTerminal, Write, stderr};
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use clap::ValueEnum;
 
 use super::fetch::{Fetch, Stored};
-use super::input::{PolicyArg, Rules, Wait};
+use super::input::{PolicyArg, Rules, Wait, seconds};
 use super::output::{Cell, Column, OutputArgs, Report, Style};
 use super::printable::count;
 use super::progress::Progress;
@@ -16,8 +18,9 @@ use super::push::{self, Push};
 use super::{Answer, Failure, Outcome, failure, remark};
 use crate::flux::Flux;
 use crate::pipeline::fairshare::Ranked;
-use crate::pipeline::{Plan, Rule, Tally};
-use crate::store::{self, Access, Snapshot};
+use crate::pipeline::watch::{Cause, System};
+use crate::pipeline::{self, Plan, Rule, Tally};
+use crate::store::{self, Access, PolicyData, Snapshot};
 
 /// Fetch ended jobs, count usage, rank, and push, as one
 ///
@@ -40,6 +43,20 @@ pub(super) struct Args {
     /// Do only this; may be given several times
     #[arg(long, value_name = "STEP")]
     only: Vec<Step>,
+    /// Stay, and do it when jobs ended or the database changed
+    ///
+    /// Ended jobs are taken up every SECONDS (30 unless given), a change of the database within a second or two. It outlives
+    /// a restart of Flux and a database that is locked or replaced. SIGHUP makes it sync and push at once, SIGTERM end.
+    /// systemd is told when it is ready and that it is alive; there is a line for each change.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        num_args = 0..=1,
+        default_missing_value = "30",
+        value_parser = seconds,
+        conflicts_with_all = ["only", "copy", "now", "dry_run"]
+    )]
+    watch: Option<Duration>,
     /// The rule that makes usage of jobs: exact or flux-accounting
     ///
     /// exact counts each job once, in the half-life period in which it ended, whenever its record comes, and lets all
@@ -108,15 +125,38 @@ pub(super) fn run(args: &Args) -> Outcome {
     if !args.dry_run && !args.output.is_table() {
         return Err(Failure::Message("--json, --csv and --parsable go with --dry-run".to_owned()));
     }
-    let is_asked = |step| args.only.is_empty() || args.only.contains(&step);
-    if args.copy.is_some() && !is_asked(Step::Fetch) {
+    if args.copy.is_some() && !args.asks(Step::Fetch) {
         return Err(Failure::Message("--copy goes with the step fetch".to_owned()));
     }
+    if let Some(every) = args.watch {
+        return watch(args, every);
+    }
+    let done = store_all(args, &mut |text| remark(text))?;
+    if args.dry_run {
+        print(args, &done)?;
+        return Ok(Answer::Yes);
+    }
+    let verbose = args.verbose || stderr().is_terminal();
+    if verbose {
+        // Stored is stored: a standard error that takes no more makes no failure of it.
+        let _ = writeln!(stderr(), "{}: {}", args.path.display(), summary(args, &done));
+    }
+    if args.asks(Step::Push) {
+        let pushed = push::send(&Push { path: &args.path, wait: args.wait, uri: args.uri.as_deref() })?;
+        if verbose {
+            let _ = writeln!(stderr(), "{}: {pushed}", args.path.display());
+        }
+    }
+    Ok(Answer::Yes)
+}
+
+/// The steps in the database, as one transaction. What somebody should know goes to `note`, asked or not.
+fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Done, Failure> {
     let mut done = Done::default();
-    if is_asked(Step::Fetch) || is_asked(Step::Usage) || is_asked(Step::Fairshare) {
+    if args.asks(Step::Fetch) || args.asks(Step::Usage) || args.asks(Step::Fairshare) {
         let mut progress = Progress::start();
         let mut flux = None;
-        let fetch = if is_asked(Step::Fetch) {
+        let fetch = if args.asks(Step::Fetch) {
             let fetch = Fetch { path: &args.path, wait: args.wait, now: now(args.now) };
             let flux = flux.insert(Flux::connect(args.uri.as_deref()).map_err(failure)?);
             Some(fetch.begin(flux, &mut progress)?)
@@ -132,10 +172,10 @@ pub(super) fn run(args: &Args) -> Outcome {
                 &mut progress,
             )?);
         }
-        if is_asked(Step::Usage) {
+        if args.asks(Step::Usage) {
             done.usage = Some(usage(args, &snapshot, &mut progress)?);
         }
-        if is_asked(Step::Fairshare) {
+        if args.asks(Step::Fairshare) {
             done.ranked = Some(fairshare(args, &snapshot, &mut progress)?);
         }
         if args.dry_run {
@@ -146,27 +186,75 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
     }
     if let Some(stored) = &done.fetched {
-        stored.tell(&args.path);
+        stored.tell(&args.path, note);
     }
     if let Some(plan) = &done.usage {
-        tell(args, &plan.tally);
+        tell(args, &plan.tally, note);
     }
-    if args.dry_run {
-        print(args, &done)?;
-        return Ok(Answer::Yes);
-    }
-    let verbose = args.verbose || stderr().is_terminal();
-    if verbose {
-        // Stored is stored: a standard error that takes no more makes no failure of it.
-        let _ = writeln!(stderr(), "{}: {}", args.path.display(), summary(args, &done));
-    }
-    if is_asked(Step::Push) {
-        let pushed = push::send(&Push { path: &args.path, wait: args.wait, uri: args.uri.as_deref() })?;
-        if verbose {
-            let _ = writeln!(stderr(), "{}: {pushed}", args.path.display());
-        }
-    }
+    Ok(done)
+}
+
+/// Does it whenever something happened.
+fn watch(args: &Args, every: Duration) -> Outcome {
+    // What is known is said once, not at each step.
+    let mut known = HashSet::new();
+    let mut sent = None;
+    let step = |cause: Cause| {
+        let mut note = |text: String| {
+            if known.insert(text.clone()) {
+                remark(text);
+            }
+        };
+        step(args, cause, &mut sent, &mut note).map_err(|error| error.to_string())
+    };
+    let mut world = System::new(&args.path, args.uri.as_deref(), step, |line| remark(line))
+        .map_err(|error| failure(format_args!("{}: {error}", args.path.display())))?;
+    pipeline::watch::watch(&mut world, every);
     Ok(Answer::Yes)
+}
+
+/// One step of a watch: what changed, if anything did. `sent` is what the plugin has; it gets what differs, and all when it
+/// may have lost it.
+fn step(
+    args: &Args,
+    cause: Cause,
+    sent: &mut Option<PolicyData>,
+    note: &mut dyn FnMut(String),
+) -> Result<Option<String>, Failure> {
+    let done = store_all(args, note)?;
+    let push = Push { path: &args.path, wait: args.wait, uri: args.uri.as_deref() };
+    let data = push::read(&push)?;
+    let differs = sent.as_ref() != Some(&data);
+    let mut pushed = None;
+    if differs || !matches!(cause, Cause::Jobs | Cause::Database) {
+        // Until it is accepted, who knows what the plugin has.
+        *sent = None;
+        pushed = Some(push::send_data(&push, &data)?);
+        *sent = Some(data);
+    }
+    if !differs && !done.is_news() {
+        return Ok(None);
+    }
+    let mut line = format!("{}: {}", args.path.display(), summary(args, &done));
+    if let Some(pushed) = pushed {
+        let _ = write!(line, "; {pushed}");
+    }
+    Ok(Some(line))
+}
+
+impl Args {
+    fn asks(&self, step: Step) -> bool {
+        self.only.is_empty() || self.only.contains(&step)
+    }
+}
+
+impl Done {
+    /// Whether anything was stored.
+    fn is_news(&self) -> bool {
+        let usage = self.usage.as_ref().is_some_and(|plan| !plan.changes.is_empty());
+        let ranked = self.ranked.as_ref().is_some_and(|ranked| !ranked.changes.is_empty());
+        self.fetched.as_ref().is_some_and(Stored::is_new) || usage || ranked
+    }
 }
 
 fn usage(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Plan, Failure> {
@@ -191,8 +279,8 @@ fn fairshare(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> R
 }
 
 /// What somebody should know, asked or not.
-fn tell(args: &Args, tally: &Tally) {
-    let say = |text: String| remark(format_args!("{}: {text}", args.path.display()));
+fn tell(args: &Args, tally: &Tally, note: &mut dyn FnMut(String)) {
+    let mut say = |text: String| note(format!("{}: {text}", args.path.display()));
     if let Some(why) = tally.recounted {
         say(format!("all usage was counted anew from {}: {why}", count(tally.counted, "record")));
     }

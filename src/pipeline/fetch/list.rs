@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{FetchError, Unreadable};
-use crate::flux::Flux;
+use crate::flux::{Flux, Requests};
 
 const LIST: &str = "job-list.list";
 const ATTRIBUTES: [&str; 5] = ["userid", "t_submit", "t_run", "t_inactive", "ranks"];
@@ -52,7 +52,7 @@ pub(super) struct Ended {
 }
 
 /// The jobs that ended after `since`.
-pub(super) fn ended(flux: &Flux, since: f64) -> Result<Ended, FetchError> {
+pub(super) fn ended(flux: &mut Flux, since: f64) -> Result<Ended, FetchError> {
     let mut ended = Ended::default();
     for entry in pages(PAGE, |before, size| ask(flux, since, before, size))? {
         let Entry { id, userid, t_submit, t_run, t_inactive, ranks } = entry;
@@ -71,7 +71,7 @@ pub(super) fn ended(flux: &Flux, since: f64) -> Result<Ended, FetchError> {
 }
 
 /// When the job that ended last did; `None` if Flux knows no ended job.
-pub fn newest_end(flux: &Flux) -> Result<Option<f64>, FetchError> {
+pub fn newest_end(flux: &mut Flux) -> Result<Option<f64>, FetchError> {
     Ok(ask(flux, 0.0, None, 1)?.first().map(|entry| entry.t_inactive))
 }
 
@@ -101,11 +101,13 @@ fn pages(
     Ok(all)
 }
 
-fn ask(flux: &Flux, since: f64, before: Option<f64>, size: usize) -> Result<Vec<Entry>, FetchError> {
-    let payload = request(since, before, size).to_string();
-    let answer = flux.rpc(LIST, &payload)?.unwrap_or_default();
-    let page: Page = serde_json::from_str(&answer)
-        .map_err(|error| FetchError::Answer { topic: LIST, text: error.to_string() })?;
+fn ask(flux: &mut Flux, since: f64, before: Option<f64>, size: usize) -> Result<Vec<Entry>, FetchError> {
+    let wrong = |text: String| FetchError::Answer { topic: LIST, text };
+    let mut requests = Requests::new(flux);
+    requests.send(LIST, &request(since, before, size).to_string(), ())?;
+    let Some(((), answer)) = requests.receive()? else { return Err(wrong("there is none".to_owned())) };
+    let page: Page =
+        serde_json::from_str(answer?.text().unwrap_or_default()).map_err(|error| wrong(error.to_string()))?;
     Ok(page.jobs)
 }
 

@@ -106,7 +106,7 @@ pub struct Listing(list::Ended);
 
 impl Listing {
     /// Asks Flux which jobs ended after `newest`, or up to [`OVERLAP`] before it; all that it still knows if that is `None`.
-    pub fn ask(flux: &Flux, newest: Option<f64>) -> Result<Listing, FetchError> {
+    pub fn ask(flux: &mut Flux, newest: Option<f64>) -> Result<Listing, FetchError> {
         let since = newest.map_or(0.0, |newest| (newest - OVERLAP).max(0.0));
         Ok(Listing(list::ended(flux, since)?))
     }

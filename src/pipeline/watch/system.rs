@@ -71,11 +71,11 @@ where
 
     /// A connection is kept as long as it answers.
     fn newest(&mut self) -> Result<Option<f64>, String> {
-        let flux = match self.flux.take() {
+        let mut flux = match self.flux.take() {
             Some(flux) => flux,
             None => Flux::connect(self.uri.as_deref()).map_err(|error| error.to_string())?,
         };
-        let newest = newest_end(&flux).map_err(|error| error.to_string())?;
+        let newest = newest_end(&mut flux).map_err(|error| error.to_string())?;
         self.flux = Some(flux);
         Ok(newest)
     }
