@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use super::database::Found;
 use super::input::Wait;
 use super::printable::count;
 use super::progress::Progress;
@@ -21,7 +22,7 @@ const NAMED: usize = 10;
 
 /// Where records go.
 pub(super) struct Fetch<'a> {
-    pub(super) path: &'a Path,
+    pub(super) found: &'a Found,
     pub(super) wait: Wait,
     /// Seconds since the epoch.
     pub(super) now: f64,
@@ -51,7 +52,7 @@ impl Fetch<'_> {
         let newest = self.newest()?;
         let mut listing = Listing::ask(flux, newest).map_err(failure)?;
         if !listing.is_empty() {
-            let mut database = self.wait.open(self.path, Access::Read)?;
+            let mut database = self.wait.open(self.found, Access::Read)?;
             let snapshot = database.snapshot().map_err(failure)?;
             let stored = |id: u64| Ok(snapshot.row_of_job(&id.to_string())?.is_some());
             listing.leave_out(stored).map_err(failure)?;
@@ -71,7 +72,7 @@ impl Fetch<'_> {
     /// The end of the newest job on record. One in the future is no bound: the clock was set back, and jobs that end now do
     /// so before it.
     fn newest(&self) -> Result<Option<f64>, Failure> {
-        let mut database = self.wait.open(self.path, Access::Read)?;
+        let mut database = self.wait.open(self.found, Access::Read)?;
         let snapshot = database.snapshot().map_err(failure)?;
         let newest = snapshot.newest_inactive().map_err(failure)?;
         Ok(newest.filter(|newest| *newest <= self.now))

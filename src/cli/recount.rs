@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare recount`: all usage from the records, and what is wrong with the stored one.
 
-use std::path::PathBuf;
-
+use super::database::DatabaseArg;
+use super::figures::Unit;
 use super::input::Wait;
-use super::output::{Cell, Column, OutputArgs, Report, Style};
+use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
 use super::printable::count;
 use super::progress::Progress;
 use super::sync::{instant, now};
 use super::{Answer, Failure, Outcome, failure};
 use crate::pipeline::{Fault, Recount};
-use crate::store::{self, Access};
+use crate::store::Access;
 
 /// Count all usage anew from the records, and say where the stored usage differs and why
 ///
@@ -19,9 +19,8 @@ use crate::store::{self, Access};
 /// fault explains may come from records that were removed, from lengths or weights that changed, or from an edit.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The accounting database
-    #[arg(short, long, value_name = "FILE", default_value = store::DEFAULT_PATH, help_heading = "Input")]
-    path: PathBuf,
+    #[command(flatten)]
+    database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
     /// The time it is, in seconds since the epoch
@@ -40,7 +39,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Outcome {
     let mut progress = Progress::start();
     let access = if args.write { Access::Write } else { Access::Read };
-    let mut database = args.wait.open(&args.path, access)?;
+    let mut database = args.wait.open(args.database.found(), access)?;
     let snapshot = database.snapshot().map_err(failure)?;
     progress.phase("counting", || snapshot.association_estimate());
     let recount = Recount::new(&snapshot, now(args.now), &mut |done| progress.at(done)).map_err(failure)?;
@@ -98,7 +97,6 @@ fn print(args: &Args, recount: &Recount) -> Result<(), Failure> {
     ));
     let faults: serde_json::Map<String, serde_json::Value> =
         recount.faults.iter().map(|(fault, times)| (fault.to_string(), (*times).into())).collect();
-    let column = |key, title, style| Column { key, title, style };
     args.output.print(Report {
         facts: vec![
             ("counted", tally.counted.into()),
@@ -107,18 +105,27 @@ fn print(args: &Args, recount: &Recount) -> Result<(), Failure> {
             ("without_association", tally.waiting.into()),
             ("faults", faults.into()),
         ],
-        rows_key: "differences",
-        columns: vec![
-            column("user", "User", Style::Text),
-            column("bank", "Bank", Style::Text),
-            column("stored", "Stored", Style::Usage),
-            column("recounted", "Recounted", Style::Usage),
-            column("faults", "Faults", Style::Text),
-        ],
-        rows: Box::new(rows.into_iter().take(limit).map(|(user, bank, stored, recounted, faults)| {
-            vec![user, Cell::Text(bank), Cell::Number(stored), Cell::Number(recounted), Cell::Text(faults)]
-        })),
+        rows: Rows {
+            key: "differences",
+            columns: vec![
+                column("user", "User", Style::Text),
+                column("bank", "Bank", Style::Text),
+                column("stored", "Stored", Style::Usage(Unit::Unknown)),
+                column("recounted", "Recounted", Style::Usage(Unit::Unknown)),
+                column("faults", "Faults", Style::Text),
+            ],
+            rows: Box::new(rows.into_iter().take(limit).map(|(user, bank, stored, recounted, faults)| {
+                vec![
+                    user,
+                    Cell::Text(bank),
+                    Cell::Number(stored),
+                    Cell::Number(recounted),
+                    Cell::Text(faults),
+                ]
+            })),
+        },
         notes,
+        ..Report::default()
     })?;
     Ok(())
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare scrub`: old job records go.
 
-use std::path::PathBuf;
-
+use super::database::DatabaseArg;
 use super::input::Wait;
 use super::printable::count;
 use super::sync::{instant, now};
 use super::{Answer, Outcome, failure, say};
 use crate::pipeline::scrub::{Scrubbed, scrub};
-use crate::store::{self, Access};
+use crate::store::Access;
 
 const WEEK: f64 = 604_800.0;
 
@@ -21,9 +20,8 @@ pub(super) struct Args {
     /// Remove what is older than this many weeks
     #[arg(value_name = "WEEKS", default_value_t = 26.0, value_parser = weeks)]
     weeks: f64,
-    /// The accounting database
-    #[arg(short, long, value_name = "FILE", default_value = store::DEFAULT_PATH, help_heading = "Input")]
-    path: PathBuf,
+    #[command(flatten)]
+    database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
     /// The time it is, in seconds since the epoch
@@ -44,7 +42,7 @@ fn weeks(text: &str) -> Result<f64, String> {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let now = now(args.now);
-    let mut database = args.wait.open(&args.path, Access::Write)?;
+    let mut database = args.wait.open(args.database.found(), Access::Write)?;
     let snapshot = database.snapshot().map_err(failure)?;
     let Scrubbed { removed, needed, .. } = scrub(&snapshot, now - args.weeks * WEEK, now).map_err(failure)?;
     let needed = match needed {

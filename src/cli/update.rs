@@ -2,16 +2,16 @@
 //! `flux fairshare update`: compute the fair-shares and store them.
 
 use std::io::{IsTerminal, Write, stderr};
-use std::path::PathBuf;
 
+use super::database::DatabaseArg;
 use super::input::{PolicyArg, Rules, Wait};
-use super::output::{Cell, Column, OutputArgs, Report, Style};
+use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
 use super::printable::count;
 use super::progress::Progress;
 use super::show::facts;
 use super::{Answer, Failure, Outcome, failure};
 use crate::pipeline::fairshare::Ranked;
-use crate::store::{self, Access};
+use crate::store::Access;
 
 /// Compute the fair-shares and store them in the database
 ///
@@ -20,20 +20,26 @@ use crate::store::{self, Access};
 /// Inactive associations keep the value they have. Prints nothing unless on a terminal or asked to.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The accounting database
-    #[arg(short, long, value_name = "FILE", default_value = store::DEFAULT_PATH, help_heading = "Input")]
-    path: PathBuf,
+    /// Write nothing; show whose fair-share would change
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    #[command(flatten, next_help_heading = "Input")]
+    database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
     #[command(flatten)]
     policy: PolicyArg,
     #[command(flatten)]
     rules: Rules,
-    /// Write nothing; show whose fair-share would change
-    #[arg(short = 'n', long)]
-    dry_run: bool,
     /// With --dry-run: show this many in the table, 0 is all
-    #[arg(long, value_name = "NUMBER", default_value_t = 20, help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 20,
+        requires = "dry_run",
+        conflicts_with = "output",
+        help_heading = "Output"
+    )]
     limit: usize,
     /// Say what was done, also when not on a terminal
     #[arg(short, long, help_heading = "Output")]
@@ -43,7 +49,7 @@ pub(super) struct Args {
 }
 
 /// flux-accounting stores six decimals: less than this is no move, only more digits.
-const ROUNDING: f64 = 5e-7;
+pub(super) const ROUNDING: f64 = 5e-7;
 
 pub(super) fn run(args: &Args) -> Outcome {
     if !args.dry_run && !args.output.is_table() {
@@ -51,9 +57,11 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let options = args.rules.options()?;
     let policy = args.policy.of_database();
+    args.rules.apply_to(&[policy])?;
+    let path = args.database.path();
     let mut progress = Progress::start();
     let access = if args.dry_run { Access::Read } else { Access::Write };
-    let mut database = args.wait.open(&args.path, access)?;
+    let mut database = args.wait.open(args.database.found(), access)?;
     let snapshot = database.snapshot().map_err(failure)?;
     progress.phase("reading", || snapshot.association_estimate());
     let mut ranked =
@@ -72,7 +80,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         let _ = writeln!(
             stderr(),
             "{}: {} ranked by {policy}, {} changed",
-            args.path.display(),
+            path.display(),
             count(ranked.ranking.ranked(), "association"),
             count(ranked.changes.len(), "fair-share")
         );
@@ -89,7 +97,6 @@ fn print_moves(args: &Args, ranked: &mut Ranked) -> std::io::Result<()> {
     changes.sort_by(|a, b| b.distance().abs().total_cmp(&a.distance().abs()).then(a.node.cmp(&b.node)));
     let moves = changes.len();
     let limit = if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX };
-    let column = |key, title, style| Column { key, title, style };
     let rows = changes.iter().take(limit).map(|change| {
         vec![
             Cell::Text(tree.name(change.node).to_owned()),
@@ -112,15 +119,18 @@ fn print_moves(args: &Args, ranked: &mut Ranked) -> std::io::Result<()> {
     facts.push(("ranked", ranking.ranked().into()));
     args.output.print(Report {
         facts,
-        rows_key: "moves",
-        columns: vec![
-            column("user", "User", Style::Text),
-            column("bank", "Bank", Style::Text),
-            column("stored", "Stored", Style::Fraction),
-            column("fairshare", "FairShare", Style::Fraction),
-            column("change", "Change", Style::Change),
-        ],
-        rows: Box::new(rows),
+        rows: Rows {
+            key: "moves",
+            columns: vec![
+                column("user", "User", Style::Text),
+                column("bank", "Bank", Style::Text),
+                column("stored", "Stored", Style::Fraction),
+                column("fairshare", "FairShare", Style::Fraction),
+                column("change", "Change", Style::Change),
+            ],
+            rows: Box::new(rows),
+        },
         notes,
+        ..Report::default()
     })
 }

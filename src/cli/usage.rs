@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare usage`: who used how much, and what an association's usage is made of.
 
-use std::path::PathBuf;
-
 use clap::ValueEnum;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
+use super::database::DatabaseArg;
+use super::figures::Unit;
 use super::input::Wait;
-use super::output::{Cell, Column, OutputArgs, Report, Style};
+use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
 use super::printable::count;
 use super::progress::Progress;
 use super::sync::now;
@@ -17,7 +17,7 @@ use super::{Answer, Failure, Outcome, failure, remark};
 use crate::fairshare::periods::Periods;
 use crate::flux::user_name;
 use crate::pipeline::report::{self, Query, Usage, Used};
-use crate::store::{self, Access, Snapshot};
+use crate::store::{Access, Snapshot};
 
 /// Show who used how much: node, core and GPU hours out of the records of ended jobs
 ///
@@ -26,9 +26,8 @@ use crate::store::{self, Access, Snapshot};
 /// made of now, when each part decays and when it is forgotten.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The accounting database
-    #[arg(short, long, value_name = "FILE", default_value = store::DEFAULT_PATH, help_heading = "Input")]
-    path: PathBuf,
+    #[command(flatten)]
+    database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
     /// From when on: 2026-11-21, 2026-11-21T13:00, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)
@@ -79,7 +78,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let (since, until) = (at(&args.since, 0.0)?, at(&args.until, f64::INFINITY)?);
     let mut progress = Progress::start();
     progress.phase("reading", || 0);
-    let mut database = args.wait.open(&args.path, Access::Read)?;
+    let mut database = args.wait.open(args.database.found(), Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
     let by = match args.by {
         By::Period => return periods(args, &snapshot, present, &zone),
@@ -108,7 +107,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         let what = count(usage.unreadable, "record");
         remark(format_args!(
             "{}: {what} left out: the resources or times can't be read",
-            args.path.display()
+            args.database.path().display()
         ));
     }
     print(args, usage, by)?;
@@ -135,7 +134,6 @@ fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
         total.cores / HOUR,
         total.gpus / HOUR
     ));
-    let column = |key, title, style| Column { key, title, style };
     let (key, title) = match by {
         report::By::Association | report::By::User => ("user", "User"),
         report::By::Bank => ("bank", "Bank"),
@@ -149,9 +147,9 @@ fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
     }
     columns.extend([
         column("jobs", "Jobs", Style::Count),
-        column("node_hours", "NodeHours", Style::Usage),
-        column("core_hours", "CoreHours", Style::Usage),
-        column("gpu_hours", "GPUHours", Style::Usage),
+        column("node_hours", "NodeHours", Style::Usage(Unit::Unknown)),
+        column("core_hours", "CoreHours", Style::Usage(Unit::Unknown)),
+        column("gpu_hours", "GPUHours", Style::Usage(Unit::Unknown)),
         column("part", "Part", Style::Fraction),
         column("bar", "", Style::Bar(BAR)),
     ]);
@@ -163,21 +161,24 @@ fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
             ("core_hours", (total.cores / HOUR).into()),
             ("gpu_hours", (total.gpus / HOUR).into()),
         ],
-        rows_key: "usage",
-        columns,
-        rows: Box::new(lines.into_iter().take(limit).map(move |((name, bank), used)| {
-            let mut row = vec![Cell::Text(name)];
-            if pair {
-                row.push(Cell::Text(bank));
-            }
-            row.push(Cell::Count(used.jobs as u64));
-            row.extend(hours(&used));
-            let part = |of: f64| if of > 0.0 { weight(&used) / of } else { 0.0 };
-            row.push(Cell::Number(part(whole)));
-            row.push(Cell::Bar { usage: (part(most) * BAR as f64).round() as usize, share: BAR + 1 });
-            row
-        })),
+        rows: Rows {
+            key: "usage",
+            columns,
+            rows: Box::new(lines.into_iter().take(limit).map(move |((name, bank), used)| {
+                let mut row = vec![Cell::Text(name)];
+                if pair {
+                    row.push(Cell::Text(bank));
+                }
+                row.push(Cell::Count(used.jobs as u64));
+                row.extend(hours(&used));
+                let part = |of: f64| if of > 0.0 { weight(&used) / of } else { 0.0 };
+                row.push(Cell::Number(part(whole)));
+                row.push(Cell::Bar { usage: (part(most) * BAR as f64).round() as usize, share: BAR + 1 });
+                row
+            })),
+        },
         notes,
+        ..Report::default()
     })
 }
 
@@ -195,7 +196,7 @@ fn periods(args: &Args, snapshot: &Snapshot<'_>, present: f64, zone: &TimeZone) 
     let Some(all) = Periods::new(settings.period_end, settings.half_life) else {
         return Err(Failure::Message(format!(
             "{}: no periods can be made of these lengths",
-            args.path.display()
+            args.database.path().display()
         )));
     };
     let marks = snapshot.marks().map_err(failure)?;
@@ -226,7 +227,6 @@ fn periods(args: &Args, snapshot: &Snapshot<'_>, present: f64, zone: &TimeZone) 
             ]);
         }
     }
-    let column = |key, title, style| Column { key, title, style };
     let decays = format!(
         "at each boundary {} of a usage is left; the next is at {}",
         settings.decay,
@@ -238,21 +238,24 @@ fn periods(args: &Args, snapshot: &Snapshot<'_>, present: f64, zone: &TimeZone) 
             ("decay_factor", settings.decay.into()),
             ("next_boundary", all.start(first.saturating_add(1)).into()),
         ],
-        rows_key: "periods",
-        columns: vec![
-            column("user", "User", Style::Text),
-            column("bank", "Bank", Style::Text),
-            column("period", "Period", Style::Count),
-            column("from", "From", Style::Text),
-            column("to", "To", Style::Text),
-            column("usage", "Usage", Style::Usage),
-            column("part", "Part", Style::Fraction),
-            column("bar", "", Style::Bar(BAR)),
-            column("decays", "Decays", Style::Text),
-            column("forgotten", "Forgotten", Style::Text),
-        ],
-        rows: Box::new(rows.into_iter()),
+        rows: Rows {
+            key: "periods",
+            columns: vec![
+                column("user", "User", Style::Text),
+                column("bank", "Bank", Style::Text),
+                column("period", "Period", Style::Count),
+                column("from", "From", Style::Text),
+                column("to", "To", Style::Text),
+                column("usage", "Usage", Style::Usage(Unit::Unknown)),
+                column("part", "Part", Style::Fraction),
+                column("bar", "", Style::Bar(BAR)),
+                column("decays", "Decays", Style::Text),
+                column("forgotten", "Forgotten", Style::Text),
+            ],
+            rows: Box::new(rows.into_iter()),
+        },
         notes: vec![decays],
+        ..Report::default()
     })?;
     Ok(Answer::Yes)
 }

@@ -152,6 +152,11 @@ impl Job {
         &self.dependencies
     }
 
+    /// How often plugins are subscribed to its events.
+    pub fn subscriptions(&self) -> usize {
+        self.subscribers.len()
+    }
+
     /// The eventlog so far.
     pub fn eventlog(&self) -> &[Value] {
         &self.eventlog

@@ -38,6 +38,8 @@ impl Due {
 impl Engine {
     /// The next reactor turn.
     pub(super) fn deferred(&mut self) -> Vec<Effect> {
+        // A timer never comes within Flux's loop; a panic may have hidden its end.
+        self.is_looping = false;
         if let Some(effects) = self.resync_step() {
             return effects;
         }

@@ -6,6 +6,7 @@
 //! in again as a job that is replayed, with names from its eventlog; what Flux does not have any more is forgotten.
 //! Until then nothing is released. Then Flux asks for all prices.
 
+use super::others::Others;
 use super::{Effect, Engine, JobFacts, Level, Refusal, State};
 use crate::ids::JobId;
 use std::collections::BTreeSet;
@@ -52,7 +53,6 @@ impl Engine {
     /// A call was cut short. `id` is the job it was about.
     pub(super) fn panicked(&mut self, id: Option<JobId>) -> Vec<Effect> {
         self.resync.panics = self.resync.panics.saturating_add(1);
-        self.is_looping = false;
         self.ledger.recount();
         if let Some(id) = id {
             self.resync.suspects.insert(id);
@@ -119,15 +119,27 @@ impl Engine {
     pub(super) fn shown(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
         let memo = self.ledger.job(facts.id).and_then(|job| job.memo);
         self.take_out(facts.id);
-        let mut effects = Vec::new();
-        if !matches!(facts.state, State::New | State::Depend) {
-            effects.extend(self.unwatch(facts.id));
-        }
+        let mut effects = self.watch_anew(facts.id, facts.state);
         if facts.state != State::Inactive {
             effects.extend(self.new_job(facts));
             self.ledger.annotate(facts.id, memo);
         }
         self.resync.in_hand.retain(|other| *other != facts.id);
+        effects
+    }
+
+    /// Whether we are subscribed to the job is not known: Flux takes that as often as it is asked, so it is given back
+    /// and asked for once. What others did meanwhile is in the eventlog.
+    fn watch_anew(&mut self, id: JobId, state: State) -> Vec<Effect> {
+        let others = self.others.remove(&id);
+        let mut effects = vec![Effect::Unsubscribe(id)];
+        let others = match (others, state) {
+            (Some(others), State::New) => others,
+            (Some(_), State::Depend) => Others::unknown(),
+            _ => return effects,
+        };
+        self.others.insert(id, others);
+        effects.push(Effect::Subscribe(id));
         effects
     }
 

@@ -31,6 +31,7 @@
 //! - `formula`: numbers handed down level by level.
 //! - `ranking`: ranks and fair-shares are stored, all other numbers of a node are computed when asked for.
 //! - `why`: the first common ancestor of two associations, and the pair below it that decided.
+//! - `outlook`: who is just ahead, what would change it, and OpenPBS's own walk.
 //!
 //! - `periods`, `accounting`: where usage comes from, job by job and period by period: the exact rule and flux-accounting's.
 //!
@@ -44,6 +45,7 @@ mod error;
 mod formula;
 mod names;
 mod options;
+mod outlook;
 pub mod periods;
 mod policy;
 mod ranking;
@@ -56,6 +58,7 @@ mod why;
 pub use builder::Builder;
 pub use error::TreeError;
 pub use options::{InactiveUsage, OptionError, Options, Ties};
+pub use outlook::{Overtake, PbsWalk};
 pub use policy::{ParsePolicyError, Policy};
 pub use ranking::{NodeDetail, PbsDetail, RankError, Ranking};
 pub use site::{Association, Bank, Shares, Site};

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{SO, Site, job};
 
 /// All topics of the plugin in the order of a job's life; the last two make it forget the job.
-const TOPICS: [&str; 16] = [
+const TOPICS: [&str; 17] = [
     "plugin.query",
     "job.create",
     "job.validate",
@@ -24,6 +24,7 @@ const TOPICS: [&str; 16] = [
     "job.update.attributes.system.bank",
     "job.state.sched",
     "job.state.run",
+    "job.state.cleanup",
     "job.state.inactive",
     "job.destroy",
 ];

@@ -22,6 +22,7 @@ pub struct Seen {
     /// Outstanding dependencies that are limits.
     pub ours: Vec<String>,
     pub prices: Vec<i64>,
+    pub subscriptions: usize,
 }
 
 impl Seen {
@@ -36,6 +37,7 @@ impl Seen {
             state: job.state(),
             bank: job.attribute("bank").unwrap_or("A").to_owned(),
             ours,
+            subscriptions: job.subscriptions(),
             prices: prices.filter_map(|entry| entry["context"]["priority"].as_i64()).collect(),
         }
     }

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::ValueEnum;
 
+use super::database::DatabaseArg;
 use super::fetch::{Fetch, Stored};
 use super::input::{PolicyArg, Rules, Wait, seconds};
 use super::output::OutputArgs;
@@ -21,7 +22,7 @@ use crate::flux::Flux;
 use crate::pipeline::fairshare::Ranked;
 use crate::pipeline::watch::{Cause, System};
 use crate::pipeline::{self, Plan, Rule};
-use crate::store::{self, Access, PolicyData, Snapshot};
+use crate::store::{Access, PolicyData, Snapshot};
 use told::{print, summary, tell};
 
 /// Fetch ended jobs, count usage, rank, and push, as one
@@ -31,9 +32,8 @@ use told::{print, summary, tell};
 /// the database is as before or as after. Prints nothing unless there is something to be said, on a terminal, or asked to.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The accounting database
-    #[arg(short, long, value_name = "FILE", default_value = store::DEFAULT_PATH, help_heading = "Input")]
-    path: PathBuf,
+    #[command(flatten)]
+    database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
     /// The Flux instance; otherwise the enclosing or the system's
@@ -141,12 +141,13 @@ pub(super) fn run(args: &Args) -> Outcome {
     let verbose = args.verbose || stderr().is_terminal();
     if verbose {
         // Stored is stored: a standard error that takes no more makes no failure of it.
-        let _ = writeln!(stderr(), "{}: {}", args.path.display(), summary(args, &done));
+        let _ = writeln!(stderr(), "{}: {}", args.database.path().display(), summary(args, &done));
     }
     if args.asks(Step::Push) {
-        let pushed = push::send(&Push { path: &args.path, wait: args.wait, uri: args.uri.as_deref() })?;
+        let pushed =
+            push::send(&Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() })?;
         if verbose {
-            let _ = writeln!(stderr(), "{}: {pushed}", args.path.display());
+            let _ = writeln!(stderr(), "{}: {pushed}", args.database.path().display());
         }
     }
     Ok(Answer::Yes)
@@ -159,13 +160,13 @@ fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Done, Failure>
         let mut progress = Progress::start();
         let mut flux = None;
         let fetch = if args.asks(Step::Fetch) {
-            let fetch = Fetch { path: &args.path, wait: args.wait, now: now(args.now) };
+            let fetch = Fetch { found: args.database.found(), wait: args.wait, now: now(args.now) };
             let flux = flux.insert(Flux::connect(args.uri.as_deref()).map_err(failure)?);
             Some(fetch.begin(flux, &mut progress)?)
         } else {
             None
         };
-        let mut database = args.wait.open(&args.path, Access::Write)?;
+        let mut database = args.wait.open(args.database.found(), Access::Write)?;
         let snapshot = database.snapshot().map_err(failure)?;
         if let Some(begun) = fetch {
             done.fetched = Some(begun.store(
@@ -188,7 +189,7 @@ fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Done, Failure>
         }
     }
     if let Some(stored) = &done.fetched {
-        stored.tell(&args.path, note);
+        stored.tell(args.database.path(), note);
     }
     if let Some(plan) = &done.usage {
         tell(args, &plan.tally, note);
@@ -209,8 +210,8 @@ fn watch(args: &Args, every: Duration) -> Outcome {
         };
         step(args, cause, &mut sent, &mut note).map_err(|error| error.to_string())
     };
-    let mut world = System::new(&args.path, args.uri.as_deref(), step, |line| remark(line))
-        .map_err(|error| failure(format_args!("{}: {error}", args.path.display())))?;
+    let mut world = System::new(args.database.path(), args.uri.as_deref(), step, |line| remark(line))
+        .map_err(|error| failure(format_args!("{}: {error}", args.database.path().display())))?;
     pipeline::watch::watch(&mut world, every);
     Ok(Answer::Yes)
 }
@@ -224,7 +225,7 @@ fn step(
     note: &mut dyn FnMut(String),
 ) -> Result<Option<String>, Failure> {
     let done = store_all(args, note)?;
-    let push = Push { path: &args.path, wait: args.wait, uri: args.uri.as_deref() };
+    let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
     let data = push::read(&push)?;
     let differs = sent.as_ref() != Some(&data);
     let mut pushed = None;
@@ -237,7 +238,7 @@ fn step(
     if !differs && !done.is_news() {
         return Ok(None);
     }
-    let mut line = format!("{}: {}", args.path.display(), summary(args, &done));
+    let mut line = format!("{}: {}", args.database.path().display(), summary(args, &done));
     if let Some(pushed) = pushed {
         let _ = write!(line, "; {pushed}");
     }

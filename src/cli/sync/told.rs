@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::super::fetch::Stored;
-use super::super::output::{Cell, Column, Report, Style};
+use super::super::figures::Unit;
+use super::super::output::{Cell, Report, Rows, Style, column};
 use super::super::printable::count;
 use super::{Args, Done};
 use crate::pipeline::fairshare::Ranked;
@@ -12,7 +13,7 @@ use crate::pipeline::{Plan, Tally};
 
 /// What somebody should know, asked or not.
 pub(super) fn tell(args: &Args, tally: &Tally, note: &mut dyn FnMut(String)) {
-    let mut say = |text: String| note(format!("{}: {text}", args.path.display()));
+    let mut say = |text: String| note(format!("{}: {text}", args.database.path().display()));
     if let Some(why) = tally.recounted {
         say(format!("all usage was counted anew from {}: {why}", count(tally.counted, "record")));
     }
@@ -125,29 +126,31 @@ pub(super) fn print(args: &Args, done: &Done) -> std::io::Result<()> {
     }
     notes.push(format!("{}; nothing was stored or sent", summary(args, done)));
     let facts = done.usage.as_ref().map(|plan| facts(args, &plan.tally)).unwrap_or_default();
-    let column = |key, title, style| Column { key, title, style };
     args.output.print(Report {
         facts,
-        rows_key: "changes",
-        columns: vec![
-            column("user", "User", Style::Text),
-            column("bank", "Bank", Style::Text),
-            column("usage_stored", "Usage", Style::Usage),
-            column("usage", "NewUsage", Style::Usage),
-            column("fairshare_stored", "FairShare", Style::Fraction),
-            column("fairshare", "NewFairShare", Style::Fraction),
-        ],
-        rows: Box::new(rows.into_iter().take(limit).map(|((bank, user), moved)| {
-            vec![
-                Cell::Text(user.to_owned()),
-                Cell::Text(bank.to_owned()),
-                moved.usage.map(|usage| usage.0).into(),
-                moved.usage.map(|usage| usage.1).into(),
-                moved.fairshare.and_then(|fairshare| fairshare.0).into(),
-                moved.fairshare.map(|fairshare| fairshare.1).into(),
-            ]
-        })),
+        rows: Rows {
+            key: "changes",
+            columns: vec![
+                column("user", "User", Style::Text),
+                column("bank", "Bank", Style::Text),
+                column("usage_stored", "Usage", Style::Usage(Unit::Unknown)),
+                column("usage", "NewUsage", Style::Usage(Unit::Unknown)),
+                column("fairshare_stored", "FairShare", Style::Fraction),
+                column("fairshare", "NewFairShare", Style::Fraction),
+            ],
+            rows: Box::new(rows.into_iter().take(limit).map(|((bank, user), moved)| {
+                vec![
+                    Cell::Text(user.to_owned()),
+                    Cell::Text(bank.to_owned()),
+                    moved.usage.map(|usage| usage.0).into(),
+                    moved.usage.map(|usage| usage.1).into(),
+                    moved.fairshare.and_then(|fairshare| fairshare.0).into(),
+                    moved.fairshare.map(|fairshare| fairshare.1).into(),
+                ]
+            })),
+        },
         notes,
+        ..Report::default()
     })
 }
 
