@@ -47,7 +47,7 @@ pub(super) struct Input {
 pub(super) struct Wait {
     /// How long to wait for a locked database
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
-    wait: Duration,
+    pub(super) wait: Duration,
 }
 
 /// How it is ranked.
@@ -96,7 +96,7 @@ fn name_of(setting: &str) -> &str {
     setting.split_once('=').map_or(setting, |(name, _)| name).trim()
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "expected a number of seconds".to_owned())?;
     // A day; SQLite counts milliseconds in an int.
     if !(0.0..=86_400.0).contains(&number) {

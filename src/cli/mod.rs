@@ -10,6 +10,7 @@ mod compare;
 mod database;
 mod demo;
 mod embedded;
+mod fetch;
 mod figures;
 mod fingers;
 mod generate;
@@ -24,14 +25,18 @@ mod parts;
 mod printable;
 mod progress;
 mod push;
+mod recount;
 mod screen;
+mod scrub;
 mod shells;
 mod show;
 mod status;
 mod suggest;
+mod sync;
 mod table;
 mod tau;
 mod update;
+mod usage;
 mod what_if;
 mod why;
 
@@ -62,6 +67,10 @@ enum Command {
     Show(show::Args),
     Update(update::Args),
     Push(push::Args),
+    Sync(sync::Args),
+    Recount(recount::Args),
+    Usage(usage::Args),
+    Scrub(scrub::Args),
     Compare(compare::Args),
     // Left alone, clap counts options that have a default among those that must be given.
     #[command(override_usage = "flux fairshare why [OPTIONS] <USER[/BANK]> [USER2[/BANK2]]")]
@@ -135,6 +144,10 @@ pub fn main() -> ExitCode {
         Command::Show(args) => show::run(&args),
         Command::Update(args) => update::run(&args),
         Command::Push(args) => push::run(&args),
+        Command::Sync(args) => sync::run(&args),
+        Command::Recount(args) => recount::run(&args),
+        Command::Usage(args) => usage::run(&args),
+        Command::Scrub(args) => scrub::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Why(args) => why::run(&args),
         Command::WhatIf(args) => what_if::run(&args),

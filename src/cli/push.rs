@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::database::DatabaseArg;
+use super::database::{DatabaseArg, Found};
 use super::input::Wait;
 use super::parts::{self, Changes};
 use super::printable::count;
@@ -47,45 +47,81 @@ struct Payload<'a, T: ?Sized> {
     data: &'a T,
 }
 
+/// What is sent, and where to.
+pub(super) struct Push<'a> {
+    /// The accounting database, or a document that stands for it.
+    pub(super) found: &'a Found,
+    /// How long to wait for others.
+    pub(super) wait: Wait,
+    /// The Flux instance; otherwise the enclosing or the system's.
+    pub(super) uri: Option<&'a str>,
+}
+
 pub(super) fn run(args: &Args) -> Outcome {
-    let data = read(args)?;
-    let path = args.database.path();
-    if !data.notes.is_empty() {
-        let notes = data.notes.join(", ");
-        remark(format_args!("{}: an old schema; sent for what it lacks: {notes}", path.display()));
-    }
-    if let (Some(by), true) = (args.database.found().by, args.dry_run || args.verbose) {
-        say(format_args!("database {} ({by})", path.display()))?;
+    let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
+    let data = read_for(&push, args.dry_run)?;
+    if let (Some(by), true) = (push.found.by, args.dry_run || args.verbose) {
+        say(format_args!("database {} ({by})", push.found.path.display()))?;
     }
     if args.dry_run {
         say(format_args!("would send {}", summary(&data)))?;
         return Ok(Answer::Yes);
     }
-    let flux = Flux::connect(args.uri.as_deref()).map_err(refused)?;
-    let owner = owner_record(&flux, &data)?;
-    let sending = Sending { flux: &flux, path, data: &data };
-    let changes = parts::send(&flux, &data, owner.as_ref()).map_err(|error| sending.told(&error))?;
+    let sent = deliver(&push, &data)?;
+    if args.json {
+        say(parts::report(&data, sent.owner.as_ref(), sent.changes.as_ref()))?;
+    } else if args.verbose {
+        say(sent.told(&data))?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// Sends all of it, and says what was sent.
+pub(super) fn send(push: &Push<'_>) -> Result<String, Failure> {
+    send_data(push, &read(push)?)
+}
+
+/// Sends what was read before.
+pub(super) fn send_data(push: &Push<'_>, data: &PolicyData) -> Result<String, Failure> {
+    Ok(deliver(push, data)?.told(data))
+}
+
+/// What came of a push.
+struct Sent {
+    /// The instance owner's record, if the database had none.
+    owner: Option<AssociationRecord>,
+    /// What the plugin says has changed; flux-accounting's does not tell.
+    changes: Option<Changes>,
+}
+
+fn deliver(push: &Push<'_>, data: &PolicyData) -> Result<Sent, Failure> {
+    let flux = Flux::connect(push.uri).map_err(refused)?;
+    let owner = owner_record(&flux, data)?;
+    let sending = Sending { flux: &flux, path: &push.found.path, data };
+    let changes = parts::send(&flux, data, owner.as_ref()).map_err(|error| sending.told(&error))?;
     if changes.is_none() {
         sending.all(owner.as_ref())?;
     }
-    if args.json {
-        say(parts::report(&data, owner.as_ref(), changes.as_ref()))?;
-    } else if args.verbose {
-        let owner = owner.map_or(String::new(), |owner| {
+    Ok(Sent { owner, changes })
+}
+
+impl Sent {
+    fn told(&self, data: &PolicyData) -> String {
+        let owner = self.owner.as_ref().map_or(String::new(), |owner| {
             format!(
                 "; the database does not know the instance owner ({}): sent a record without limits",
                 owner.bank
             )
         });
-        let changes = changes.map_or(String::new(), |changes| {
-            let Changes { added, changed, removed, unchanged, .. } = changes;
+        let changes = self.changes.as_ref().map_or(String::new(), |changes| {
+            let Changes { generation, added, changed, removed, unchanged } = changes;
             format!(
-                "; associations: {added} added, {changed} changed, {removed} removed, {unchanged} unchanged"
+                "; associations: {added} added, {changed} changed, {removed} removed, {unchanged} unchanged; \
+                 generation {generation} is in the plugin"
             )
         });
-        say(format_args!("sent {}{owner}{changes}", summary(&data)))?;
+        format!("sent {}{owner}{changes}", summary(data))
     }
-    Ok(Answer::Yes)
 }
 
 fn summary(data: &PolicyData) -> String {
@@ -100,21 +136,32 @@ fn summary(data: &PolicyData) -> String {
     .join(", ")
 }
 
+/// What is there to be sent.
+pub(super) fn read(push: &Push<'_>) -> Result<PolicyData, Failure> {
+    read_for(push, false)
+}
+
 /// What is to be sent; of a dry run, judged as the plugin would.
-fn read(args: &Args) -> Result<PolicyData, Failure> {
-    let path = args.database.path();
-    let missing = |error: StoreError| mending::unopened(&error, args.database.found(), false);
-    if let Some(text) = formats::policy_text(path).map_err(missing)? {
-        if args.dry_run {
+fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
+    let path = push.found.path.as_path();
+    let missing = |error: StoreError| mending::unopened(&error, push.found, false);
+    let data = if let Some(text) = formats::policy_text(path).map_err(missing)? {
+        if dry_run {
             judge(path, &text)?;
         }
-        return formats::policy_data(path, &text).map_err(failure);
-    }
-    let mut database = args.wait.open(args.database.found(), Access::Read)?;
-    let snapshot = database.snapshot().map_err(failure)?;
-    let data = snapshot.policy_data().map_err(failure)?;
-    if args.dry_run {
-        judge(path, &serde_json::to_string(&data).map_err(failure)?)?;
+        formats::policy_data(path, &text).map_err(failure)?
+    } else {
+        let mut database = push.wait.open(push.found, Access::Read)?;
+        let snapshot = database.snapshot().map_err(failure)?;
+        let data = snapshot.policy_data().map_err(failure)?;
+        if dry_run {
+            judge(path, &serde_json::to_string(&data).map_err(failure)?)?;
+        }
+        data
+    };
+    if !data.notes.is_empty() {
+        let notes = data.notes.join(", ");
+        remark(format_args!("{}: an old schema; sent for what it lacks: {notes}", path.display()));
     }
     Ok(data)
 }

@@ -4,14 +4,14 @@
 use std::io::{IsTerminal, Write, stderr};
 
 use super::database::DatabaseArg;
-use super::input::{PolicyArg, Rules, Wait, rank};
+use super::input::{PolicyArg, Rules, Wait};
 use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
 use super::printable::count;
 use super::progress::Progress;
 use super::show::facts;
-use super::{Answer, Failure, Outcome, failure, mending};
-use crate::fairshare::{NodeId, Ranking, Tree};
-use crate::store::{Access, StoredAssociation};
+use super::{Answer, Failure, Outcome, failure};
+use crate::pipeline::fairshare::Ranked;
+use crate::store::Access;
 
 /// Compute the fair-shares and store them in the database
 ///
@@ -51,13 +51,6 @@ pub(super) struct Args {
 /// flux-accounting stores six decimals: less than this is no move, only more digits.
 pub(super) const ROUNDING: f64 = 5e-7;
 
-/// One association whose stored fair-share is not the computed one.
-struct Change {
-    node: NodeId,
-    stored: StoredAssociation,
-    fairshare: f64,
-}
-
 pub(super) fn run(args: &Args) -> Outcome {
     if !args.dry_run && !args.output.is_table() {
         return Err(Failure::Message("--json, --csv and --parsable go with --dry-run".to_owned()));
@@ -71,21 +64,16 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut database = args.wait.open(args.database.found(), access)?;
     let snapshot = database.snapshot().map_err(failure)?;
     progress.phase("reading", || snapshot.association_estimate());
-    let stored = snapshot.tree(options.inactive_usage, &mut |done| progress.at(done)).map_err(failure)?;
-    progress.phase("ranking", || 0);
-    let tree = stored.builder.build().map_err(|error| mending::no_tree(path, &error))?;
-    let ranking = rank(path, &tree, policy, &options)?;
-    let mut changes = changes(&tree, &ranking, &stored.associations);
+    let mut ranked =
+        Ranked::new(&snapshot, policy, &options, &mut |done| progress.at(done)).map_err(failure)?;
     if args.dry_run {
         drop(progress);
-        print_moves(args, &tree, &ranking, &mut changes)?;
+        print_moves(args, &mut ranked)?;
         return Ok(Answer::Yes);
     }
-    changes.sort_unstable_by_key(|change| change.stored.rowid);
-    let rows: Vec<(i64, f64)> =
-        changes.iter().map(|change| (change.stored.rowid, change.fairshare)).collect();
-    progress.phase("writing", || rows.len() as u64);
-    snapshot.write_fairshare(&rows, &mut |done| progress.at(done)).map_err(failure)?;
+    progress.phase("writing", || ranked.changes.len() as u64);
+    ranked.write(&snapshot, &mut |done| progress.at(done)).map_err(failure)?;
+    snapshot.commit().map_err(failure)?;
     drop(progress);
     if args.verbose || stderr().is_terminal() {
         // Stored is stored: a standard error that takes no more makes no failure of it.
@@ -93,35 +81,15 @@ pub(super) fn run(args: &Args) -> Outcome {
             stderr(),
             "{}: {} ranked by {policy}, {} changed",
             path.display(),
-            count(ranking.ranked(), "association"),
-            count(rows.len(), "fair-share")
+            count(ranked.ranking.ranked(), "association"),
+            count(ranked.changes.len(), "fair-share")
         );
     }
     Ok(Answer::Yes)
 }
 
-fn changes(tree: &Tree, ranking: &Ranking, stored: &[StoredAssociation]) -> Vec<Change> {
-    let change = |node: NodeId| {
-        let fairshare = ranking.fairshare(node)?;
-        let stored = *stored.get(tree.list_index(node))?;
-        (stored.fairshare != Some(fairshare)).then_some(Change { node, stored, fairshare })
-    };
-    tree.leaves().filter_map(change).collect()
-}
-
-impl Change {
-    /// How far it moves; from no value at all counts as from 0.
-    fn distance(&self) -> f64 {
-        self.fairshare - self.stored.fairshare.unwrap_or(0.0)
-    }
-}
-
-fn print_moves(
-    args: &Args,
-    tree: &Tree,
-    ranking: &Ranking,
-    changes: &mut Vec<Change>,
-) -> std::io::Result<()> {
+fn print_moves(args: &Args, ranked: &mut Ranked) -> std::io::Result<()> {
+    let Ranked { tree, ranking, changes } = ranked;
     let digits = changes.len();
     changes.retain(|change| change.distance().abs() > ROUNDING);
     let digits = digits - changes.len();

@@ -33,9 +33,12 @@
 //! - `why`: the first common ancestor of two associations, and the pair below it that decided.
 //! - `outlook`: who is just ahead, what would change it, and OpenPBS's own walk.
 //!
+//! - `periods`, `accounting`: where usage comes from, job by job and period by period: the exact rule and flux-accounting's.
+//!
 //! No I/O, no clock, no recursion on the call stack: depth is bounded by memory only.
 #![forbid(unsafe_code)]
 
+pub mod accounting;
 mod builder;
 pub mod decay;
 mod error;
@@ -43,6 +46,7 @@ mod formula;
 mod names;
 mod options;
 mod outlook;
+pub mod periods;
 mod policy;
 mod ranking;
 mod site;

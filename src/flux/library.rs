@@ -6,6 +6,8 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
+/// `flux_msg_t`, only ever behind a pointer.
+pub(super) type FluxMessage = c_void;
 /// `flux_t`, only ever behind a pointer.
 pub(super) type FluxHandle = c_void;
 /// `flux_future_t`, only ever behind a pointer.
@@ -13,6 +15,27 @@ pub(super) type FluxFuture = c_void;
 
 /// `FLUX_NODEID_ANY`: let Flux choose the rank that answers.
 pub(super) const NODEID_ANY: u32 = 0xFFFF_FFFF;
+
+/// `FLUX_MATCHTAG_NONE`: no tag was to be had, or none is asked for.
+pub(super) const MATCHTAG_NONE: u32 = 0;
+/// `FLUX_MSGTYPE_RESPONSE`.
+const MSGTYPE_RESPONSE: c_int = 2;
+
+/// `struct flux_match`: which message is wanted.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Match {
+    typemask: c_int,
+    matchtag: u32,
+    topic_glob: *const c_char,
+}
+
+impl Match {
+    /// Any response at all.
+    pub(super) fn any_response() -> Match {
+        Match { typemask: MSGTYPE_RESPONSE, matchtag: MATCHTAG_NONE, topic_glob: std::ptr::null() }
+    }
+}
 
 /// `flux_error_t`: text of at most 159 bytes.
 #[repr(C)]
@@ -45,6 +68,17 @@ pub(super) struct Api {
     pub(super) rpc_get: unsafe extern "C" fn(*mut FluxFuture, *mut *const c_char) -> c_int,
     pub(super) error_string: unsafe extern "C" fn(*mut FluxFuture) -> *const c_char,
     pub(super) future_destroy: unsafe extern "C" fn(*mut FluxFuture),
+    pub(super) matchtag_alloc: unsafe extern "C" fn(*mut FluxHandle) -> u32,
+    pub(super) matchtag_free: unsafe extern "C" fn(*mut FluxHandle, u32),
+    pub(super) request_encode: unsafe extern "C" fn(*const c_char, *const c_char) -> *mut FluxMessage,
+    pub(super) set_matchtag: unsafe extern "C" fn(*mut FluxMessage, u32) -> c_int,
+    pub(super) get_matchtag: unsafe extern "C" fn(*const FluxMessage, *mut u32) -> c_int,
+    pub(super) send: unsafe extern "C" fn(*mut FluxHandle, *const FluxMessage, c_int) -> c_int,
+    pub(super) recv: unsafe extern "C" fn(*mut FluxHandle, Match, c_int) -> *mut FluxMessage,
+    pub(super) response_decode:
+        unsafe extern "C" fn(*const FluxMessage, *mut *const c_char, *mut *const c_char) -> c_int,
+    pub(super) response_error: unsafe extern "C" fn(*const FluxMessage, *mut *const c_char) -> c_int,
+    pub(super) message_destroy: unsafe extern "C" fn(*mut FluxMessage),
 }
 
 /// This program defines some of the library's names itself, for the plugins of the embedded job manager. The library
@@ -89,6 +123,16 @@ impl Api {
             rpc_get: symbol!(b"flux_rpc_get\0"),
             error_string: symbol!(b"flux_future_error_string\0"),
             future_destroy: symbol!(b"flux_future_destroy\0"),
+            matchtag_alloc: symbol!(b"flux_matchtag_alloc\0"),
+            matchtag_free: symbol!(b"flux_matchtag_free\0"),
+            request_encode: symbol!(b"flux_request_encode\0"),
+            set_matchtag: symbol!(b"flux_msg_set_matchtag\0"),
+            get_matchtag: symbol!(b"flux_msg_get_matchtag\0"),
+            send: symbol!(b"flux_send\0"),
+            recv: symbol!(b"flux_recv\0"),
+            response_decode: symbol!(b"flux_response_decode\0"),
+            response_error: symbol!(b"flux_response_decode_error\0"),
+            message_destroy: symbol!(b"flux_msg_destroy\0"),
         };
         // The pointers must stay good as long as any copy of them: the library is never unloaded.
         std::mem::forget(library);

@@ -3,6 +3,7 @@
 //! installed. JSON text in, JSON text out; every failure says what was asked and what Flux answered.
 
 mod library;
+mod many;
 #[cfg(test)]
 mod tests;
 mod user;
@@ -12,6 +13,7 @@ use std::fmt;
 use std::ptr::NonNull;
 
 use library::{Api, ErrorText, FluxFuture, FluxHandle};
+pub use many::{Answer, Requests};
 pub use user::{user_id, user_name};
 
 /// `FLUX_ROLE_OWNER`.
@@ -45,6 +47,13 @@ pub enum FluxError {
         /// The service's words, or the system's for that `errno`.
         text: String,
     },
+    /// The connection broke while something was asked: the instance ended, or its broker died.
+    Lost {
+        /// The service asked.
+        topic: String,
+        /// The system's words.
+        text: String,
+    },
     /// A broker attribute is not set.
     Attribute(String),
     /// Text with a NUL byte can't be sent.
@@ -57,6 +66,7 @@ impl fmt::Display for FluxError {
             FluxError::Library(text) => write!(f, "Flux is needed for this but can't be loaded: {text}"),
             FluxError::Connect { text, .. } => write!(f, "can't connect to Flux: {text}"),
             FluxError::Request { topic, text, .. } => write!(f, "{topic}: {text}"),
+            FluxError::Lost { topic, text } => write!(f, "the connection to Flux is lost ({topic}: {text})"),
             FluxError::Attribute(name) => write!(f, "Flux has no attribute {name}"),
             FluxError::Nul(what) => write!(f, "{what} contains a NUL byte"),
         }

@@ -6,8 +6,13 @@
 //!
 //! The schema changed 38 times so far; `schema.rs` says which columns are needed and what stands in for newer ones.
 
+mod archive;
+mod bins;
 mod error;
 pub mod formats;
+mod jobs;
+mod ledger;
+mod marks;
 mod pace;
 mod policy_data;
 mod schema;
@@ -22,7 +27,12 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
+pub use archive::ArchivedJob;
+pub use bins::{Bins, StoredBin, UsageChanges};
 pub use error::{Reason, StoreError};
+pub use jobs::{EndedJob, JobRecord, Which};
+pub use ledger::{Account, Counted, Ledger, LedgerBank, UsageSettings};
+pub use marks::Marks;
 pub use pace::Pace;
 pub use policy_data::{
     AssociationRecord, BankRecord, ConfigRecord, FactorRecord, PolicyData, ProjectRecord, QueueRecord,
@@ -54,7 +64,7 @@ pub struct Database {
     unlocked: Option<Stamp>,
 }
 
-/// One transaction. Everything read through it belongs to one moment; [`Snapshot::write_fairshare`] ends it with a
+/// One transaction. Everything read through it belongs to one moment; [`Snapshot::commit`] ends it with a
 /// commit, dropping it with a rollback.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
@@ -124,6 +134,17 @@ impl Snapshot<'_> {
         }
         let text = "it was written to meanwhile, and waiting for that needs a writable directory; try again";
         Err(self.error(Reason::Unreadable(text.to_owned())))
+    }
+
+    /// The database's file.
+    pub fn path(&self) -> &Path {
+        self.path
+    }
+
+    /// Ends the transaction and stores all that was written in it: all of it or, on any error, nothing.
+    pub fn commit(self) -> Result<(), StoreError> {
+        let (path, wait) = (self.path, self.wait);
+        self.transaction.commit().map_err(|error| StoreError::sqlite(path, wait, &error))
     }
 
     /// The number in `PRAGMA user_version`; 0 before flux-accounting 0.20.

@@ -212,10 +212,9 @@ impl Snapshot<'_> {
         self.check_unchanged()
     }
 
-    /// Writes fair-shares and commits: all of them or, on any error or a kill, none. `changes` are (row, fair-share),
-    /// fastest in ascending order of rows.
+    /// Writes fair-shares into the transaction. `changes` are (row, fair-share), fastest in ascending order of rows.
     pub fn write_fairshare(
-        self,
+        &self,
         changes: &[(i64, f64)],
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), StoreError> {
@@ -236,9 +235,7 @@ impl Snapshot<'_> {
             }
             Ok(())
         };
-        write(progress).map_err(|error| self.fail(&error))?;
-        let (path, wait, access) = (self.path, self.wait, self.access);
-        self.transaction.commit().map_err(|error| StoreError::sqlite(path, wait, &error).of(access))
+        write(progress).map_err(|error| self.fail(&error))
     }
 }
 

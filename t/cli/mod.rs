@@ -12,6 +12,7 @@ mod golden;
 mod imports;
 mod imports_pbs;
 mod kill;
+mod pipeline;
 mod pipes;
 mod screens;
 mod site;

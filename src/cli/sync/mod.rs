@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare sync`: from ended jobs to the plugin, in one go.
+
+mod told;
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write, stderr};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use clap::ValueEnum;
+
+use super::database::DatabaseArg;
+use super::fetch::{Fetch, Stored};
+use super::input::{PolicyArg, Rules, Wait, seconds};
+use super::output::OutputArgs;
+use super::progress::Progress;
+use super::push::{self, Push};
+use super::{Answer, Failure, Outcome, failure, remark};
+use crate::flux::Flux;
+use crate::pipeline::fairshare::Ranked;
+use crate::pipeline::watch::{Cause, System};
+use crate::pipeline::{self, Plan, Rule};
+use crate::store::{Access, PolicyData, Snapshot};
+use told::{print, summary, tell};
+
+/// Fetch ended jobs, count usage, rank, and push, as one
+///
+/// Does what "flux account-fetch-job-records", "account-update-usage", "account-update-fshare" and
+/// "account-priority-update" do one after the other. All that is stored is stored in one transaction: whatever happens,
+/// the database is as before or as after. Prints nothing unless there is something to be said, on a terminal, or asked to.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    database: DatabaseArg,
+    #[command(flatten)]
+    wait: Wait,
+    /// The Flux instance; otherwise the enclosing or the system's
+    #[arg(long, value_name = "URI", help_heading = "Input")]
+    uri: Option<String>,
+    /// Also take the jobs of a job archive, as flux-core wrote it before 0.40
+    #[arg(short, long, value_name = "ARCHIVE", help_heading = "Input")]
+    copy: Option<PathBuf>,
+    /// Do only this; may be given several times
+    #[arg(long, value_name = "STEP")]
+    only: Vec<Step>,
+    /// Stay, and do it when jobs ended or the database changed
+    ///
+    /// Ended jobs are taken up every SECONDS (30 unless given), a change of the database within a second or two. It outlives
+    /// a restart of Flux and a database that is locked or replaced. SIGHUP makes it sync and push at once, SIGTERM end.
+    /// systemd is told when it is ready and that it is alive; there is a line for each change.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        num_args = 0..=1,
+        default_missing_value = "30",
+        value_parser = seconds,
+        conflicts_with_all = ["only", "copy", "now", "dry_run"]
+    )]
+    watch: Option<Duration>,
+    /// The rule that makes usage of jobs: exact or flux-accounting
+    ///
+    /// exact counts each job once, in the half-life period in which it ended, whenever its record comes, and lets all
+    /// usage decay at every boundary. flux-accounting stores what "flux account-update-usage" would, to the last digit.
+    #[arg(long, value_name = "RULE", default_value = "exact", help_heading = "Rules")]
+    usage_rule: Rule,
+    #[command(flatten)]
+    policy: PolicyArg,
+    #[command(flatten)]
+    rules: Rules,
+    /// The time it is, in seconds since the epoch; for tests and recounts
+    #[arg(long, value_name = "SECONDS", value_parser = instant, help_heading = "Rules")]
+    now: Option<f64>,
+    /// Store and send nothing; show what would change
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// With --dry-run: show this many in the table, 0 is all
+    #[arg(long, value_name = "NUMBER", default_value_t = 20, help_heading = "Output")]
+    limit: usize,
+    /// Say what was done, also when not on a terminal
+    #[arg(short, long, help_heading = "Output")]
+    verbose: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// What can be done apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Step {
+    /// Bring records of ended jobs into the database
+    Fetch,
+    /// Count usage
+    Usage,
+    /// Compute fair-shares
+    Fairshare,
+    /// Send the database to the plugin
+    Push,
+}
+
+/// Seconds since the epoch.
+pub(super) fn instant(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "expected seconds since the epoch".to_owned())?;
+    // The year 33658: beyond it a double is no exact count of microseconds.
+    if !(0.0..1e12).contains(&seconds) {
+        return Err("expected seconds since the epoch".to_owned());
+    }
+    Ok(seconds)
+}
+
+/// The time, or what is to be taken for it.
+pub(super) fn now(given: Option<f64>) -> f64 {
+    given.unwrap_or_else(|| {
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+    })
+}
+
+/// What the steps in the database came to.
+#[derive(Default)]
+struct Done {
+    fetched: Option<Stored>,
+    usage: Option<Plan>,
+    ranked: Option<Ranked>,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    if !args.dry_run && !args.output.is_table() {
+        return Err(Failure::Message("--json, --csv and --parsable go with --dry-run".to_owned()));
+    }
+    if args.copy.is_some() && !args.asks(Step::Fetch) {
+        return Err(Failure::Message("--copy goes with the step fetch".to_owned()));
+    }
+    if let Some(every) = args.watch {
+        return watch(args, every);
+    }
+    let done = store_all(args, &mut |text| remark(text))?;
+    if args.dry_run {
+        print(args, &done)?;
+        return Ok(Answer::Yes);
+    }
+    let verbose = args.verbose || stderr().is_terminal();
+    if verbose {
+        // Stored is stored: a standard error that takes no more makes no failure of it.
+        let _ = writeln!(stderr(), "{}: {}", args.database.path().display(), summary(args, &done));
+    }
+    if args.asks(Step::Push) {
+        let pushed =
+            push::send(&Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() })?;
+        if verbose {
+            let _ = writeln!(stderr(), "{}: {pushed}", args.database.path().display());
+        }
+    }
+    Ok(Answer::Yes)
+}
+
+/// The steps in the database, as one transaction. What somebody should know goes to `note`, asked or not.
+fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Done, Failure> {
+    let mut done = Done::default();
+    if args.asks(Step::Fetch) || args.asks(Step::Usage) || args.asks(Step::Fairshare) {
+        let mut progress = Progress::start();
+        let mut flux = None;
+        let fetch = if args.asks(Step::Fetch) {
+            let fetch = Fetch { found: args.database.found(), wait: args.wait, now: now(args.now) };
+            let flux = flux.insert(Flux::connect(args.uri.as_deref()).map_err(failure)?);
+            Some(fetch.begin(flux, &mut progress)?)
+        } else {
+            None
+        };
+        let mut database = args.wait.open(args.database.found(), Access::Write)?;
+        let snapshot = database.snapshot().map_err(failure)?;
+        if let Some(begun) = fetch {
+            done.fetched = Some(begun.store(
+                &snapshot,
+                args.copy.as_deref().map(|path| (path, args.wait)),
+                &mut progress,
+            )?);
+        }
+        if args.asks(Step::Usage) {
+            done.usage = Some(usage(args, &snapshot, &mut progress)?);
+        }
+        if args.asks(Step::Fairshare) {
+            done.ranked = Some(fairshare(args, &snapshot, &mut progress)?);
+        }
+        if args.dry_run {
+            drop(snapshot);
+        } else {
+            progress.phase("storing", || 0);
+            snapshot.commit().map_err(failure)?;
+        }
+    }
+    if let Some(stored) = &done.fetched {
+        stored.tell(args.database.path(), note);
+    }
+    if let Some(plan) = &done.usage {
+        tell(args, &plan.tally, note);
+    }
+    Ok(done)
+}
+
+/// Does it whenever something happened.
+fn watch(args: &Args, every: Duration) -> Outcome {
+    // What is known is said once, not at each step.
+    let mut known = HashSet::new();
+    let mut sent = None;
+    let step = |cause: Cause| {
+        let mut note = |text: String| {
+            if known.insert(text.clone()) {
+                remark(text);
+            }
+        };
+        step(args, cause, &mut sent, &mut note).map_err(|error| error.to_string())
+    };
+    let mut world = System::new(args.database.path(), args.uri.as_deref(), step, |line| remark(line))
+        .map_err(|error| failure(format_args!("{}: {error}", args.database.path().display())))?;
+    pipeline::watch::watch(&mut world, every);
+    Ok(Answer::Yes)
+}
+
+/// One step of a watch: what changed, if anything did. `sent` is what the plugin has; it gets what differs, and all when it
+/// may have lost it.
+fn step(
+    args: &Args,
+    cause: Cause,
+    sent: &mut Option<PolicyData>,
+    note: &mut dyn FnMut(String),
+) -> Result<Option<String>, Failure> {
+    let done = store_all(args, note)?;
+    let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
+    let data = push::read(&push)?;
+    let differs = sent.as_ref() != Some(&data);
+    let mut pushed = None;
+    if differs || !matches!(cause, Cause::Jobs | Cause::Database) {
+        // Until it is accepted, who knows what the plugin has.
+        *sent = None;
+        pushed = Some(push::send_data(&push, &data)?);
+        *sent = Some(data);
+    }
+    if !differs && !done.is_news() {
+        return Ok(None);
+    }
+    let mut line = format!("{}: {}", args.database.path().display(), summary(args, &done));
+    if let Some(pushed) = pushed {
+        let _ = write!(line, "; {pushed}");
+    }
+    Ok(Some(line))
+}
+
+impl Args {
+    fn asks(&self, step: Step) -> bool {
+        self.only.is_empty() || self.only.contains(&step)
+    }
+}
+
+impl Done {
+    /// Whether anything was stored.
+    fn is_news(&self) -> bool {
+        let usage = self.usage.as_ref().is_some_and(|plan| !plan.changes.is_empty());
+        let ranked = self.ranked.as_ref().is_some_and(|ranked| !ranked.changes.is_empty());
+        self.fetched.as_ref().is_some_and(Stored::is_new) || usage || ranked
+    }
+}
+
+fn usage(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Plan, Failure> {
+    progress.phase("counting", || snapshot.association_estimate());
+    let now = now(args.now);
+    let plan = Plan::new(snapshot, args.usage_rule, now, &mut |done| progress.at(done)).map_err(failure)?;
+    let changes = &plan.changes;
+    progress
+        .phase("writing usage", || (changes.usages.len() + changes.newest.len() + changes.bins.len()) as u64);
+    plan.write(snapshot, &mut |done| progress.at(done)).map_err(failure)?;
+    Ok(plan)
+}
+
+fn fairshare(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Ranked, Failure> {
+    progress.phase("ranking", || snapshot.association_estimate());
+    let options = args.rules.options()?;
+    let policy = args.policy.of_database();
+    let ranked = Ranked::new(snapshot, policy, &options, &mut |done| progress.at(done)).map_err(failure)?;
+    progress.phase("writing fair-shares", || ranked.changes.len() as u64);
+    ranked.write(snapshot, &mut |done| progress.at(done)).map_err(failure)?;
+    Ok(ranked)
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The usage of banks: what their users and their sub-banks used.
+
+use super::{PipelineError, Rule};
+use crate::store::Ledger;
+
+/// Bank and usage of those whose stored one is another. `usages` are those of the associations.
+pub(super) fn changes(
+    ledger: &Ledger,
+    usages: &[f64],
+    rule: Rule,
+) -> Result<Vec<(usize, f64)>, PipelineError> {
+    let totals = totals(ledger, usages, rule)?;
+    let changed = ledger.banks.iter().zip(totals).enumerate().filter_map(|(at, (bank, total))| {
+        let total = total.filter(|total| *total != bank.usage && bank.row.is_some())?;
+        Some((at, total))
+    });
+    Ok(changed.collect())
+}
+
+/// By bank; `None` for those below no root. flux-accounting leaves the users of a bank that has sub-banks out, and all
+/// roots but the first.
+fn totals(ledger: &Ledger, usages: &[f64], rule: Rule) -> Result<Vec<Option<f64>>, PipelineError> {
+    let count = ledger.banks.len();
+    let mut own = vec![0.0; count];
+    for (account, usage) in ledger.accounts.iter().zip(usages) {
+        if let Some(sum) = own.get_mut(account.bank) {
+            *sum += usage;
+        }
+    }
+    // Children as linked lists in the order of their rows.
+    let mut first = vec![None; count];
+    let mut next = vec![None; count];
+    for (at, bank) in ledger.banks.iter().enumerate().rev() {
+        if let Some(head) = bank.parent.and_then(|parent| first.get_mut(parent))
+            && let Some(link) = next.get_mut(at)
+        {
+            *link = head.replace(at);
+        }
+    }
+    let mut roots = ledger.banks.iter().enumerate().filter(|(_, bank)| bank.is_root && bank.row.is_some());
+    let mut todo: Vec<usize> = match rule {
+        Rule::Exact => roots.map(|(at, _)| at).collect(),
+        Rule::FluxAccounting => vec![roots.next().ok_or(PipelineError::NoRoot)?.0],
+    };
+    let mut order = Vec::with_capacity(count);
+    while let Some(bank) = todo.pop() {
+        order.push(bank);
+        let mut child = first.get(bank).copied().flatten();
+        while let Some(at) = child {
+            todo.push(at);
+            child = next.get(at).copied().flatten();
+        }
+    }
+    let mut totals = vec![None; count];
+    for bank in order.into_iter().rev() {
+        let mut child = first.get(bank).copied().flatten();
+        let leaf = child.is_none() || rule == Rule::Exact;
+        let mut sum = if leaf { own.get(bank).copied().unwrap_or(0.0) } else { 0.0 };
+        while let Some(at) = child {
+            sum += totals.get(at).copied().flatten().unwrap_or(0.0);
+            child = next.get(at).copied().flatten();
+        }
+        if let Some(total) = totals.get_mut(bank) {
+            *total = Some(sum);
+        }
+    }
+    Ok(totals)
+}

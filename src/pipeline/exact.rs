@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The exact rule: a bin is the sum of the jobs that ended in its period, decayed once for each boundary since.
+//!
+//! A record counts when it is seen for the first time, in the period in which its job ended. What was seen is known by
+//! the place in the `jobs` table (see `store/marks.rs`). Where flux-accounting's own program counted since, or nothing
+//! was remembered yet, its `last_job_timestamp` of each association says what is counted, and its bin 0 stands for the
+//! period that holds now.
+//!
+//! One fault of a database taken over is taken out: right after a boundary flux-accounting writes an association's past
+//! into bin 0 as well as into the older bins. It shows as a stored usage that is bin 0 alone.
+
+use std::collections::HashMap;
+
+use super::blame::Trace;
+use super::grouped::{Counting, Grouped};
+use super::start::Start;
+use super::{PipelineError, Plan, Rule, Tally, banks, resources};
+use crate::fairshare::periods::{self, Periods};
+use crate::store::{Account, Bins, EndedJob, Ledger, Marks, Snapshot, UsageChanges, UsageSettings, Which};
+
+/// How many names of a kind a tally keeps.
+const NAMES: usize = 10;
+/// What is remembered is written again after so many seconds, also if only the time is new.
+const STALE: f64 = 600.0;
+
+/// All that a run goes by.
+pub(super) struct Run<'a> {
+    pub(super) settings: &'a UsageSettings,
+    pub(super) periods: Periods,
+    /// The period that holds now.
+    pub(super) current: i64,
+    pub(super) ledger: &'a Ledger,
+    /// By association: its key in the marks.
+    pub(super) keys: Vec<u64>,
+    /// By association: when its newest counted job ended as we left it.
+    pub(super) known: Vec<f64>,
+    pub(super) marks: Option<&'a Marks>,
+    pub(super) start: Start,
+}
+
+pub(super) fn plan(
+    snapshot: &Snapshot<'_>,
+    now: f64,
+    traces: Option<&mut Vec<(usize, f64, Trace)>>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Plan, PipelineError> {
+    let settings = snapshot.usage_settings()?;
+    let (end, half_life) = (settings.period_end, settings.half_life);
+    let periods = Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })?;
+    let marks = snapshot.marks()?;
+    let ledger = snapshot.ledger(progress)?;
+    let key = |account: &Account| Marks::key(&account.user, ledger.bank_name(account));
+    let keys: Vec<u64> = ledger.accounts.iter().map(key).collect();
+    let known = keys.iter().map(|key| marks.as_ref().map_or(0.0, |marks| marks.newest(*key))).collect();
+    let current = periods.index(now);
+    let mut run = Run {
+        settings: &settings,
+        periods,
+        current,
+        ledger: &ledger,
+        keys,
+        known,
+        marks: marks.as_ref(),
+        start: Start::default(),
+    };
+    run.start = Start::of(&run, snapshot, now, traces.is_some())?;
+    let mut tally = Tally { recounted: run.start.recount, ..Tally::default() };
+    let mut found = Found::new(&ledger, &run, snapshot.jobs_name_banks()?, &mut tally);
+    found.traces = traces;
+    found.read(snapshot, &run)?;
+    let Found { jobs, newest, unplaced, .. } = found;
+    tally.waiting = unplaced.len();
+    let boundaries = u64::try_from(current.saturating_sub(run.start.period)).unwrap_or(0);
+    tally.boundaries = usize::try_from(boundaries).unwrap_or(usize::MAX);
+    let take_over = run.start.take_over;
+    let bins = if jobs.is_empty() && boundaries == 0 && !take_over && run.start.recount.is_none() {
+        Bins::default()
+    } else {
+        snapshot.bins(&ledger)?
+    };
+    let jobs = Grouped::new(jobs, ledger.accounts.len());
+    let mut changes = UsageChanges::default();
+    let mut usages: Vec<f64> = ledger.accounts.iter().map(|account| account.usage).collect();
+    for (at, usage) in usages.iter_mut().enumerate() {
+        if bins.of.is_empty() {
+            break;
+        }
+        if let Some(new) = account(&run, at, jobs.of(at), &bins, boundaries, &mut changes, &mut tally)
+            && new != *usage
+        {
+            changes.usages.push((at, new));
+            *usage = new;
+        }
+    }
+    changes.banks = banks::changes(&ledger, &usages, Rule::Exact)?;
+    if current >= 1 {
+        changes.period_end = Some(periods.start(current));
+    }
+    for (at, (account, newest)) in ledger.accounts.iter().zip(&newest).enumerate() {
+        let stored = account.counted.and_then(|counted| counted.newest).unwrap_or(0.0);
+        if *newest > stored {
+            changes.newest.push((at, *newest));
+        }
+    }
+    let marks = remember(&run, snapshot, now, newest, unplaced, changes.is_empty())?;
+    Ok(Plan { bins, changes, marks, tally, ledger })
+}
+
+/// One association: its bins into the changes; `Some` is its usage where it has to be worked out.
+fn account(
+    run: &Run<'_>,
+    at: usize,
+    jobs: &[Counting],
+    bins: &Bins,
+    boundaries: u64,
+    changes: &mut UsageChanges,
+    tally: &mut Tally,
+) -> Option<f64> {
+    let account = run.ledger.accounts.get(at)?;
+    let stored = bins.of.get(at)?.as_slice();
+    let recount = run.start.recount.is_some();
+    let columns = bins.is_beyond(i64::try_from(stored.len()).unwrap_or(i64::MAX));
+    let kept = if columns { stored.len() } else { run.kept(stored.last().map(|bin| bin.period), recount) };
+    let mut values = vec![0.0; kept];
+    if !recount {
+        for bin in stored {
+            if let Some(value) = usize::try_from(bin.period).ok().and_then(|period| values.get_mut(period)) {
+                *value = bin.value;
+            }
+        }
+    }
+    let repaired = run.start.take_over && run.is_foreign(at) && take_out_past(&mut values, account.usage);
+    if jobs.is_empty() && boundaries == 0 && !repaired && !recount {
+        return None;
+    }
+    tally.repaired += usize::from(repaired);
+    periods::shift(&mut values, if recount { 0 } else { boundaries }, run.settings.decay);
+    let mut sums = vec![0.0; kept];
+    for job in jobs {
+        match sums.get_mut(job.age as usize) {
+            Some(sum) => *sum += job.usage,
+            None => {
+                tally.too_old += 1;
+                tally.counted -= 1;
+            }
+        }
+    }
+    for (age, (value, sum)) in values.iter_mut().zip(sums).enumerate() {
+        *value += periods::decayed(sum, age, run.settings.decay);
+    }
+    for (period, value) in (0..).zip(&values) {
+        let before = bins.stored(at, period).map(|bin| bin.value);
+        let missing = before.is_none() && (*value != 0.0 || recount) && !bins.is_beyond(period);
+        if missing || before.is_some_and(|before| before != *value) {
+            changes.bins.push((at, period, *value));
+        }
+    }
+    let first = i64::try_from(kept).unwrap_or(i64::MAX);
+    if recount && stored.last().is_some_and(|bin| bin.period >= first && !bins.is_beyond(first)) {
+        changes.forgotten.push((at, first));
+    }
+    Some(periods::total(&values))
+}
+
+/// Takes the past out of bin 0 where it is in it twice; see the head of the file.
+fn take_out_past(values: &mut [f64], usage: f64) -> bool {
+    let Some((present, past)) = values.split_first_mut() else { return false };
+    let past = past.iter().fold(0.0, |sum, bin| sum + bin);
+    let twice = past > 0.0 && usage == *present && *present >= past;
+    if twice {
+        *present -= past;
+    }
+    twice
+}
+
+impl Run<'_> {
+    /// How many bins an association keeps, whose oldest stored one is of this period. Programs differ in how they round
+    /// the number; what is stored is right.
+    fn kept(&self, oldest: Option<i64>, recount: bool) -> usize {
+        let stored = oldest.and_then(|oldest| usize::try_from(oldest.saturating_add(1)).ok());
+        let ratio = self.settings.reset_period / self.settings.half_life;
+        let (floor, ceiling) = (ratio.floor() as usize, (ratio.ceil() as usize).max(1));
+        match stored {
+            Some(stored) if !recount || stored == floor => stored.max(1),
+            Some(_) => ceiling,
+            None if floor == 0 => 4,
+            None => floor,
+        }
+    }
+
+    /// True for an association of which somebody else has counted jobs, or uncounted them, since our last run.
+    pub(super) fn is_foreign(&self, at: usize) -> bool {
+        self.marks.is_none() || self.known.get(at).is_none_or(|known| *known != self.stored_newest(at))
+    }
+
+    /// When the newest job ended that is stored as counted.
+    pub(super) fn stored_newest(&self, at: usize) -> f64 {
+        let counted = self.ledger.accounts.get(at).and_then(|account| account.counted);
+        counted.and_then(|counted| counted.newest).unwrap_or(0.0)
+    }
+
+    /// Stands for the associations there are.
+    fn associations(&self) -> u64 {
+        self.ledger.accounts.iter().zip(&self.keys).fold(0, |sum, (account, key)| {
+            let mixed =
+                (key.rotate_left(17) ^ account.userid.cast_unsigned()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            sum.wrapping_add(mixed.rotate_left(u32::from(account.is_default)))
+        })
+    }
+}
+
+/// What was found among the records.
+struct Found<'a> {
+    ledger: &'a Ledger,
+    tally: &'a mut Tally,
+    banks: HashMap<&'a str, usize>,
+    by_user: HashMap<(i64, usize), usize>,
+    defaults: HashMap<i64, usize>,
+    /// By association: candidates are records that ended after this, in rows after the last one.
+    foreign: Vec<bool>,
+    jobs: Vec<Counting>,
+    newest: Vec<f64>,
+    unplaced: Vec<u64>,
+    oldest_kept: i64,
+    /// True where records have a place for their bank.
+    names_banks: bool,
+    /// For a recount from the records: association, end and what else there is to say of each job.
+    traces: Option<&'a mut Vec<(usize, f64, Trace)>>,
+}
+
+impl<'a> Found<'a> {
+    fn new(ledger: &'a Ledger, run: &Run<'_>, names_banks: bool, tally: &'a mut Tally) -> Found<'a> {
+        let accounts = || ledger.accounts.iter().enumerate().rev();
+        let recount = run.start.recount.is_some();
+        let lost = run.start.last_row.is_none();
+        let ratio = (run.settings.reset_period / run.settings.half_life).ceil() as i64;
+        Found {
+            ledger,
+            tally,
+            banks: ledger.banks.iter().enumerate().rev().map(|(at, bank)| (bank.name.as_str(), at)).collect(),
+            by_user: accounts().map(|(at, account)| ((account.userid, account.bank), at)).collect(),
+            defaults: accounts()
+                .filter(|(_, account)| account.is_default)
+                .map(|(at, account)| (account.userid, at))
+                .collect(),
+            foreign: accounts().rev().map(|(at, _)| !recount && (lost || run.is_foreign(at))).collect(),
+            jobs: Vec::new(),
+            newest: accounts().rev().map(|(at, _)| run.stored_newest(at)).collect(),
+            names_banks,
+            traces: None,
+            unplaced: Vec::new(),
+            oldest_kept: run.current.saturating_sub(ratio.max(4)),
+        }
+    }
+
+    fn read(&mut self, snapshot: &Snapshot<'_>, run: &Run<'_>) -> Result<(), PipelineError> {
+        let waiting = run.marks.filter(|_| run.start.last_row.is_some());
+        if let Some(marks) = waiting.filter(|marks| !marks.unplaced.is_empty()) {
+            if marks.associations == run.associations() {
+                self.unplaced.clone_from(&marks.unplaced);
+            } else {
+                snapshot.ended_jobs(Which::Ids(&marks.unplaced), &mut |job| self.take(run, job, true))?;
+            }
+        }
+        let last = run.start.last_row.unwrap_or(i64::MIN);
+        // A watermark that went back asks for records that were counted once.
+        let all = run.start.last_row.is_none() || run.start.uncounted;
+        let which = if all { Which::All } else { Which::After(last) };
+        snapshot.ended_jobs(which, &mut |job| {
+            if job.row > last {
+                self.tally.records += 1;
+            }
+            self.take(run, job, job.row > last);
+        })?;
+        Ok(())
+    }
+
+    /// Counts a record, unless it was counted.
+    fn take(&mut self, run: &Run<'_>, job: EndedJob<'_>, is_new: bool) {
+        let Some((started, ended)) = job.times else { return self.unreadable(job.id) };
+        let Some((at, by_default)) = self.account(&job) else {
+            if is_new {
+                self.unplaced(run, &job, ended);
+            }
+            return;
+        };
+        let stored = run.stored_newest(at);
+        let recount = run.start.recount.is_some();
+        let foreign = self.foreign.get(at).copied().unwrap_or(true);
+        // Whoever else counts passes over what names no bank.
+        let passed_over = self.names_banks && job.bank.is_none_or(str::is_empty);
+        let known_rows = run.start.last_row.is_some() || run.marks.is_none();
+        if if foreign && !(passed_over && known_rows) { ended <= stored } else { !is_new } {
+            return;
+        }
+        let bank = self.ledger.accounts.get(at).and_then(|account| self.ledger.banks.get(account.bank));
+        let ignored = bank.and_then(|bank| bank.ignore_older_than).unwrap_or(0.0);
+        if ended <= ignored || ended <= run.start.since {
+            self.tally.ignored += 1;
+            return;
+        }
+        let Some(ran_on) = job.r.and_then(resources::count) else { return self.unreadable(job.id) };
+        let age = run.current.saturating_sub(run.periods.index(ended));
+        self.tally.counted += 1;
+        self.tally.in_default_bank += usize::from(by_default);
+        self.tally.late += usize::from(!recount && ended < stored);
+        self.tally.from_the_future += usize::from(age < 0);
+        if let Some(newest) = self.newest.get_mut(at) {
+            *newest = newest.max(ended);
+        }
+        let usage = run.settings.weights.usage(ran_on, ended - started);
+        let age = u32::try_from(age.max(0)).unwrap_or(u32::MAX);
+        if let Some(traces) = &mut self.traces {
+            let to_boundary = run.periods.start(run.periods.index(ended) + 1) - ended;
+            let before_change = ended <= run.settings.reconfigured;
+            let trace =
+                Trace { age, usage, to_boundary, row: job.row, without_bank: by_default, before_change };
+            traces.push((at, ended, trace));
+        }
+        self.jobs.push(Counting { group: u32::try_from(at).unwrap_or(u32::MAX), age, ended, usage });
+    }
+
+    /// Whose it is, and whether that is so because the job names no bank.
+    fn account(&self, job: &EndedJob<'_>) -> Option<(usize, bool)> {
+        let named = job.jobspec.and_then(resources::bank);
+        match job.bank.or(named.as_deref()) {
+            None | Some("") => self.defaults.get(&job.userid).map(|at| (*at, true)),
+            Some(bank) => {
+                let bank = *self.banks.get(bank)?;
+                self.by_user.get(&(job.userid, bank)).map(|at| (*at, false))
+            }
+        }
+    }
+
+    fn unreadable(&mut self, id: &str) {
+        self.tally.unreadable_count += 1;
+        if self.tally.unreadable.len() < NAMES {
+            self.tally.unreadable.push(id.to_owned());
+        }
+    }
+
+    fn unplaced(&mut self, run: &Run<'_>, job: &EndedJob<'_>, ended: f64) {
+        if run.periods.index(ended) < self.oldest_kept {
+            return;
+        }
+        if let Ok(id) = job.id.parse() {
+            self.unplaced.push(id);
+        }
+        let bank = job.bank.unwrap_or("");
+        let room = self.tally.unplaced.len() < NAMES;
+        let mut known = self.tally.unplaced.iter_mut();
+        match known.find(|(userid, name, _)| (*userid, name.as_str()) == (job.userid, bank)) {
+            Some((_, _, count)) => *count += 1,
+            None if room => self.tally.unplaced.push((job.userid, bank.to_owned(), 1)),
+            None => {}
+        }
+    }
+}
+
+/// What the next run has to know; `None` if that is what is remembered already.
+fn remember(
+    run: &Run<'_>,
+    snapshot: &Snapshot<'_>,
+    now: f64,
+    newest: Vec<f64>,
+    unplaced: Vec<u64>,
+    unchanged: bool,
+) -> Result<Option<Marks>, PipelineError> {
+    let mut counted: Vec<(u64, f64)> =
+        run.keys.iter().copied().zip(newest).filter(|(_, newest)| *newest > 0.0).collect();
+    counted.sort_unstable_by_key(|(key, _)| *key);
+    let UsageSettings { period_end, half_life, decay, reset_period, reconfigured, .. } = *run.settings;
+    let period_start = run.periods.start(run.current);
+    let last_job = snapshot.last_job()?.map(|(_, id)| id);
+    let marks = Marks {
+        period_start,
+        period_end: if run.current >= 1 { period_start } else { period_end },
+        half_life,
+        decay,
+        reset_period,
+        reconfigured,
+        since: run.start.since,
+        last_job,
+        ran: now,
+        counted,
+        unplaced,
+        associations: run.associations(),
+    };
+    let Some(before) = run.marks.filter(|_| unchanged) else { return Ok(Some(marks)) };
+    let same = *before == Marks { ran: before.ran, ..marks.clone() } && now < before.ran + STALE;
+    Ok((!same).then_some(marks))
+}

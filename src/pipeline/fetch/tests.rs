@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What can be tested of fetching without an instance; the rest is in `t/t5010-fetch.t`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::archive::of_archive;
+use super::list::Listed;
+use super::record::{of_lookup, of_texts};
+use super::*;
+use crate::store::ArchivedJob;
+
+fn listed() -> Listed {
+    Listed { id: 7, userid: 5001, t_submit: 1.0, t_run: 2.5, t_inactive: 10.0, ranks: "0-1".into() }
+}
+
+const SPEC: &str = r#"{"attributes":{"system":{"duration":60,"bank":"A","project":"p"}}}"#;
+
+#[test]
+fn a_record_is_made_of_the_list_and_the_lookup() {
+    let answer = serde_json::json!({ "id": 7, "R": "{ }", "jobspec": SPEC }).to_string();
+    let record = of_lookup(listed(), &answer).expect("a record");
+    let expected = JobRecord {
+        id: 7,
+        userid: 5001,
+        t_submit: 1.0,
+        t_run: 2.5,
+        t_inactive: 10.0,
+        ranks: "0-1".to_owned(),
+        r: "{ }".to_owned(),
+        jobspec: SPEC.to_owned(),
+        project: "p".to_owned(),
+        bank: "A".to_owned(),
+        requested_duration: 60.0,
+        actual_duration: 7.5,
+    };
+    assert_eq!(record, expected);
+}
+
+#[test]
+fn what_a_jobspec_leaves_out_is_empty() {
+    for spec in ["{}", r#"{"attributes":{}}"#, r#"{"attributes":{"system":{"bank":null}}}"#] {
+        let record = of_texts(listed(), String::new(), spec.to_owned()).expect(spec);
+        assert_eq!((record.bank.as_str(), record.project.as_str()), ("", ""), "{spec}");
+        assert_eq!(record.requested_duration, 0.0, "{spec}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_named_with_the_job() {
+    let told = |result: Result<JobRecord, Unreadable>| result.expect_err("unreadable").to_string();
+    assert_eq!(
+        told(of_texts(listed(), String::new(), "{".to_owned())),
+        "job 7: its jobspec: EOF while parsing an object at line 1 column 1"
+    );
+    assert_eq!(
+        told(of_lookup(listed(), r#"{"R":"{}"}"#)),
+        "job 7: its lookup: missing field `jobspec` at line 1 column 10"
+    );
+    assert_eq!(
+        told(of_archive(ArchivedJob { id: "f7".into(), ..ArchivedJob::default() })),
+        "job f7: its id is not a number"
+    );
+    let stranger = ArchivedJob { id: "9".into(), userid: -1, ..ArchivedJob::default() };
+    assert_eq!(told(of_archive(stranger)), "job 9: its user id is -1");
+}
+
+#[test]
+fn updates_in_an_archived_eventlog_are_applied_in_their_order() {
+    let line =
+        |name: &str, context: &str| format!(r#"{{"timestamp":1,"name":"{name}","context":{context}}}"#);
+    let eventlog = [
+        line("submit", r#"{"userid":5001}"#),
+        line("jobspec-update", r#"{"attributes.system.bank":"B","attributes.system.queue":"q"}"#),
+        line("jobspec-update", r#"{"attributes.system.bank":"C"}"#),
+        // No object there: the way is closed.
+        line("jobspec-update", r#"{"attributes.system.duration.x":1}"#),
+        r#"{"timestamp":2,"name":"clean"}"#.to_owned(),
+    ]
+    .join("\n");
+    let job = ArchivedJob { id: "7".into(), jobspec: SPEC.into(), eventlog, ..ArchivedJob::default() };
+    let record = of_archive(job).expect("a record");
+    assert_eq!((record.bank.as_str(), record.requested_duration), ("C", 60.0));
+    let spec: serde_json::Value = serde_json::from_str(&record.jobspec).expect("JSON");
+    assert_eq!(spec["attributes"]["system"]["queue"], "q");
+}
+
+#[test]
+fn an_archived_jobspec_without_updates_stays_as_it_is_written() {
+    let spec = "{ \"attributes\": {\"system\" : {\"bank\":\"A\"}} }";
+    let job = ArchivedJob { id: "7".into(), jobspec: spec.into(), ..ArchivedJob::default() };
+    assert_eq!(of_archive(job).expect("a record").jobspec, spec);
+}
+
+/// A database file that is gone when the test is over.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str, sql: &str) -> Scratch {
+        let path = std::env::temp_dir().join(format!("fetch-{name}-{}.sqlite", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        Connection::open(&path).and_then(|db| db.execute_batch(sql)).expect("a scratch database");
+        Scratch(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn read(scratch: &Scratch) -> (Result<Fetched, String>, Vec<usize>, Vec<u64>) {
+    let (mut batches, mut ids) = (Vec::new(), Vec::new());
+    let fetched = archive(
+        &scratch.0,
+        Duration::ZERO,
+        &mut |batch| {
+            batches.push(batch.len());
+            ids.extend(batch.iter().map(|record| record.id));
+            Ok(())
+        },
+        &mut |_, _| (),
+    );
+    (fetched.map_err(|error| error.to_string()), batches, ids)
+}
+
+const ARCHIVE: &str =
+    "CREATE TABLE jobs (id char(16) PRIMARY KEY, userid int, ranks text, t_submit real, t_run real,
+    t_cleanup real, t_inactive real, eventlog text, jobspec text, R text);";
+
+#[test]
+fn an_archive_is_read_in_batches_without_jobs_that_never_ran() {
+    let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
+        INSERT INTO jobs SELECT i, 5001, '0', i, iif(i % 10 = 0, 0.0, i + 1), i + 2, i + 2, '', '{}',
+        iif(i % 10 = 5, '', '{}') FROM n; UPDATE jobs SET jobspec = 'x' WHERE id = 2002";
+    let scratch = Scratch::new("batches", &format!("{ARCHIVE}{fill}"));
+    let (fetched, batches, ids) = read(&scratch);
+    let fetched = fetched.expect("an archive");
+    assert_eq!((fetched.records, fetched.never_ran), (1999, 500));
+    assert_eq!(batches, [1000, 999]);
+    assert_eq!(fetched.unreadable.iter().map(|job| job.id.as_str()).collect::<Vec<_>>(), ["2002"]);
+    assert!(ids.iter().all(|id| ![0, 5].contains(&(id % 10))));
+}
+
+#[test]
+fn a_file_that_is_no_archive_is_told_so() {
+    let scratch = Scratch::new("other", "CREATE TABLE jobs (id text, userid int)");
+    let (fetched, ..) = read(&scratch);
+    let text = fetched.expect_err("no archive");
+    assert!(
+        text.ends_with("not a job archive: table jobs has no t_submit, t_run, t_inactive, ranks, R, jobspec"),
+        "{text}"
+    );
+}

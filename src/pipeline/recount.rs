@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! All usage from the records alone, beside what is stored: who differs, and by which fault.
+
+use std::collections::BTreeMap;
+
+use super::blame::{self, Boundary, Fault, Story, Trace};
+use super::{PipelineError, Plan, exact};
+use crate::fairshare::periods::{Periods, total};
+use crate::store::Snapshot;
+
+/// What a recount found.
+#[derive(Debug)]
+pub struct Recount {
+    /// What storing the recounted usage would change.
+    pub plan: Plan,
+    /// Associations whose stored usage or bins differ, as they are stored.
+    pub differences: Vec<Difference>,
+    /// Banks whose stored usage differs: name, stored, recounted, fault if it is the bank's own.
+    pub banks: Vec<(String, f64, f64, Option<Fault>)>,
+    /// How many associations, banks or records each fault is found in.
+    pub faults: BTreeMap<Fault, usize>,
+}
+
+/// One association whose usage differs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// Its place in the ledger.
+    pub account: usize,
+    /// The stored usage.
+    pub stored: f64,
+    /// The recounted usage.
+    pub recounted: f64,
+    /// The stored bins.
+    pub stored_bins: Vec<f64>,
+    /// The recounted bins.
+    pub recounted_bins: Vec<f64>,
+    /// By which faults; empty if none explains it.
+    pub faults: Vec<Fault>,
+}
+
+impl Recount {
+    /// Recounts by the exact rule. The lengths in force are taken to hold for the whole history.
+    pub fn new(
+        snapshot: &Snapshot<'_>,
+        now: f64,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Recount, PipelineError> {
+        snapshot.check_usage_schema()?;
+        let settings = snapshot.usage_settings()?;
+        let mut traces = Vec::new();
+        let plan = exact::plan(snapshot, now, Some(&mut traces), progress)?;
+        let mut of: Vec<Vec<(f64, Trace)>> = vec![Vec::new(); plan.ledger.accounts.len()];
+        let oldest = traces.iter().map(|(_, ended, _)| *ended).reduce(f64::min);
+        for (at, ended, trace) in traces {
+            if let Some(jobs) = of.get_mut(at) {
+                jobs.push((ended, trace));
+            }
+        }
+        let mut recount =
+            Recount { plan, differences: Vec::new(), banks: Vec::new(), faults: BTreeMap::new() };
+        let mut stories = Vec::new();
+        for (at, jobs) in of.iter_mut().enumerate() {
+            jobs.sort_by(|one, other| one.0.total_cmp(&other.0));
+            let jobs: Vec<Trace> = jobs.iter().map(|(_, trace)| *trace).collect();
+            let Some(mut difference) = recount.difference(at) else { continue };
+            let story = blame::explain(&jobs, &difference.stored_bins, settings.decay).unwrap_or_default();
+            difference.faults.clone_from(&story.faults);
+            recount.differences.push(difference);
+            stories.push(story);
+        }
+        let first = Periods::new(settings.period_end, settings.half_life)
+            .is_some_and(|periods| periods.index(now) == 0)
+            && is_first(settings.period_end - settings.half_life, oldest, snapshot.oldest_association()?);
+        recount.name_missed(&stories, first);
+        recount.compare_banks();
+        for difference in &recount.differences {
+            for fault in &difference.faults {
+                *recount.faults.entry(*fault).or_default() += 1;
+            }
+        }
+        let boundaries = stories.iter().filter_map(|story| story.boundaries.first());
+        let fates = [Boundary::Twice, Boundary::Missed]
+            .map(|fate| boundaries.clone().filter(|what| **what == fate).count());
+        let unharmed = of.iter().zip(0..).any(|(jobs, at)| {
+            jobs.iter().any(|(_, job)| job.age > 0)
+                && !recount.differences.iter().any(|one| one.account == at)
+        });
+        if fates.iter().filter(|count| **count > 0).count() + usize::from(unharmed) > 1 {
+            recount.faults.insert(Fault::LuckOfTiming, fates.iter().sum());
+        }
+        let silent = recount.plan.tally.unreadable_count + recount.plan.tally.waiting;
+        if silent > 0 {
+            recount.faults.insert(Fault::Silence, silent);
+        }
+        Ok(recount)
+    }
+
+    /// What is stored of an association beside what was recounted, if that differs.
+    fn difference(&self, at: usize) -> Option<Difference> {
+        let Plan { ledger, bins, changes, .. } = &self.plan;
+        let account = ledger.accounts.get(at)?;
+        let stored_bins: Vec<f64> = bins.of.get(at)?.iter().map(|bin| bin.value).collect();
+        let periods = bins.of.get(at)?.iter().map(|bin| bin.period);
+        let mut recounted: Vec<(i64, f64)> = periods.zip(stored_bins.iter().copied()).collect();
+        let first = changes.bins.partition_point(|change| change.0 < at);
+        for (_, period, value) in changes.bins.iter().skip(first).take_while(|change| change.0 == at) {
+            match recounted.iter_mut().find(|bin| bin.0 == *period) {
+                Some(bin) => bin.1 = *value,
+                None => recounted.push((*period, *value)),
+            }
+        }
+        let recounted_bins: Vec<f64> = recounted.into_iter().map(|(_, value)| value).collect();
+        let usage = total(&recounted_bins);
+        let same = blame::is_close(&stored_bins, &recounted_bins)
+            && stored_bins.len() == recounted_bins.len()
+            && blame::is_close(&[usage], &[account.usage]);
+        (!same).then(|| Difference {
+            account: at,
+            stored: account.usage,
+            recounted: usage,
+            stored_bins,
+            recounted_bins,
+            faults: Vec::new(),
+        })
+    }
+
+    /// A boundary that was missed by all who had something to decay is the site's first, if that is where it is.
+    fn name_missed(&mut self, stories: &[Story], first: bool) {
+        if !first {
+            return;
+        }
+        for (difference, story) in self.differences.iter_mut().zip(stories) {
+            let missed = story.boundaries.iter().filter(|what| **what == Boundary::Missed).count();
+            if story.boundaries.first() != Some(&Boundary::Missed) || missed > 1 {
+                continue;
+            }
+            for fault in difference.faults.iter_mut().filter(|fault| **fault == Fault::NoDecay) {
+                *fault = Fault::FirstBoundary;
+            }
+        }
+    }
+
+    /// Banks whose users are missing beside sub-banks have a fault of their own; others follow from their users.
+    fn compare_banks(&mut self) {
+        let Plan { ledger, changes, .. } = &self.plan;
+        for (at, usage) in &changes.banks {
+            let Some(bank) = ledger.banks.get(*at).filter(|bank| !blame::is_close(&[bank.usage], &[*usage]))
+            else {
+                continue;
+            };
+            let has_banks = ledger.banks.iter().any(|other| other.parent == Some(*at));
+            let used = |account: &crate::store::Account| account.bank == *at && account.usage > 0.0;
+            let fault = (has_banks && ledger.accounts.iter().any(used)).then_some(Fault::UsersBesideBanks);
+            if let Some(fault) = fault {
+                *self.faults.entry(fault).or_default() += 1;
+            }
+            self.banks.push((bank.name.clone(), bank.usage, *usage, fault));
+        }
+    }
+}
+
+/// True if the history began in the period that begins there, so that its end is the site's first boundary.
+fn is_first(begin: f64, oldest_job: Option<f64>, oldest_association: Option<f64>) -> bool {
+    let since = |instant: Option<f64>| instant.is_none_or(|instant| instant >= begin - 1.0);
+    since(oldest_job) && since(oldest_association)
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What was used: node, core and GPU seconds out of the records, added up by whatever is asked for.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::{PipelineError, resources};
+use crate::store::{EndedJob, Ledger, Snapshot, Which};
+
+/// What to add up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// User and bank.
+    Association,
+    /// User.
+    User,
+    /// Bank.
+    Bank,
+    /// Project.
+    Project,
+    /// Day.
+    Day,
+}
+
+/// Which usage is asked for.
+pub struct Query<'a> {
+    /// From this instant on.
+    pub since: f64,
+    /// Up to this one.
+    pub until: f64,
+    /// Count a job whole if it ended in this time, instead of the part that it ran in it.
+    pub whole: bool,
+    /// What to add up by.
+    pub by: By,
+    /// Only these users; empty is all.
+    pub users: &'a [String],
+    /// Only these banks and those below them; empty is all.
+    pub banks: &'a [String],
+    /// The day of an instant, and when that day ends.
+    pub day: &'a dyn Fn(f64) -> (String, f64),
+    /// The name of a user whom the database does not know.
+    pub name: &'a dyn Fn(i64) -> String,
+}
+
+/// What was used.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Used {
+    /// By how many jobs.
+    pub jobs: usize,
+    /// Node-seconds.
+    pub nodes: f64,
+    /// Core-seconds.
+    pub cores: f64,
+    /// GPU-seconds.
+    pub gpus: f64,
+}
+
+/// The lines of a report by what they are added up by (user and bank, or one name and nothing), and their sum.
+#[derive(Clone, Debug, Default)]
+pub struct Usage {
+    /// The lines.
+    pub lines: BTreeMap<(String, String), Used>,
+    /// Their sum; each job is in it once.
+    pub total: Used,
+    /// Records whose R or times can't be read.
+    pub unreadable: usize,
+}
+
+impl Used {
+    fn add(&mut self, other: &Used) {
+        self.jobs += other.jobs;
+        self.nodes += other.nodes;
+        self.cores += other.cores;
+        self.gpus += other.gpus;
+    }
+}
+
+impl Usage {
+    /// Adds up.
+    pub fn new(snapshot: &Snapshot<'_>, query: &Query<'_>) -> Result<Usage, PipelineError> {
+        snapshot.check_usage_schema()?;
+        let ledger = snapshot.ledger(&mut |_| ())?;
+        let mut names: HashMap<i64, &str> = HashMap::new();
+        let mut defaults: HashMap<i64, &str> = HashMap::new();
+        for account in &ledger.accounts {
+            names.entry(account.userid).or_insert(account.user.as_str());
+            if account.is_default {
+                defaults.insert(account.userid, ledger.bank_name(account));
+            }
+        }
+        let banks = below(&ledger, query.banks);
+        let mut usage = Usage::default();
+        snapshot.ended_jobs(Which::All, &mut |job| {
+            let user =
+                names.get(&job.userid).map_or_else(|| (query.name)(job.userid), |name| (*name).to_owned());
+            let named = job.jobspec.and_then(resources::bank);
+            let bank = job.bank.or(named.as_deref()).filter(|bank| !bank.is_empty());
+            let bank = bank.or_else(|| defaults.get(&job.userid).copied()).unwrap_or("");
+            let is_asked = (query.users.is_empty() || query.users.contains(&user))
+                && (query.banks.is_empty() || banks.contains(bank));
+            if is_asked {
+                usage.add(query, &job, &user, bank);
+            }
+        })?;
+        Ok(usage)
+    }
+
+    fn add(&mut self, query: &Query<'_>, job: &EndedJob<'_>, user: &str, bank: &str) {
+        let Some(((started, ended), ran_on)) = job.times.zip(job.r.and_then(resources::count)) else {
+            self.unreadable += 1;
+            return;
+        };
+        let used = |seconds: f64| Used {
+            jobs: 1,
+            nodes: ran_on.nodes as f64 * seconds,
+            cores: ran_on.cores as f64 * seconds,
+            gpus: ran_on.gpus as f64 * seconds,
+        };
+        let (from, to) = if query.whole {
+            let inside = query.since <= ended && ended < query.until;
+            if inside { (started, ended) } else { return }
+        } else {
+            (started.max(query.since), ended.min(query.until))
+        };
+        if to < from || (to == from && started < ended) {
+            return;
+        }
+        self.total.add(&used(to - from));
+        let key = match query.by {
+            By::Association => (user.to_owned(), bank.to_owned()),
+            By::User => (user.to_owned(), String::new()),
+            By::Bank => (bank.to_owned(), String::new()),
+            By::Project => (job.project.unwrap_or("").to_owned(), String::new()),
+            By::Day if query.whole => ((query.day)(ended).0, String::new()),
+            By::Day => {
+                let mut from = from;
+                loop {
+                    let (day, end) = (query.day)(from);
+                    self.lines.entry((day, String::new())).or_default().add(&used(end.min(to) - from));
+                    if end >= to || end <= from {
+                        return;
+                    }
+                    from = end;
+                }
+            }
+        };
+        self.lines.entry(key).or_default().add(&used(to - from));
+    }
+}
+
+/// These banks and all below them.
+fn below<'a>(ledger: &'a Ledger, banks: &'a [String]) -> HashSet<&'a str> {
+    let mut names: HashSet<&str> = banks.iter().map(String::as_str).collect();
+    loop {
+        let before = names.len();
+        for bank in &ledger.banks {
+            let parent = bank.parent.and_then(|parent| ledger.banks.get(parent));
+            if parent.is_some_and(|parent| names.contains(parent.name.as_str())) {
+                names.insert(&bank.name);
+            }
+        }
+        if names.len() == before {
+            return names;
+        }
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Where a run of the exact rule begins: what the stored bins stand for, and which records are counted in them.
+
+use super::PipelineError;
+use super::exact::Run;
+use crate::store::Snapshot;
+
+/// A clock that is this much behind (seconds) has only been corrected.
+const CORRECTION: f64 = 60.0;
+/// How far apart flux-accounting takes the two times that it writes when it is reconfigured.
+const TOGETHER: f64 = 5.0;
+
+/// Why everything is counted anew.
+const ASKED: &str = "it was asked for";
+const CHANGED: &str = "half-life, decay or reset period were changed";
+
+/// Where a run begins.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Start {
+    /// The period that bin 0 stands for.
+    pub(super) period: i64,
+    /// Why all bins are counted anew, if they are.
+    pub(super) recount: Option<&'static str>,
+    /// Jobs that ended up to here don't count.
+    pub(super) since: f64,
+    /// Records up to this row were seen; `None` if that is not known.
+    pub(super) last_row: Option<i64>,
+    /// Somebody took counted jobs back: records that were seen have to be looked at again.
+    pub(super) uncounted: bool,
+    /// Somebody else counted since: bins may be as flux-accounting leaves them.
+    pub(super) take_over: bool,
+}
+
+impl Start {
+    /// From what is remembered, or else from what flux-accounting's tables say.
+    pub(super) fn of(
+        run: &Run<'_>,
+        snapshot: &Snapshot<'_>,
+        now: f64,
+        anew: bool,
+    ) -> Result<Start, PipelineError> {
+        let settings = run.settings;
+        let accounts = 0..run.ledger.accounts.len();
+        let mut start = Start { period: run.current, since: settings.reconfigured, ..Start::default() };
+        if let Some(marks) = run.marks {
+            if now < marks.ran - CORRECTION {
+                return Err(PipelineError::ClockWentBack { was: marks.ran, now });
+            }
+            if anew {
+                return Ok(Start { recount: Some(ASKED), since: 0.0, ..start });
+            }
+            start.since = marks.since;
+            let lengths = (marks.half_life, marks.decay, marks.reset_period, marks.reconfigured);
+            if lengths != (settings.half_life, settings.decay, settings.reset_period, settings.reconfigured) {
+                start.recount = Some(CHANGED);
+                return Ok(start);
+            }
+            start.take_over = accounts.clone().any(|at| run.is_foreign(at));
+            start.uncounted = accounts
+                .into_iter()
+                .any(|at| run.known.get(at).is_some_and(|known| run.stored_newest(at) < *known));
+            start.last_row = match &marks.last_job {
+                None => Some(i64::MIN),
+                Some(id) => snapshot.row_of_job(id)?,
+            };
+            if marks.period_end == settings.period_end {
+                start.period = run.periods.index(marks.period_start);
+                if start.period > run.current {
+                    return Err(PipelineError::ClockWentBack { was: marks.ran, now });
+                }
+                return Ok(start);
+            }
+        } else if anew {
+            return Ok(Start { recount: Some(ASKED), since: 0.0, ..start });
+        } else if is_just_reconfigured(run, snapshot)? {
+            start.since = 0.0;
+            start.recount = Some(CHANGED);
+            return Ok(start);
+        }
+        // flux-accounting leaves bin 0 to the period that begins at the stored end, or to the one before it, the first.
+        start.period = run.current.min(0);
+        start.take_over = true;
+        Ok(start)
+    }
+}
+
+/// flux-accounting was reconfigured, which throws all usage away, and has counted nothing since.
+fn is_just_reconfigured(run: &Run<'_>, snapshot: &Snapshot<'_>) -> Result<bool, PipelineError> {
+    let settings = run.settings;
+    let begin = settings.period_end - settings.half_life;
+    let together = settings.reconfigured > 0.0
+        && (begin - settings.reconfigured).abs() < TOGETHER
+        && (0..run.ledger.accounts.len()).all(|at| run.stored_newest(at) == 0.0);
+    Ok(together && snapshot.bins(run.ledger)?.of.iter().flatten().all(|bin| bin.value == 0.0))
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The pipeline on small databases: histories in every order, and what others do to them in between.
+
+mod hands;
+mod history;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::{PipelineError, Plan, Rule, Tally};
+use crate::store::{Access, Database};
+
+/// The tables and columns that counting needs.
+const SCHEMA: &str = "
+    CREATE TABLE association_table (
+        active int DEFAULT 1, username text, userid int, bank text, default_bank text, shares int DEFAULT 1,
+        job_usage real DEFAULT 0.0, fairshare real DEFAULT 0.5, PRIMARY KEY (username, bank));
+    CREATE TABLE bank_table (
+        bank_id integer PRIMARY KEY, bank text, active int DEFAULT 1, parent_bank text DEFAULT '', shares int DEFAULT 1,
+        job_usage real DEFAULT 0.0, ignore_older_than int DEFAULT 0);
+    CREATE TABLE job_usage_factor_table (
+        username text, userid int, bank text, last_job_timestamp real DEFAULT 0.0, PRIMARY KEY (username, bank));
+    CREATE TABLE job_usage_per_association_table (
+        username text, userid int, bank text, period int, value real DEFAULT 0.0, PRIMARY KEY (username, bank, period));
+    CREATE TABLE t_half_life_period_table (cluster text DEFAULT 'cluster', end_half_life_period real DEFAULT 0.0);
+    CREATE TABLE config_table (key text PRIMARY KEY, value text);
+    CREATE TABLE jobs (
+        id char(16) PRIMARY KEY NOT NULL, userid integer, t_submit real, t_run real, t_inactive real, ranks text, R text,
+        jobspec text, project text, bank text, requested_duration real DEFAULT 0.0, actual_duration real DEFAULT 0.0);
+    INSERT INTO bank_table (bank) VALUES ('root');
+    INSERT INTO bank_table (bank, parent_bank) VALUES ('A', 'root'), ('B', 'root');
+";
+
+/// The half-life of a site of the tests.
+const H: f64 = 1000.0;
+/// The end of its first period.
+const END: f64 = 50_000.0 + H;
+
+/// A database in a file of its own, which goes with it.
+struct Site {
+    path: PathBuf,
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Site {
+    /// A site whose first period ends at [`END`], with users 1, 2 and 3 in banks A, A and B, four periods kept.
+    fn new(name: &str) -> Site {
+        // In memory, where there is such a place: these tests are about numbers, not about disks.
+        let memory = PathBuf::from("/dev/shm");
+        let room = if memory.is_dir() { memory } else { std::env::temp_dir() };
+        let path = room.join(format!("fairshare-{name}-{}.db", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let site = Site { path };
+        site.sql(SCHEMA);
+        site.sql(&format!(
+            "INSERT INTO config_table VALUES ('priority_decay_half_life', '{H}'),
+                 ('priority_usage_reset_period', '{}'), ('decay_factor', '0.5');
+             INSERT INTO t_half_life_period_table VALUES ('cluster', {END})",
+            4.0 * H
+        ));
+        for (user, bank) in [(1, "A"), (2, "A"), (3, "B")] {
+            site.add_user(user, bank);
+        }
+        site
+    }
+
+    fn add_user(&self, user: i64, bank: &str) {
+        self.sql(&format!(
+            "INSERT INTO association_table (username, userid, bank, default_bank) VALUES ('u{user}', {user}, '{bank}', '{bank}');
+             INSERT OR IGNORE INTO job_usage_factor_table (username, userid, bank) VALUES ('u{user}', {user}, '{bank}');
+             INSERT OR IGNORE INTO job_usage_per_association_table (username, userid, bank, period)
+                 SELECT 'u{user}', {user}, '{bank}', value FROM json_each('[0, 1, 2, 3]')"
+        ));
+    }
+
+    fn sql(&self, sql: &str) {
+        let connection = Connection::open(&self.path).expect("a database");
+        connection.execute_batch(sql).expect(sql);
+    }
+
+    /// A job of one node that ended then and used so many seconds.
+    fn job(&self, id: u64, user: i64, bank: &str, ended: f64, used: f64) {
+        let connection = Connection::open(&self.path).expect("a database");
+        let r = r#"{"version": 1, "execution": {"R_lite": [{"rank": "0", "children": {"core": "0-3"}}]}}"#;
+        connection
+            .execute(
+                "INSERT OR IGNORE INTO jobs VALUES (?1, ?2, 0, ?3, ?4, '0', ?5, '{}', '', ?6, 0, 0)",
+                (id.to_string(), user, ended - used, ended, r, bank),
+            )
+            .expect("a job");
+    }
+
+    /// A run that is stored.
+    fn run(&self, now: f64) -> Result<Tally, PipelineError> {
+        self.run_by(Rule::Exact, now)
+    }
+
+    fn run_by(&self, rule: Rule, now: f64) -> Result<Tally, PipelineError> {
+        let mut database = Database::open(&self.path, Access::Write, Duration::ZERO)?;
+        let snapshot = database.snapshot()?;
+        let plan = Plan::new(&snapshot, rule, now, &mut |_| ())?;
+        plan.write(&snapshot, &mut |_| ())?;
+        snapshot.commit()?;
+        Ok(plan.tally)
+    }
+
+    /// The stored usage of users 1, 2 and 3.
+    fn usages(&self) -> Vec<f64> {
+        self.numbers("SELECT job_usage FROM association_table ORDER BY userid")
+    }
+
+    /// The stored bins of a user.
+    fn bins(&self, user: i64) -> Vec<f64> {
+        self.numbers(&format!(
+            "SELECT value FROM job_usage_per_association_table WHERE userid = {user} ORDER BY period"
+        ))
+    }
+
+    /// The stored usage of root, A and B.
+    fn banks(&self) -> Vec<f64> {
+        self.numbers("SELECT job_usage FROM bank_table ORDER BY bank_id")
+    }
+
+    fn numbers(&self, sql: &str) -> Vec<f64> {
+        let connection = Connection::open(&self.path).expect("a database");
+        let mut statement = connection.prepare(sql).expect(sql);
+        let numbers = statement.query_map([], |row| row.get(0)).expect("rows");
+        numbers.map(|number| number.expect("a number")).collect()
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Whatever way a history comes in, the usage is that of its jobs.
+
+use proptest::prelude::*;
+
+use super::{END, H, Site};
+
+/// A job, and how many half-lives its record is under way.
+#[derive(Clone, Debug)]
+struct Job {
+    user: i64,
+    ended: f64,
+    used: f64,
+    delay: f64,
+}
+
+fn jobs() -> impl Strategy<Value = Vec<Job>> {
+    let job = (1..=3_i64, 0.0..6.0_f64, 1..=900_u32, prop_oneof![3 => Just(0.0), 1 => 0.0..3.0_f64]);
+    let job = job.prop_map(|(user, ended, used, delay)| Job {
+        user,
+        ended: END - H + ended * H,
+        used: f64::from(used),
+        delay,
+    });
+    proptest::collection::vec(job, 0..25)
+}
+
+/// Times of runs, in half-lives since the beginning; some lie together, some are far apart.
+fn runs() -> impl Strategy<Value = Vec<f64>> {
+    proptest::collection::vec(0.0..6.0_f64, 0..8).prop_map(|mut runs| {
+        runs.sort_by(f64::total_cmp);
+        runs
+    })
+}
+
+/// By the definition: what each job used, halved for each boundary since its end, until its period is forgotten.
+fn defined(jobs: &[Job], user: i64, now: f64) -> f64 {
+    let period = |instant: f64| ((instant - END) / H).floor();
+    let left = |job: &Job| {
+        let age = period(now) - period(job.ended);
+        if age < 4.0 { job.used * 0.5_f64.powf(age) } else { 0.0 }
+    };
+    jobs.iter().filter(|job| job.user == user).map(left).sum()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn any_split_order_and_outage_gives_the_usage_of_one_run(jobs in jobs(), runs in runs(), vacuum in any::<bool>()) {
+        let site = Site::new("history");
+        let end = END + 5.5 * H;
+        let mut under_way: Vec<(u64, Job)> = (1..).zip(jobs.clone()).collect();
+        // Ids come in any order too.
+        under_way.sort_by(|one, other| (one.1.ended + one.1.delay * H).total_cmp(&(other.1.ended + other.1.delay * H)));
+        let times = runs.iter().map(|run| END - H + run * H).chain([end]);
+        for (number, now) in times.enumerate() {
+            let here = |job: &Job| now >= end || job.ended + job.delay * H <= now;
+            let (come, rest): (Vec<_>, Vec<_>) = under_way.into_iter().partition(|(_, job)| here(job));
+            under_way = rest;
+            for (id, job) in come {
+                site.job(id, job.user, if job.user == 3 { "B" } else { "A" }, job.ended, job.used);
+            }
+            site.run(now).expect("a run");
+            if number == 2 && vacuum {
+                site.sql("VACUUM");
+            }
+            // A second look finds nothing.
+            prop_assert_eq!(site.run(now).expect("a run").counted, 0);
+        }
+        let expected: Vec<f64> = (1..=3).map(|user| defined(&jobs, user, end)).collect();
+        for (found, expected) in site.usages().iter().zip(&expected) {
+            prop_assert!((found - expected).abs() <= 1e-9 * expected.max(1.0), "{found}, not {expected}");
+        }
+        let total: f64 = expected.iter().sum();
+        prop_assert!(site.banks().first().is_some_and(|root| (root - total).abs() <= 1e-9 * total.max(1.0)));
+    }
+}

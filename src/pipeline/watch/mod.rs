@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Staying and doing something whenever jobs ended or the database changed, whatever becomes of Flux or of the database.
+
+mod pace;
+mod system;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use pace::Pace;
+pub use pace::{Cause, Look};
+pub use system::{Stamp, System};
+
+/// What a watch looks at and acts on.
+pub trait World {
+    /// Something that differs when the database does.
+    type Stamp: Clone + PartialEq;
+
+    /// Time since whenever; it never goes back.
+    fn now(&self) -> Duration;
+    /// What is there.
+    fn look(&mut self) -> Look<Self::Stamp>;
+    /// Does what is to be done. One line says what changed, if anything did; an error says why nothing is done.
+    fn step(&mut self, cause: Cause) -> Result<Option<String>, String>;
+    /// Says one line.
+    fn tell(&mut self, line: &str);
+    /// Waits for a moment. False: there will be no other.
+    fn rest(&mut self) -> bool;
+}
+
+/// Watches until the world says it is over. Ended jobs are taken up at most every `jobs_every`.
+///
+/// A trouble is told when it begins, when it becomes another, and when it is over; never again and again meanwhile.
+pub fn watch<W: World>(world: &mut W, jobs_every: Duration) {
+    let mut pace = Pace::new(jobs_every);
+    let mut trouble = None;
+    loop {
+        let look = world.look();
+        let unseen = look.flux.as_ref().err().or(look.database.as_ref().err()).cloned();
+        match pace.due(world.now(), &look) {
+            Some(cause) => match world.step(cause) {
+                Ok(changed) => {
+                    pace.done(world.now(), true);
+                    report(world, &mut trouble, None);
+                    if let Some(changed) = changed {
+                        world.tell(&format!("{changed} ({cause})"));
+                    }
+                }
+                Err(text) => {
+                    pace.done(world.now(), false);
+                    report(world, &mut trouble, Some(text));
+                }
+            },
+            None if unseen.is_some() || !pace.failing() => report(world, &mut trouble, unseen),
+            None => {}
+        }
+        if !world.rest() {
+            return;
+        }
+    }
+}
+
+fn report<W: World>(world: &mut W, trouble: &mut Option<String>, now: Option<String>) {
+    match (&trouble, &now) {
+        (_, Some(text)) if trouble.as_ref() != Some(text) => {
+            world.tell(&format!("{text}; going on when that is over"))
+        }
+        (Some(_), None) => world.tell("all is well again"),
+        _ => {}
+    }
+    *trouble = now;
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! A watch in a world that is a script: what is there in each second, and what comes of each step.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+const GONE: &str = "Flux is gone";
+const MISSING: &str = "no such file";
+const EVERY: Duration = Duration::from_secs(30);
+
+/// What happens in the world, second by second.
+#[derive(Clone, Copy)]
+enum Happens {
+    Ends(f64),
+    Writes(u32),
+    Missing,
+    Gone,
+    Back,
+    Asks,
+    /// From now on steps fail with this.
+    Fails(&'static str),
+    Works,
+    /// From now on a step takes so many seconds.
+    Takes(u64),
+}
+use Happens::{Asks, Back, Ends, Fails, Gone, Missing, Takes, Works, Writes};
+
+struct Script {
+    second: u64,
+    until: u64,
+    events: BTreeMap<u64, Vec<Happens>>,
+    database: Option<u32>,
+    newest: Option<f64>,
+    flux: bool,
+    asked: bool,
+    failure: Option<&'static str>,
+    takes: u64,
+    /// What a step saw when it last did something.
+    known: (Option<u32>, Option<f64>),
+    /// Seconds and what was said or done then.
+    story: Vec<(u64, String)>,
+}
+
+impl Script {
+    fn advance(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.second += 1;
+            for event in self.events.remove(&self.second).unwrap_or_default() {
+                match event {
+                    Ends(time) => self.newest = Some(time),
+                    Writes(content) => self.database = Some(content),
+                    Missing => self.database = None,
+                    Gone => self.flux = false,
+                    Back => self.flux = true,
+                    Asks => self.asked = true,
+                    Fails(text) => self.failure = Some(text),
+                    Works => self.failure = None,
+                    Takes(seconds) => self.takes = seconds,
+                }
+            }
+        }
+    }
+}
+
+impl World for Script {
+    type Stamp = u32;
+
+    fn now(&self) -> Duration {
+        Duration::from_secs(self.second)
+    }
+
+    fn look(&mut self) -> Look<u32> {
+        Look {
+            database: self.database.ok_or_else(|| MISSING.to_owned()),
+            flux: if self.flux { Ok(self.newest) } else { Err(GONE.to_owned()) },
+            asked: std::mem::take(&mut self.asked),
+        }
+    }
+
+    fn step(&mut self, cause: Cause) -> Result<Option<String>, String> {
+        self.story.push((self.second, format!("step: {cause}")));
+        let seen = (self.database, self.newest);
+        self.advance(self.takes);
+        if let Some(text) = self.failure {
+            return Err(text.to_owned());
+        }
+        let news = seen != self.known;
+        self.known = seen;
+        Ok(news.then(|| "done".to_owned()))
+    }
+
+    fn tell(&mut self, line: &str) {
+        self.story.push((self.second, line.to_owned()));
+    }
+
+    fn rest(&mut self) -> bool {
+        self.advance(1);
+        self.second <= self.until
+    }
+}
+
+/// The story of a script: what was done and said, with the second in which it was.
+fn story(until: u64, events: &[(u64, Happens)]) -> Vec<String> {
+    let mut script = Script {
+        second: 0,
+        until,
+        events: BTreeMap::new(),
+        database: Some(1),
+        newest: None,
+        flux: true,
+        asked: false,
+        failure: None,
+        takes: 0,
+        known: (None, None),
+        story: Vec::new(),
+    };
+    for (second, event) in events {
+        script.events.entry(*second).or_default().push(*event);
+    }
+    watch(&mut script, EVERY);
+    script.story.into_iter().map(|(second, text)| format!("{second} {text}")).collect()
+}
+
+#[test]
+fn nothing_happens_and_nothing_is_said() {
+    assert_eq!(story(299, &[]), ["0 step: start", "0 done (start)"]);
+}
+
+#[test]
+fn what_is_not_seen_to_happen_is_looked_for_from_time_to_time() {
+    assert_eq!(
+        story(601, &[]),
+        ["0 step: start", "0 done (start)", "300 step: time passed", "600 step: time passed"]
+    );
+}
+
+#[test]
+fn a_change_of_the_database_is_taken_up_within_a_second() {
+    assert_eq!(
+        story(20, &[(10, Writes(2))])[2..],
+        ["10 step: the database changed", "10 done (the database changed)"]
+    );
+}
+
+#[test]
+fn ended_jobs_are_taken_up_in_their_time_and_all_at_once() {
+    let ends = [(5, Ends(1.0)), (6, Ends(2.0)), (31, Ends(3.0)), (100, Ends(4.0))];
+    assert_eq!(
+        story(120, &ends)[2..],
+        [
+            "30 step: jobs ended",
+            "30 done (jobs ended)",
+            "60 step: jobs ended",
+            "60 done (jobs ended)",
+            "100 step: jobs ended",
+            "100 done (jobs ended)"
+        ]
+    );
+}
+
+#[test]
+fn jobs_that_flux_forgets_are_no_news() {
+    assert_eq!(story(90, &[(0, Works), (2, Ends(5.0)), (40, Ends(1.0))]).len(), 4);
+}
+
+#[test]
+fn what_changes_during_a_step_makes_another() {
+    assert_eq!(
+        story(40, &[(1, Takes(4)), (10, Writes(2)), (12, Writes(3))])[2..],
+        [
+            "10 step: the database changed",
+            "14 done (the database changed)",
+            "18 step: the database changed",
+            "22 done (the database changed)"
+        ]
+    );
+}
+
+#[test]
+fn a_restart_of_flux_is_told_once_and_makes_a_step() {
+    assert_eq!(
+        story(40, &[(5, Gone), (8, Writes(2)), (20, Back)])[2..],
+        [
+            "5 Flux is gone; going on when that is over",
+            "20 step: Flux is back",
+            "20 all is well again",
+            "20 done (Flux is back)"
+        ]
+    );
+}
+
+#[test]
+fn without_flux_at_the_start_it_is_waited_for() {
+    assert_eq!(story(10, &[(4, Back)]).len(), 2, "the script begins with Flux there: the start");
+    assert_eq!(
+        story(10, &[(1, Gone), (2, Back)])[2..],
+        ["1 Flux is gone; going on when that is over", "2 step: Flux is back", "2 all is well again"]
+    );
+}
+
+#[test]
+fn a_database_that_is_replaced_is_read_anew_and_one_that_comes_back_is_none() {
+    assert_eq!(
+        story(40, &[(5, Missing), (9, Writes(2))])[2..],
+        [
+            "5 no such file; going on when that is over",
+            "9 step: the database changed",
+            "9 all is well again",
+            "9 done (the database changed)"
+        ]
+    );
+    assert_eq!(
+        story(40, &[(5, Missing), (9, Writes(1))])[2..],
+        ["5 no such file; going on when that is over", "9 all is well again"]
+    );
+}
+
+#[test]
+fn a_failed_step_is_tried_again_less_and_less_often_and_told_once() {
+    let events = [(10, Fails("locked")), (10, Writes(2)), (30, Fails("full")), (100, Works)];
+    assert_eq!(
+        story(200, &events)[2..],
+        [
+            "10 step: the database changed",
+            "10 locked; going on when that is over",
+            "12 step: tried again",
+            "16 step: tried again",
+            "24 step: tried again",
+            "40 step: tried again",
+            "40 full; going on when that is over",
+            "72 step: tried again",
+            "132 step: tried again",
+            "132 all is well again",
+            "132 done (tried again)"
+        ]
+    );
+}
+
+#[test]
+fn whoever_asks_gets_a_step_at_once_or_as_soon_as_flux_is_back() {
+    assert_eq!(story(20, &[(7, Asks)])[2..], ["7 step: asked to"]);
+    assert_eq!(
+        story(30, &[(1, Fails("no")), (3, Asks), (4, Asks)])[2..][..2],
+        ["3 step: asked to", "3 no; going on when that is over"]
+    );
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The job archive that flux-core wrote before 0.40, and which sites keep: one table, `jobs`.
+
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+
+use super::{Reason, Snapshot, StoreError};
+
+/// A job as the archive has it. Times are seconds since the epoch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ArchivedJob {
+    /// The job id, in decimal.
+    pub id: String,
+    /// Who ran it.
+    pub userid: i64,
+    /// When it was submitted.
+    pub t_submit: f64,
+    /// When it began to run; 0 if it never did.
+    pub t_run: f64,
+    /// When it became inactive.
+    pub t_inactive: f64,
+    /// The ranks it ran on, an idset.
+    pub ranks: String,
+    /// What it ran on, a JSON text; empty if it never ran.
+    pub r: String,
+    /// Its jobspec as it was submitted, a JSON text.
+    pub jobspec: String,
+    /// What happened to it, one event a line; empty where the table has no such column.
+    pub eventlog: String,
+}
+
+const COLUMNS: [&str; 8] = ["id", "userid", "t_submit", "t_run", "t_inactive", "ranks", "R", "jobspec"];
+
+impl Snapshot<'_> {
+    /// Reads the jobs of an archive, one by one, in the order of the table. An error of `each`
+    /// ends it.
+    pub fn archived_jobs(
+        &self,
+        each: &mut dyn FnMut(ArchivedJob) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let not_one = |what: String| self.error(Reason::Schema(format!("not a job archive: {what}")));
+        let table = self.table("jobs")?.ok_or_else(|| not_one("no table jobs".to_owned()))?;
+        let missing: Vec<&str> = COLUMNS.into_iter().filter(|name| !table.has(name)).collect();
+        if !missing.is_empty() {
+            return Err(not_one(format!("table jobs has no {}", missing.join(", "))));
+        }
+        let eventlog = if table.has("eventlog") { "eventlog" } else { "''" };
+        let sql = format!("SELECT {}, {eventlog} FROM jobs", COLUMNS.join(", "));
+        let mut statement = self.transaction.prepare(&sql).map_err(|error| self.fail(&error))?;
+        let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
+        while let Some(row) = rows.next().map_err(|error| self.fail(&error))? {
+            each(job(row).map_err(|error| self.fail(&error))?)?;
+        }
+        self.check_unchanged()
+    }
+
+    /// How many rows the table of jobs has, about; 0 if that is not known cheaply.
+    pub fn job_estimate(&self) -> u64 {
+        self.transaction
+            .query_row("SELECT max(rowid) FROM jobs", [], |row| row.get::<_, Option<i64>>(0))
+            .ok()
+            .flatten()
+            .and_then(|rows| u64::try_from(rows).ok())
+            .unwrap_or(0)
+    }
+}
+
+fn job(row: &Row<'_>) -> rusqlite::Result<ArchivedJob> {
+    Ok(ArchivedJob {
+        id: text(row, 0)?,
+        userid: row.get::<_, Option<i64>>(1)?.unwrap_or(-1),
+        t_submit: number(row, 2)?,
+        t_run: number(row, 3)?,
+        t_inactive: number(row, 4)?,
+        ranks: text(row, 5)?,
+        r: text(row, 6)?,
+        jobspec: text(row, 7)?,
+        eventlog: text(row, 8)?,
+    })
+}
+
+fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<f64> {
+    Ok(row.get::<_, Option<f64>>(column)?.unwrap_or_default())
+}
+
+/// SQLite keeps what it was given: an id may be a number, and a text may be bytes.
+fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Null => String::new(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+    })
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the exact rule remembers from one run to the next, in one row of a table of our own that flux-accounting never
+//! looks at: which period the present bins stand for, and which records are counted.
+//!
+//! Records are counted in the order in which they came into the `jobs` table, so one of them says where the counted ones
+//! end, however late a job's record comes. It is remembered by its id: row numbers change when a database is rebuilt,
+//! their order does not.
+
+use rusqlite::types::ValueRef;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::{Reason, Snapshot, StoreError};
+
+/// What is remembered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Marks {
+    /// When the period of bin 0 began.
+    pub period_start: f64,
+    /// `end_half_life_period` as we left it.
+    pub period_end: f64,
+    /// The half-life.
+    pub half_life: f64,
+    /// What a boundary left of a usage.
+    pub decay: f64,
+    /// After how long usage was forgotten.
+    pub reset_period: f64,
+    /// `reconfigure_time` as it was.
+    pub reconfigured: f64,
+    /// Jobs that ended up to here don't count.
+    pub since: f64,
+    /// The record that was the last one; `None` if there was none.
+    pub last_job: Option<String>,
+    /// When this was written.
+    pub ran: f64,
+    /// By [`Marks::key`], sorted: when the newest counted job of an association ended.
+    pub counted: Vec<(u64, f64)>,
+    /// Ids of records for which there was no association.
+    pub unplaced: Vec<u64>,
+    /// Stands for the associations there were.
+    pub associations: u64,
+}
+
+const COLUMNS: &str = "period_start, period_end, half_life, decay, reset_period, reconfigured, since, last_job, ran, \
+                       counted, unplaced, associations";
+
+impl Marks {
+    /// Stands for an association (FNV-1a; a collision among a million is one in forty million).
+    pub fn key(user: &str, bank: &str) -> u64 {
+        let letters = user.bytes().chain([0xff]).chain(bank.bytes());
+        letters.fold(0xcbf2_9ce4_8422_2325, |hash, letter| {
+            (hash ^ u64::from(letter)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+    }
+
+    /// When the newest counted job of an association ended; 0 if none was counted.
+    pub fn newest(&self, key: u64) -> f64 {
+        let found = self.counted.binary_search_by_key(&key, |(known, _)| *known).ok();
+        found.and_then(|at| self.counted.get(at)).map_or(0.0, |(_, newest)| *newest)
+    }
+
+    fn read(row: &Row<'_>) -> rusqlite::Result<Marks> {
+        Ok(Marks {
+            period_start: row.get(0)?,
+            period_end: row.get(1)?,
+            half_life: row.get(2)?,
+            decay: row.get(3)?,
+            reset_period: row.get(4)?,
+            reconfigured: row.get(5)?,
+            since: row.get(6)?,
+            last_job: row.get(7)?,
+            ran: row.get(8)?,
+            counted: words(row.get_ref(9)?)
+                .collect::<Vec<_>>()
+                .chunks_exact(2)
+                .filter_map(|pair| Some((*pair.first()?, f64::from_bits(*pair.get(1)?))))
+                .collect(),
+            unplaced: words(row.get_ref(10)?).collect(),
+            associations: u64::from_ne_bytes(row.get::<_, i64>(11)?.to_ne_bytes()),
+        })
+    }
+}
+
+fn words(blob: ValueRef<'_>) -> impl Iterator<Item = u64> + '_ {
+    let bytes = blob.as_blob().unwrap_or_default();
+    bytes.chunks_exact(8).filter_map(|chunk| Some(u64::from_le_bytes(chunk.try_into().ok()?)))
+}
+
+impl Snapshot<'_> {
+    /// What was remembered; `None` if the exact rule never ran here.
+    pub fn marks(&self) -> Result<Option<Marks>, StoreError> {
+        if self.table("fairshare_usage_marks")?.is_none() {
+            return Ok(None);
+        }
+        let sql = format!("SELECT {COLUMNS} FROM fairshare_usage_marks WHERE one = 1");
+        self.transaction.query_row(&sql, [], Marks::read).optional().map_err(|error| match error {
+            rusqlite::Error::SqlInputError { .. } | rusqlite::Error::InvalidColumnType(..) => {
+                self.error(Reason::Value(format!(
+                    "fairshare_usage_marks is not as this program writes it ({error}); without that table the next run \
+                     starts from what flux-accounting's tables say"
+                )))
+            }
+            _ => self.fail(&error),
+        })
+    }
+
+    /// Remembers; it is stored when the snapshot is committed.
+    pub fn write_marks(&self, marks: &Marks) -> Result<(), StoreError> {
+        let blob =
+            |words: &mut dyn Iterator<Item = u64>| words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>();
+        let write = || -> rusqlite::Result<()> {
+            self.transaction.execute_batch(
+                "CREATE TABLE IF NOT EXISTS fairshare_usage_marks (
+                     one integer PRIMARY KEY CHECK (one = 1), period_start real, period_end real, half_life real,
+                     decay real, reset_period real, reconfigured real, since real, last_job text, ran real,
+                     counted blob, unplaced blob, associations integer)",
+            )?;
+            let counted = blob(&mut marks.counted.iter().flat_map(|(key, newest)| [*key, newest.to_bits()]));
+            let unplaced = blob(&mut marks.unplaced.iter().copied());
+            let sql = format!(
+                "INSERT OR REPLACE INTO fairshare_usage_marks (one, {COLUMNS})
+                 VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+            );
+            let associations = i64::from_ne_bytes(marks.associations.to_ne_bytes());
+            self.transaction.execute(
+                &sql,
+                params![
+                    marks.period_start,
+                    marks.period_end,
+                    marks.half_life,
+                    marks.decay,
+                    marks.reset_period,
+                    marks.reconfigured,
+                    marks.since,
+                    marks.last_job,
+                    marks.ran,
+                    counted,
+                    unplaced,
+                    associations
+                ],
+            )?;
+            Ok(())
+        };
+        write().map_err(|error| self.fail(&error))
+    }
+}

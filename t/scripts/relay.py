@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-3.0-only
+"""A socket between a Flux client and its broker, which breaks where it is told to.
+
+  relay.py SOCKET [--cut N | --stall N] [--rename OLD NEW]
+
+Listens on SOCKET and passes each message on to the broker of FLUX_URI and back, for one client after the other. With
+--cut the connection is closed when N answers have come through, as when the broker dies; with --stall no more come,
+and the file SOCKET.stalled appears. --rename replaces a service's name in requests by one of the same length.
+"""
+import argparse
+import os
+import socket
+import struct
+import threading
+
+
+def take(stream, count):
+    data = b""
+    while len(data) < count:
+        part = stream.recv(count - len(data))
+        if not part:
+            raise EOFError
+        data += part
+    return data
+
+
+def frames(stream):
+    """flux-core's framing: magic, size in network order, message."""
+    while True:
+        head = take(stream, 8)
+        yield head + take(stream, struct.unpack("!I", head[4:])[0])
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("socket")
+    p.add_argument("--cut", type=int)
+    p.add_argument("--stall", type=int)
+    p.add_argument("--rename", nargs=2)
+    o = p.parse_args()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(o.socket)
+    listener.listen()
+    while True:
+        client, _ = listener.accept()
+        broker = socket.socket(socket.AF_UNIX)
+        broker.connect(os.environ["FLUX_URI"].partition("://")[2])
+
+        def requests(client=client, broker=broker):
+            try:
+                for frame in frames(client):
+                    if o.rename:
+                        old, new = (name.encode() for name in o.rename)
+                        assert len(old) == len(new)
+                        frame = frame.replace(old, new)
+                    broker.sendall(frame)
+            except (EOFError, OSError):
+                broker.close()
+
+        thread = threading.Thread(target=requests, daemon=True)
+        try:
+            client.sendall(take(broker, 1))  # the broker lets the client in
+            thread.start()
+            for count, frame in enumerate(frames(broker)):
+                if count == o.stall:
+                    open(o.socket + ".stalled", "w", encoding="ascii").close()
+                    thread.join()
+                if count == o.cut:
+                    break
+                client.sendall(frame)
+        except (EOFError, OSError):
+            pass
+        for end in (client, broker):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            end.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The faults U1 to U11 of flux-accounting's usage: the same history through its update-usage and through
+`flux fairshare sync`.
+
+usage: flux python usage-faults.py PROGRAM [FAULT...]
+
+One line each: fault, what is counted, update-usage's number, the exact rule's, and what `flux fairshare recount` says of
+the database that update-usage wrote. The real update_job_usage runs here, with a clock of ours.
+"""
+import contextlib
+import json
+import logging
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import types
+
+from fluxacct.accounting import create_db, db_info_subcommands, user_subcommands
+from fluxacct.accounting import job_usage_calculation as real
+
+CLOCK = types.SimpleNamespace(time=lambda: CLOCK.now, now=0.0)
+real.time = db_info_subcommands.time = CLOCK
+logging.disable(logging.CRITICAL)
+H = 604800
+CREATED = 1_700_000_000.0
+END = CREATED + H
+R = json.dumps({"version": 1, "execution": {"R_lite": [{"rank": "0", "children": {"core": "0"}}]}})
+
+
+class Site:
+    """One history, played in two databases."""
+
+    def __init__(self, room, program):
+        self.program = program
+        self.paths = [os.path.join(room, name) for name in ("theirs", "ours")]
+        shutil.copy(os.path.join(room, "template"), self.paths[0])
+        self.jobs = 0
+        with self.open(0) as db:
+            db.execute("UPDATE t_half_life_period_table SET end_half_life_period=?", (str(END),))
+            db.execute("INSERT INTO bank_table (bank, shares) VALUES ('root', 1)")
+            db.execute("INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('A', 'root', 1)")
+            db.commit()
+        shutil.copy(*self.paths)
+
+    @contextlib.contextmanager
+    def open(self, which):
+        with contextlib.closing(sqlite3.connect(self.paths[which])) as db:
+            db.row_factory = sqlite3.Row
+            yield db
+
+    def both(self, sql, *values):
+        for which in (0, 1):
+            with self.open(which) as db:
+                db.execute(sql, values)
+                db.commit()
+
+    def user(self, uid, bank="A"):
+        for which in (0, 1):
+            with self.open(which) as db:
+                db.execute("INSERT INTO association_table (creation_time, username, userid, bank, default_bank) "
+                           "VALUES (?, ?, ?, ?, ?)", (int(CREATED), f"u{uid}", uid, bank, bank))
+                db.execute("INSERT INTO job_usage_factor_table (username, userid, bank) VALUES (?, ?, ?)",
+                           (f"u{uid}", uid, bank))
+                user_subcommands.insert_per_assoc_usage_rows(db, db.cursor(), f"u{uid}", uid, bank)
+                db.commit()
+
+    def job(self, uid, ended, used, bank="A", r=R):
+        self.jobs += 1
+        self.both("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, '0', ?, '{}', '', ?, 0, 0)",
+                  self.jobs, uid, ended - used, ended - used, ended, r, bank)
+
+    def run(self, now):
+        """Both programs; their exit statuses."""
+        self.now = CLOCK.now = now
+        theirs = 0  # what its main() does with an exception, too
+        with self.open(0) as db:
+            with contextlib.suppress(Exception):
+                real.update_job_usage(db)
+        command = [self.program, "sync", "--only", "usage", "--now", repr(now), "-p", self.paths[1]]
+        done = subprocess.run(command, capture_output=True, text=True)
+        self.said = done.stderr
+        return theirs, done.returncode
+
+    def usage(self, uid):
+        return [self.number(which, "SELECT job_usage FROM association_table WHERE userid=?", uid) for which in (0, 1)]
+
+    def bank(self, name):
+        return [self.number(which, "SELECT job_usage FROM bank_table WHERE bank=?", name) for which in (0, 1)]
+
+    def number(self, which, sql, *values):
+        with self.open(which) as db:
+            return db.execute(sql, values).fetchone()[0]
+
+    def recount(self):
+        """The faults that our recount finds in what update-usage wrote."""
+        command = [self.program, "recount", "--json", "--now", repr(self.now), "-p", self.paths[0]]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if not done.stdout:
+            return done.stderr.strip()
+        found = json.loads(done.stdout)
+        rows = {fault for row in found["differences"] for fault in (row["faults"] or "").split()}
+        return " ".join(sorted(rows | set(found["faults"]), key=lambda fault: int(fault[1:]) if fault[1:].isdigit() else 99))
+
+
+def u1(site):
+    """usage after 1000, a boundary, 100 and 10 more"""
+    site.user(1)
+    site.job(1, END + 10, 1000)
+    site.run(END + 100)
+    site.job(1, END + H + 10, 100)
+    site.run(END + H + 100)
+    site.job(1, END + H + 200, 10)
+    site.run(END + H + 300)
+    return site.usage(1)
+
+
+def u2(site):
+    """usage of 1000, of 100 just before the boundary and nothing since"""
+    site.user(1)
+    site.job(1, END + 10, 1000)
+    site.run(END + 100)
+    site.job(1, END + H - 10, 100)
+    site.run(END + H + 100)
+    return site.usage(1)
+
+
+def u3(site):
+    """usages of three users with 1000 in one period and 110, 100 and 0 around its end"""
+    for uid in (1, 2, 3):
+        site.user(uid)
+        site.job(uid, END + 10, 1000)
+    site.run(END + 100)
+    site.job(2, END + H - 10, 100)
+    site.job(1, END + H + 10, 100)
+    site.run(END + H + 100)
+    site.job(1, END + H + 200, 10)
+    site.run(END + H + 300)
+    return list(zip(*(site.usage(uid) for uid in (1, 2, 3))))
+
+
+def u4(site):
+    """usage of 1000 after an outage over three boundaries"""
+    site.user(1)
+    site.job(1, END + 10, 1000)
+    site.run(END + 100)
+    site.run(END + 3 * H + 100)
+    return site.usage(1)
+
+
+def u5(site):
+    """usage of 1000 in the first period, right after its end"""
+    site.user(1)
+    site.job(1, CREATED + 10, 1000)
+    site.run(CREATED + 100)
+    site.run(END + 100)
+    return site.usage(1)
+
+
+def u6(site):
+    """usage of 1000 that ended in one period, fetched in the next beside a job of 10"""
+    site.user(1)
+    site.run(END + 100)
+    site.job(1, END + H - 10, 1000)
+    site.job(1, END + H + 10, 10)
+    site.run(END + H + 100)
+    return site.usage(1)
+
+
+def u7(site):
+    """usage of 100 and of 1000 that ended before it and came after it"""
+    site.user(1)
+    site.job(1, END + 200, 100)
+    site.run(END + 300)
+    site.job(1, END + 100, 1000)
+    site.run(END + 400)
+    return site.usage(1)
+
+
+def u8(site):
+    """usage of a bank whose user used 1000 and whose sub-bank used 10"""
+    site.both("INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('A1', 'A', 1)")
+    site.user(1)
+    site.user(2, "A1")
+    site.job(1, END + 10, 1000)
+    site.job(2, END + 10, 10, "A1")
+    site.run(END + 100)
+    return site.bank("A")
+
+
+def u9(site):
+    """usage of 1000 by a job that names no bank"""
+    site.user(1)
+    site.job(1, END + 10, 1000, "")
+    site.run(END + 100)
+    return site.usage(1)
+
+
+def u10(site):
+    """exit status where the database can't be used"""
+    site.user(1)
+    site.both("DELETE FROM t_half_life_period_table")
+    return list(site.run(END + 100))
+
+
+def u11(site):
+    """usage of 1000, and of 10 after the half-life was changed"""
+    site.user(1)
+    site.job(1, END + 10, 1000)
+    site.run(END + 100)
+    CLOCK.now = END + 200
+    for which in (0, 1):
+        with site.open(which) as db:
+            db.execute("UPDATE config_table SET value=? WHERE key='priority_decay_half_life'", (str(2 * H),))
+            db_info_subcommands.reconfigure_usage_bins(db)
+    site.job(1, END + 250, 10)
+    site.run(END + 300)
+    return site.usage(1)
+
+
+def main():
+    program, wanted = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    with tempfile.TemporaryDirectory() as room:
+        create_db.create_db(os.path.join(room, "template"))
+        for fault in (u1, u2, u3, u4, u5, u6, u7, u8, u9, u10, u11):
+            name = fault.__name__.upper()
+            if wanted and name not in wanted:
+                continue
+            site = Site(room, program)
+            theirs, ours = fault(site)
+            show = lambda number: "/".join(f"{n:g}" for n in (number if isinstance(number, tuple) else (number,)))
+            print(f"{name} | {fault.__doc__} | {show(theirs)} | {show(ours)} | {site.recount()}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

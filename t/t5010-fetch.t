@@ -1,0 +1,161 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='flux fairshare sync --only fetch: ended jobs of a real instance come into the database'
+
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+
+# rows FILE: all there is in a table of jobs.
+rows() {
+	flux python -c 'import sqlite3, sys
+for row in sqlite3.connect(sys.argv[1]).execute("SELECT * FROM jobs ORDER BY CAST(id AS integer)"):
+    print(*row, sep="|")' "$1"
+}
+
+fetch() {
+	flux fairshare sync --only fetch -v -p ours.db "$@"
+}
+
+# equals_original: the original's program, with a database of its own, has come to the same rows.
+equals_original() {
+	flux account-fetch-job-records -p theirs.db && rows theirs.db >theirs && rows ours.db >ours &&
+	test_cmp theirs ours
+}
+
+# relay ARGUMENT...: something between us and the broker that breaks; its address is in $through.
+relay() {
+	rm -f relay.sock relay.sock.stalled
+	python3 "$T_DIR/scripts/relay.py" relay.sock "$@" 2>>relay.log 8>&- 9>&- &
+	relay_pid=$!
+	while ! test -S relay.sock; do sleep 0.05; done
+	through=local://$PWD/relay.sock
+}
+end_relay() {
+	kill $relay_pid && wait $relay_pid
+	return 0
+}
+
+# stalled: wait until no more answers come through; fails if the client ends before.
+stalled() {
+	while ! test -e relay.sock.stalled; do kill -0 $fetch_pid || return 1; sleep 0.05; done
+}
+
+# all_fetched N: how many jobs are in the database.
+all_fetched() {
+	test "$(rows ours.db | wc -l)" = "$1" || { rows ours.db | wc -l; return 1; }
+}
+
+test_expect_success 'an instance with the plugin, a site, and two copies of its database' '
+	write_conf "$(with_plugin)" && start_instance && make_site &&
+	flux account -p "$PWD/$DB" edit-user user5002 --projects=physics,"*" \
+		--max-active-jobs=10000 --max-running-jobs=10000 && stop_service &&
+	flux fairshare push -p $DB && cp $DB ours.db && cp $DB theirs.db
+'
+test_expect_success 'before any job has ended, nothing is fetched' '
+	fetch 2>out && grep "0 records fetched, 0 new" out && all_fetched 0
+'
+test_expect_success 'jobs of four users: short, wide, named banks and projects, and such as never run' '
+	a=$(mf submit 5001 --run 0.3s) && b=$(mf submit 5002 -N 3 -n 3 --run 0.2s -P physics) &&
+	c=$(mf submit 5003 -B B --run 0.1s -t 90.5) && d=$(mf submit 5004 -N 4 -n 4 -c 4 --run 0.2s) &&
+	e=$(mf submit 5003 --run 1h) && running $e && cancel $e &&
+	held=$(mf submit 5001 -u 0) && cancel $held &&
+	ended $a $b $c $d $e $held
+'
+test_expect_success 'one whose time limit was changed, and one that ended by it' '
+	f=$(mf submit 5001 --run 1h -t 60) && running $f && mf update $f duration=120 && cancel $f &&
+	g=$(mf submit 5001 --run 1h -t 0.2) && ended $f $g
+'
+test_expect_success 'the rows equal the original program'"'"'s, column by column' '
+	fetch 2>out && cat out && grep "7 records fetched, 7 new" out && all_fetched 7 && equals_original
+'
+test_expect_success 'default banks that the plugin filled in are there, so are changes of a limit' '
+	flux python -c "import sqlite3
+for user, bank, project, asked in sqlite3.connect(\"ours.db\").execute(
+    \"SELECT userid, bank, project, requested_duration FROM jobs ORDER BY CAST(id AS integer)\"):
+    print(user, bank, project, asked)" >columns &&
+	cat >expected <<-EOF &&
+	5001 A * 7200.0
+	5002 A physics 7200.0
+	5003 B * 90.5
+	5004 B * 7200.0
+	5003 B * 7200.0
+	5001 A * 120.0
+	5001 A * 0.2
+	EOF
+	test_cmp expected columns
+'
+test_expect_success 'a second fetch repeats nothing' '
+	cp ours.db before.db && fetch 2>out && grep "0 records fetched, 0 new" out && cmp before.db ours.db
+'
+test_expect_success 'a third one takes what came since' '
+	h=$(mf submit 5002 --run 0.1s -j 5) && ended $h && fetch 2>out && grep "5 records fetched, 5 new" out &&
+	equals_original
+'
+test_expect_success 'a record lost that ended just before the newest comes again' '
+	lost=$(rows ours.db | cut -d"|" -f1 | sed -n 3p) &&
+	flux python -c "import sqlite3
+with sqlite3.connect(\"ours.db\") as db: db.execute(\"DELETE FROM jobs WHERE id = $lost\")" &&
+	all_fetched 11 && fetch 2>out && grep "1 record fetched, 1 new" out &&
+	rows theirs.db | sort >want && rows ours.db | sort >have && test_cmp want have
+'
+test_expect_success 'so does one that ended at the same instant as the newest on record' '
+	cp ours.db same.db && flux python -c "import sqlite3
+with sqlite3.connect(\"same.db\") as db:
+    (newest, end), (other, _) = db.execute(\"SELECT id, t_inactive FROM jobs ORDER BY t_inactive DESC LIMIT 2\")
+    db.execute(\"DELETE FROM jobs WHERE id = ?\", [newest])
+    db.execute(\"UPDATE jobs SET t_inactive = ? WHERE id = ?\", [end, other])" &&
+	flux fairshare sync --only fetch -v -p same.db 2>out && grep "1 record fetched, 1 new" out
+'
+test_expect_success 'a dry run says how many would come, and stores none' '
+	cp $DB empty.db && cp empty.db before.db &&
+	flux fairshare sync --only fetch -n -p empty.db >out && grep "12 records fetched, 12 new; nothing was stored" out &&
+	cmp empty.db before.db
+'
+test_expect_success 'without a job manager that gives R the KVS is asked, and gives the same' '
+	cp $DB ours.db && relay --rename job-manager.getattr job-manager.getattX &&
+	fetch --uri "$through" 2>out && grep "12 records fetched, 12 new" out; end_relay; equals_original
+'
+test_expect_success 'a few hundred more jobs' '
+	id=$(mf submit 5002 --run 0.001s -j 600 | tail -1) && flux queue idle --quiet && cp ours.db start.db &&
+	flux account-fetch-job-records -p theirs.db && rows theirs.db >theirs && wc -l <theirs
+'
+test_expect_success 'Flux gone in the middle: exit 2 with the reason, and nothing stored' '
+	for answers in 0 1 2 50 300 600; do
+		cp start.db ours.db && relay --cut $answers || return 1
+		test_expect_code 2 fetch --uri "$through" 2>err
+		rc=$?; end_relay; cat err
+		test $rc = 0 && grep "Flux" err && cmp start.db ours.db || return 1
+	done
+'
+test_expect_success 'the next run makes it good' '
+	fetch 2>out && grep "600 records fetched, 600 new" out && rows ours.db >ours && test_cmp theirs ours
+'
+test_expect_success 'killed in the middle: nothing stored, and the next run makes it good' '
+	cp start.db ours.db && relay --stall 300 &&
+	{ "$FAIRSHARE_UNDER_TEST" sync --only fetch -p ours.db --uri "$through" & fetch_pid=$!; } &&
+	stalled &&
+	kill -9 $fetch_pid; wait $fetch_pid; end_relay; cmp start.db ours.db &&
+	fetch && rows ours.db >ours && test_cmp theirs ours
+'
+test_expect_success 'the database is not locked while Flux is waited for' '
+	cp start.db ours.db && relay --stall 300 &&
+	{ "$FAIRSHARE_UNDER_TEST" sync --only fetch -p ours.db --uri "$through" & fetch_pid=$!; } &&
+	stalled &&
+	flux python -c "import sqlite3
+with sqlite3.connect(\"ours.db\", timeout=0.1) as db: db.execute(\"UPDATE association_table SET shares = 2\")"
+	rc=$?; kill $fetch_pid; wait $fetch_pid; end_relay; test $rc = 0
+'
+test_expect_success 'after a restart of Flux the same is there' '
+	cp $DB ours.db && restart_instance && fetch && rows ours.db >ours && test_cmp theirs ours
+'
+test_expect_success 'a job whose R is lost is named, the others come' '
+	flux kvs unlink $(flux job id --to=kvs $a).R && restart_instance && cp $DB ours.db && fetch 2>out &&
+	cat out && grep "left out: job $(flux job id $a): " out && all_fetched 611
+'
+test_expect_success 'a guest is told who may fetch' '
+	FLUX_HANDLE_USERID=5001 FLUX_HANDLE_ROLEMASK=0x2 test_expect_code 2 fetch 2>err; cat err
+'
+test_expect_success 'without an instance: exit 2' '
+	test_expect_code 2 fetch --uri local:///nonexistent 2>err && grep "connect to Flux" err
+'
+finish

@@ -1,0 +1,34 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='flux fairshare sync beside flux account-update-usage: equal where that is right, right where it is not'
+
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+
+# fault U1 THEIRS OURS RECOUNT: what both programs come to, and what recount says of theirs.
+fault() {
+	local line
+	line=$(flux python "$T_DIR/scripts/usage-faults.py" "$FAIRSHARE_UNDER_TEST" "$1") && echo "$line" &&
+	test "$(echo "$line" | awk -F' [|] ' '{ print $3, $4 }')" = "$2 $3" &&
+	echo "$line" | awk -F' [|] ' '{ print $5 }' | grep -qx "$4"
+}
+
+# Real histories may be played by the thousand: USAGE_SITES=1000
+test_expect_success 'without a boundary or a late record all tables equal those of update-usage, to the last digit' '
+	flux python "$T_DIR/scripts/usage-compat.py" "$FAIRSHARE_UNDER_TEST" same "${USAGE_SITES:-100}"
+'
+test_expect_success 'the rule flux-accounting equals it across boundaries and outages, faults included' '
+	flux python "$T_DIR/scripts/usage-compat.py" "$FAIRSHARE_UNDER_TEST" faults "${USAGE_SITES:-100}"
+'
+test_expect_success 'U1 the past counts once after a boundary' 'fault U1 1110 610 U1'
+test_expect_success 'U2 a job just before a boundary does not keep the past from decay' 'fault U2 1100 550 U2'
+test_expect_success 'U3 three equal users fare equally' 'fault U3 1110/1100/500 610/550/500 "U1 U2 U3"'
+test_expect_success 'U4 all boundaries of an outage are made good at once' 'fault U4 500 125 U4'
+test_expect_success 'U5 the first decay comes at the first boundary' 'fault U5 1000 500 U5'
+test_expect_success 'U6 a job counts in the period in which it ended' 'fault U6 1010 510 U6'
+test_expect_success 'U7 a record that comes late counts' 'fault U7 100 1100 U7'
+test_expect_success 'U8 users beside sub-banks count in the bank' 'fault U8 10 1010 U8'
+test_expect_success 'U9 a job without a bank counts in the default bank' 'fault U9 0 1000 U9'
+test_expect_success 'U10 a failure is one, with the reason' 'fault U10 0 2 ".*no row for cluster.*"'
+test_expect_success 'U11 a change of half-life keeps the history' 'fault U11 10 510 U11'
+test_done
