@@ -9,6 +9,7 @@ mod explain;
 mod generated;
 mod golden;
 mod kill;
+mod pipeline;
 mod pipes;
 mod site;
 mod table;

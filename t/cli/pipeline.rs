@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! sync, recount, usage and scrub on databases made on the fly: what they store, what they say, and what a failure leaves.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::site::Site;
+use super::{PROGRAM, fairshare};
+
+/// A half-life.
+const H: f64 = 1000.0;
+/// The end of the first period.
+const END: f64 = 51_000.0;
+
+/// Two nodes.
+const R: &str =
+    r#"{"version": 1, "execution": {"R_lite": [{"rank": "0-1", "children": {"core": "0-3", "gpu": "0"}}]}}"#;
+
+/// What counting needs besides the tables of [`Site`], and a few jobs.
+fn with_jobs(site: &Site) {
+    site.sql(&format!(
+        "ALTER TABLE bank_table ADD COLUMN ignore_older_than int DEFAULT 0;
+         UPDATE association_table SET job_usage = 0, default_bank = bank, userid = 1000 + rowid;
+         CREATE TABLE job_usage_factor_table (
+             username text, userid int, bank text, last_job_timestamp real DEFAULT 0, PRIMARY KEY (username, bank));
+         INSERT INTO job_usage_factor_table (username, userid, bank) SELECT username, userid, bank FROM association_table;
+         INSERT INTO job_usage_per_association_table (username, userid, bank, period)
+             SELECT username, userid, bank, value FROM association_table, json_each('[0, 1, 2, 3]');
+         CREATE TABLE t_half_life_period_table (cluster text, end_half_life_period real);
+         INSERT INTO t_half_life_period_table VALUES ('cluster', {END});
+         INSERT OR REPLACE INTO config_table VALUES ('priority_decay_half_life', {H}), ('priority_usage_reset_period', {});
+         CREATE TABLE jobs (
+             id char(16) PRIMARY KEY NOT NULL, userid int, t_submit real, t_run real, t_inactive real, ranks text, R text,
+             jobspec text, project text, bank text, requested_duration real DEFAULT 0, actual_duration real DEFAULT 0);
+         INSERT INTO jobs SELECT 100 + rowid, userid, {END}, {END}, {END} + 10 * rowid % 900, '0-1', '{R}', '{{}}',
+             'p' || (rowid % 2), bank, 60, 60 FROM association_table",
+        4.0 * H
+    ));
+}
+
+fn small(test: &str) -> Site {
+    let site = Site::small(test);
+    with_jobs(&site);
+    site
+}
+
+/// `sync` of what is in the database, at this time.
+fn sync(site: &Site, now: f64, more: &[&str]) -> super::Ran {
+    let now = now.to_string();
+    let head = ["sync", "--only", "usage", "--only", "fairshare", "--now", &now, "-p", site.path()];
+    fairshare(head.iter().chain(more))
+}
+
+/// User, usage and fair-share.
+fn stored(site: &Site) -> Vec<(String, f64, f64)> {
+    let connection = site.open();
+    let sql = "SELECT username, job_usage, fairshare FROM association_table ORDER BY username";
+    let mut statement = connection.prepare(sql).expect("a table");
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).expect("rows");
+    rows.map(|row| row.expect("a row")).collect()
+}
+
+/// All that counting writes.
+fn dump(site: &Site) -> Vec<String> {
+    let connection = site.open();
+    let mut rows = Vec::new();
+    for table in [
+        "association_table",
+        "bank_table",
+        "job_usage_factor_table",
+        "job_usage_per_association_table",
+        "t_half_life_period_table",
+        "jobs",
+    ] {
+        let mut statement = connection.prepare(&format!("SELECT * FROM {table}")).expect("a table");
+        let columns = statement.column_count();
+        let mut found = statement.query([]).expect("rows");
+        while let Some(row) = found.next().expect("a row") {
+            let cells = (0..columns).map(|at| format!("{:?}", row.get_ref(at).expect("a cell")));
+            rows.push(format!("{table}: {}", cells.collect::<Vec<_>>().join(", ")));
+        }
+    }
+    rows
+}
+
+#[test]
+fn sync_counts_and_ranks_in_one_go() {
+    let site = small("sync_one_go");
+    assert_eq!(sync(&site, END + 100.0, &[]).ok(), "");
+    // Two nodes for 10, 20, 30 and 40 s; ann is alone in A, ben has one share of five in B.
+    let expected = [("ann", 20.0), ("ben", 40.0), ("cat", 60.0), ("dan", 80.0)];
+    let usages: Vec<(String, f64)> = stored(&site).into_iter().map(|row| (row.0, row.1)).collect();
+    assert_eq!(usages, expected.map(|(user, usage)| (user.to_owned(), usage)));
+    let banks: Vec<f64> = {
+        let connection = site.open();
+        let mut statement =
+            connection.prepare("SELECT job_usage FROM bank_table ORDER BY bank").expect("a table");
+        statement.query_map([], |row| row.get(0)).expect("rows").map(|row| row.expect("a number")).collect()
+    };
+    assert_eq!(banks, [20.0, 180.0, 200.0]);
+    let shown = fairshare(["show", "-p", site.path(), "-P", "-o", "name,fairshare"]);
+    for (user, _, fairshare) in stored(&site) {
+        assert!(
+            shown.ok().lines().any(|line| line.trim() == format!("{user}|{fairshare}")),
+            "{user}: {shown:?}"
+        );
+    }
+    let before = site.bytes();
+    assert_eq!(sync(&site, END + 101.0, &[]).ok(), "");
+    assert_eq!(site.bytes(), before, "a second run finds nothing to write");
+    sync(&site, END + H + 1.0, &[]).ok();
+    let usages: Vec<f64> = stored(&site).into_iter().map(|row| row.1).collect();
+    assert_eq!(usages, [10.0, 20.0, 30.0, 40.0]);
+}
+
+#[test]
+fn a_step_that_fails_leaves_nothing_of_those_before_it() {
+    let site = small("sync_fails");
+    site.sql("UPDATE bank_table SET parent_bank = 'nowhere' WHERE bank = 'B'");
+    let before = dump(&site);
+    let ran = sync(&site, END + 100.0, &[]);
+    assert!(ran.error().contains("nowhere"), "{ran:?}");
+    assert_eq!(dump(&site), before);
+    site.sql("UPDATE bank_table SET parent_bank = 'root' WHERE bank = 'B'");
+    sync(&site, END + 100.0, &[]).ok();
+    assert_eq!(stored(&site)[3].1, 80.0);
+}
+
+#[test]
+fn dry_run_shows_and_stores_nothing() {
+    let site = small("sync_dry");
+    let before = site.bytes();
+    let ran = sync(&site, END + 100.0, &["--dry-run", "--json"]);
+    let json = ran.json();
+    assert_eq!((json["counted"].as_u64(), json["boundaries"].as_u64()), (Some(4), Some(0)));
+    let dan = &json["changes"][0];
+    assert_eq!((dan["user"].as_str(), dan["usage"].as_f64()), (Some("dan"), Some(80.0)));
+    assert!(sync(&site, END + 100.0, &["-n"]).ok().contains("nothing was stored or sent"));
+    assert_eq!(site.bytes(), before);
+}
+
+#[test]
+fn the_clock_going_back_and_a_lock_are_errors() {
+    let site = small("sync_errors");
+    sync(&site, END + 100.0, &[]).ok();
+    let before = site.bytes();
+    let ran = sync(&site, END - 5000.0, &[]);
+    assert!(ran.error().contains("the clock went back"), "{ran:?}");
+    let connection = site.open();
+    connection.execute_batch("BEGIN IMMEDIATE").expect("a lock");
+    let ran = sync(&site, END + 200.0, &["--wait", "0.1"]);
+    assert!(ran.error().contains("locked by another process"), "{ran:?}");
+    drop(connection);
+    assert_eq!(site.bytes(), before);
+}
+
+#[test]
+fn what_a_schema_lacks_is_named() {
+    let site = small("sync_schema");
+    site.sql(
+        "DROP TABLE t_half_life_period_table; ALTER TABLE bank_table DROP COLUMN job_usage;
+         ALTER TABLE jobs DROP COLUMN R; ALTER TABLE jobs DROP COLUMN t_run",
+    );
+    let ran = sync(&site, END + 100.0, &[]);
+    for missing in [
+        "no table t_half_life_period_table",
+        "bank_table has no column job_usage",
+        "jobs has no columns t_run, R",
+    ] {
+        assert!(ran.error().contains(missing), "{missing}: {ran:?}");
+    }
+}
+
+#[test]
+fn an_older_schema_keeps_its_bins_in_columns() {
+    let site = small("sync_columns");
+    site.sql(
+        "DROP TABLE job_usage_per_association_table; DROP TABLE config_table;
+         ALTER TABLE bank_table DROP COLUMN ignore_older_than; ALTER TABLE jobs DROP COLUMN project;
+         ALTER TABLE jobs DROP COLUMN requested_duration; ALTER TABLE jobs DROP COLUMN actual_duration;
+         UPDATE jobs SET jobspec = json_object('attributes', json_object('system', json_object('bank', bank)))
+             WHERE id != '102';
+         ALTER TABLE jobs DROP COLUMN bank;
+         ALTER TABLE job_usage_factor_table ADD COLUMN usage_factor_period_0 real DEFAULT 0;
+         ALTER TABLE job_usage_factor_table ADD COLUMN usage_factor_period_1 real DEFAULT 0;
+         ALTER TABLE job_usage_factor_table ADD COLUMN usage_factor_period_2 real DEFAULT 0",
+    );
+    sync(&site, END + 100.0, &[]).ok();
+    let usages = || stored(&site).into_iter().map(|row| row.1).collect::<Vec<f64>>();
+    assert_eq!(usages(), [20.0, 40.0, 60.0, 80.0]);
+    // The half-life is flux-accounting's own, a week.
+    sync(&site, END + 604_800.0, &[]).ok();
+    assert_eq!(usages(), [10.0, 20.0, 30.0, 40.0]);
+    let bins: (f64, f64, f64) = site
+        .open()
+        .query_row("SELECT usage_factor_period_0, usage_factor_period_1, usage_factor_period_2 FROM job_usage_factor_table
+                    WHERE username = 'dan'", [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .expect("bins");
+    assert_eq!(bins, (0.0, 40.0, 0.0));
+}
+
+#[test]
+fn usage_adds_up_hours() {
+    let site = small("usage_hours");
+    let usage = |more: &[&str]| fairshare(["usage", "-p", site.path(), "--json"].iter().chain(more)).json();
+    let all = usage(&["--by", "user"]);
+    let hours = |row: &serde_json::Value, key: &str| row[key].as_f64().expect("hours") * 3600.0;
+    assert_eq!(all["usage"][0]["user"], "dan");
+    assert_eq!(hours(&all["usage"][0], "node_hours"), 80.0);
+    assert_eq!(hours(&all["usage"][0], "core_hours"), 320.0);
+    assert_eq!(hours(&all["usage"][0], "gpu_hours"), 80.0);
+    assert_eq!(hours(&all, "node_hours").round(), 200.0);
+    let banks = usage(&["--by", "bank", "--bank", "B"]);
+    assert_eq!(
+        (banks["usage"].as_array().expect("rows").len(), hours(&banks, "node_hours").round()),
+        (1, 180.0)
+    );
+    let projects = usage(&["--by", "project"]);
+    assert_eq!(hours(&projects["usage"][0], "node_hours"), 120.0);
+    // Each runs from END on; of the last 25 s of dan's 40 only ten lie before END + 25.
+    let part = usage(&["--since", &(END + 15.0).to_string(), "--until", &(END + 25.0).to_string()]);
+    assert_eq!(hours(&part, "node_hours").round(), 20.0 + 20.0 + 10.0);
+    let whole =
+        usage(&["--whole", "--since", &(END + 15.0).to_string(), "--until", &(END + 25.0).to_string()]);
+    assert_eq!(hours(&whole, "node_hours").round(), 40.0);
+    let csv = fairshare(["usage", "-p", site.path(), "--csv", "--by", "bank"]);
+    assert!(
+        csv.ok().starts_with("bank,jobs,node_hours,core_hours,gpu_hours,part,bar\nB,3,0.05,0.2,0.05,0.9,"),
+        "{csv:?}"
+    );
+    sync(&site, END + 100.0, &[]).ok();
+    let periods = usage(&["--by", "period", "--user", "dan"]);
+    assert_eq!(
+        (periods["periods"][0]["usage"].as_f64(), periods["next_boundary"].as_f64()),
+        (Some(80.0), Some(END + H))
+    );
+}
+
+#[test]
+fn recount_puts_right_when_asked_to() {
+    let site = small("recount_write");
+    site.sql("UPDATE association_table SET job_usage = 7 WHERE username = 'ann'");
+    let now = (END + 100.0).to_string();
+    let recount = |more: &[&str]| fairshare(["recount", "-p", site.path(), "--now", &now].iter().chain(more));
+    let before = site.bytes();
+    let text = recount(&[]).ok().to_owned();
+    assert!(text.contains("differs; nothing was written") && text.contains("ann"), "{text}");
+    assert_eq!(site.bytes(), before);
+    recount(&["--write"]).ok();
+    assert_eq!(stored(&site)[0].1, 20.0);
+    assert!(recount(&[]).ok().contains("usage of 0 associations and 0 banks differs"));
+    assert_eq!(sync(&site, END + 101.0, &["-n", "--json"]).json()["counted"], 0);
+}
+
+#[test]
+fn scrub_says_what_went() {
+    let site = small("scrub");
+    sync(&site, END + 100.0, &[]).ok();
+    let scrub = |now: f64, more: &[&str]| {
+        fairshare(["scrub", "0", "-p", site.path(), "--now", &now.to_string()].iter().chain(more))
+            .ok()
+            .to_owned()
+    };
+    assert_eq!(scrub(END + 100.0, &[]), "removed 0 records; 4 records as old stay, usage still needs them\n");
+    assert_eq!(scrub(END + 9.0 * H, &["-n"]), "would remove 4 records\n");
+    assert_eq!(scrub(END + 9.0 * H, &[]), "removed 4 records\n");
+    assert_eq!(sync(&site, END + 9.0 * H, &[]).ok(), "");
+    assert_eq!(stored(&site)[0].1, 0.0);
+}
+
+/// Kills a sync at 25 moments of its life. Each time all is as before or all as after, and a next run makes it good.
+fn survives(site: &Site) {
+    let backup = site.path.with_extension("backup");
+    with_jobs(site);
+    std::fs::copy(&site.path, &backup).expect("a copy");
+    let before = dump(site);
+    let begin = || {
+        let now = (END + 100.0).to_string();
+        let arguments = ["sync", "--only", "usage", "--only", "fairshare", "--now", &now, "-p", site.path()];
+        Command::new(PROGRAM).args(arguments).stderr(Stdio::null()).spawn().expect("the program starts")
+    };
+    let started = Instant::now();
+    assert!(begin().wait().expect("it ends").success());
+    let whole = started.elapsed();
+    let after = dump(site);
+    assert_ne!(before, after);
+    let (mut kept, mut seed) = (0, 1_u64);
+    for _ in 0..25 {
+        for suffix in ["", "-journal", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(format!("{}{suffix}", site.path()));
+        }
+        std::fs::copy(&backup, &site.path).expect("a copy");
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let moment = whole.mul_f64(1.1 * (seed >> 40) as f64 / (1_u64 << 24) as f64);
+        let mut child = begin();
+        std::thread::sleep(moment.max(Duration::from_millis(1)));
+        // SIGKILL; an error only says that it has ended by itself.
+        let _ = child.kill();
+        child.wait().expect("it ends");
+        let found = dump(site);
+        if found == before {
+            kept += 1;
+        } else {
+            assert!(found == after, "a mix of old and new after a kill at {moment:?}");
+        }
+        assert!(begin().wait().expect("it ends").success());
+        assert!(dump(site) == after, "the next run makes it good");
+    }
+    assert!(kept > 0, "no kill came early enough ({whole:?})");
+}
+
+#[test]
+fn killed_with_a_rollback_journal() {
+    survives(&Site::large("sync_kill_journal", 20, 150));
+}
+
+#[test]
+fn killed_with_a_write_ahead_log() {
+    let site = Site::large("sync_kill_wal", 20, 150);
+    site.sql("PRAGMA journal_mode = WAL");
+    survives(&site);
+}

@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='flux fairshare sync in a real instance: from jobs to the plugin; upstream reads what we wrote; disks that are full'
+
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+
+# A disk of our own, if we may mount one: full, or read-only, whatever user we are.
+unshare -rm true 2>/dev/null && test_set_prereq UNSHARE
+# on_disk SCRIPT: run it beside ./disk, a small file system that only it sees.
+on_disk() {
+	mkdir -p disk && DB=$DB SYNC="$FAIRSHARE_UNDER_TEST sync --only usage --only fairshare -p disk/$DB" \
+		unshare -rm sh -e -c "mount -t tmpfs -o size=2m none disk; cp late.db disk/$DB; $1; cp disk/$DB disk.db"
+}
+
+# by_hand: usage of each user, from what job-list says of the jobs.
+by_hand() {
+	flux jobs -A -a -n -o "{userid} {t_run} {t_inactive} {nnodes}" |
+		awk '{ used[$1] += sprintf("%.5f", $4 * ($3 - $2)) } END { for (id in used) printf "%d %.4f\n", id, used[id] }' | sort
+}
+
+test_expect_success 'an instance with the plugin, a site, and jobs of three users' '
+	write_conf "$(with_plugin)" && start_instance && make_site && flux fairshare push -p $DB &&
+	a=$(mf submit 5001 --run 0.4s) && b=$(mf submit 5002 -N 2 -n 2 --run 0.6s) &&
+	c=$(mf submit 5003 -N 4 -n 4 --run 0.3s) && d=$(mf submit 5001 -N 3 -n 3 --run 0.2s) && ended $a $b $c $d
+'
+test_expect_success 'sync brings all of it up to date in one go, and says what the plugin has' '
+	flux fairshare sync -v -p $DB 2>out && cat out &&
+	grep "4 records counted" out && grep "generation [0-9]* is in the plugin" out
+'
+test_expect_success 'usage is what the jobs used, computed by hand' '
+	by_hand >hand && sql "SELECT userid, printf(\"%.4f\", job_usage) FROM association_table WHERE job_usage > 0 ORDER BY 1" >found &&
+	test $(wc -l <hand) = 3 && test_cmp hand found
+'
+test_expect_success 'fair-shares are those of flux account-update-fshare for that usage' '
+	stored >ours && cp $DB theirs.db && flux account-update-fshare -p theirs.db &&
+	DB=theirs.db stored >theirs && join ours theirs >both && test $(wc -l <both) = 4 &&
+	while read user a b; do jq -ne "($a - $b) | fabs < 5.1e-7" || return 1; done <both
+'
+test_expect_success 'the plugin has the same' '
+	mf query | jq -r ".mf_priority_map[] | select(.userid < 6000 and .userid > 5000) | [\"user\\(.userid)\", .banks[0].fairshare] | @tsv" >sent &&
+	join ours sent >both && test $(wc -l <both) = 4 &&
+	while read user a b; do jq -ne "($a - $b) | fabs < 1e-15" || return 1; done <both
+'
+test_expect_success 'view-user -J reads our bins' '
+	flux account view-user -J user5001 >out && cat out &&
+	jq -e --argjson want "$(sql "SELECT job_usage FROM association_table WHERE userid = 5001")" \
+		"[.[] | select(.period == 0) | .value | tonumber] == [\$want]" out
+'
+test_expect_success 'view-bank -t and show-usage read our usage' '
+	flux account view-bank -t root >out && cat out &&
+	total=$(sql "SELECT job_usage FROM bank_table WHERE bank = \"root\"") && grep -F "${total%???}" out &&
+	flux account show-usage associations >out && cat out && grep user5003 out &&
+	flux account show-usage banks >out && cat out && grep "A" out
+'
+test_expect_success 'view-job-records and view-usage-report read our records' '
+	flux account view-job-records >out && cat out && test $(grep -c " 500[123] " out) = 4 &&
+	flux account view-usage-report -s "$(date -d yesterday +%m/%d/%y)" -e "$(date -d tomorrow +%m/%d/%y)" >out && cat out &&
+	total=$(awk "/^TOTAL/ { print \$2 }" out) &&
+	flux fairshare usage -p $DB --json >usage.json &&
+	jq -e --argjson want "$total" "(.node_hours * 3600 - \$want) | fabs < 0.006" usage.json
+'
+test_expect_success 'a second sync, with nothing new, changes nothing' '
+	cp $DB before.db && flux fairshare sync --only fetch --only usage --only fairshare -p $DB && cmp before.db $DB
+'
+test_expect_success 'update-usage may go on where sync was' '
+	id=$(mf submit 5004 --run 0.2s) && ended $id && flux fairshare sync --only fetch -p $DB && cp $DB late.db &&
+	flux account-update-usage -p $DB && by_hand >hand &&
+	sql "SELECT userid, printf(\"%.4f\", job_usage) FROM association_table WHERE job_usage > 0 ORDER BY 1" >found &&
+	test_cmp hand found
+'
+test_expect_success UNSHARE 'a full disk is an error, nothing is half done, and the next run makes it good' '
+	on_disk "dd if=/dev/zero of=disk/full bs=4k 2>/dev/null || true
+		status=0; \$SYNC 2>full.err || status=\$?; cat full.err; test \$status = 2
+		cmp late.db disk/\$DB; rm -f disk/full disk/*-journal; \$SYNC" &&
+	grep "full\|disk I/O" full.err && grep "nothing was changed" full.err &&
+	DB=disk.db sql "SELECT userid, printf(\"%.4f\", job_usage) FROM association_table WHERE job_usage > 0 ORDER BY 1" >found &&
+	test_cmp hand found
+'
+test_expect_success UNSHARE 'a disk that can only be read is an error' '
+	on_disk "mount -o remount,ro disk
+		status=0; \$SYNC 2>ro.err || status=\$?; cat ro.err; test \$status = 2; mount -o remount,rw disk
+		cmp late.db disk/\$DB" && grep "read-only" ro.err
+'
+test_expect_success 'a database that someone else has locked is an error' '
+	cp late.db $DB && hold_lock && test_expect_code 2 flux fairshare sync --only usage --wait 0.2 -p $DB 2>locked.err;
+	release_lock && grep "locked by another process" locked.err && cmp late.db $DB
+'
+test_expect_success 'Flux gone is an error too, and the database is as it was' '
+	stop_service && stop_instance &&
+	test_expect_code 2 flux fairshare sync -p $DB 2>gone.err && cat gone.err && cmp late.db $DB
+'
+test_done
