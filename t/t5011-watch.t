@@ -50,7 +50,7 @@ test_expect_success 'flux account edit-user reaches the plugin within seconds' '
 	MF_WAIT=10 eventually plugin_has 5004 max_active_jobs 77 && eventually said "the database changed"
 '
 test_expect_success 'an ended job is in the database and counts' '
-	id=$(mf submit 5001 --run 0.5s) && ended $id && eventually said "1 new" &&
+	id=$(mf submit 5001 --run 0.5s) && ended $id && eventually said "1 job ended; usage of 1 association changed; 2 fair-shares changed; sent" &&
 	test "$(sql "SELECT bank FROM jobs")" = A &&
 	test "$(sql "SELECT job_usage > 0 FROM association_table WHERE userid = 5001")" = 1 &&
 	value=$(sql "SELECT fairshare FROM association_table WHERE userid = 5002") &&

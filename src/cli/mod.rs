@@ -24,6 +24,7 @@ mod sync;
 mod tau;
 mod update;
 mod usage;
+mod watch;
 mod why;
 
 use std::fmt;
