@@ -112,5 +112,62 @@ fn release(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, price, push, release);
+/// Takes a job of `user` to RUN.
+fn run(engine: &mut Engine, id: u64, user: u32, nodes: u64) {
+    let facts =
+        |state| JobFacts { user: UserId(user), size: Ok(Size { nodes, cores: nodes }), ..facts(id, state) };
+    engine.handle(Event::Validate(facts(State::New)));
+    engine.handle(Event::New(facts(State::New)));
+    engine.handle(Event::Depend(JobId(id)));
+    engine.handle(Event::Priority(JobId(id), 16));
+    engine.handle(Event::Sched(JobId(id)));
+    engine.handle(Event::Run(JobId(id)));
+}
+
+/// A million live jobs of a thousand users, and twenty thousand held jobs of user 1, each of a size of its own. What
+/// happens to one job must not cost a look at the others.
+fn crowd(c: &mut Criterion) {
+    const LIVE: u64 = 1_000_000;
+    const HELD: u64 = 20_000;
+    let mut engine = Engine::new(UserId(0));
+    let mut first = record(1, 2_147_483_647);
+    first.association.max_nodes = Limit(2_000_000);
+    let others = (2..=1_001).map(|user| record(user, 2_147_483_647));
+    engine.handle(Event::Associations(std::iter::once(first).chain(others).collect()));
+    for id in 1..=LIVE {
+        run(&mut engine, id, 2 + (id % 1_000) as u32, 1);
+    }
+    // All nodes of user 1 but one are taken; each of his held jobs wants two or more.
+    run(&mut engine, LIVE + 1, 1, 1_999_999);
+    for at in 0..HELD {
+        let facts = |state| JobFacts {
+            size: Ok(Size { nodes: 2 + at, cores: 2 + at }),
+            ..facts(LIVE + 2 + at, state)
+        };
+        engine.handle(Event::Validate(facts(State::New)));
+        engine.handle(Event::New(facts(State::New)));
+        engine.handle(Event::Depend(JobId(LIVE + 2 + at)));
+    }
+    engine.handle(Event::Deferred);
+    let mut group = c.benchmark_group("1,000,000 live and 20,000 held jobs");
+    group.sample_size(20);
+    group.bench_function("deferred step", |b| b.iter(|| black_box(engine.handle(Event::Deferred))));
+    group.bench_function("RPC (weights)", |b| {
+        b.iter(|| black_box(engine.handle(Event::Weights(Vec::new()))));
+    });
+    group.bench_function("RPC (one association)", |b| {
+        b.iter(|| black_box(engine.handle(Event::Associations(vec![record(7, 2_147_483_647)]))));
+    });
+    let mut next = LIVE + HELD + 10;
+    group.bench_function("a job of one node runs and ends, and nobody fits", |b| {
+        b.iter(|| {
+            next += 1;
+            run(&mut engine, next, 1, 1);
+            black_box(engine.handle(Event::Inactive(JobId(next))))
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, price, push, release, crowd);
 criterion_main!(benches);

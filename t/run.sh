@@ -3,21 +3,28 @@
 # Run all tests: Rust's, then every t/tNNNN-*.t in a real Flux instance when flux is on PATH.
 #
 # usage: t/run.sh [--plugin PATH] [--valgrind] [-j N] [TEST...]
+#        t/run.sh --random [SECONDS] [--plugin PATH]
 #   --plugin PATH  only the sharness tests, on that mf_priority.so (also: PLUGIN_UNDER_TEST=PATH)
 #   --valgrind     only the sharness tests, each broker under valgrind (see t/README.md)
 #   -j N           sharness tests at a time (default 2)
+#   --random [S]   only the random driver (t/random), for S seconds (default 60)
 #   TEST           only these sharness tests: names or beginnings of names, as t1005
 # The last line is "N passed, N failed, N skipped"; exit 0 only if none failed. Logs of failed tests are kept.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
-plugin=${PLUGIN_UNDER_TEST:-} valgrind= jobs=2 only=()
+plugin=${PLUGIN_UNDER_TEST:-} valgrind= jobs=2 only=() random=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--plugin) plugin=$2; shift 2 ;;
 	--valgrind) valgrind=1; shift ;;
 	-j) jobs=$2; shift 2 ;;
-	-h | --help) sed -n '3,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	--random)
+		random=60
+		case ${2:-} in [1-9]*) random=$2; shift ;; esac
+		shift
+		;;
+	-h | --help) sed -n '3,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
 	-*) echo "t/run.sh: unknown option $1" >&2; exit 2 ;;
 	*) only+=("$(basename "$1")"); shift ;;
 	esac
@@ -71,7 +78,7 @@ rust_tests() {
 build() {
 	say 'building for release'
 	# The plugin last: the command's build makes a .so too, one with the command's features in it.
-	{ [ -z "$rust" ] && ! list | grep -q /t5 || cargo build --release --bin flux-fairshare; } >"$out/build.log" 2>&1 &&
+	{ [ -z "$rust$random" ] && ! list | grep -q /t5 || cargo build --release --bin flux-fairshare; } >"$out/build.log" 2>&1 &&
 		cargo build --release --lib --no-default-features >>"$out/build.log" 2>&1 && return
 	tail -30 "$out/build.log"
 	failed=$((failed + 1))
@@ -137,6 +144,38 @@ sharness() {
 	[ "$f" -eq 0 ] || say "logs are kept in $out"
 }
 
+# The random driver, for $1 seconds: its oracle's own cases, then one history a seed and place.
+random() {
+	local log=$out/random.log only=() python=python3 rc n
+	need gcc libc6-dev || { failed=$((failed + 1)); return; }
+	say "random histories: $1 s, plugin ${plugin:-target/release/libmf_priority.so}"
+	if (cd t/random && python3 -m unittest -q test_oracle) >"$log" 2>&1; then
+		passed=$((passed + $(sed -nE 's/^Ran ([0-9]+) test.*/\1/p' "$log")))
+	else
+		cat "$log"
+		failed=$((failed + 1))
+	fi
+	if command -v flux >/dev/null; then
+		python="flux python"
+	else
+		echo
+		echo "!! flux is not on PATH: the random histories in real Flux were SKIPPED (embedded job manager only)"
+		echo
+		skipped=$((skipped + 4))
+		only+=(--only embedded)
+	fi
+	if [ ! -x target/release/flux-fairshare ]; then
+		say "no target/release/flux-fairshare: the random histories in the embedded job manager are skipped"
+		skipped=$((skipped + 4))
+		only=(--only flux)
+	fi
+	$python t/random/run --seconds "$1" ${plugin:+--plugin "$plugin"} "${only[@]}" 2>&1 | tee "$log"
+	rc=${PIPESTATUS[0]}
+	n=$(grep -c '^DIFFERENCE' "$log")
+	[ "$n" -gt 0 ] || [ "$rc" -eq 0 ] || n=1
+	failed=$((failed + n)) passed=$((passed + $(grep -cE '^(flux|embedded), seed' "$log") - n))
+}
+
 # Under valgrind each broker writes a report; a report with an error fails the run.
 under_valgrind() {
 	need valgrind || { failed=$((failed + 1)); return; }
@@ -162,8 +201,15 @@ under_valgrind() {
 
 # One block, so that all of this file is read before anything runs: it may be edited meanwhile.
 {
-	[ -n "$rust" ] && rust_tests
+	[ -n "$rust" ] && [ -z "$random" ] && rust_tests
 	[ -n "$plugin" ] || build
-	if [ -n "$valgrind" ]; then under_valgrind; else sharness; fi
+	if [ -n "$random" ]; then
+		random "$random"
+	elif [ -n "$valgrind" ]; then
+		under_valgrind
+	else
+		sharness
+		[ -z "$rust" ] || random 60
+	fi
 	finish
 }

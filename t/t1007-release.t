@@ -147,6 +147,6 @@ test_expect_success 'a job that others have let go is not passed over, and goes 
 	kept=$(mf submit 5017 -q q1 -d begin-time:$(($(date +%s) + 3600))) && held_by $kept max-running-jobs-user-limit &&
 	soon=$(mf submit 5017 -q q1 -d begin-time:$(($(date +%s) + 2))) && held_by $soon max-running-jobs-user-limit &&
 	cancel $x && cancel $a && wait_for dependency-remove $soon description=max-running-jobs-user-limit && running $soon &&
-	held_by $kept max-running-jobs-user-limit.2
+	deps_are $kept none
 '
 finish

@@ -21,11 +21,31 @@ test_expect_success 'without the plugin, push fails and says what to look at' '
 '
 test_expect_success 'with it, push is accepted' '
 	load_plugin && flux fairshare push -p $DB -v >push.out &&
-	grep "sent 4 associations, 1 queue, 2 projects, 3 banks, 4 factors, the config; the database does not know the instance owner ($(id -un)): sent a record without limits" push.out
+	grep "^sent 4 associations, 1 queue, 2 projects, 3 banks, 4 factors, the config; the database does not know the instance owner ($(id -un)): sent a record without limits" push.out
 '
 test_expect_success 'the plugin has what flux account-priority-update would have sent' '
 	records >ours && reload_plugin && flux account-priority-update -p $DB && records >theirs &&
 	test_cmp theirs ours
+'
+test_expect_success 'a plugin that knows of parts takes all or nothing, and says what has changed' '
+	if mf rpc policy_abort "{\"push\":0}" >reply; grep -q ENOSYS reply; then
+		flux fairshare push -p $DB --json | jq -e ".changes == null and .sent.associations == 4"
+	else
+		mf data assoc 5009 Z && flux fairshare push -p $DB --json >push.json &&
+		jq -e "[.changes | .added, .changed, .removed, .unchanged] == [0, 0, 1, 5]" <push.json &&
+		jq -e ".sent.banks == 3 and .owner == \"$(id -un)\"" <push.json && records >again && test_cmp again ours &&
+		logged "mf_priority: policy: generation" && flux fairshare push -v -p $DB | grep "; associations: 0 added, 0 changed, 0 removed, 5 unchanged"
+	fi
+'
+test_expect_success 'a switch that the database does not mention stays as it was' '
+	mf rpc rec_config_update "{\"data\":{\"deny_unknown_queues\":false,\"zero_score\":\"floor\"}}" &&
+	before=$(mf query "q.get(\"config\")") && flux fairshare push -p $DB && test "$(mf query "q.get(\"config\")")" = "$before" &&
+	mf rpc rec_config_update "{\"data\":{\"zero_score\":\"hold\"}}"
+'
+test_expect_success 'neither does flux account-priority-update take it back' '
+	mf rpc rec_config_update "{\"data\":{\"deny_unknown_queues\":false,\"zero_score\":\"floor\"}}" &&
+	before=$(mf query "q.get(\"config\")") && flux account-priority-update -p $DB && test "$(mf query "q.get(\"config\")")" = "$before" &&
+	mf rpc rec_config_update "{\"data\":{\"zero_score\":\"hold\"}}"
 '
 test_expect_success 'fair-shares are sent with all their digits' '
 	reload_plugin && flux fairshare push -p $DB &&
@@ -61,7 +81,8 @@ test_expect_success 'the document of export-json can be pushed instead' '
 test_expect_success 'a refused record is an error that says which' '
 	sql "UPDATE association_table SET bank = \"\" WHERE userid = 5001" &&
 	if test_must_fail flux fairshare push -p $DB 2>push.err; then
-		grep "rec_update: ." push.err && grep "not all was accepted" push.err
+		grep -e "rec_update: ." -e "policy_part: .*associations\[0\].bank: .*(user 5001)" push.err &&
+		grep -e "not all was accepted" -e "nothing was accepted" push.err
 	else
 		echo "this plugin takes an empty bank" # upstream does
 	fi

@@ -38,6 +38,16 @@ test_expect_success 'flaw 7: 999 is a limit like any other' '
 	id=$(mf submit 5002 -q silver) && scheduled $id && prio_is $id 50000 &&
 	mf push && mf push && mf counts 5002 A active=1 sched=1
 '
+test_expect_success 'flaw 7: the 999th active job is accepted, and the one after it is not' '
+	set -- $(mf submit 5002 -q silver -j 998) && eval last=\${998} && scheduled $last &&
+	mf counts 5002 A active=999 sched=999 held=0 &&
+	refused "user has max active jobs" mf submit 5002 -q silver
+'
+test_expect_success 'flaw 7: the one after the 999th in SCHED is held' '
+	mf push assoc 5002 A max_running_jobs=999 max_sched_jobs=999 queues=silver fairshare=0.5 &&
+	id=$(mf submit 5002 -q silver) && held_by $id max-sched-jobs-user-limit &&
+	mf counts 5002 A active=1000 sched=999 held=1
+'
 test_expect_success 'flaw 17: a sum beyond 32 bits is capped, never wrapped' '
 	mf push assoc 5003 A queues=silver fairshare=1.0 factor fairshare 6000000000 &&
 	id=$(mf submit 5003 -q silver) && scheduled $id && prio_is $id 4294967294

@@ -115,7 +115,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__push)
-            opts="-p -n -v -h --path --wait --uri --dry-run --verbose --help"
+            opts="-p -n -v -h --path --wait --uri --dry-run --verbose --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Replacing everything at once: the new state is exactly what one document lists.
+//! A whole policy, and what putting it in force changes.
 
-use super::{AssociationRecord, Book, Config, Queue, Weights};
+use super::{AssociationRecord, Book, Config, ConfigPatch, PolicyPart, Queue};
 use crate::ids::{BankName, ProjectName, UserId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A whole policy: all that [`Book`] holds, as one document lists it.
 #[derive(Clone, Debug, Default)]
@@ -22,7 +22,7 @@ pub struct Policy {
     pub config: Config,
 }
 
-/// What replacing a policy changes, in numbers of associations.
+/// What a push changes, in numbers of associations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
     /// Associations that did not exist.
@@ -49,41 +49,21 @@ impl Book {
                 Some(_) => difference.unchanged += 1,
             }
         }
-        let present: usize = self.users.values().map(|u| u.banks.len()).sum();
-        difference.removed = present - difference.changed - difference.unchanged;
+        difference.removed = self.present.saturating_sub(difference.changed + difference.unchanged);
         difference
     }
 
-    /// Makes the book exactly what `policy` lists. Ids of associations that remain stay theirs; a removed one keeps
-    /// its record for the jobs that still count in it, and takes its id up again if it returns.
+    /// Makes the book exactly what `policy` lists: a push of one part.
     pub fn replace(&mut self, policy: Policy) -> Difference {
-        let difference = self.difference(&policy);
-        let listed: BTreeSet<(UserId, BankName)> =
-            policy.associations.iter().map(|r| (r.association.user, r.association.bank.clone())).collect();
-        for (user, entry) in &mut self.users {
-            entry.banks.retain(|bank, id| {
-                let key = (*user, bank.clone());
-                let stays = listed.contains(&key);
-                if !stays {
-                    self.removed.insert(key, *id);
-                }
-                stays
-            });
-        }
-        self.users.retain(|_, entry| !entry.banks.is_empty());
-        self.has_data |= !policy.associations.is_empty();
-        for record in policy.associations {
-            self.put(record, None);
-        }
-        self.queues = policy.queues.into_iter().map(|q| (q.name.clone(), q)).collect();
-        self.projects = policy.projects;
-        self.banks = policy.banks.into_iter().collect();
-        self.weights = Weights::default();
-        for (factor, weight) in policy.weights {
-            self.weights.set(&factor, weight);
-        }
-        self.config = policy.config;
-        self.generation += 1;
-        difference
+        self.begin(false);
+        self.stage(PolicyPart {
+            associations: Some(policy.associations),
+            queues: Some(policy.queues),
+            projects: Some(policy.projects),
+            banks: Some(policy.banks),
+            weights: Some(policy.weights),
+            config: ConfigPatch::from(policy.config),
+        });
+        self.commit()
     }
 }

@@ -5,17 +5,27 @@
 #![forbid(unsafe_code)]
 
 mod association;
+mod config;
 mod diff;
 mod queue;
+mod staging;
 #[cfg(test)]
 mod tests;
+mod versions;
+mod weights;
 
 pub use association::Association;
+pub use config::{Config, ConfigPatch, ZeroScore};
 pub use diff::{Difference, Policy};
 pub use queue::Queue;
+pub use staging::PolicyPart;
+pub use weights::Weights;
 
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
+use staging::Staged;
 use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
+use versions::{Epochs, Versioned};
 
 /// Names an association for as long as the book lives; the index is never given to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,74 +52,24 @@ pub struct AssociationRecord {
     pub def_bank: BankName,
 }
 
-/// Weights of the priority factors. Factors with names unknown to us are kept and shown, without effect.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Weights {
-    /// Weight of the association's fair-share.
-    pub fairshare: i64,
-    /// Weight of the queue's priority.
-    pub queue: i64,
-    /// Weight of the bank's priority.
-    pub bank: i64,
-    /// Weight of the job's urgency above the default of 16.
-    pub urgency: i64,
-    /// Others, by name.
-    pub others: BTreeMap<String, i64>,
-}
-
-impl Default for Weights {
-    fn default() -> Self {
-        Weights { fairshare: 100_000, queue: 10_000, bank: 0, urgency: 1_000, others: BTreeMap::new() }
-    }
-}
-
-impl Weights {
-    /// Sets the weight of the named factor.
-    pub fn set(&mut self, factor: &str, weight: i64) {
-        match factor {
-            "fairshare" => self.fairshare = weight,
-            "queue" => self.queue = weight,
-            "bank" => self.bank = weight,
-            "urgency" => self.urgency = weight,
-            other => {
-                self.others.insert(other.to_owned(), weight);
-            }
-        }
-    }
-}
-
-/// What a score of 0 or less becomes (flaw 18 of the specification).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ZeroScore {
-    /// Priority 0: the job is held, as flux-accounting does.
-    #[default]
-    Hold,
-    /// Priority 1: the job is last, but is scheduled.
-    Floor,
-}
-
-/// Site-wide switches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Config {
-    /// Refuse jobs that name a queue which was not pushed.
-    pub deny_unknown_queues: bool,
-    /// See [`ZeroScore`].
-    pub zero_score: ZeroScore,
-}
-
-#[derive(Clone, Debug)]
+/// Whose ids are whose, also of associations that were removed and may return: live jobs still count in them.
+#[derive(Clone, Debug, Default)]
 struct User {
-    default_bank: BankName,
+    default_bank: Versioned<BankName>,
     banks: BTreeMap<BankName, AssociationId>,
 }
 
 /// All that is configured.
 #[derive(Clone, Debug, Default)]
 pub struct Book {
-    entries: Vec<Association>,
+    entries: Vec<Versioned<Association>>,
     users: BTreeMap<UserId, User>,
-    /// Removed associations that may return; live jobs still count in them.
-    removed: BTreeMap<(UserId, BankName), AssociationId>,
+    epochs: Epochs,
+    /// The open push.
+    staged: Option<Staged>,
+    /// Number of associations in force.
+    present: usize,
+    latest: Difference,
     queues: BTreeMap<QueueName, Queue>,
     projects: Vec<ProjectName>,
     banks: BTreeMap<BankName, f64>,
@@ -117,6 +77,8 @@ pub struct Book {
     config: Config,
     generation: u64,
     has_data: bool,
+    /// The instance owner's own association, if its record came by itself and lists no queue: no queue is closed to it.
+    owners_own: Option<AssociationId>,
 }
 
 impl Book {
@@ -130,39 +92,73 @@ impl Book {
         self.generation
     }
 
+    /// What the last push of associations or of a whole policy changed.
+    pub fn latest(&self) -> Difference {
+        self.latest
+    }
+
     /// The association of `user` in `bank`, or in the user's default bank.
     pub fn find(&self, user: UserId, bank: Option<&str>) -> Option<AssociationId> {
         let user = self.users.get(&user)?;
-        user.banks.get(bank.unwrap_or(user.default_bank.as_str())).copied()
+        let bank = match bank {
+            Some(bank) => bank,
+            None => user.default_bank.present(&self.epochs)?.as_str(),
+        };
+        user.banks.get(bank).copied().filter(|id| self.present(*id).is_some())
+    }
+
+    /// Whether jobs of an association may be submitted to `queue`, a queue the site has configured.
+    pub fn permits_queue(&self, id: AssociationId, queue: &str) -> bool {
+        self.owners_own == Some(id) || self.association(id).is_some_and(|a| a.permits_queue(queue))
     }
 
     /// The bank of jobs of `user` that name none.
     pub fn default_bank(&self, user: UserId) -> Option<&BankName> {
-        self.users.get(&user).map(|u| &u.default_bank)
+        self.users.get(&user)?.default_bank.present(&self.epochs)
     }
 
     /// The record behind an id; also of associations that were removed.
     pub fn association(&self, id: AssociationId) -> Option<&Association> {
-        self.entries.get(id.index())
+        self.entries.get(id.index())?.last(&self.epochs)
     }
 
-    /// How many association ids exist.
+    fn present(&self, id: AssociationId) -> Option<&Association> {
+        self.entries.get(id.index())?.present(&self.epochs)
+    }
+
+    /// How many associations are in force.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.present
     }
 
-    /// Whether no association was ever accepted.
+    /// Whether no association is in force.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.present == 0
     }
 
-    /// Users by ascending id, each with its associations by ascending bank name.
-    pub fn users(
+    /// Associations by ascending user id and bank name, from the one that comes after `after`.
+    pub fn associations(
         &self,
-    ) -> impl Iterator<Item = (UserId, impl Iterator<Item = (AssociationId, &Association)>)> {
-        self.users.iter().map(|(user, entry)| {
-            let banks = entry.banks.values();
-            (*user, banks.filter_map(|id| Some((*id, self.entries.get(id.index())?))))
+        after: Option<(UserId, &str)>,
+    ) -> impl Iterator<Item = (AssociationId, &Association)> {
+        let first = after.map_or(UserId(0), |(user, _)| user);
+        self.users
+            .range(first..)
+            .flat_map(move |(user, entry)| {
+                let from = match after {
+                    Some((first, bank)) if first == *user => Excluded(bank),
+                    _ => Unbounded,
+                };
+                entry.banks.range::<str, _>((from, Unbounded)).map(|(_, id)| *id)
+            })
+            .filter_map(|id| Some((id, self.present(id)?)))
+    }
+
+    /// Associations that were in force once and were removed since.
+    pub fn removed(&self) -> impl Iterator<Item = (AssociationId, &Association)> {
+        self.entries.iter().enumerate().filter_map(|(index, entry)| {
+            let record = entry.last(&self.epochs)?;
+            entry.present(&self.epochs).is_none().then_some((AssociationId::from_index(index)?, record))
         })
     }
 
@@ -207,16 +203,22 @@ impl Book {
     }
 
     /// Inserts or replaces associations; the last record of a user gives the default bank. `owner` is the instance
-    /// owner: a push ends with a synthetic record for it alone, which must not displace an active default bank.
+    /// owner: a push ends with a synthetic record for it alone, which lists no queue because none is to be closed to it,
+    /// and which must not displace an active default bank.
     pub fn upsert(&mut self, records: Vec<AssociationRecord>, owner: UserId) {
         let synthetic = match records.as_slice() {
-            [only] => only.association.user == owner && self.has_other_default(owner, &only.association.bank),
-            _ => false,
+            [only] if only.association.user == owner => Some(only.association.clone()),
+            _ => None,
         };
+        let keeps = synthetic.as_ref().is_some_and(|own| self.has_other_default(owner, &own.bank));
+        self.latest = Difference::default();
         for record in records {
             self.has_data = true;
-            let kept = synthetic.then(|| self.default_bank(record.association.user).cloned()).flatten();
+            let kept = keeps.then(|| self.default_bank(record.association.user).cloned()).flatten();
             self.put(record, kept);
+        }
+        if let Some(own) = synthetic.filter(|own| own.queues.is_empty()) {
+            self.owners_own = self.find(owner, Some(own.bank.as_str()));
         }
         self.generation += 1;
     }
@@ -229,31 +231,20 @@ impl Book {
 
     fn put(&mut self, record: AssociationRecord, kept_default: Option<BankName>) {
         let AssociationRecord { association, def_bank } = record;
-        let default_bank = kept_default.unwrap_or(def_bank);
-        let user = self
-            .users
-            .entry(association.user)
-            .or_insert_with(|| User { default_bank: default_bank.clone(), banks: BTreeMap::new() });
-        user.default_bank = default_bank;
-        let returning = || {
-            // Only a book that ever removed something pays for the key.
-            if self.removed.is_empty() {
-                return None;
-            }
-            self.removed.remove(&(association.user, association.bank.clone()))
-        };
-        let id = user.banks.get(&association.bank).copied().or_else(returning);
-        match id.and_then(|id| self.entries.get_mut(id.index()).map(|slot| (id, slot))) {
-            Some((id, slot)) => {
-                user.banks.insert(association.bank.clone(), id);
-                *slot = association;
-            }
+        let (user, id) = id_of(&mut self.users, &mut self.entries, &association);
+        user.default_bank.put(&self.epochs, kept_default.unwrap_or(def_bank));
+        self.owners_own = self.owners_own.filter(|own| *own != id);
+        self.present_changes(id, &association);
+        let Some(entry) = self.entries.get_mut(id.index()) else { return };
+        match entry.present(&self.epochs) {
             None => {
-                let id = AssociationId(u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
-                user.banks.insert(association.bank.clone(), id);
-                self.entries.push(association);
+                self.present += 1;
+                self.latest.added += 1;
             }
+            Some(present) if *present == association => self.latest.unchanged += 1,
+            Some(_) => self.latest.changed += 1,
         }
+        entry.put(&self.epochs, association);
     }
 
     /// Replaces all queues.
@@ -282,9 +273,26 @@ impl Book {
         self.generation += 1;
     }
 
-    /// Replaces the switches.
-    pub fn set_config(&mut self, config: Config) {
-        self.config = config;
+    /// Sets the switches that `patch` mentions, leaving others as they are.
+    pub fn set_config(&mut self, patch: ConfigPatch) {
+        self.config = self.config.patched(patch);
         self.generation += 1;
     }
+}
+
+/// The user of an association, and its id; a new one if it never had one.
+fn id_of<'a>(
+    users: &'a mut BTreeMap<UserId, User>,
+    entries: &mut Vec<Versioned<Association>>,
+    association: &Association,
+) -> (&'a mut User, AssociationId) {
+    let user = users.entry(association.user).or_default();
+    if let Some(id) = user.banks.get(&association.bank) {
+        let id = *id;
+        return (user, id);
+    }
+    let id = AssociationId(u32::try_from(entries.len()).unwrap_or(u32::MAX));
+    entries.push(Versioned::default());
+    user.banks.insert(association.bank.clone(), id);
+    (user, id)
 }

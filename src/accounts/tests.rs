@@ -66,7 +66,7 @@ fn a_policy_removes_what_it_does_not_list_and_ids_stay_with_their_associations()
     assert_eq!(book.association(two).unwrap().fairshare, 0.2, "live jobs still read it");
     book.upsert(vec![record(2, "A", 0.7)], OWNER);
     assert_eq!(book.find(UserId(2), None), Some(two), "it returns under its id");
-    assert_eq!(book.users().count(), 4);
+    assert_eq!((book.associations(None).count(), book.len()), (4, 4));
 }
 
 #[test]
@@ -88,4 +88,264 @@ fn permissions_and_caps() {
     assert!(!one.is_full(u64::MAX), "0 is unlimited here");
     one.max_active_jobs = Limit(-2);
     assert!(!one.is_full(u64::MAX), "a negative limit acts like 0");
+}
+
+fn part(associations: Vec<AssociationRecord>) -> PolicyPart {
+    PolicyPart { associations: Some(associations), ..PolicyPart::default() }
+}
+
+/// What the book shows: associations with their ids, and the default bank of user 1.
+fn shown(book: &Book) -> (Vec<(usize, Association)>, Option<BankName>) {
+    let associations = book.associations(None).map(|(id, record)| (id.index(), record.clone()));
+    (associations.collect(), book.default_bank(UserId(1)).cloned())
+}
+
+#[test]
+fn parts_show_when_they_are_committed_and_not_before() {
+    let mut book = Book::default();
+    book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2), record(3, "A", 0.3)], OWNER);
+    let before = shown(&book);
+    let one = book.find(UserId(1), None).unwrap();
+    book.begin(false);
+    book.stage(part(vec![record(1, "A", 0.9), record(4, "A", 0.4)]));
+    book.stage(part(vec![record(3, "A", 0.3)]));
+    assert_eq!(shown(&book), before);
+    assert_eq!((book.find(UserId(4), None), book.len()), (None, 3));
+    let difference = Difference { added: 1, changed: 1, removed: 1, unchanged: 1 };
+    assert_eq!(book.staged_difference(), difference);
+    assert_eq!(book.commit(), difference);
+    assert_eq!(book.latest(), difference);
+    assert_eq!(book.find(UserId(1), None), Some(one));
+    assert_eq!(book.association(one).unwrap().fairshare, 0.9);
+    assert_eq!((book.find(UserId(2), None), book.len()), (None, 3));
+    let removed: Vec<UserId> = book.removed().map(|(_, record)| record.user).collect();
+    assert_eq!(removed, [UserId(2)]);
+}
+
+#[test]
+fn a_push_given_up_leaves_nothing() {
+    let mut book = Book::default();
+    book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2)], OWNER);
+    let before = shown(&book);
+    book.begin(false);
+    book.stage(part(vec![record(1, "A", 0.9), record(7, "A", 0.7)]));
+    book.abort();
+    assert_eq!((shown(&book), book.generation(), book.is_staging()), (before, 1, false));
+    // What was given up never comes back, neither in what is present nor in what was removed.
+    book.begin(false);
+    book.stage(part(vec![record(2, "A", 0.2)]));
+    assert_eq!(book.commit(), Difference { removed: 1, unchanged: 1, ..Difference::default() });
+    let removed: Vec<(UserId, f64)> = book.removed().map(|(_, r)| (r.user, r.fairshare)).collect();
+    assert_eq!(removed, [(UserId(1), 0.1)]);
+}
+
+#[test]
+fn a_second_begin_takes_the_place_of_the_first() {
+    let mut book = Book::default();
+    book.begin(false);
+    book.stage(part(vec![record(1, "A", 0.1)]));
+    book.begin(false);
+    book.stage(part(vec![record(2, "A", 0.2)]));
+    assert_eq!(book.commit(), Difference { added: 1, ..Difference::default() });
+    assert_eq!(book.find(UserId(1), None), None);
+}
+
+#[test]
+fn an_update_in_the_middle_of_a_push_is_in_force_until_the_commit_and_counted_right() {
+    let mut book = Book::default();
+    book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2)], OWNER);
+    book.begin(false);
+    book.stage(part(vec![record(1, "A", 0.9), record(2, "A", 0.2), record(3, "A", 0.3)]));
+    book.upsert(
+        vec![record(1, "A", 0.9), record(2, "A", 0.8), record(3, "A", 0.3), record(4, "A", 0.4)],
+        OWNER,
+    );
+    assert_eq!(book.association(book.find(UserId(2), None).unwrap()).unwrap().fairshare, 0.8);
+    assert_eq!(book.commit(), Difference { added: 0, changed: 1, removed: 1, unchanged: 2 });
+    assert_eq!(book.association(book.find(UserId(2), None).unwrap()).unwrap().fairshare, 0.2);
+}
+
+#[test]
+fn of_a_record_that_comes_in_two_parts_the_last_counts() {
+    let mut book = Book::default();
+    book.upsert(vec![record(1, "A", 0.1)], OWNER);
+    book.begin(false);
+    book.stage(part(vec![record(1, "A", 0.5), record(1, "B", 0.5)]));
+    book.stage(part(vec![record(1, "A", 0.1)]));
+    assert_eq!(book.commit(), Difference { added: 1, unchanged: 1, ..Difference::default() });
+    assert_eq!(book.association(book.find(UserId(1), None).unwrap()).unwrap().fairshare, 0.1);
+}
+
+#[test]
+fn a_push_is_whole_when_each_array_was_spoken_of() {
+    let mut book = Book::default();
+    book.begin(false);
+    assert_eq!(book.lacks(), Some("associations"));
+    let all = PolicyPart {
+        queues: Some(vec![]),
+        projects: Some(vec![]),
+        banks: Some(vec![]),
+        weights: Some(vec![]),
+        ..part(vec![])
+    };
+    book.stage(PolicyPart { weights: None, ..all.clone() });
+    assert_eq!(book.lacks(), Some("priority_factors"));
+    book.stage(PolicyPart { weights: Some(vec![]), ..PolicyPart::default() });
+    assert_eq!(book.lacks(), None);
+}
+
+#[test]
+fn lists_that_come_in_parts_add_up() {
+    let mut book = Book::default();
+    book.set_projects(vec!["old".into()]);
+    book.begin(false);
+    for (project, bank) in [("a", "A"), ("b", "B")] {
+        book.stage(PolicyPart {
+            projects: Some(vec![project.into()]),
+            banks: Some(vec![(bank.into(), 2.0)]),
+            ..PolicyPart::default()
+        });
+    }
+    book.commit();
+    assert_eq!(book.projects(), ["a".into(), "b".into()]);
+    assert_eq!(book.banks().count(), 2);
+}
+
+#[test]
+fn switches_stay_unless_a_push_mentions_them_or_replaces_all() {
+    let floor = ConfigPatch { zero_score: Some(ZeroScore::Floor), ..ConfigPatch::default() };
+    let deny = ConfigPatch { deny_unknown_queues: Some(true), ..ConfigPatch::default() };
+    let both = Config { zero_score: ZeroScore::Floor, deny_unknown_queues: true };
+    let mut book = Book::default();
+    book.set_config(floor);
+    book.set_config(deny);
+    assert_eq!(book.config(), both);
+    book.begin(true);
+    book.stage(PolicyPart { config: deny, ..part(vec![]) });
+    book.commit();
+    assert_eq!(book.config(), both);
+    book.replace(policy(vec![]));
+    assert_eq!(book.config(), Config::default());
+}
+
+#[test]
+fn associations_go_on_after_any_of_them() {
+    let mut book = Book::default();
+    book.upsert(
+        vec![record(2, "B", 0.1), record(1, "A", 0.1), record(2, "A", 0.1), record(3, "A", 0.1)],
+        OWNER,
+    );
+    let after = |after| -> Vec<(u32, &str)> {
+        book.associations(after).map(|(_, record)| (record.user.0, record.bank.as_str())).collect()
+    };
+    let all = [(1, "A"), (2, "A"), (2, "B"), (3, "A")];
+    assert_eq!(after(None), all);
+    for at in 0..all.len() {
+        assert_eq!(after(Some((UserId(all[at].0), all[at].1))), all[at + 1..]);
+    }
+    assert_eq!(after(Some((UserId(2), ""))), all[1..]);
+    assert_eq!(after(Some((UserId(u32::MAX), ""))), []);
+}
+
+/// What a book is to show, by the words of the specification: maps, and nothing shared with it.
+#[derive(Default)]
+struct Model {
+    present: BTreeMap<(u32, &'static str), f64>,
+    gone: BTreeMap<(u32, &'static str), f64>,
+}
+
+impl Model {
+    fn upsert(&mut self, records: &[(u32, &'static str, f64)]) {
+        for (user, bank, fairshare) in records {
+            self.gone.remove(&(*user, *bank));
+            self.present.insert((*user, *bank), *fairshare);
+        }
+    }
+
+    fn replace(&mut self, records: &[(u32, &'static str, f64)]) -> Difference {
+        let before = std::mem::take(&mut self.present);
+        self.upsert(records);
+        let mut difference = Difference::default();
+        for (key, fairshare) in &self.present {
+            match before.get(key) {
+                None => difference.added += 1,
+                Some(former) if former == fairshare => difference.unchanged += 1,
+                Some(_) => difference.changed += 1,
+            }
+        }
+        for (key, fairshare) in before.into_iter().filter(|(key, _)| !self.present.contains_key(key)) {
+            difference.removed += 1;
+            self.gone.insert(key, fairshare);
+        }
+        difference
+    }
+}
+
+proptest::proptest! {
+    /// Whole policies, parts, pushes given up and updates in the middle of them leave what the model says, and every
+    /// association under the id it had first.
+    #[test]
+    fn a_book_is_what_was_pushed_last(
+        steps in proptest::collection::vec(
+            (0u8..6, proptest::collection::vec((0u32..5, 0usize..2, 0u8..3), 0..6), 1usize..4),
+            1..10,
+        ),
+    ) {
+        let mut book = Book::default();
+        let mut model = Model::default();
+        let mut ids = BTreeMap::new();
+        for (kind, listed, size) in steps {
+            let listed: Vec<(u32, &'static str, f64)> =
+                listed.into_iter().map(|(user, bank, n)| (user, ["A", "B"][bank], f64::from(n))).collect();
+            let records: Vec<AssociationRecord> =
+                listed.iter().map(|(user, bank, fairshare)| record(*user, bank, *fairshare)).collect();
+            if kind >= 2 {
+                book.begin(false);
+                records.chunks(size).for_each(|chunk| book.stage(part(chunk.to_vec())));
+            }
+            match kind {
+                0 => {
+                    book.upsert(records, UserId(99));
+                    model.upsert(&listed);
+                }
+                1 => {
+                    let expected = book.difference(&policy(records.clone()));
+                    let changed = book.replace(policy(records));
+                    proptest::prop_assert_eq!(changed, model.replace(&listed));
+                    proptest::prop_assert_eq!(changed, expected);
+                }
+                2 => book.abort(),
+                3 => {}
+                _ => {
+                    if kind == 5 {
+                        book.upsert(vec![record(1, "A", 7.0), record(2, "B", 1.0)], UserId(99));
+                        model.upsert(&[(1, "A", 7.0), (2, "B", 1.0)]);
+                    }
+                    proptest::prop_assert_eq!(book.commit(), model.replace(&listed));
+                }
+            }
+            let shown: Vec<_> = book
+                .associations(None)
+                .map(|(_, one)| ((one.user.0, one.bank.as_str().to_owned()), one.fairshare))
+                .collect();
+            let wanted: Vec<_> =
+                model.present.iter().map(|((user, bank), n)| ((*user, (*bank).to_owned()), *n)).collect();
+            proptest::prop_assert_eq!(shown, wanted);
+            proptest::prop_assert_eq!(book.len(), model.present.len());
+            let gone: BTreeMap<_, _> = book
+                .removed()
+                .map(|(_, one)| ((one.user.0, one.bank.as_str().to_owned()), one.fairshare))
+                .collect();
+            let wanted: BTreeMap<_, _> =
+                model.gone.iter().map(|((user, bank), n)| ((*user, (*bank).to_owned()), *n)).collect();
+            proptest::prop_assert_eq!(gone, wanted);
+            for (id, one) in book.associations(None).chain(book.removed()) {
+                let first = *ids.entry((one.user, one.bank.clone())).or_insert(id);
+                proptest::prop_assert_eq!(first, id);
+            }
+            for (id, one) in book.associations(None) {
+                proptest::prop_assert_eq!(book.find(one.user, Some(one.bank.as_str())), Some(id));
+            }
+        }
+    }
 }

@@ -5,6 +5,9 @@
 //! Output, JSON lines: after each step `{"step", "refused"?, "states": {job: state}, "users": [..]}`, where `users`
 //! is the query's `mf_priority_map` with jobs under their scenario names; at the end `{"job", "events": [..]}` for
 //! each accepted job, the events that come from the plugin.
+//!
+//! With `--trace` each step's line is instead `{"step", "answers": [text or null], "ids": {job: id}, "states": {id:
+//! state}, "query", "drift", "trace": [[id, event, context], ..]}`: all events, in the order they were handled.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,11 +39,17 @@ enum What {
         /// The jobtap plugin, named mf_priority.so.
         #[arg(long)]
         plugin: PathBuf,
+        /// Print all events of each step, and the query as it is.
+        #[arg(long)]
+        trace: bool,
+        /// Another plugin, which the steps `add` and `drop` ask to keep jobs and to let them go.
+        #[arg(long)]
+        keeper: Option<PathBuf>,
     },
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let What::Run { scenario, plugin } = &args.what;
+    let What::Run { scenario, plugin, trace, keeper } = &args.what;
     let at = |error: &dyn std::fmt::Display| failure(format!("{}: {error}", scenario.display()));
     let text = fs::read_to_string(scenario).map_err(|error| at(&error))?;
     let document: Value = serde_json::from_str(&text).map_err(|error| at(&error))?;
@@ -48,14 +57,22 @@ pub fn run(args: &Args) -> Outcome {
     let options = Options {
         owner: OWNER.userid,
         priority_default: false,
+        trace: *trace,
+        nodes: document.get("nodes").and_then(Value::as_u64).map_or(4, |n| n as usize),
         queues: queues.filter_map(Value::as_str).map(str::to_string).collect(),
         ..Options::default()
     };
     let host = Host::new(options).map_err(failure)?;
-    host.load(plugin, None).map_err(failure)?;
+    let conf = document.get("document").map(|document| json!({"config": complete(document)}));
+    host.load(plugin, conf.as_ref()).map_err(failure)?;
+    keeper.iter().try_for_each(|keeper| host.load(keeper, None)).map_err(failure)?;
     let mut play = Play { host, plugin: plugin.clone(), ids: BTreeMap::new() };
     let steps = document.get("steps").and_then(Value::as_array).ok_or_else(|| at(&"no steps"))?;
     for (index, step) in steps.iter().enumerate() {
+        if *trace {
+            println!("{}", play.traced(index, step));
+            continue;
+        }
         let refused = play.step(step).map_err(|error| at(&format!("step {index}: {error}")))?;
         play.host.settle();
         let mut line = json!({"step": index, "states": play.states(), "users": play.users()});
@@ -88,9 +105,39 @@ fn number(step: &Value, key: &str) -> u64 {
 }
 
 impl Play {
+    /// Does one step, and tells all that happened.
+    fn traced(&mut self, index: usize, step: &Value) -> Value {
+        self.host.take_trace();
+        let answers = match step.get("batch").and_then(Value::as_array) {
+            Some(batch) => self.batch(batch),
+            None => vec![self.step(step).unwrap_or_else(Some)],
+        };
+        self.host.settle();
+        let state = |id: &u64| (id.to_string(), json!(self.host.state(*id).map_or("INACTIVE", State::name)));
+        let states: Map<String, Value> = self.ids.values().map(state).collect();
+        let event = |(id, entry): (u64, Value)| json!([id, entry.get("name"), entry.get("context")]);
+        let trace: Vec<Value> = self.host.take_trace().into_iter().map(event).collect();
+        let query = self.plugin.file_name().and_then(|name| self.host.query(&name.to_string_lossy()).ok());
+        let check = self.host.request("job-manager.mf_priority.check", None, OWNER).ok().flatten();
+        let check = check.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        json!({"step": index, "answers": answers, "ids": self.ids, "states": states, "query": query,
+            "drift": check.and_then(|check| check.get("drift").cloned()), "trace": trace})
+    }
+
+    /// Several jobs at once: all are accepted before the first goes on.
+    fn batch(&mut self, batch: &[Value]) -> Vec<Option<String>> {
+        let submissions: Vec<Submission> = batch.iter().map(|step| self.submission(step)).collect();
+        let results = self.host.submit_batch(&submissions);
+        let mut keep = |(step, result): (&Value, Result<u64, String>)| {
+            result.map(|id| self.ids.insert(text(step, "submit").unwrap_or_default().to_string(), id)).err()
+        };
+        batch.iter().zip(results).map(|pair| keep(pair)).collect()
+    }
+
     /// Does one step; the text of a refusal that a scenario may ask for.
     fn step(&mut self, step: &Value) -> Result<Option<String>, String> {
-        let verb = ["push", "data", "restart", "reload", "load", "remove", "reprioritize", "submit"];
+        let verb =
+            ["push", "data", "policy", "restart", "reload", "load", "remove", "reprioritize", "submit"];
         if let Some(verb) = verb.iter().find(|verb| step.get(**verb).is_some()) {
             let value = step.get(*verb).unwrap_or(&Value::Null);
             return match *verb {
@@ -111,6 +158,12 @@ impl Play {
             let key = keys.into_iter().find(|key| step.get(*key).is_some()).ok_or("update of what?")?;
             let value = step.get(key).cloned().unwrap_or_default();
             self.host.update(id, &[(&format!("attributes.system.{key}"), value)], OWNER).err()
+        } else if let Some((id, method)) =
+            ["add", "drop"].iter().find_map(|method| Some((named(method)?, method)))
+        {
+            let payload = json!({"id": id, "name": step.get("name")}).to_string();
+            let topic = format!("job-manager.keeper.{method}");
+            self.host.request(&topic, Some(&payload), OWNER).err()
         } else {
             return Err(format!("unknown step or job: {step}"));
         };
@@ -130,6 +183,7 @@ impl Play {
             "remove" => self.host.remove(&basename),
             "load" => self.host.load(&self.plugin, conf.as_ref()),
             "reprioritize" => self.request("reprioritize", &json!({})),
+            "policy" => self.request("policy_update", &complete(value)),
             _ => {
                 self.data(value)?;
                 if verb == "push" { self.request("reprioritize", &json!({})) } else { Ok(()) }
@@ -160,6 +214,14 @@ impl Play {
     }
 
     fn submit(&mut self, step: &Value) -> Result<(), String> {
+        let submission = self.submission(step);
+        let id = self.host.submit(&submission)?;
+        let name = text(step, "submit").unwrap_or_default().to_string();
+        self.ids.insert(name, id);
+        Ok(())
+    }
+
+    fn submission(&self, step: &Value) -> Submission {
         let attributes: Vec<(&str, &str)> = ["queue", "bank", "project"]
             .into_iter()
             .filter_map(|key| Some((key, text(step, key)?)))
@@ -181,14 +243,18 @@ impl Play {
         {
             // Runs until a step finishes it.
             system.insert("exec".into(), json!({"test": {"override": 1}}));
-            if let Some(after) = text(step, "after").and_then(|name| self.ids.get(name)) {
-                system.insert("dependencies".into(), json!([{"scheme": "afterany", "value": after}]));
+            let after = text(step, "after").and_then(|name| self.ids.get(name));
+            let after = after.map(|id| json!({"scheme": "afterany", "value": id}));
+            let keep = text(step, "keep").map(|name| json!({"scheme": "keep", "value": name}));
+            let wanted: Vec<Value> = after.into_iter().chain(keep).collect();
+            if !wanted.is_empty() {
+                system.insert("dependencies".into(), wanted.into());
+            }
+            if let Some(name) = text(step, "keep_silently") {
+                system.insert("keep_silently".into(), name.into());
             }
         }
-        let id = self.host.submit(&submission)?;
-        let name = text(step, "submit").unwrap_or_default().to_string();
-        self.ids.insert(name, id);
-        Ok(())
+        submission
     }
 
     fn states(&self) -> Value {

@@ -14,6 +14,7 @@ mod input;
 mod manual;
 mod order;
 mod output;
+mod parts;
 mod printable;
 mod progress;
 mod push;

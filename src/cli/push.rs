@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::input::Wait;
+use super::parts::{self, Changes};
 use super::printable::count;
 use super::{Answer, Failure, Outcome, failure, remark, say};
 use crate::flux::{Flux, FluxError, user_name};
@@ -15,7 +16,8 @@ use crate::store::{self, Access, AssociationRecord, PolicyData, formats};
 ///
 /// Does what "flux account-priority-update" does: associations, queues, projects, banks, factors, config and the instance
 /// owner's record, then reprioritize, each answer checked. The owner gets a record of their own only if the database has
-/// none for them. Works with this project's mf_priority plugin and with flux-accounting's.
+/// none for them. This project's mf_priority plugin takes over all of it or nothing, what the database does not list is
+/// removed, and it never works on more than a part at a time; flux-accounting's is sent piece by piece.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The accounting database, or what "flux account export-json" printed; - is standard input
@@ -32,6 +34,9 @@ pub(super) struct Args {
     /// Say what was sent
     #[arg(short, long)]
     verbose: bool,
+    /// The same as JSON; what changed is null if the plugin, flux-accounting's, does not tell
+    #[arg(long, conflicts_with = "dry_run")]
+    json: bool,
 }
 
 /// The body of every update request.
@@ -56,9 +61,12 @@ pub(super) fn run(args: &Args) -> Outcome {
         say(format_args!("would send {}", summary(&read(&push)?)))?;
         return Ok(Answer::Yes);
     }
-    let sent = send(&push)?;
-    if args.verbose {
-        say(sent)?;
+    let data = read(&push)?;
+    let sent = deliver(&push, &data)?;
+    if args.json {
+        say(parts::report(&data, sent.owner.as_ref(), sent.changes.as_ref()))?;
+    } else if args.verbose {
+        say(sent.told(&data))?;
     }
     Ok(Answer::Yes)
 }
@@ -70,35 +78,46 @@ pub(super) fn send(push: &Push<'_>) -> Result<String, Failure> {
 
 /// Sends what was read before.
 pub(super) fn send_data(push: &Push<'_>, data: &PolicyData) -> Result<String, Failure> {
+    Ok(deliver(push, data)?.told(data))
+}
+
+/// What came of a push.
+struct Sent {
+    /// The instance owner's record, if the database had none.
+    owner: Option<AssociationRecord>,
+    /// What the plugin says has changed; flux-accounting's does not tell.
+    changes: Option<Changes>,
+}
+
+fn deliver(push: &Push<'_>, data: &PolicyData) -> Result<Sent, Failure> {
     let flux = Flux::connect(push.uri).map_err(refused)?;
     let owner = owner_record(&flux, data)?;
     let sending = Sending { flux: &flux, path: push.path };
-    sending.send("rec_update", &data.associations)?;
-    sending.send("rec_q_update", &data.queues)?;
-    sending.send("rec_proj_update", &data.projects)?;
-    sending.send("rec_bank_update", &data.banks)?;
-    sending.send("rec_fac_update", &data.priority_factors)?;
-    sending.send("rec_config_update", &data.config)?;
-    // Before reprioritize: the owner's waiting jobs must find their record then.
-    if let Some(owner) = &owner {
-        sending.send("rec_update", std::slice::from_ref(owner))?;
+    let changes = parts::send(&flux, data, owner.as_ref())
+        .map_err(|error| Failure::Message(format!("{}: {error}", push.path.display())))?;
+    if changes.is_none() {
+        sending.all(data, owner.as_ref())?;
     }
-    sending.request("reprioritize", "{}")?;
-    let owner = owner.map_or(String::new(), |owner| {
-        format!(
-            "; the database does not know the instance owner ({}): sent a record without limits",
-            owner.bank
-        )
-    });
-    let generation =
-        generation(&flux).map_or(String::new(), |number| format!("; generation {number} is in the plugin"));
-    Ok(format!("sent {}{owner}{generation}", summary(data)))
+    Ok(Sent { owner, changes })
 }
 
-/// Which generation of data the plugin has; flux-accounting's does not count them.
-fn generation(flux: &Flux) -> Option<u64> {
-    let state = flux.rpc("job-manager.jobtap-query", r#"{"name": "mf_priority.so"}"#).ok()??;
-    serde_json::from_str::<serde_json::Value>(&state).ok()?.pointer("/generation")?.as_u64()
+impl Sent {
+    fn told(&self, data: &PolicyData) -> String {
+        let owner = self.owner.as_ref().map_or(String::new(), |owner| {
+            format!(
+                "; the database does not know the instance owner ({}): sent a record without limits",
+                owner.bank
+            )
+        });
+        let changes = self.changes.as_ref().map_or(String::new(), |changes| {
+            let Changes { generation, added, changed, removed, unchanged } = changes;
+            format!(
+                "; associations: {added} added, {changed} changed, {removed} removed, {unchanged} unchanged; \
+                 generation {generation} is in the plugin"
+            )
+        });
+        format!("sent {}{owner}{changes}", summary(data))
+    }
 }
 
 fn summary(data: &PolicyData) -> String {
@@ -174,6 +193,21 @@ struct Sending<'a> {
 }
 
 impl Sending<'_> {
+    /// Piece by piece, as flux-accounting's plugin takes it.
+    fn all(&self, data: &PolicyData, owner: Option<&AssociationRecord>) -> Result<(), Failure> {
+        self.send("rec_update", &data.associations)?;
+        self.send("rec_q_update", &data.queues)?;
+        self.send("rec_proj_update", &data.projects)?;
+        self.send("rec_bank_update", &data.banks)?;
+        self.send("rec_fac_update", &data.priority_factors)?;
+        self.send("rec_config_update", &data.config)?;
+        // Before reprioritize: the owner's waiting jobs must find their record then.
+        if let Some(owner) = owner {
+            self.send("rec_update", std::slice::from_ref(owner))?;
+        }
+        self.request("reprioritize", "{}")
+    }
+
     fn send<T: Serialize + ?Sized>(&self, method: &str, data: &T) -> Result<(), Failure> {
         let payload = serde_json::to_string(&Payload { data }).map_err(failure)?;
         self.request(method, &payload)

@@ -368,6 +368,11 @@ void *flux_rpc (void *h, const char *topic, const char *payload, uint32_t nodeid
     return f;
 }
 
+int flux_rpc_get (void *f, const char **text)
+{
+    return f ? result (ops.lookup_get (f, text)) : fail (EINVAL);
+}
+
 /* Plugins commit nothing of their own here: the one transaction they may send is empty. */
 void *flux_kvs_txn_create (void)
 {

@@ -57,6 +57,9 @@ impl Host {
         })
         .ok_or(Errno::ENOENT)??;
         self.store.borrow_mut().unstored.insert(id);
+        if self.options.trace {
+            self.store.borrow_mut().trace.push((id, entry.clone()));
+        }
         self.event_callbacks(id, &name, &entry, before);
         self.action(id)
     }
@@ -64,8 +67,10 @@ impl Host {
     fn event_callbacks(&self, id: u64, name: &str, entry: &Value, before: State) {
         let subscribers = self.job(id, |job| job.subscribers.clone()).unwrap_or_default();
         if !subscribers.is_empty() {
-            let mut plugins = self.plugins.borrow().clone();
-            plugins.retain(|plugin| subscribers.contains(&plugin.uid));
+            // Who subscribed twice is called twice.
+            let loaded = self.plugins.borrow().clone();
+            let of = |uid: &usize| loaded.iter().find(|plugin| plugin.uid == *uid).cloned();
+            let plugins: Vec<_> = subscribers.iter().filter_map(of).collect();
             if let Some(args) = self.job_args(id, &[("entry", entry.clone())])
                 && self.call_plugins(&plugins, id, &format!("job.event.{name}"), &args) < 0
             {
@@ -149,6 +154,7 @@ impl Host {
             return;
         }
         self.job_mut(id, |job| job.readonly = true);
+        self.left_hash(id);
         self.notify(id, "job.inactive-add", &[]);
         self.notify(id, "job.destroy", &[]);
         self.drop_job_aux(id);

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::abi::{Abi, Args, IN, OUT};
 use super::cluster::Cluster;
-use super::job::{Job, State};
+use super::job::{Errno, Job, State};
 use super::plugin::Plugin;
 use super::reactor::Agenda;
 
@@ -27,13 +27,25 @@ pub struct Options {
     pub owner: u32,
     /// Whether `.priority-default` (priority = urgency) runs before the plugins.
     pub priority_default: bool,
+    /// Whether job-list is loaded.
+    pub job_list: bool,
     /// Queue names that `flux update` knows; empty: any.
     pub queues: Vec<String>,
+    /// Whether to keep every event in the order it was handled, for [`Host::take_trace`].
+    pub trace: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { nodes: 4, cores: 4, owner: 1000, priority_default: true, queues: Vec::new() }
+        Options {
+            nodes: 4,
+            cores: 4,
+            owner: 1000,
+            priority_default: true,
+            job_list: true,
+            queues: Vec::new(),
+            trace: false,
+        }
     }
 }
 
@@ -61,15 +73,23 @@ pub(super) struct Store {
     pub(super) batch: Vec<u64>,
     /// Jobs with eventlog entries that the KVS does not have yet.
     pub(super) unstored: BTreeSet<u64>,
+    /// Jobs whose eventlog can't be read.
+    pub(super) unreadable: BTreeSet<u64>,
     pub(super) last_id: u64,
     pub(super) agenda: Agenda,
     pub(super) cluster: Cluster,
     pub(super) log: Vec<LogLine>,
     pub(super) violations: Vec<String>,
+    /// Events of all jobs in the order they were handled, if the options ask for them.
+    pub(super) trace: Vec<(u64, Value)>,
     /// `afterany`: (job waited for, waiting job, dependency name).
     pub(super) after: Vec<(u64, u64, String)>,
     pub(super) replies: BTreeMap<usize, super::service::Reply>,
     pub(super) callbacks: u64,
+    /// While Flux asks for all priorities.
+    pub(super) walk: Option<super::active::Walk>,
+    /// What `flux_jobtap_reprioritize_all` fails with.
+    pub(super) reprioritize_fails: Option<Errno>,
 }
 
 /// An embedded job manager with a small cluster in virtual time.
@@ -93,14 +113,18 @@ impl Host {
             pending_update: None,
             batch: Vec::new(),
             unstored: BTreeSet::new(),
+            unreadable: BTreeSet::new(),
             last_id: 0,
             agenda: Agenda::default(),
             cluster: Cluster::new(options.nodes, options.cores),
             log: Vec::new(),
             violations: Vec::new(),
+            trace: Vec::new(),
             after: Vec::new(),
             replies: BTreeMap::new(),
             callbacks: 0,
+            walk: None,
+            reprioritize_fails: None,
         };
         Ok(Rc::new(Host {
             abi: Abi::load()?,
@@ -145,6 +169,11 @@ impl Host {
         self.store.borrow().violations.clone()
     }
 
+    /// Takes the events so far, of all jobs in the order they were handled.
+    pub fn take_trace(&self) -> Vec<(u64, Value)> {
+        std::mem::take(&mut self.store.borrow_mut().trace)
+    }
+
     /// Number of plugin callbacks called so far.
     pub fn callbacks(&self) -> u64 {
         self.store.borrow().callbacks
@@ -153,6 +182,11 @@ impl Host {
     /// Values that plugins keep on jobs.
     pub fn job_aux_count(&self) -> usize {
         self.store.borrow().jobs.values().flat_map(|job| job.aux.values()).map(|aux| aux.len()).sum()
+    }
+
+    /// Subscriptions to job events that Flux keeps, also those of inactive jobs: what it searches when a job is freed.
+    pub fn subscriptions(&self) -> usize {
+        self.store.borrow().jobs.values().map(|job| job.subscribers.len()).sum()
     }
 
     pub(super) fn log(&self, level: i32, text: impl Into<String>) {
@@ -226,7 +260,7 @@ impl Host {
     }
 
     /// Updates that were collected go to the job of *this* call, whoever collected them: the host's own behaviour.
-    fn post_collected_updates(&self, id: u64) -> Result<(), super::job::Errno> {
+    fn post_collected_updates(&self, id: u64) -> Result<(), Errno> {
         let updates = self.store.borrow_mut().pending_update.take();
         updates.map_or(Ok(()), |updates| self.post(id, "jobspec-update", Some(Value::Object(updates))))
     }

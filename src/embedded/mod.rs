@@ -8,6 +8,7 @@
 //! Architecture Invariant: this module knows nothing of the plugin's Rust code. It sees the .so only.
 
 mod abi;
+mod active;
 mod aux;
 mod builtin;
 mod cluster;

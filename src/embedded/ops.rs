@@ -128,14 +128,15 @@ fn updates(pointer: Text) -> Result<Map<String, Value>, Errno> {
     text(pointer).and_then(|text| serde_json::from_str(&text).ok()).ok_or(Errno::EINVAL)
 }
 
-/// A job by id; "the current job" is that of the innermost callback.
-fn find(host: &Host, id: u64) -> Result<u64, Errno> {
+/// A job by id; "the current job" is that of the innermost callback, and is not looked up.
+fn find(host: &Host, id: u64, call: &str) -> Result<u64, Errno> {
     let id = if id == CURRENT_JOB { host.current_job().ok_or(Errno::ENOENT)? } else { id };
+    host.looked_up(id, call);
     host.state(id).map(|_| id).ok_or(Errno::ENOENT)
 }
 
-fn find_active(host: &Host, id: u64) -> Result<u64, Errno> {
-    let id = find(host, id)?;
+fn find_active(host: &Host, id: u64, call: &str) -> Result<u64, Errno> {
+    let id = find(host, id, call)?;
     if host.state(id) == Some(State::Inactive) { Err(Errno::ENOENT) } else { Ok(id) }
 }
 
@@ -192,8 +193,9 @@ extern "C" fn load_order(slot: Slot, mode: Text) -> c_int {
 }
 
 extern "C" fn reprioritize_all(slot: Slot) -> c_int {
-    of(slot).reprioritize_all();
-    0
+    let host = of(slot);
+    let fails = host.store.borrow().reprioritize_fails;
+    code(fails.map_or(Ok(()), Err).map(|()| host.reprioritize_all()))
 }
 
 extern "C" fn reprioritize_job(slot: Slot, id: u64, priority: u32) -> c_int {
@@ -202,6 +204,7 @@ extern "C" fn reprioritize_job(slot: Slot, id: u64, priority: u32) -> c_int {
 
 extern "C" fn dependency(slot: Slot, id: u64, add: c_int, name: Text) -> c_int {
     let host = of(slot);
+    host.looked_up(id, "flux_jobtap_dependency_add or _remove");
     // CURRENT_JOB is no id here, and only active jobs count.
     code(host.state(id).filter(|state| *state != State::Inactive).ok_or(Errno::ENOENT).and_then(|state| {
         let name = text(name).unwrap_or_default();
@@ -225,7 +228,7 @@ extern "C" fn job_aux_set(
     destroy: Option<FreeFn>,
 ) -> c_int {
     let (host, uid) = (of(slot), plugin(slot).uid);
-    code(find(host, id).and_then(|id| {
+    code(find(host, id, "flux_jobtap_job_aux_set").and_then(|id| {
         let set = host.job_mut(id, |job| job.aux.entry(uid).or_default().set(text(key), value, destroy));
         set.unwrap_or(Err(Errno::ENOENT)).map(drop)
     }))
@@ -233,7 +236,7 @@ extern "C" fn job_aux_set(
 
 extern "C" fn job_aux_get(slot: Slot, id: u64, key: Text, value: *mut *mut c_void) -> c_int {
     let (host, uid) = (of(slot), plugin(slot).uid);
-    let found = find(host, id).and_then(|id| {
+    let found = find(host, id, "flux_jobtap_job_aux_get").and_then(|id| {
         let key = text(key).unwrap_or_default();
         host.job(id, |job| job.aux.get(&uid).and_then(|aux| aux.get(&key))).flatten().ok_or(Errno::ENOENT)
     });
@@ -246,13 +249,19 @@ extern "C" fn job_aux_get(slot: Slot, id: u64, key: Text, value: *mut *mut c_voi
 extern "C" fn raise(slot: Slot, id: u64, kind: Text, severity: c_int, note: Text) -> c_int {
     let host = of(slot);
     let (kind, note) = (text(kind).unwrap_or_default(), text(note).unwrap_or_default());
-    code(find_active(host, id).and_then(|id| host.raise(id, &kind, severity, host.options.owner, &note)))
+    code(
+        find_active(host, id, "flux_jobtap_raise_exception")
+            .and_then(|id| host.raise(id, &kind, severity, host.options.owner, &note)),
+    )
 }
 
 extern "C" fn event_post(slot: Slot, id: u64, name: Text, context: Text) -> c_int {
     let host = of(slot);
     let context = text(context).and_then(|text| serde_json::from_str(&text).ok());
-    code(find_active(host, id).and_then(|id| host.post(id, &text(name).unwrap_or_default(), context)))
+    code(
+        find_active(host, id, "flux_jobtap_event_post_pack")
+            .and_then(|id| host.post(id, &text(name).unwrap_or_default(), context)),
+    )
 }
 
 extern "C" fn jobspec_update(slot: Slot, pointer: Text) -> c_int {
@@ -260,32 +269,38 @@ extern "C" fn jobspec_update(slot: Slot, pointer: Text) -> c_int {
 }
 
 extern "C" fn jobspec_update_id(slot: Slot, id: u64, pointer: Text) -> c_int {
+    of(slot).looked_up(id, "flux_jobtap_jobspec_update_id_pack");
     code(updates(pointer).and_then(|updates| of(slot).update_by_id(id, updates)))
 }
 
 extern "C" fn job_lookup(slot: Slot, id: u64, args: *mut *mut CArgs) -> c_int {
     let host = of(slot);
-    code(find(host, id).and_then(|id| host.job_args(id, &[]).ok_or(Errno::EINVAL)).map(|found| {
-        // SAFETY: abi.c passes the address of its own local.
-        unsafe { *args = found.into_raw() };
-    }))
+    code(
+        find(host, id, "flux_jobtap_job_lookup")
+            .and_then(|id| host.job_args(id, &[]).ok_or(Errno::EINVAL))
+            .map(|found| {
+                // SAFETY: abi.c passes the address of its own local.
+                unsafe { *args = found.into_raw() };
+            }),
+    )
 }
 
 extern "C" fn event_posted(slot: Slot, id: u64, name: Text) -> c_int {
     let host = of(slot);
     let name = text(name).unwrap_or_default();
-    let posted = find(host, id).map(|id| host.job(id, |job| job.posted.contains(&name)) == Some(true));
+    let posted = find(host, id, "flux_jobtap_job_event_posted")
+        .map(|id| host.job(id, |job| job.posted.contains(&name)) == Some(true));
     posted.map_or_else(|Errno(errno)| -errno, c_int::from)
 }
 
+/// A plugin may stand in a job's list more than once; each goes by itself.
 extern "C" fn subscribe(slot: Slot, id: u64, on: c_int) -> c_int {
     let (host, uid) = (of(slot), plugin(slot).uid);
-    code(find_active(host, id).map(|id| {
-        host.job_mut(id, |job| {
-            job.subscribers.retain(|&other| other != uid);
-            if on != 0 {
-                job.subscribers.push(uid);
-            }
+    code(find_active(host, id, "flux_jobtap_job_subscribe or _unsubscribe").map(|id| {
+        host.job_mut(id, |job| match job.subscribers.iter().position(|&other| other == uid) {
+            Some(at) if on == 0 => drop(job.subscribers.remove(at)),
+            _ if on != 0 => job.subscribers.push(uid),
+            _ => {}
         });
     }))
 }
@@ -332,15 +347,22 @@ extern "C" fn now(pointer: *mut c_void) -> c_double {
     host(pointer).now()
 }
 
-/// A submission of no jobs, which is answered when the batch of events that is open is committed, is the one request
-/// that plugins may send here.
+/// The requests that plugins may send here: a submission of no jobs, which is answered when the batch of events that is
+/// open is committed, and job-list's for the dependencies of one job.
 extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -> *mut c_void {
     let host = host(pointer);
     let payload = text(payload).and_then(|payload| serde_json::from_str(&payload).ok());
-    if text(topic).as_deref() != Some("job-manager.submit") || payload != Some(json!({"jobs": []})) {
-        return std::ptr::null_mut();
-    }
-    host.store.borrow_mut().agenda.create_future(host, Wanted::Commit)
+    let payload: Option<Value> = payload;
+    let wanted = match (text(topic).as_deref(), payload) {
+        (Some("job-manager.submit"), Some(payload)) if payload == json!({"jobs": []}) => Wanted::Commit,
+        (Some("job-list.list-id"), Some(payload))
+            if payload.get("attrs") == Some(&json!(["dependencies"])) =>
+        {
+            Wanted::Dependencies(payload.get("id").and_then(Value::as_u64).unwrap_or_default())
+        }
+        _ => return std::ptr::null_mut(),
+    };
+    host.store.borrow_mut().agenda.create_future(host, wanted)
 }
 
 extern "C" fn commit(pointer: *mut c_void) -> *mut c_void {

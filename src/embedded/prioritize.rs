@@ -36,6 +36,7 @@ impl Host {
     }
 
     pub(super) fn reprioritize_id(&self, id: u64, priority: i64) -> Result<(), Errno> {
+        self.moved_cursor(id, "flux_jobtap_reprioritize_job");
         match self.state(id) {
             None | Some(State::Inactive) => Err(Errno::ENOENT),
             Some(_) => {
@@ -45,9 +46,17 @@ impl Host {
         }
     }
 
-    /// Asks for the priority of every PRIORITY and SCHED job, ascending by id here (a hash's order in Flux).
+    /// From now on a plugin that asks for it has `flux_jobtap_reprioritize_all` fail, or work again: for tests.
+    pub fn fail_reprioritize(&self, errno: Option<Errno>) {
+        self.store.borrow_mut().reprioritize_fails = errno;
+    }
+
+    /// Asks for the priority of every PRIORITY and SCHED job, in the order of a hash with a cursor (see `active`).
     pub fn reprioritize_all(&self) {
-        for id in self.jobs() {
+        if !self.begin_walk() {
+            return self.violation("a reprioritize loop in the reprioritize loop".into());
+        }
+        while let Some(id) = self.next_of_walk() {
             if !matches!(self.state(id), Some(State::Priority | State::Sched)) {
                 continue;
             }
@@ -56,6 +65,7 @@ impl Host {
                 self.reprioritize_job(id, priority);
             }
         }
+        self.end_walk();
     }
 
     fn ask_priority(&self, id: u64) -> Result<i64, Errno> {

@@ -3,6 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, c_void};
+use std::rc::Rc;
+
+use serde_json::json;
 
 use super::abi::{ContinuationFn, WatcherFn};
 use super::host::Host;
@@ -30,16 +33,15 @@ pub(super) struct Tag {
     pub(super) key: usize,
 }
 
-impl Tag {
-    /// The tag is boxed: its address is the watcher's or future's for life.
-    fn pointer(&self) -> *mut c_void {
-        std::ptr::from_ref(self).cast_mut().cast()
-    }
+/// The address of a tag is the watcher's or future's for life. It is counted, not boxed: a box that moves takes the
+/// right to it from whoever has the address.
+fn pointer(tag: &Rc<Tag>) -> *mut c_void {
+    Rc::as_ptr(tag).cast_mut().cast()
 }
 
 /// A timer watcher.
 struct Watcher {
-    tag: Box<Tag>,
+    tag: Rc<Tag>,
     owner: usize,
     after: u64,
     repeat: u64,
@@ -54,11 +56,13 @@ pub(super) enum Wanted {
     Key(String),
     /// The commit of all events posted so far.
     Commit,
+    /// The outstanding dependencies of a job.
+    Dependencies(u64),
 }
 
 /// A request under way.
 struct Future {
-    tag: Box<Tag>,
+    tag: Rc<Tag>,
     owner: usize,
     wanted: Wanted,
     then: Option<(ContinuationFn, *mut c_void)>,
@@ -151,8 +155,8 @@ impl Agenda {
     ) -> *mut c_void {
         let owner = self.calling.last().copied().unwrap_or(0);
         let key = self.next_key();
-        let tag = Box::new(Tag { host, key });
-        let pointer = tag.pointer();
+        let tag = Rc::new(Tag { host, key });
+        let pointer = pointer(&tag);
         let (after, repeat) = (micros(after), micros(repeat));
         self.watchers.insert(key, Watcher { tag, owner, after, repeat, callback, data, armed: None });
         pointer
@@ -188,8 +192,8 @@ impl Agenda {
     pub(super) fn create_future(&mut self, host: *const Host, wanted: Wanted) -> *mut c_void {
         let owner = self.calling.last().copied().unwrap_or(0);
         let key = self.next_key();
-        let tag = Box::new(Tag { host, key });
-        let pointer = tag.pointer();
+        let tag = Rc::new(Tag { host, key });
+        let pointer = pointer(&tag);
         self.futures.insert(key, Future { tag, owner, wanted, then: None, due: None, text: None });
         pointer
     }
@@ -202,7 +206,7 @@ impl Agenda {
     ) -> Result<(), Errno> {
         let future = self.futures.get_mut(&key).ok_or(Errno::EINVAL)?;
         future.then = Some((callback, data));
-        if matches!(future.wanted, Wanted::Key(_)) {
+        if !matches!(future.wanted, Wanted::Commit) {
             self.answer(key);
         }
         Ok(())
@@ -240,16 +244,39 @@ fn job_of_key(key: &str) -> Option<u64> {
 }
 
 impl Host {
-    /// Text of a lookup; stays valid until the future is destroyed.
+    /// Text of an answer; stays valid until the future is destroyed.
     pub(super) fn lookup_text(&self, key: usize) -> Result<*const std::ffi::c_char, Errno> {
         let mut store = self.store.borrow_mut();
-        let Some(Wanted::Key(name)) = store.agenda.futures.get(&key).map(|future| &future.wanted) else {
-            return Err(Errno::EINVAL);
+        let text = match store.agenda.futures.get(&key).map(|future| &future.wanted) {
+            Some(Wanted::Key(name)) => {
+                let id = job_of_key(name).filter(|id| !store.unreadable.contains(id));
+                let job = id.and_then(|id| store.jobs.get(&id)).ok_or(Errno::ENOENT)?;
+                job.eventlog.iter().take(job.stored).map(|entry| format!("{entry}\n")).collect()
+            }
+            Some(Wanted::Dependencies(_)) if !self.options.job_list => return Err(Errno::ENOSYS),
+            Some(Wanted::Dependencies(id)) => {
+                let job = store.jobs.get(id).ok_or(Errno::ENOENT)?;
+                // As job-list does: no word of what there is none of.
+                match job.dependencies.is_empty() {
+                    true => json!({"job": {"id": id}}),
+                    false => json!({"job": {"id": id, "dependencies": job.dependencies}}),
+                }
+                .to_string()
+            }
+            Some(Wanted::Commit) | None => return Err(Errno::EINVAL),
         };
-        let job = job_of_key(name).and_then(|id| store.jobs.get(&id)).ok_or(Errno::ENOENT)?;
-        let lines: String = job.eventlog.iter().take(job.stored).map(|entry| format!("{entry}\n")).collect();
         let future = store.agenda.futures.get_mut(&key).ok_or(Errno::EINVAL)?;
-        Ok(future.text.get_or_insert_with(|| CString::new(lines).unwrap_or_default()).as_ptr())
+        Ok(future.text.get_or_insert_with(|| CString::new(text).unwrap_or_default()).as_ptr())
+    }
+
+    /// From now on the job's eventlog can't be read, or can again.
+    pub fn set_readable(&self, id: u64, is_readable: bool) {
+        let unreadable = &mut self.store.borrow_mut().unreadable;
+        if is_readable {
+            unreadable.remove(&id)
+        } else {
+            unreadable.insert(id)
+        };
     }
 
     /// Lets everything happen that is due now: timers, commits, answers, scheduling. Time stands still.
@@ -294,7 +321,7 @@ impl Host {
                 let Some(future) = store.agenda.futures.get_mut(&key) else { return };
                 future.due = None;
                 let (Some((callback, data)), owner, pointer) =
-                    (future.then.take(), future.owner, future.tag.pointer())
+                    (future.then.take(), future.owner, pointer(&future.tag))
                 else {
                     return;
                 };
@@ -312,7 +339,7 @@ impl Host {
         let Some(watcher) = agenda.watchers.get_mut(&key) else { return };
         watcher.armed = None;
         let (callback, data, owner, repeat) = (watcher.callback, watcher.data, watcher.owner, watcher.repeat);
-        let pointer = watcher.tag.pointer();
+        let pointer = pointer(&watcher.tag);
         if repeat > 0 {
             watcher.after = repeat;
             agenda.arm(key, Some(true), None);

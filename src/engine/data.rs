@@ -1,49 +1,80 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Data from the accounting database. It changes no job before the next reprioritize, only who is counted where.
 
-use super::{Effect, Engine, Event};
-use crate::accounts::{AssociationRecord, Book, Policy};
-use crate::ids::JobId;
-use crate::limits::{Job, Origin, Phase};
+use super::{Effect, Engine, Step};
+use crate::accounts::{AssociationRecord, Book, Difference, Policy};
+use crate::ids::{JobId, UserId};
+use crate::limits::{Origin, Phase};
+use std::collections::BTreeSet;
 
 impl Engine {
     pub(super) fn associations(&mut self, records: Vec<AssociationRecord>) -> Vec<Effect> {
-        let owner = self.owner;
-        self.configure(|book| book.upsert(records, owner))
+        let users: BTreeSet<UserId> = records.iter().map(|record| record.association.user).collect();
+        self.book.upsert(records, self.owner);
+        let waiting: Vec<JobId> = users.into_iter().flat_map(|user| self.ledger.waiting_of(user)).collect();
+        self.attach(waiting)
     }
 
     pub(super) fn policy(&mut self, policy: Policy) -> Vec<Effect> {
-        let mut effects = self.configure(|book| {
-            book.replace(policy);
-        });
-        effects.push(Effect::Then(Event::Reprioritize));
+        self.replaced(|book| book.replace(policy))
+    }
+
+    pub(super) fn policy_commit(&mut self) -> Vec<Effect> {
+        self.replaced(Book::commit)
+    }
+
+    fn replaced(&mut self, replace: impl FnOnce(&mut Book) -> Difference) -> Vec<Effect> {
+        replace(&mut self.book);
+        let waiting: Vec<JobId> = self.ledger.waiting().collect();
+        let mut effects = self.attach(waiting);
+        effects.extend(self.reprioritize());
         effects
+    }
+
+    /// What shows only when a push is committed concerns no job.
+    pub(super) fn stage(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {
+        change(&mut self.book);
+        Vec::new()
     }
 
     pub(super) fn configure(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {
         change(&mut self.book);
-        self.attach_waiting()
+        Vec::new()
     }
 
-    /// Counts waiting jobs whose association has come. They stay where they are until their next priority.
-    fn attach_waiting(&mut self) -> Vec<Effect> {
-        let waiting: Vec<JobId> = self.ledger.waiting().collect();
-        let mut unread = Vec::new();
+    /// New prices for all, then whoever may go by the new data.
+    pub(super) fn reprioritize(&mut self) -> Vec<Effect> {
+        let mut effects = Engine::reprioritize_all();
+        effects.push(Effect::Then(Step::ReleaseAll));
+        effects
+    }
+
+    /// Flux's loop over its jobs, marked.
+    pub(super) fn reprioritize_all() -> Vec<Effect> {
+        vec![Effect::Then(Step::LoopBegins), Effect::ReprioritizeAll, Effect::Then(Step::LoopEnded)]
+    }
+
+    /// Counts waiting jobs whose association has come. They stay where they are until their next priority, but for those
+    /// of the instance owner that a reprioritize passed over: his record comes after the reprioritize of the same push.
+    fn attach(&mut self, waiting: Vec<JobId>) -> Vec<Effect> {
+        let (mut effects, mut replayed) = (Vec::new(), Vec::new());
         for id in waiting {
             let Some(job) = self.ledger.job(id) else { continue };
             let found = self.book.find(job.user, job.bank.as_ref().map(|b| b.as_str()));
             if found.is_none() {
                 continue;
             }
-            self.ledger.change(id, |job| job.association = found);
-            // Whether a limit concerns it was not known when eventlogs were read.
-            let was_pending = |job: &Job| {
-                job.origin == Origin::Replayed && matches!(job.phase, Phase::Priority | Phase::Sched)
-            };
-            if self.ledger.job(id).is_some_and(|job| was_pending(job) && self.is_limited(job)) {
-                unread.push(id);
+            if self.is_owner(job.user) && job.is_passed_over && job.phase == Phase::Priority {
+                self.due.unmoved.insert(id);
+                effects = vec![Effect::Defer];
             }
+            // Whether a limit concerns it was not known when eventlogs were read.
+            if job.origin == Origin::Replayed && matches!(job.phase, Phase::Priority | Phase::Sched) {
+                replayed.push(id);
+            }
+            self.ledger.change(id, |job| job.association = found);
         }
-        self.read_eventlogs_of(unread)
+        effects.extend(self.read_eventlogs(replayed));
+        effects
     }
 }

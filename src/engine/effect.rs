@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What the engine wants done. Nothing is done in the engine itself: Flux re-enters callbacks.
 
-use super::event::Event;
+use super::pass::Pass;
+use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, ProjectName};
 use crate::limits::Name;
 
@@ -47,8 +48,14 @@ pub enum Effect {
     },
     /// Hold a job.
     AddDependency(JobId, Name),
-    /// Call back with [`Event::Urgency`]: in DEPEND no callback tells of a change.
+    /// Call back with [`Event::Urgency`](super::Event::Urgency): in DEPEND and PRIORITY no callback tells of a change.
     AskUrgency(JobId),
+    /// Have Flux tell of the job's events.
+    Subscribe(JobId),
+    /// No longer.
+    Unsubscribe(JobId),
+    /// Show the job as it is in Flux, as [`Event::Shown`].
+    LookUp(JobId),
     /// Take a hold off a job.
     RemoveDependency(JobId, Name),
     /// Tell the job's owner the fair-share its priority was made from.
@@ -57,14 +64,34 @@ pub enum Effect {
     Raise(JobId, String),
     /// A log line.
     Log(Level, String),
-    /// Call back with [`Event::Deferred`] in the next reactor turn.
+    /// Call back with [`Event::Deferred`](super::Event::Deferred) in the next reactor turn.
     Defer,
-    /// Read the job's eventlog and call back with [`Event::Eventlog`].
+    /// Call back with [`Event::Retry`](super::Event::Retry) after a while.
+    RetryLater,
+    /// Read the job's eventlog and call back with [`Event::Eventlog`](super::Event::Eventlog).
     ReadEventlog(JobId),
+    /// Ask who else knows which dependencies are outstanding, and call back with
+    /// [`Event::Dependencies`](super::Event::Dependencies).
+    ReadDependencies(JobId),
     /// Give a job in PRIORITY its priority, though it may be the one it had before.
     Prioritize(JobId, u32),
     /// Have Flux ask for the priority of every pending job.
     ReprioritizeAll,
-    /// Feed an event back, after the effects before it.
-    Then(Event<'static>),
+    /// Go on with this, after the effects before it.
+    Then(Step),
+}
+
+/// What the engine goes on with when its effects so far were carried out.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// What a pass decided so far was carried out.
+    Pass(Pass),
+    /// Release whoever may go, in all associations.
+    ReleaseAll,
+    /// Of the association's replayed jobs everything is known, and whoever could be released was.
+    ReplayRead(AssociationId),
+    /// Flux begins to ask for every priority: until it is done, no other job may be touched.
+    LoopBegins,
+    /// Flux has asked for every priority.
+    LoopEnded,
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What happens to the engine.
 
-use super::effect::Effect;
-use super::pass::Pass;
-use crate::accounts::{AssociationRecord, Config, Policy, Queue};
+use crate::accounts::{AssociationRecord, ConfigPatch, Policy, PolicyPart, Queue};
 use crate::ids::{BankName, JobId, ProjectName, UserId};
 use crate::limits::{Size, SizeError};
 
@@ -49,16 +47,25 @@ pub struct JobFacts<'a> {
     pub has_resources: bool,
 }
 
-/// An input of the engine. The first group are callbacks, the second RPCs, the third our own steps.
+/// An input of the engine. The first group are callbacks, the second RPCs, the third answers to what it asked for.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
+    /// `job.create`: the first that is seen of any job.
+    Created {
+        /// The job.
+        id: JobId,
+        /// Its present state.
+        state: State,
+        /// Whether its jobspec declares dependencies, by which other plugins will keep it in DEPEND.
+        has_dependencies: bool,
+    },
     /// `job.validate`: may the job be accepted, or updated as shown?
     Validate(JobFacts<'a>),
     /// `job.new`: an accepted job, or one replayed.
     New(JobFacts<'a>),
     /// `job.state.depend`.
     Depend(JobId),
-    /// `job.event.dependency-add` and `-remove` of a job that declares dependencies.
+    /// `job.event.dependency-add` and `-remove` of a job that we subscribed to.
     Dependency {
         /// The job.
         id: JobId,
@@ -75,6 +82,8 @@ pub enum Event<'a> {
     Sched(JobId),
     /// `job.state.run`.
     Run(JobId),
+    /// `job.state.cleanup`.
+    Cleanup(JobId),
     /// `job.state.inactive`.
     Inactive(JobId),
     /// `job.destroy`: the last that is seen of any job, also of refused ones.
@@ -115,27 +124,41 @@ pub enum Event<'a> {
     /// `rec_fac_update`.
     Weights(Vec<(String, i64)>),
     /// `rec_config_update`.
-    Config(Config),
+    Config(ConfigPatch),
     /// `policy_update`.
     Policy(Policy),
+    /// `policy_begin`: a policy comes in parts; switches that none mentions stay as they are, or are the defaults.
+    PolicyBegin {
+        /// Whether they stay.
+        keeps_config: bool,
+    },
+    /// `policy_part`.
+    PolicyPart(PolicyPart),
+    /// `policy_commit`: the parts are in force, all of them.
+    PolicyCommit,
+    /// `policy_abort`, or nobody went on: the parts are forgotten.
+    PolicyAbort,
     /// `reprioritize`.
     Reprioritize,
 
-    /// The zero-delay timer asked for by [`Effect::Defer`].
+    /// The zero-delay timer asked for by [`Effect::Defer`](super::Effect::Defer).
     Deferred,
-    /// What a pass decided so far was carried out.
-    PassOn(Pass),
-    /// The urgency asked for by [`Effect::AskUrgency`].
+    /// The timer asked for by [`Effect::RetryLater`](super::Effect::RetryLater).
+    Retry,
+    /// The urgency asked for by [`Effect::AskUrgency`](super::Effect::AskUrgency).
     Urgency(JobId, i64),
-    /// Release whoever may go, in all associations.
-    ReleaseAll,
-    /// Of the replayed jobs everything is known, and whoever could be released was.
-    ReplayRead,
-    /// The eventlog asked for by [`Effect::ReadEventlog`]: dependency descriptions that were added (`true`) and removed,
-    /// in order. `None`: it can't be read.
+    /// The eventlog asked for by [`Effect::ReadEventlog`](super::Effect::ReadEventlog): dependency descriptions that were
+    /// added (`true`) and removed, in order. `None`: it can't be read.
     Eventlog(JobId, Option<Vec<(String, bool)>>),
-    /// Flux refused an effect.
-    Refused(Box<Effect>, Refusal),
+    /// The outstanding dependencies asked for by [`Effect::ReadDependencies`](super::Effect::ReadDependencies). `None`:
+    /// nobody could tell.
+    Dependencies(JobId, Option<Vec<String>>),
+    /// A panic cut a call short, which may have been about this job.
+    Panicked(Option<JobId>),
+    /// Jobs that could not be compared with Flux after a panic may be compared once more.
+    TryAgain,
+    /// The job asked for by [`Effect::LookUp`](super::Effect::LookUp).
+    Shown(JobFacts<'a>),
 }
 
 /// Why Flux refused an effect.

@@ -3,38 +3,48 @@
 //!
 //! Flux calls back into the plugin while it carries out an effect (removing a job's last dependency runs that job's
 //! priority and sched callbacks before the call returns). So every decision is booked when it is made, and effects
-//! are only values: whoever carries them out holds no borrow of the engine. An effect Flux refuses comes back as
-//! [`Event::Refused`].
+//! are only values: whoever carries them out holds no borrow of the engine. An effect Flux refuses comes back through
+//! [`Engine::refused`]; what is to be done after an effect is itself one ([`Effect::Then`]).
 #![forbid(unsafe_code)]
 
 mod check;
 mod data;
+mod due;
 mod effect;
 mod event;
+mod keepers;
 mod life;
 mod others;
 mod pass;
+mod price;
+mod refused;
 mod replay;
+mod resync;
 #[cfg(test)]
 mod tests;
 mod updates;
 mod validate;
 
 pub use check::Check;
-pub use effect::{Effect, Level, Posting};
+pub use effect::{Effect, Level, Posting, Step};
 pub use event::{Event, JobFacts, Refusal, State};
 
 /// The words events and effects speak in.
 pub use crate::ids;
+/// What is known of a job's names.
+pub use crate::limits::Knowledge;
 /// How the size of a job is measured.
 pub mod size {
     pub use crate::limits::{Kind, Size, SizeError, Vertex, measure};
 }
 
-use crate::accounts::{AssociationId, Book};
+use crate::accounts::Book;
 use crate::ids::{JobId, UserId};
-use crate::limits::{Grant, Ledger};
+use crate::limits::{Ledger, RULES, Rules};
+use due::Due;
 use others::Others;
+use replay::Replay;
+use resync::Resync;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All state of the plugin that is not Flux's.
@@ -44,35 +54,38 @@ pub struct Engine {
     ledger: Ledger,
     /// Jobs that passed our validate and were not seen since: their `job.new` is a submission, any other a replay.
     validated: BTreeSet<JobId>,
-    /// A replayed job is waiting for the deferred step.
-    is_replaying: bool,
-    /// Eventlogs still to come.
-    unread: usize,
-    /// Jobs to be refused after all, which must not end while Flux iterates over its jobs or another plugin lets them go.
-    refusals: Vec<JobId>,
-    /// Jobs in PRIORITY that Flux may leave there, with their price.
-    moves: Vec<(JobId, u32)>,
-    /// Names by which others keep jobs in DEPEND, of jobs that declare dependencies.
+    /// For the next reactor turn.
+    due: Due,
+    replay: Replay,
+    /// Jobs whose names are not known because nobody can tell.
+    unreadable: BTreeSet<JobId>,
+    /// Names by which others keep jobs in DEPEND, of the jobs we are subscribed to.
     others: BTreeMap<JobId, Others>,
-    /// Associations in which a job that was freed turned out to be kept in DEPEND by others, or one that only we hold is
-    /// not kept by them any more: there another one may go.
-    passed_over: BTreeSet<AssociationId>,
+    /// Flux goes through its jobs: no other job than the one it asks about may be touched.
+    is_looping: bool,
+    /// After a panic: jobs to be compared with Flux.
+    resync: Resync,
     owner: UserId,
 }
 
 impl Engine {
     /// An engine without data. `owner` is the user the instance runs as.
     pub fn new(owner: UserId) -> Self {
+        Engine::with_rules(owner, RULES)
+    }
+
+    /// An engine without data that holds jobs by `rules`.
+    pub fn with_rules(owner: UserId, rules: Rules) -> Self {
         Engine {
             book: Book::default(),
-            ledger: Ledger::default(),
+            ledger: Ledger::new(rules),
             validated: BTreeSet::new(),
-            is_replaying: false,
-            unread: 0,
-            refusals: Vec::new(),
-            moves: Vec::new(),
+            due: Due::default(),
+            replay: Replay::default(),
+            unreadable: BTreeSet::new(),
             others: BTreeMap::new(),
-            passed_over: BTreeSet::new(),
+            is_looping: false,
+            resync: Resync::default(),
             owner,
         }
     }
@@ -92,9 +105,15 @@ impl Engine {
         self.ledger.job(id).is_some()
     }
 
+    /// Whether replayed jobs wait for the deferred step.
+    pub fn is_replaying(&self) -> bool {
+        self.replay.is_due()
+    }
+
     /// Takes one event in and says what is to be done about it.
     pub fn handle(&mut self, event: Event<'_>) -> Vec<Effect> {
         match event {
+            Event::Created { id, state, has_dependencies } => self.created(id, state, has_dependencies),
             Event::Validate(facts) => self.validate(&facts),
             Event::New(facts) => self.new_job(&facts),
             Event::Depend(id) => self.depend(id),
@@ -103,6 +122,7 @@ impl Engine {
             Event::PriorityGet(id, urgency) => self.priority_get(id, urgency),
             Event::Sched(id) => self.sched(id),
             Event::Run(id) => self.run(id),
+            Event::Cleanup(id) => self.unwatch(id).into_iter().collect(),
             Event::Inactive(id) | Event::Gone(id) => self.inactive(id),
             Event::UpdateQueue { id, user, state, queue } => self.update_queue(id, user, state, queue),
             Event::UpdateBank { id, user, state, bank } => self.update_bank(id, user, state, bank),
@@ -112,67 +132,38 @@ impl Engine {
             Event::Projects(projects) => self.configure(|book| book.set_projects(projects)),
             Event::Banks(banks) => self.configure(|book| book.set_banks(banks)),
             Event::Weights(weights) => self.configure(|book| book.set_weights(weights)),
-            Event::Config(config) => self.configure(|book| book.set_config(config)),
+            Event::Config(patch) => self.configure(|book| book.set_config(patch)),
             Event::Policy(policy) => self.policy(policy),
-            Event::Reprioritize => vec![Effect::ReprioritizeAll, Effect::Then(Event::ReleaseAll)],
+            Event::PolicyBegin { keeps_config } => self.stage(|book| book.begin(keeps_config)),
+            Event::PolicyPart(part) => self.stage(|book| book.stage(part)),
+            Event::PolicyCommit => self.policy_commit(),
+            Event::PolicyAbort => self.stage(Book::abort),
+            Event::Reprioritize => self.reprioritize(),
             Event::Deferred => self.deferred(),
-            Event::PassOn(pass) => self.pass_on(pass),
+            Event::Retry => self.retry(),
             Event::Urgency(id, urgency) => self.told_urgency(id, urgency),
-            Event::ReleaseAll => self.release_all(),
-            Event::ReplayRead => self.hold_replayed(),
             Event::Eventlog(id, history) => self.eventlog(id, history),
-            Event::Refused(effect, why) => self.refused(*effect, why),
+            Event::Dependencies(id, names) => self.dependencies(id, names),
+            Event::Panicked(id) => self.panicked(id),
+            Event::TryAgain => self.try_again(),
+            Event::Shown(facts) => self.shown(&facts),
         }
     }
 
-    /// Rebuilds every counter from the live jobs: what to do after a panic may have cut a change short.
-    pub fn recount(&mut self) {
-        self.ledger.recount();
-    }
-
-    fn refused(&mut self, effect: Effect, why: Refusal) -> Vec<Effect> {
-        let complain = |what: String| {
-            let reason = match &why {
-                Refusal::Absent => "no such job or name".to_owned(),
-                Refusal::TooLate => "not allowed in the job's state".to_owned(),
-                Refusal::Other(text) => text.clone(),
-            };
-            vec![Effect::Log(Level::Error, format!("{what}: {reason}"))]
-        };
-        match effect {
-            Effect::AddDependency(id, name) => {
-                self.ledger.change(id, |job| job.names.remove(name.hold));
-                // It is on its way out of DEPEND, as after a cancel.
-                if why == Refusal::TooLate {
-                    return Vec::new();
-                }
-                complain(format!("job {id}: failed to add dependency {name}"))
+    /// Goes on where [`Effect::Then`] says.
+    pub fn step(&mut self, step: Step) -> Vec<Effect> {
+        match step {
+            Step::Pass(pass) => self.pass_on(pass),
+            Step::ReleaseAll => self.release_all(),
+            Step::ReplayRead(association) => self.hold_replayed(association),
+            Step::LoopBegins => {
+                self.is_looping = true;
+                Vec::new()
             }
-            // It reserves all it needs until it is known better. Most likely it is gone.
-            Effect::AskUrgency(_) if why == Refusal::Absent => Vec::new(),
-            Effect::AskUrgency(id) => complain(format!("job {id}: failed to look up its urgency")),
-            // Already gone, or the job left DEPEND: either way it is not held by this name.
-            Effect::RemoveDependency(..) if matches!(why, Refusal::Absent | Refusal::TooLate) => Vec::new(),
-            Effect::RemoveDependency(id, name) => {
-                self.ledger.change(id, |job| {
-                    job.names.restore(name);
-                    job.grant = Grant::None;
-                });
-                complain(format!("job {id}: failed to remove dependency {name}"))
+            Step::LoopEnded => {
+                self.is_looping = false;
+                Vec::new()
             }
-            Effect::Memo(id, _) => {
-                self.ledger.change(id, |job| job.memo = None);
-                complain(format!("job {id}: failed to post memo"))
-            }
-            Effect::SetJobspec { id, .. } => {
-                complain(format!("job {id}: failed to update bank and project in jobspec"))
-            }
-            // What was meant for a job that has ended is moot.
-            Effect::Raise(..) | Effect::Prioritize(..) if why == Refusal::Absent => Vec::new(),
-            Effect::Prioritize(id, _) => complain(format!("job {id}: failed to set its priority")),
-            Effect::Raise(id, note) => complain(format!("job {id}: failed to raise exception '{note}'")),
-            Effect::ReprioritizeAll => complain("failed to reprioritize".to_owned()),
-            other => complain(format!("{other:?}")),
         }
     }
 }

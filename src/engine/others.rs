@@ -3,23 +3,47 @@
 
 use std::collections::BTreeMap;
 
-/// The names others ever put on a job, and whether they are outstanding.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Others(BTreeMap<String, bool>);
+/// The names that others ever put on a job we are subscribed to, and whether they are outstanding.
+#[derive(Clone, Debug)]
+pub(super) struct Others {
+    names: BTreeMap<String, bool>,
+    /// Whether no name can be missing here. Until then some name keeps the job, or it would have gone on.
+    is_complete: bool,
+}
 
 impl Others {
+    /// Of a job in NEW: each name is told when it is added.
+    pub fn of_new() -> Others {
+        Others { names: BTreeMap::new(), is_complete: true }
+    }
+
+    /// Of a job that may carry names from before we were subscribed to it.
+    pub fn unknown() -> Others {
+        Others { names: BTreeMap::new(), is_complete: false }
+    }
+
     /// A dependency of others was added or removed. A name that was removed once is dead: Flux lets it be added again,
     /// as its own plugins do at a restart, and it holds nothing.
     pub fn note(&mut self, name: &str, added: bool) {
         if added {
-            self.0.entry(name.to_owned()).or_insert(true);
+            self.names.entry(name.to_owned()).or_insert(true);
         } else {
-            self.0.insert(name.to_owned(), false);
+            self.names.insert(name.to_owned(), false);
         }
+    }
+
+    /// All that happened before we were subscribed was noted.
+    pub fn complete(&mut self) {
+        self.is_complete = true;
     }
 
     /// Whether any of them keeps the job.
     pub fn keep_it(&self) -> bool {
-        self.0.values().any(|is_outstanding| *is_outstanding)
+        !(self.is_complete && self.know_none())
+    }
+
+    /// Whether none of those that are known keeps the job.
+    pub fn know_none(&self) -> bool {
+        !self.names.values().any(|is_outstanding| *is_outstanding)
     }
 }

@@ -3,12 +3,36 @@
 //!
 //! What Flux shows then is not enough: names added in an earlier life are in the eventlog only, jobs in PRIORITY are
 //! never asked about, and updates from these callbacks may land on other jobs. So a replayed job is only counted, and
-//! a zero-delay timer does the rest when all have been seen.
+//! a zero-delay timer does the rest when all have been seen. Each association is released when of its own jobs
+//! everything is known.
 
 use super::others::Others;
-use super::{Effect, Engine, Event, JobFacts, Posting, State};
-use crate::ids::{JobId, Limit};
-use crate::limits::{Grant, Job, Line, Name, Names, Origin, Phase};
+use super::{Effect, Engine, JobFacts, Level, Posting, State, Step};
+use crate::accounts::AssociationId;
+use crate::ids::JobId;
+use crate::limits::{Caps, Grant, Job, Knowledge, Measure, Name, Names, Origin, Phase, Stage};
+
+/// What was replayed and not yet worked out.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Replay {
+    is_due: bool,
+    /// Jobs in DEPEND, PRIORITY and SCHED.
+    pending: Vec<JobId>,
+    /// Whether one of them is in PRIORITY.
+    has_unpriced: bool,
+}
+
+impl Replay {
+    /// Whether jobs were shown whose replay is not worked out yet.
+    pub fn is_due(&self) -> bool {
+        self.is_due
+    }
+
+    /// What follows a replay is due, whichever jobs there were.
+    pub fn begin(&mut self) {
+        self.is_due = true;
+    }
+}
 
 impl Engine {
     /// Counts a replayed job by its state. Nothing is refused, nothing is raised.
@@ -24,114 +48,133 @@ impl Engine {
             State::Cleanup => Phase::Cleanup,
             State::Inactive => return Vec::new(),
         };
-        job.is_unread = job.phase == Phase::Depend;
-        self.unread += usize::from(job.is_unread);
+        if job.phase == Phase::Depend {
+            job.knowledge = Knowledge::Unread;
+        }
+        if matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched) {
+            self.replay.pending.push(facts.id);
+            self.replay.has_unpriced |= job.phase == Phase::Priority;
+            self.due.incomplete.insert(facts.id);
+        }
         self.ledger.insert(facts.id, job);
         let mut effects = Engine::log_unmeasured(facts);
-        if !self.is_replaying {
-            self.is_replaying = true;
+        if !self.replay.is_due {
+            self.replay.is_due = true;
             effects.push(Effect::Defer);
         }
         effects
     }
 
-    /// The next reactor turn: what could not be done inside callbacks.
-    pub(super) fn deferred(&mut self) -> Vec<Effect> {
-        let mut effects = self.refuse();
-        let moves = std::mem::take(&mut self.moves);
-        effects.extend(moves.into_iter().map(|(id, price)| Effect::Prioritize(id, price)));
-        effects.extend(self.complete_jobspecs());
-        for association in std::mem::take(&mut self.passed_over) {
-            effects.extend(self.pass_along(association, Line::KeptByNobodyElse));
+    /// All replayed jobs were seen: what could not be done inside their callbacks.
+    pub(super) fn replay_seen(&mut self) -> Vec<Effect> {
+        let Replay { is_due, pending, has_unpriced } = std::mem::take(&mut self.replay);
+        if !is_due {
+            return Vec::new();
         }
-        if !std::mem::take(&mut self.is_replaying) {
-            return effects;
-        }
-        effects.extend(self.read_eventlogs());
+        let mut effects = self.read_eventlogs(pending);
+        self.all_may_be_known();
         // Flux asks about jobs in PRIORITY at plugin load, but not after a restart.
-        let is_due = |job: &Job| job.phase == Phase::Priority && job.origin == Origin::Replayed;
-        if self.ledger.jobs().any(|(_, job)| is_due(job)) {
-            effects.push(Effect::ReprioritizeAll);
-        }
-        if self.unread == 0 {
-            effects.push(Effect::Then(Event::ReleaseAll));
+        if has_unpriced {
+            effects.extend(Engine::reprioritize_all());
         }
         effects
     }
 
     /// Posts banks and projects that are missing in jobspecs of attached jobs which are still pending.
-    fn complete_jobspecs(&mut self) -> Vec<Effect> {
-        let is_due = |job: &Job| {
-            let is_pending = matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched);
-            let is_ours = job.origin == Origin::Replayed && job.association.is_some() && !job.is_broken;
-            job.needs_admission && is_ours && is_pending
-        };
-        let due: Vec<JobId> = self.ledger.jobs().filter(|(_, job)| is_due(job)).map(|(id, _)| id).collect();
+    pub(super) fn complete_jobspecs(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
-        for id in due {
+        for id in std::mem::take(&mut self.due.incomplete) {
             let Some(job) = self.ledger.job(id) else { continue };
-            let Some(association) = job.association else { continue };
+            let is_pending = matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched);
+            let Some(association) = job.association.filter(|_| is_pending && job.needs_admission) else {
+                continue;
+            };
             effects.extend(self.complete_jobspec(id, job, association, Posting::ById));
             self.ledger.change(id, |job| job.needs_admission = false);
         }
         effects
     }
 
-    /// Asks for the eventlogs of pending jobs that may have been held by us: which names are outstanding, and which jobs
-    /// were released and have headroom reserved. These are all of a user who has one in DEPEND, and those that a limit
-    /// on running jobs can concern; of the thousands of others nothing needs to be read.
-    fn read_eventlogs(&mut self) -> Vec<Effect> {
-        let users = self.ledger.users_with_replayed_holds();
-        let is_due = |job: &Job| {
-            let is_pending = matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched);
-            let may_be_held = users.contains(&job.user) || self.is_limited(job);
-            job.origin == Origin::Replayed && is_pending && may_be_held
-        };
-        let due: Vec<JobId> = self.ledger.jobs().filter(|(_, job)| is_due(job)).map(|(id, _)| id).collect();
-        self.read_eventlogs_of(due)
-    }
-
-    pub(super) fn read_eventlogs_of(&mut self, due: Vec<JobId>) -> Vec<Effect> {
-        for id in &due {
-            let was_unread = self.ledger.change(*id, |job| std::mem::replace(&mut job.is_unread, true));
-            self.unread += usize::from(was_unread == Some(false));
+    /// Asks for the eventlogs of replayed jobs that can decide something: of those in DEPEND, which names are
+    /// outstanding; of those in PRIORITY and SCHED, which were released and have a place to run reserved, if a limit
+    /// on what runs is in reach.
+    pub(super) fn read_eventlogs(&mut self, pending: Vec<JobId>) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for id in pending {
+            let Some(job) = self.ledger.job(id) else { continue };
+            let can_decide = match job.phase {
+                Phase::Depend => true,
+                Phase::Priority | Phase::Sched => self.is_in_reach(job),
+                Phase::New | Phase::Run | Phase::Cleanup => false,
+            };
+            if can_decide {
+                self.ledger.change(id, |job| job.knowledge = Knowledge::Unread);
+                effects.push(Effect::ReadEventlog(id));
+            }
         }
-        due.into_iter().map(Effect::ReadEventlog).collect()
+        effects
     }
 
-    /// Whether a limit on what runs concerns the job: only for those does a released job in SCHED still reserve.
-    pub(super) fn is_limited(&self, job: &Job) -> bool {
-        let association = job.association.and_then(|id| self.book.association(id));
-        let by_association = association.is_some_and(|limits| {
-            let caps = [limits.max_running_jobs, limits.max_nodes, limits.max_cores];
-            !caps.into_iter().all(Limit::is_unlimited)
-        });
+    /// Whether a limit on what runs could be reached if all active jobs of the job's association ran. Where it could
+    /// not, it does not matter for whom a place is reserved.
+    fn is_in_reach(&self, job: &Job) -> bool {
+        let Some(association) = job.association else { return false };
+        let Some(limits) = self.book.association(association) else { return false };
+        let active = self.ledger.usage(association).map_or(0, |usage| usage.active_jobs);
         let queue = job.queue.as_ref().and_then(|queue| self.book.queue(queue.as_str()));
-        by_association || queue.is_some_and(|limits| !limits.max_running_jobs.is_unlimited())
+        let is_in_reach = |measure: Measure, cap: crate::ids::Limit| match measure {
+            Measure::Jobs => !cap.admits(active, 1),
+            Measure::Nodes | Measure::Cores => !cap.is_unlimited(),
+        };
+        self.ledger.rules().all().filter(|(_, rule)| rule.stage == Stage::Running).any(|(_, rule)| match rule
+            .caps
+        {
+            Caps::InAll(caps) => caps.iter().any(|(measure, cap)| is_in_reach(*measure, cap(limits))),
+            Caps::InQueue(caps) => {
+                queue.is_some_and(|queue| caps.iter().any(|(measure, cap)| is_in_reach(*measure, cap(queue))))
+            }
+        })
     }
 
     /// Takes over the names an eventlog tells of.
     pub(super) fn eventlog(&mut self, id: JobId, history: Option<Vec<(String, bool)>>) -> Vec<Effect> {
-        if !self.ledger.job(id).is_some_and(|job| job.is_unread) {
-            return Vec::new();
-        }
+        let Some(knowledge) = self.ledger.job(id).map(|job| job.knowledge) else { return Vec::new() };
+        let Some(history) = history else { return self.cannot_read(id) };
+        let rules = self.ledger.rules();
+        let mut effects = Vec::new();
+        let (ours, foreign): (Vec<_>, Vec<_>) =
+            history.into_iter().partition(|(name, _)| rules.parse(name).is_some());
         // What callbacks told meanwhile is known already, and may be later than what is read here.
-        for (name, added) in history.iter().flatten().filter(|(name, _)| Name::parse(name).is_none()) {
-            self.others.entry(id).or_default().note(name, *added);
+        effects.extend(self.note_foreign(id, &foreign));
+        if knowledge != Knowledge::Known {
+            self.ledger.change(id, |job| {
+                let ours = ours.iter().filter_map(|(text, added)| Some((rules.parse(text)?, *added)));
+                ours.for_each(|(name, added)| job.names.replay(name, added));
+            });
+            effects.extend(self.known(id, knowledge));
         }
-        let is_kept = self.others.get(&id).is_some_and(Others::keep_it);
+        effects
+    }
+
+    /// Nothing is missing any more among the names of others, if we were subscribed while the eventlog was read. If we
+    /// were not, and others keep the job by names that its jobspec does not declare, it is read once more.
+    fn note_foreign(&mut self, id: JobId, foreign: &[(String, bool)]) -> Vec<Effect> {
+        if let Some(others) = self.others.get_mut(&id) {
+            foreign.iter().for_each(|(name, added)| others.note(name, *added));
+            others.complete();
+            return self.note_keepers(id);
+        }
+        let mut others = Others::of_new();
+        foreign.iter().for_each(|(name, added)| others.note(name, *added));
+        let is_here = self.ledger.job(id).is_some_and(|job| job.phase == Phase::Depend);
+        if others.keep_it() && is_here { self.watch(id) } else { Vec::new() }
+    }
+
+    /// The names on the job are known now. Whether it was released follows from them.
+    fn known(&mut self, id: JobId, before: Knowledge) -> Vec<Effect> {
+        self.unreadable.remove(&id);
         self.ledger.change(id, |job| {
-            job.is_unread = false;
-            job.is_kept_by_others = is_kept;
-            match &history {
-                Some(history) => {
-                    let ours = history.iter().filter_map(|(text, added)| Some((Name::parse(text)?, *added)));
-                    ours.for_each(|(name, added)| job.names.replay(name, added));
-                }
-                // Removing a name that is not there does no harm to an idle job.
-                None if job.phase == Phase::Depend => job.names = Names::unknown(),
-                None => {}
-            }
+            job.knowledge = Knowledge::Known;
             if job.names.were_used() && job.names.outstanding().is_empty() {
                 job.grant = match job.phase {
                     Phase::Depend => Grant::Blocked,
@@ -140,30 +183,92 @@ impl Engine {
                 };
             }
         });
-        self.one_less_unread()
+        match self.ledger.job(id).and_then(|job| job.association) {
+            Some(association) if before == Knowledge::Unread => self.one_less_unread(association),
+            Some(association) => self.pass(association),
+            None => Vec::new(),
+        }
     }
 
-    /// When all eventlogs are read, whoever may go is released, and then whoever must be held is.
-    pub(super) fn one_less_unread(&mut self) -> Vec<Effect> {
-        self.unread = self.unread.saturating_sub(1);
-        if self.unread > 0 {
-            return Vec::new();
+    /// An eventlog that can't be read. Of a job in DEPEND others may know which names are outstanding, and it is tried
+    /// again; meanwhile the job is not called free, and the others of its association go on. For a job beyond DEPEND a
+    /// place to run is reserved, as if it had been released.
+    fn cannot_read(&mut self, id: JobId) -> Vec<Effect> {
+        let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        let (knowledge, association) = (job.knowledge, job.association);
+        if job.phase != Phase::Depend {
+            self.ledger.change(id, |job| {
+                job.knowledge = Knowledge::Known;
+                if matches!(job.phase, Phase::Priority | Phase::Sched) {
+                    job.grant = Grant::Given;
+                }
+            });
+            let association = association.filter(|_| knowledge == Knowledge::Unread);
+            return association.map(|a| self.one_less_unread(a)).unwrap_or_default();
         }
-        let mut effects = self.release_all();
-        effects.push(Effect::Then(Event::ReplayRead));
+        let mut effects = Vec::new();
+        if self.unreadable.insert(id) {
+            let text =
+                format!("job {id}: its eventlog can't be read; trying again until its names are known");
+            effects.push(Effect::Log(Level::Error, text));
+        }
+        effects.push(Effect::ReadDependencies(id));
+        if knowledge == Knowledge::Unread {
+            self.ledger.change(id, |job| job.knowledge = Knowledge::Unreadable);
+            effects.extend(association.map(|a| self.one_less_unread(a)).unwrap_or_default());
+        }
         effects
     }
 
+    /// Takes over which names are outstanding, where no eventlog tells which were before.
+    pub(super) fn dependencies(&mut self, id: JobId, names: Option<Vec<String>>) -> Vec<Effect> {
+        let Some(names) = names else { return vec![Effect::RetryLater] };
+        let Some(knowledge) = self.ledger.job(id).map(|job| job.knowledge) else { return Vec::new() };
+        let rules = self.ledger.rules();
+        let ours: Vec<Name> = names.iter().filter_map(|name| rules.parse(name)).collect();
+        let foreign = names.into_iter().filter(|name| rules.parse(name).is_none());
+        let foreign: Vec<(String, bool)> = foreign.map(|name| (name, true)).collect();
+        self.unreadable.remove(&id);
+        let mut effects = self.note_foreign(id, &foreign);
+        if knowledge != Knowledge::Known {
+            self.ledger.change(id, |job| job.names = Names::only_outstanding(rules, ours));
+            effects.extend(self.known(id, knowledge));
+        }
+        effects
+    }
+
+    /// Tries again to read what could not be read.
+    pub(super) fn retry(&mut self) -> Vec<Effect> {
+        self.unreadable.iter().copied().map(Effect::ReadEventlog).collect()
+    }
+
+    /// When all eventlogs of an association are read, whoever may go there is released, and then whoever must be held
+    /// is.
+    pub(super) fn one_less_unread(&mut self, association: AssociationId) -> Vec<Effect> {
+        if self.ledger.is_unread(association) {
+            return Vec::new();
+        }
+        self.all_may_be_known();
+        let mut effects = self.pass(association);
+        effects.push(Effect::Then(Step::ReplayRead(association)));
+        effects
+    }
+
+    /// Whether that was the last of all that is read.
+    fn all_may_be_known(&mut self) {
+        if !self.ledger.has_unread() {
+            self.resync.ended();
+        }
+    }
+
     /// Holds replayed jobs that carry no name of ours and don't fit.
-    pub(super) fn hold_replayed(&mut self) -> Vec<Effect> {
-        let is_free = |job: &Job| {
-            let is_nameless = job.names.outstanding().is_empty() && job.grant == Grant::None;
-            job.origin == Origin::Replayed
-                && job.phase == Phase::Depend
-                && job.association.is_some()
-                && is_nameless
+    pub(super) fn hold_replayed(&mut self, association: AssociationId) -> Vec<Effect> {
+        let is_free = |id: &JobId| {
+            self.ledger.job(*id).is_some_and(|job| {
+                job.origin == Origin::Replayed && job.is_up_to_others() && job.grant == Grant::None
+            })
         };
-        let free: Vec<JobId> = self.ledger.jobs().filter(|(_, job)| is_free(job)).map(|(id, _)| id).collect();
+        let free: Vec<JobId> = self.ledger.in_depend(association).filter(is_free).collect();
         free.into_iter().flat_map(|id| self.hold(id)).collect()
     }
 }

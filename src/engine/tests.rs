@@ -4,6 +4,8 @@
 mod examples;
 mod host;
 mod kept;
+mod oracle;
+mod promises;
 mod properties;
 mod refused;
 mod rows;

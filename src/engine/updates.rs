@@ -4,16 +4,7 @@
 use super::{Effect, Engine, JobFacts, Level, State};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName, UserId};
-use crate::limits::{Grant, Hold, HoldSet, Job, Phase};
-
-/// The limits that belong to a queue.
-const OF_QUEUE: [Hold; 5] = [
-    Hold::RunJobsQueue,
-    Hold::SchedJobsQueue,
-    Hold::SchedNodesQueue,
-    Hold::SchedCoresQueue,
-    Hold::ResourcesQueue,
-];
+use crate::limits::{Grant, Job, Rule};
 
 impl Engine {
     pub(super) fn update_queue(&mut self, id: JobId, user: UserId, state: State, queue: &str) -> Vec<Effect> {
@@ -52,7 +43,8 @@ impl Engine {
     fn full_queue(&self, job: &Job, association: AssociationId, queue: &str) -> Option<String> {
         let wanted = QueueName::from(queue);
         let exceeded = self.ledger.exceeded(&self.book, association, Some(&wanted), job.size);
-        let name = exceeded.and(OF_QUEUE.into_iter().collect()).iter().next()?.name();
+        let rules = self.ledger.rules();
+        let name = rules.members(exceeded.and(rules.select(Rule::is_of_queue))).next()?.name();
         Some(format!(
             "updating to queue {queue} while it is already at {name} limit is not allowed; try again later"
         ))
@@ -97,7 +89,7 @@ impl Engine {
             return Some("new bank is already at max-active-jobs limit".to_owned());
         }
         let job = job?;
-        let running = self.ledger.usage(wanted).map_or(0, |usage| usage.total.charged.run_jobs);
+        let running = self.ledger.usage(wanted).map_or(0, |usage| usage.total.charged.run.jobs);
         let refuse = |limit: &str| {
             Some(format!(
                 "updating to bank {bank} while it is already at {limit} limit is not allowed; try again later"
@@ -110,10 +102,11 @@ impl Engine {
         if !matches!(state, State::Priority | State::Sched) {
             return None;
         }
-        let mut exceeded = self.ledger.exceeded(&self.book, wanted, job.queue.as_ref(), job.size);
+        let rules = self.ledger.rules();
+        let exceeded = self.ledger.exceeded(&self.book, wanted, job.queue.as_ref(), job.size);
         // A job that was not held by it on its way here may wait for a running place in SCHED.
-        exceeded.remove(Hold::RunningJobsUser);
-        exceeded.iter().next().and_then(|hold| refuse(hold.name()))
+        let exceeded = exceeded.without(rules.select(Rule::is_running_jobs));
+        rules.members(exceeded).next().and_then(|hold| refuse(hold.name()))
     }
 
     /// Takes over what the jobspec says now. Every count and reservation of the job moves with it.
@@ -139,11 +132,12 @@ impl Engine {
             }
         }
         let (bank, queue) = (self.bank_name(association, facts.bank), self.queue_name(facts.queue));
+        let project = self.project(association, facts.project);
         self.ledger.change(id, |job| {
             job.association = association;
             job.bank = bank;
             job.queue = queue;
-            job.has_project = facts.project.is_some();
+            job.project = project;
             // Once counted, a size is fixed.
             if let (false, Ok(size)) = (job.is_charged(), &facts.size) {
                 job.size = *size;
@@ -163,12 +157,7 @@ impl Engine {
     /// A job in DEPEND comes under the limits of where it moved; names that no longer apply go in the pass after.
     fn hold_moved(&mut self, id: JobId) -> Vec<Effect> {
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
-        let is_ours = job.phase == Phase::Depend && job.association.is_some() && !job.is_unread;
-        if !is_ours || job.grant == Grant::Given {
-            return Vec::new();
-        }
-        let exceeded: HoldSet = self.ledger.exceeded_by(&self.book, id);
-        let missing = exceeded.without(job.names.outstanding());
-        if missing.is_empty() { Vec::new() } else { self.hold(id) }
+        let is_ours = job.is_held() || job.is_up_to_others();
+        if is_ours && job.grant != Grant::Given { self.hold(id) } else { Vec::new() }
     }
 }

@@ -46,7 +46,7 @@ impl Engine {
             ));
         }
         self.forbidden_queue(id, facts.queue)
-            .or_else(|| self.forbidden_project(association, facts.project))
+            .or_else(|| self.forbidden_project(id, facts.project))
             .or_else(|| self.too_many_active(id, association, facts))
             .or_else(uncountable)
             .or_else(|| self.too_large(association, facts))
@@ -61,16 +61,21 @@ impl Engine {
     /// The refusal of a queue the site has but the association may not use.
     pub(super) fn forbidden_queue(&self, association: AssociationId, queue: Option<&str>) -> Option<String> {
         let queue = queue.filter(|q| self.book.queue(q).is_some())?;
-        let association = self.book.association(association)?;
-        if association.permits_queue(queue) {
+        if self.book.permits_queue(association, queue) {
             return None;
         }
+        let association = self.book.association(association)?;
         let valid = joined(&association.queues);
         Some(format!("queue \"{queue}\" not valid for user; valid queues for user: {valid}"))
     }
 
-    fn forbidden_project(&self, association: &Association, project: Option<&str>) -> Option<String> {
-        let project = project?;
+    /// The refusal of a project the association may not charge.
+    pub(super) fn forbidden_project(
+        &self,
+        association: AssociationId,
+        project: Option<&str>,
+    ) -> Option<String> {
+        let (project, association) = (project?, self.book.association(association)?);
         let is_known = self.book.has_project(project) || association.is_default_project(project);
         if is_known && association.permits_project(project) {
             return None;

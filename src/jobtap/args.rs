@@ -4,9 +4,11 @@
 //! IN and OUT are shared by all plugins of one call, so OUT is only ever merged into. Both are jansson objects that
 //! Flux hands out by reference; unpacking key by key would build a table of keys for every call.
 
+use super::build::build;
 use super::json::Json;
-use super::{Plugin, c_text, c_text_within, sys};
-use jansson_sys::{json_integer, json_object_set_new, json_t};
+use super::{Plugin, c_text_within, sys};
+use jansson_sys::{json_integer, json_object_set_new, json_object_update, json_t};
+use serde::Serialize;
 use std::ffi::{CStr, c_int};
 use std::marker::PhantomData;
 use std::ptr::null_mut;
@@ -165,12 +167,13 @@ impl<'a> Args<'a> {
         unsafe { sys::flux_jobtap_error(plugin.raw(), self.raw, c"%s".as_ptr(), text.as_ptr()) };
     }
 
-    /// Merges the members of a JSON object into the answer.
-    pub fn merge(self, object: &str) -> Result<(), BadArgs> {
-        let text = c_text(object);
-        // SAFETY: args are those of the running callback; without REPLACE the call merges.
-        let rc = unsafe { sys::flux_plugin_arg_set(self.raw, OUT, text.as_ptr()) };
-        self.check(rc)
+    /// Merges the members of what serializes as an object into the answer.
+    pub fn merge<T: Serialize>(self, object: &T) -> Result<(), BadArgs> {
+        let object = build(object).map_err(|unfit| BadArgs(unfit.to_string()))?;
+        let out = self.root(OUT)?;
+        // SAFETY: both are alive; OUT takes references of its own to the members.
+        let rc = unsafe { json_object_update(out, object.as_ptr()) };
+        if rc < 0 { Err(BadArgs("OUT is not an object".to_owned())) } else { Ok(()) }
     }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Calls from the plugin into Flux. Any of them may re-enter the plugin's callbacks before it returns.
 
-use super::Args;
 use super::error::{EINVAL, EPROTO, Error};
 use super::sys;
+use super::{Args, BadArgs, JobArgs};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{NonNull, null};
 
@@ -19,8 +19,24 @@ pub enum LogLevel {
     Error = 3,
     /// LOG_WARNING.
     Warning = 4,
+    /// LOG_INFO.
+    Info = 6,
     /// LOG_DEBUG.
     Debug = 7,
+}
+
+/// Flux's log. The plugin handle forgets Flux's before the plugin is told of its removal; this does not.
+#[derive(Clone, Copy)]
+pub struct Logger(*mut sys::flux_t);
+
+impl Logger {
+    /// Writes to Flux's log.
+    pub fn log(self, level: LogLevel, text: &str) {
+        let text = c_text(text);
+        // SAFETY: the job manager's handle outlives all plugins; a null one means standard error. The format is ours
+        // and takes one C string.
+        unsafe { sys::flux_log(self.0, level as c_int, c"%s".as_ptr(), text.as_ptr()) };
+    }
 }
 
 /// Room for an exception's note (`flux_jobtap_raise_exception`).
@@ -43,6 +59,16 @@ pub(super) fn c_text_within(text: &str, most: usize) -> CString {
     }
     let end = text.floor_char_boundary(most.saturating_sub(CUT.len()));
     c_text(&format!("{}{CUT}", text.get(..end).unwrap_or_default()))
+}
+
+/// Arguments that a look-up made for us.
+struct Found(*mut sys::flux_plugin_arg_t);
+
+impl Drop for Found {
+    fn drop(&mut self) {
+        // SAFETY: the arguments are ours, and nobody uses them any more.
+        unsafe { sys::flux_plugin_arg_destroy(self.0) };
+    }
 }
 
 impl Plugin {
@@ -80,9 +106,12 @@ impl Plugin {
 
     /// Writes to Flux's log.
     pub fn log(self, level: LogLevel, text: &str) {
-        let text = c_text(text);
-        // SAFETY: the format is ours and takes one C string. Flux ignores a null handle.
-        unsafe { sys::flux_log(self.flux(), level as c_int, c"%s".as_ptr(), text.as_ptr()) };
+        self.logger().log(level, text);
+    }
+
+    /// Access to Flux's log alone.
+    pub fn logger(self) -> Logger {
+        Logger(self.flux())
     }
 
     /// Holds a job under `name`.
@@ -194,17 +223,25 @@ impl Plugin {
 
     /// A job's present urgency, whatever callbacks told of it.
     pub fn urgency(self, id: u64) -> Result<i64, Error> {
+        self.look_up(id, |args| args.id_urgency().map(|(_, urgency)| urgency))
+    }
+
+    /// Shows a job as it is now, also one that is inactive.
+    pub fn job<R>(self, id: u64, read: impl FnOnce(&JobArgs<'_>) -> R) -> Result<R, Error> {
+        self.look_up(id, |args| args.job().map(|job| read(&job)))
+    }
+
+    /// Reads a job's arguments as a callback would get them.
+    fn look_up<R>(self, id: u64, read: impl FnOnce(Args<'_>) -> Result<R, BadArgs>) -> Result<R, Error> {
         let call = "flux_jobtap_job_lookup";
         // SAFETY: the handle is ours.
         let found = unsafe { sys::flux_jobtap_job_lookup(self.raw(), id) };
         if found.is_null() {
             return Err(Error::last(call));
         }
-        // SAFETY: the arguments are ours, and destroyed when they were read.
-        let read = unsafe { Args::borrow(found) }.id_urgency();
-        // SAFETY: as above; what was read is copied.
-        unsafe { sys::flux_plugin_arg_destroy(found) };
-        read.map(|(_, urgency)| urgency).map_err(|_| Error { call, errno: EPROTO })
+        let found = Found(found);
+        // SAFETY: the arguments are ours, and destroyed when they were read, or reading panicked.
+        read(unsafe { Args::borrow(found.0) }).map_err(|_| Error { call, errno: EPROTO })
     }
 
     /// Has Flux call `job.event.NAME` for the events of a job.
@@ -212,6 +249,12 @@ impl Plugin {
         // SAFETY: the handle is ours.
         let rc = unsafe { sys::flux_jobtap_job_subscribe(self.raw(), id) };
         Error::check("flux_jobtap_job_subscribe", rc)
+    }
+
+    /// No more of that. Flux searches a plugin's list of subscriptions from its front, for jobs that are freed too.
+    pub fn job_unsubscribe(self, id: u64) {
+        // SAFETY: the handle is ours; an id that is not in the list does no harm.
+        unsafe { sys::flux_jobtap_job_unsubscribe(self.raw(), id) };
     }
 
     /// Sets the priority of a job in PRIORITY or SCHED; one in PRIORITY goes on, whatever its priority was.
@@ -250,6 +293,20 @@ impl Plugin {
             future
         };
         then("flux_kvs_commit", future, done, arg)
+    }
+
+    /// Asks job-list for a job's outstanding dependencies. The future is the caller's to destroy.
+    pub(super) fn list_dependencies(
+        self,
+        id: u64,
+        done: Continuation,
+        arg: *mut c_void,
+    ) -> Result<*mut sys::flux_future_t, Error> {
+        let payload = c_text(&format!("{{\"id\":{id},\"attrs\":[\"dependencies\"]}}"));
+        let topic = c"job-list.list-id";
+        // SAFETY: topic and payload are copied.
+        let future = unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, 0) };
+        then("flux_rpc", future, done, arg)
     }
 
     /// Starts reading a job's eventlog. The future is the caller's to destroy.

@@ -1,30 +1,47 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Where C enters: one trampoline for callbacks, one for RPCs, one for the timer; those of futures are in `reads`.
 //!
-//! Invariants: nothing unwinds into C; a panic is logged with its place, fails that one call in the safe direction,
-//! and the plugin puts its state in order before anything else. All memory hangs on the plugin handle's aux and dies
+//! Invariants: nothing unwinds into C; a panic is logged with its place, fails that one call in the safe direction
+//! ([`Jobtap::fail_safe`]), and the plugin puts its state in order ([`Jobtap::recover`]) before anything else. All memory hangs on the plugin handle's aux and dies
 //! with it; there are no statics and no thread-locals, which would pin the .so.
 
+use super::asks::Asks;
 use super::error::{EIO, EPROTO};
 use super::reads::Reads;
-use super::{Args, Failed, Jobtap, LogLevel, Plugin, Reply, c_text, sys};
-use std::cell::{Cell, RefCell};
+use super::shared::{address, give, shared, take_back};
+use super::unload::fail_load;
+use super::{Args, Jobtap, LogLevel, Plugin, Reply, Turn, c_text, hook, sys};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
+use std::rc::Rc;
 
-/// Everything that belongs to one loaded plugin.
+/// Everything that belongs to one loaded plugin. C holds its address: it is only ever shared (see `shared`).
 pub(super) struct Instance<J: Jobtap> {
     pub(super) plugin: Plugin,
     pub(super) jobtap: J,
     /// One per method, in the order of [`Jobtap::METHODS`]: what Flux hands back with a request.
-    services: Box<[Service<J>]>,
+    services: OnceCell<Box<[Rc<Service>]>>,
     timer: Cell<*mut sys::flux_watcher_t>,
-    pub(super) reads: RefCell<Reads<J>>,
+    pub(super) reads: RefCell<Reads>,
+    pub(super) asks: Asks,
+    #[cfg(feature = "fault")]
+    faults: super::fault::Faults,
 }
 
-struct Service<J: Jobtap> {
-    instance: *const Instance<J>,
+/// Which timer it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timer {
+    /// That of the next reactor turn.
+    Deferred,
+    /// That of a new try.
+    Retry,
+}
+
+pub(super) struct Service {
+    /// The address of the instance.
+    instance: *mut c_void,
     method: &'static CStr,
 }
 
@@ -54,22 +71,79 @@ impl<J: Jobtap> Host<'_, J> {
             sys::flux_watcher_start(timer);
         }
     }
+
+    /// For tests: where a panic may be asked for, before each effect.
+    pub fn before_effect(self) {
+        #[cfg(feature = "fault")]
+        self.0.faults.effect();
+    }
 }
 
 impl<J: Jobtap> Instance<J> {
-    /// Runs `body`; a panic in it is made good as far as it can be, and gives `None`.
-    pub(super) fn guarded<R>(&self, what: &str, body: impl FnOnce() -> R) -> Option<R> {
+    /// The instance with what C will point to. Nothing is told to C yet.
+    pub(super) fn assemble(plugin: Plugin, jobtap: J) -> Rc<Self> {
+        let instance = Rc::new(Instance {
+            plugin,
+            jobtap,
+            services: OnceCell::new(),
+            timer: Cell::new(null_mut()),
+            reads: RefCell::default(),
+            asks: Asks::default(),
+            #[cfg(feature = "fault")]
+            faults: super::fault::Faults::default(),
+        });
+        let at = address(&instance);
+        let service = |method: &&'static CStr| Rc::new(Service { instance: at, method });
+        instance.services.get_or_init(|| J::METHODS.iter().map(service).collect());
+        instance
+    }
+
+    /// What C is given with each method.
+    pub(super) fn services(&self) -> impl Iterator<Item = &Rc<Service>> {
+        self.services.get().into_iter().flatten()
+    }
+
+    /// The instance and method of a service that C handed back.
+    ///
+    /// # Safety
+    /// `arg` is the address of a service of an instance that lives for `'a`.
+    pub(super) unsafe fn of_service<'a>(arg: *mut c_void) -> (&'a Self, &'static str) {
+        // SAFETY: contract of this function; the instance owns the service.
+        let (instance, method) = unsafe {
+            let service = shared::<Service>(arg);
+            (shared::<Self>(service.instance), service.method)
+        };
+        (instance, method.to_str().unwrap_or_default())
+    }
+
+    /// Runs `body`; a panic in it is made good as far as it can be, and gives `None`. `id` is the job it is about.
+    pub(super) fn guarded<R>(
+        &self,
+        what: &str,
+        id: impl FnOnce() -> Option<u64>,
+        body: impl FnOnce() -> R,
+    ) -> Option<R> {
         let result = catch_unwind(AssertUnwindSafe(|| {
             #[cfg(feature = "fault")]
-            fault(what);
-            body()
+            self.faults.enter(what);
+            let result = body();
+            #[cfg(feature = "fault")]
+            self.faults.done();
+            result
         }))
         .ok();
+        #[cfg(feature = "fault")]
+        self.faults.leave();
         if result.is_none() {
-            let text =
-                format!("{}: internal error in {what}; the call fails, state is recounted", J::title());
+            let text = format!(
+                "{}: internal error in {what}; the call fails, jobs are compared with Flux's",
+                J::title()
+            );
             self.plugin.log(LogLevel::Error, &text);
-            let _ = catch_unwind(AssertUnwindSafe(|| self.jobtap.recover()));
+            // What is being read may tell of a moment before the panic; whoever still needs it asks again.
+            self.forget_reads();
+            self.asks.forget();
+            let _ = catch_unwind(AssertUnwindSafe(|| self.jobtap.recover(Host(self), id())));
         }
         result
     }
@@ -77,8 +151,7 @@ impl<J: Jobtap> Instance<J> {
 
 impl<J: Jobtap> Drop for Instance<J> {
     fn drop(&mut self) {
-        // Removes the hook before its code is unmapped.
-        drop(std::panic::take_hook());
+        hook::remove();
         let timer = self.timer.replace(null_mut());
         if !timer.is_null() {
             // SAFETY: the watcher is ours; nobody uses it any more.
@@ -94,32 +167,21 @@ impl<J: Jobtap> Drop for Instance<J> {
 pub unsafe fn init<J: Jobtap>(raw: *mut c_void) -> c_int {
     // SAFETY: contract of this function.
     let Some(plugin) = (unsafe { Plugin::from_raw(raw.cast()) }) else { return -1 };
-    match catch_unwind(AssertUnwindSafe(|| load::<J>(plugin))) {
-        Ok(Ok(())) => 0,
-        Ok(Err(text)) => {
-            plugin.log(LogLevel::Error, &text);
-            -1
-        }
-        Err(_) => {
-            plugin.log(LogLevel::Error, &format!("{}: internal error while loading", J::title()));
-            -1
-        }
-    }
+    hook::install::<J>(plugin);
+    let failed = match catch_unwind(AssertUnwindSafe(|| load::<J>(plugin))) {
+        Ok(Ok(())) => return 0,
+        Ok(Err(text)) => text,
+        Err(_) => format!("{}: internal error while loading", J::title()),
+    };
+    hook::remove();
+    plugin.log(LogLevel::Error, &failed);
+    fail_load(plugin, J::NAME, &failed)
 }
 
 fn load<J: Jobtap>(plugin: Plugin) -> Result<(), String> {
-    let jobtap = J::load(plugin)?;
+    let instance = Instance::assemble(plugin, J::load(plugin)?);
     let say = |what: &str| format!("{}: {what}: {}", J::title(), std::io::Error::last_os_error());
-    let mut instance = Box::new(Instance {
-        plugin,
-        jobtap,
-        services: Box::new([]),
-        timer: Cell::new(null_mut()),
-        reads: RefCell::default(),
-    });
-    let address: *const Instance<J> = &raw const *instance;
-    instance.services = J::METHODS.iter().map(|method| Service { instance: address, method }).collect();
-    let arg = address.cast_mut().cast::<c_void>();
+    let arg = address(&instance);
     // SAFETY: the handle of the job manager has a reactor; `arg` outlives the watcher (see Drop).
     let timer = unsafe {
         sys::flux_timer_watcher_create(
@@ -134,23 +196,19 @@ fn load<J: Jobtap>(plugin: Plugin) -> Result<(), String> {
         return Err(say("flux_timer_watcher_create"));
     }
     instance.timer.set(timer);
-    log_panics::<J>(plugin);
-    let services: &[Service<J>] = &instance.services;
-    let services: *const [Service<J>] = services;
-    let leaked = Box::into_raw(instance);
-    // SAFETY: from here on the box belongs to the handle, which frees it by `free` when the plugin is removed; that
-    // comes after all callbacks, services and timers. If Flux does not take it, it is still ours.
-    let rc = unsafe { sys::flux_plugin_aux_set(plugin.raw(), null(), leaked.cast(), Some(free::<J>)) };
-    if rc < 0 {
+    let kept = give(instance.clone());
+    // SAFETY: from here on a count belongs to the handle, which gives it back through `free` when the plugin is
+    // removed; that comes after all callbacks, services and timers. If Flux does not take it, it is still ours.
+    if unsafe { sys::flux_plugin_aux_set(plugin.raw(), null(), kept, Some(free::<J>)) } < 0 {
         let text = say("flux_plugin_aux_set");
-        // SAFETY: Flux did not take the box.
-        drop(unsafe { Box::from_raw(leaked) });
+        // SAFETY: Flux did not take it.
+        drop(unsafe { take_back::<Instance<J>>(kept) });
         return Err(text);
     }
     let handler = |topic: &&'static CStr| sys::flux_plugin_handler {
         topic: topic.as_ptr(),
         cb: Some(on_callback::<J>),
-        data: leaked.cast(),
+        data: arg,
     };
     let end = sys::flux_plugin_handler { topic: null(), cb: None, data: null_mut() };
     let table: Vec<_> = J::TOPICS.iter().map(handler).chain([end]).collect();
@@ -158,16 +216,14 @@ fn load<J: Jobtap>(plugin: Plugin) -> Result<(), String> {
     if unsafe { sys::flux_plugin_register(plugin.raw(), J::NAME.as_ptr(), table.as_ptr()) } < 0 {
         return Err(say("flux_plugin_register"));
     }
-    // SAFETY: the services live in the instance, which lives until the plugin is removed.
-    for service in unsafe { &*services } {
-        let arg = (&raw const *service).cast_mut().cast::<c_void>();
-        // SAFETY: the name is set; `arg` outlives the service.
+    for service in instance.services() {
+        // SAFETY: the name is set; the service is the instance's, which lives until the plugin is removed.
         let rc = unsafe {
             sys::flux_jobtap_service_register(
                 plugin.raw(),
                 service.method.as_ptr(),
                 Some(on_request::<J>),
-                arg,
+                address(service),
             )
         };
         if rc < 0 {
@@ -177,33 +233,10 @@ fn load<J: Jobtap>(plugin: Plugin) -> Result<(), String> {
     Ok(())
 }
 
-/// Logs every panic with its place. The default hook would also name the thread, through a thread-local whose
-/// destructor pins the .so.
-fn log_panics<J: Jobtap>(plugin: Plugin) {
-    let address = plugin.raw() as usize;
-    std::panic::set_hook(Box::new(move |panic| {
-        let message = panic.payload_as_str().unwrap_or("panic");
-        let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        // SAFETY: the hook is removed before the handle goes (Drop of `Instance`).
-        if let Some(plugin) = unsafe { Plugin::from_raw(address as *mut _) } {
-            plugin.log(LogLevel::Error, &format!("{}: panic at {place}: {message}", J::title()));
-        }
-    }));
-}
-
-/// For tests of the boundary only: panics in the callback or method that the environment names.
-#[cfg(feature = "fault")]
-#[allow(clippy::panic)]
-fn fault(what: &str) {
-    if std::env::var("MF_PRIORITY_FAULT").is_ok_and(|named| named == what) {
-        panic!("fault injected in {what}");
-    }
-}
-
 unsafe extern "C" fn free<J: Jobtap>(instance: *mut c_void) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: Flux calls this once, with the pointer given to flux_plugin_aux_set.
-        drop(unsafe { Box::from_raw(instance.cast::<Instance<J>>()) });
+        // SAFETY: Flux calls this once, with what was given to flux_plugin_aux_set.
+        drop(unsafe { take_back::<Instance<J>>(instance) });
     }));
 }
 
@@ -219,16 +252,18 @@ unsafe extern "C" fn on_callback<J: Jobtap>(
     // SAFETY: `data` is what `load` registered; the instance lives until the plugin is removed, and is only shared.
     // Topic and args are those of the running callback.
     let (instance, topic, args) =
-        unsafe { (&*data.cast::<Instance<J>>(), CStr::from_ptr(topic), Args::borrow(args)) };
+        unsafe { (shared::<Instance<J>>(data), CStr::from_ptr(topic), Args::borrow(args)) };
     let name = topic.to_str().unwrap_or_default();
-    match instance.guarded(name, || instance.jobtap.callback(Host(instance), name, args)) {
-        Some(Ok(())) => 0,
-        Some(Err(Failed)) => -1,
-        None => {
-            args.set_error(instance.plugin, &format!("internal error in {}", J::title()));
-            -1
-        }
+    let host = Host(instance);
+    let outcome = instance.guarded(name, || args.id().ok(), || instance.jobtap.callback(host, name, args));
+    if outcome == Some(Ok(())) {
+        return 0;
     }
+    if outcome.is_none() {
+        args.set_error(instance.plugin, &format!("internal error in {}", J::title()));
+    }
+    let _ = catch_unwind(AssertUnwindSafe(|| instance.jobtap.fail_safe(host, name, args)));
+    -1
 }
 
 unsafe extern "C" fn on_request<J: Jobtap>(
@@ -237,20 +272,17 @@ unsafe extern "C" fn on_request<J: Jobtap>(
     msg: *const sys::flux_msg_t,
     arg: *mut c_void,
 ) {
-    // SAFETY: `arg` is the service `load` registered, alive as long as the plugin.
-    let service = unsafe { &*arg.cast::<Service<J>>() };
-    // SAFETY: the instance owns the service.
-    let instance = unsafe { &*service.instance };
+    // SAFETY: `arg` is the service `load` registered; its instance lives as long as the plugin.
+    let (instance, method) = unsafe { Instance::<J>::of_service(arg) };
     let mut payload: *const c_char = null();
     // SAFETY: the message is that of the running handler; the payload is borrowed from it. A null topic is not wanted.
     let decoded = unsafe { sys::flux_request_decode(msg, null_mut(), &raw mut payload) };
-    let method = service.method.to_str().unwrap_or_default();
     let body = || {
         // SAFETY: on success the payload is null or a C string that lives as long as the message.
         let text = (decoded >= 0 && !payload.is_null()).then(|| unsafe { CStr::from_ptr(payload) });
         instance.jobtap.request(Host(instance), method, text.and_then(|t| t.to_str().ok()))
     };
-    let reply = instance.guarded(method, body).unwrap_or_else(|| {
+    let reply = instance.guarded(method, || None, body).unwrap_or_else(|| {
         Err(super::RequestError { errno: EIO, text: format!("internal error in {}", J::title()) })
     });
     respond(instance.plugin, h, msg, reply);
@@ -285,6 +317,6 @@ unsafe extern "C" fn on_timer<J: Jobtap>(
     arg: *mut c_void,
 ) {
     // SAFETY: `arg` is the instance, which destroys the watcher before it goes.
-    let instance = unsafe { &*arg.cast::<Instance<J>>() };
-    instance.guarded("timer", || instance.jobtap.timer(Host(instance)));
+    let instance = unsafe { shared::<Instance<J>>(arg) };
+    instance.guarded(Turn::Timer.name(), || None, || instance.jobtap.timer(Host(instance), Timer::Deferred));
 }

@@ -5,22 +5,32 @@
 //! one thread and re-enters them: state is shared, and no borrow of it may live across a call into Flux.
 
 mod args;
+mod asks;
+mod build;
 mod call;
 mod error;
+#[cfg(feature = "fault")]
+mod fault;
 mod guard;
+mod hook;
 mod json;
+#[cfg(all(test, miri))]
+mod miri;
 mod reads;
+mod shared;
 #[allow(non_camel_case_types, missing_docs, dead_code, clippy::all)]
 #[rustfmt::skip]
 mod sys;
 #[cfg(all(test, feature = "bindgen"))]
 mod tests;
+mod unload;
 
 pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
-pub use call::{LogLevel, Plugin};
+pub use build::Unfit;
+pub use call::{LogLevel, Logger, Plugin};
 use call::{c_text, c_text_within};
 pub use error::{EINVAL, EIO, ENOENT, EPROTO, Error};
-pub use guard::{Host, init};
+pub use guard::{Host, Timer, init};
 pub use json::Json;
 
 use std::ffi::CStr;
@@ -32,6 +42,41 @@ unsafe extern "C" {
 /// The user this process runs as.
 pub fn own_user() -> u32 {
     getuid()
+}
+
+/// Where Flux calls the plugin besides callbacks and requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// [`Jobtap::timer`].
+    Timer,
+    /// The events posted so far were sent to the KVS; nothing is read before.
+    Batch,
+    /// The KVS has taken them over.
+    Commits,
+    /// [`Jobtap::eventlog`].
+    Eventlog,
+    /// [`Jobtap::dependencies`].
+    Dependencies,
+    /// [`Jobtap::timer`], for a new try.
+    Retry,
+}
+
+impl Turn {
+    /// All of them.
+    pub const ALL: [Turn; 6] =
+        [Turn::Timer, Turn::Batch, Turn::Commits, Turn::Eventlog, Turn::Dependencies, Turn::Retry];
+
+    /// What the log calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Turn::Timer => "timer",
+            Turn::Batch => "batch",
+            Turn::Commits => "commits",
+            Turn::Eventlog => "eventlog",
+            Turn::Dependencies => "dependencies",
+            Turn::Retry => "retry",
+        }
+    }
 }
 
 /// The callback reports failure to Flux; what is to be said about it was said.
@@ -59,18 +104,24 @@ pub trait Jobtap: Sized + 'static {
     /// RPC methods, open to the instance owner.
     const METHODS: &'static [&'static CStr];
 
-    /// Makes the plugin's state from its load-time configuration. An error text is logged and fails the load.
+    /// Makes the plugin's state from its load-time configuration. An error text is logged, fails the load, and is what
+    /// the client of `flux jobtap load` is told.
     fn load(plugin: Plugin) -> Result<Self, String>;
     /// A callback.
     fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;
     /// A request with its payload, if it has one that is text.
     fn request(&self, host: Host<'_, Self>, method: &str, payload: Option<&str>) -> Reply;
-    /// The reactor turn asked for by [`Host::defer`].
-    fn timer(&self, host: Host<'_, Self>);
+    /// The timer asked for by [`Host::defer`] or [`Host::retry_after`].
+    fn timer(&self, host: Host<'_, Self>, timer: Timer);
     /// The eventlog asked for by [`Host::read_eventlog`]; `None` if it can't be read.
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>);
-    /// Puts the state in order after a panic cut a call short.
-    fn recover(&self);
+    /// The answer of job-list asked for by [`Host::read_dependencies`], as JSON; `None` if there is none.
+    fn dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>);
+    /// What a callback leaves as its answer when it fails or was cut short by a panic; it will report failure. Other
+    /// plugins may have answered before.
+    fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>);
+    /// Puts the state in order after a panic cut a call short that was about job `id`, if it was about one.
+    fn recover(&self, host: Host<'_, Self>, id: Option<u64>);
 
     /// Its name as text.
     fn title() -> &'static str {

@@ -3,46 +3,55 @@
 
 use super::error::Error;
 use super::guard::Instance;
-use super::{Host, Jobtap, sys};
+use super::shared::{address, shared};
+use super::{Host, Jobtap, Turn, sys};
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{null, null_mut};
+use std::rc::Rc;
 
 /// Eventlogs read at a time: enough to keep the store busy, few enough to leave it to others.
 const READS_AT_ONCE: usize = 32;
 
 /// What is read, and what is to be.
-pub(super) struct Reads<J: Jobtap> {
+pub(super) struct Reads {
     /// While not null: what is waited for before anything is read.
     commits: *mut sys::flux_future_t,
-    under_way: BTreeMap<u64, Read<J>>,
+    under_way: BTreeMap<u64, Read>,
     to_come: VecDeque<u64>,
 }
 
-/// A read under way. The box keeps its address while the map moves.
-struct Read<J: Jobtap> {
+/// A read under way.
+struct Read {
     future: *mut sys::flux_future_t,
-    _ticket: Box<Ticket<J>>,
+    _ticket: Rc<Ticket>,
 }
 
-struct Ticket<J: Jobtap> {
-    instance: *const Instance<J>,
+/// What Flux hands back with an eventlog.
+struct Ticket {
+    /// The address of the instance.
+    instance: *mut c_void,
     id: u64,
 }
 
-impl<J: Jobtap> Default for Reads<J> {
+impl Default for Reads {
     fn default() -> Self {
         Reads { commits: null_mut(), under_way: BTreeMap::new(), to_come: VecDeque::new() }
     }
 }
 
-impl<J: Jobtap> Drop for Reads<J> {
+impl Drop for Reads {
     fn drop(&mut self) {
         let futures = std::mem::take(&mut self.under_way).into_values().map(|read| read.future);
-        for future in futures.chain([self.commits]) {
-            // SAFETY: the future is ours, or null; destroying it cancels its continuation.
-            unsafe { sys::flux_future_destroy(future) };
-        }
+        futures.chain([self.commits]).for_each(destroy);
+    }
+}
+
+/// Destroys a future of ours, or none. Its continuation does not come any more; in it, Flux allows this.
+fn destroy(future: *mut sys::flux_future_t) {
+    if !future.is_null() {
+        // SAFETY: the future is ours, and nobody else knows it.
+        unsafe { sys::flux_future_destroy(future) };
     }
 }
 
@@ -55,8 +64,7 @@ impl<J: Jobtap> Host<'_, J> {
             reads.commits.is_null() && reads.to_come.len() == 1
         };
         if is_first {
-            let arg = std::ptr::from_ref(self.0).cast_mut().cast::<c_void>();
-            self.0.wait(self.0.plugin.await_batch(on_batch::<J>, arg));
+            self.0.wait(self.0.plugin.await_batch(on_batch::<J>, self.0.at()));
         }
     }
 }
@@ -74,8 +82,18 @@ impl<J: Jobtap> Instance<J> {
     /// The wait is over.
     fn waited(&self) {
         let future = std::mem::replace(&mut self.reads.borrow_mut().commits, null_mut());
-        // SAFETY: the future is ours, or null. Flux allows destroying it in its continuation.
-        unsafe { sys::flux_future_destroy(future) };
+        destroy(future);
+    }
+
+    /// Nobody waits for any of it any more.
+    pub(super) fn forget_reads(&self) {
+        let reads = std::mem::take(&mut *self.reads.borrow_mut());
+        drop(reads);
+    }
+
+    /// What Flux hands back with the futures that are the instance's own.
+    pub(super) fn at(&self) -> *mut c_void {
+        std::ptr::from_ref(self).cast_mut().cast()
     }
 
     fn start_reads(&self) {
@@ -86,15 +104,12 @@ impl<J: Jobtap> Instance<J> {
                 if is_ready { reads.to_come.pop_front() } else { None }
             };
             let Some(id) = next else { return };
-            let ticket = Box::new(Ticket { instance: self, id });
-            let arg = (&raw const *ticket).cast_mut().cast::<c_void>();
-            match self.plugin.read_eventlog(id, on_read::<J>, arg) {
+            let ticket = Rc::new(Ticket { instance: self.at(), id });
+            match self.plugin.read_eventlog(id, on_read::<J>, address(&ticket)) {
                 Ok(future) => {
                     let read = Read { future, _ticket: ticket };
-                    if let Some(former) = self.reads.borrow_mut().under_way.insert(id, read) {
-                        // SAFETY: the future is ours, and its continuation is not running.
-                        unsafe { sys::flux_future_destroy(former.future) };
-                    }
+                    let former = self.reads.borrow_mut().under_way.insert(id, read);
+                    destroy(former.map_or(null_mut(), |former| former.future));
                 }
                 Err(_) => self.jobtap.eventlog(Host(self), id, None),
             }
@@ -104,40 +119,41 @@ impl<J: Jobtap> Instance<J> {
 
 unsafe extern "C" fn on_batch<J: Jobtap>(_future: *mut sys::flux_future_t, arg: *mut c_void) {
     // SAFETY: `arg` is the instance, which destroys the future before it goes.
-    let instance = unsafe { &*arg.cast::<Instance<J>>() };
-    instance.guarded("batch", || {
+    let instance = unsafe { shared::<Instance<J>>(arg) };
+    let body = || {
         instance.waited();
         instance.wait(instance.plugin.await_commits(on_commits::<J>, arg));
-    });
+    };
+    instance.guarded(Turn::Batch.name(), || None, body);
 }
 
 unsafe extern "C" fn on_commits<J: Jobtap>(_future: *mut sys::flux_future_t, arg: *mut c_void) {
     // SAFETY: as above.
-    let instance = unsafe { &*arg.cast::<Instance<J>>() };
-    instance.guarded("commits", || {
+    let instance = unsafe { shared::<Instance<J>>(arg) };
+    let body = || {
         instance.waited();
         instance.start_reads();
-    });
+    };
+    instance.guarded(Turn::Commits.name(), || None, body);
 }
 
 unsafe extern "C" fn on_read<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {
-    // SAFETY: `arg` is the ticket of the read, which is freed only after its future was destroyed.
+    // SAFETY: `arg` is the ticket of the read, which is freed only after its future was destroyed; the instance owns it.
     let (instance, id) = unsafe {
-        let ticket = &*arg.cast::<Ticket<J>>();
-        (&*ticket.instance, ticket.id)
+        let ticket = shared::<Ticket>(arg);
+        (shared::<Instance<J>>(ticket.instance), ticket.id)
     };
-    instance.guarded("eventlog", || {
+    let body = || {
         let mut value: *const c_char = null();
         // SAFETY: the future is fulfilled; on success the value is a C string borrowed from it, or null.
         let text = unsafe {
             let rc = sys::flux_kvs_lookup_get(future, &raw mut value);
             (rc >= 0 && !value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy().into_owned())
         };
-        if let Some(read) = instance.reads.borrow_mut().under_way.remove(&id) {
-            // SAFETY: the future is ours. Flux allows destroying it in its continuation.
-            unsafe { sys::flux_future_destroy(read.future) };
-        }
+        let read = instance.reads.borrow_mut().under_way.remove(&id);
+        destroy(read.map_or(null_mut(), |read| read.future));
         instance.jobtap.eventlog(Host(instance), id, text.as_deref());
         instance.start_reads();
-    });
+    };
+    instance.guarded(Turn::Eventlog.name(), || Some(id), body);
 }

@@ -124,6 +124,10 @@ unsafe extern "C" {
         nodeid: u32,
         flags: ::std::os::raw::c_int,
     ) -> *mut flux_future_t;
+    pub fn flux_rpc_get(
+        f: *mut flux_future_t,
+        s: *mut *const ::std::os::raw::c_char,
+    ) -> ::std::os::raw::c_int;
     pub fn flux_log(
         h: *mut flux_t,
         level: ::std::os::raw::c_int,
@@ -251,4 +255,5 @@ unsafe extern "C" {
     ) -> ::std::os::raw::c_int;
     pub fn flux_jobtap_job_lookup(p: *mut flux_plugin_t, id: flux_jobid_t) -> *mut flux_plugin_arg_t;
     pub fn flux_jobtap_job_subscribe(p: *mut flux_plugin_t, id: flux_jobid_t) -> ::std::os::raw::c_int;
+    pub fn flux_jobtap_job_unsubscribe(p: *mut flux_plugin_t, id: flux_jobid_t);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A live job: where it is in its life, and what it therefore occupies.
 
-use super::hold::Names;
+use super::names::Names;
 use super::size::Size;
-use super::usage::Counts;
+use super::usage::{Amounts, Counts};
 use crate::accounts::AssociationId;
-use crate::ids::{BankName, QueueName, UserId};
+use crate::ids::{BankName, ProjectName, QueueName, UserId};
 
 /// How far a job has come. It only moves forward: a job that Flux sends from SCHED back to PRIORITY and round again
 /// stays [`Phase::Sched`] here, so that it is counted once.
@@ -32,8 +32,19 @@ pub enum Grant {
     None,
     /// Released: reserves until it is charged.
     Given,
-    /// Released, but still in DEPEND because of others: reserves nothing until it moves, and may be withdrawn.
+    /// Released, but still in DEPEND because of others: reserves nothing, and is judged again when they let it go.
     Blocked,
+}
+
+/// What is known of the names that the job carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Knowledge {
+    /// All.
+    Known,
+    /// Its eventlog is being read.
+    Unread,
+    /// Its eventlog can't be read, and is tried again. Until then the job is not called free, and nobody waits for it.
+    Unreadable,
 }
 
 /// How the job came to us.
@@ -43,6 +54,17 @@ pub enum Origin {
     Submitted,
     /// Shown at plugin load or job-manager restart.
     Replayed,
+}
+
+/// What a jobspec says of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Project {
+    /// Nothing.
+    Missing,
+    /// A name that the association may charge, or could when it was judged.
+    Judged,
+    /// A name that can't be judged before the association is known.
+    Unjudged(ProjectName),
 }
 
 /// A live job.
@@ -56,8 +78,8 @@ pub struct Job {
     pub bank: Option<BankName>,
     /// The queue its jobspec names.
     pub queue: Option<QueueName>,
-    /// Whether its jobspec names a project.
-    pub has_project: bool,
+    /// What its jobspec says of a project.
+    pub project: Project,
     /// Whether others keep it in DEPEND, as far as is known.
     pub is_kept_by_others: bool,
     /// Nodes and cores.
@@ -68,21 +90,22 @@ pub struct Job {
     pub origin: Origin,
     /// Our dependency names on it.
     pub names: Names,
+    /// Whether those are all that it carries and carried.
+    pub knowledge: Knowledge,
     /// Reservation.
     pub grant: Grant,
-    /// Held by its user (urgency 0): its reservation of running slots rests. In DEPEND, where plugins are not told of
-    /// changes, it is as of when the job was released; before that it reserves nothing.
-    pub is_urgency_hold: bool,
+    /// It won't be scheduled for now, because its urgency or its score is 0: its reservation of a place to run rests. In
+    /// DEPEND, where plugins are not told of changes, it is as of when the job was released; before that it reserves
+    /// nothing.
+    pub is_suspended: bool,
     /// In PRIORITY for want of a price. Flux by itself moves it on only if the price differs from the one before.
     pub lacks_price: bool,
-    /// Bank and project are still to be posted, and its queue to be checked, at its next priority.
+    /// Bank and project are still to be posted, and its queue and project to be checked, at its next priority.
     pub needs_admission: bool,
-    /// What its names are is still to be read from its eventlog; until then it is not released.
-    pub is_unread: bool,
     /// Marked by flux-accounting's test suite: not counted, fails in DEPEND.
     pub is_broken: bool,
-    /// The log says already that data lack its association.
-    pub is_missed: bool,
+    /// A price was asked for when there were data, and they lacked its association. The log says so, once.
+    pub is_passed_over: bool,
     /// The fair-share last posted as a memo by this plugin instance.
     pub memo: Option<f64>,
 }
@@ -108,9 +131,9 @@ impl Footprint {
 impl Job {
     /// The footprint: a function of the job alone, never of what happened to it. This is what makes counters exact.
     pub fn footprint(&self) -> Footprint {
-        let Size { nodes, cores } = self.size;
-        let sched = Counts { sched_jobs: 1, sched_nodes: nodes, sched_cores: cores, ..Counts::default() };
-        let run = Counts { run_jobs: 1, run_nodes: nodes, run_cores: cores, ..Counts::default() };
+        let amounts = Amounts::of_job(self.size);
+        let sched = Counts { sched: amounts, ..Counts::default() };
+        let run = Counts { run: amounts, ..Counts::default() };
         let none = Counts::default();
         if self.is_broken || self.association.is_none() {
             return Footprint { active_jobs: 0, charged: none, reserved: none };
@@ -120,7 +143,7 @@ impl Job {
             Phase::Sched => sched,
             Phase::Run => run,
         };
-        let to_run = if self.is_urgency_hold { none } else { run };
+        let to_run = if self.is_suspended { none } else { run };
         let reserved = match (self.grant, self.phase) {
             (Grant::Given, Phase::Depend | Phase::Priority) => sched.plus(to_run),
             (Grant::Given, Phase::Sched) => to_run,
@@ -134,17 +157,26 @@ impl Job {
         self.association.is_some() && !self.needs_admission && !self.is_broken
     }
 
+    /// Whether its eventlog is being read.
+    pub fn is_unread(&self) -> bool {
+        self.knowledge == Knowledge::Unread
+    }
+
+    /// Whether it is in DEPEND for others' sake alone, as far as we know it: what the limits say of it counts when
+    /// they let it go.
+    pub fn is_up_to_others(&self) -> bool {
+        self.phase == Phase::Depend
+            && self.association.is_some()
+            && self.knowledge == Knowledge::Known
+            && self.names.outstanding().is_empty()
+    }
+
     /// Whether it stands in the line of held jobs.
     pub fn is_held(&self) -> bool {
         self.phase == Phase::Depend
             && self.association.is_some()
-            && !self.is_unread
+            && self.knowledge == Knowledge::Known
             && !self.names.outstanding().is_empty()
-    }
-
-    /// Whether it was released and is still kept in DEPEND by others.
-    pub fn is_blocked_grant(&self) -> bool {
-        self.phase == Phase::Depend && self.association.is_some() && self.grant == Grant::Blocked
     }
 
     /// Whether its size was ever counted; from then on it is fixed.

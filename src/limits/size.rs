@@ -15,6 +15,11 @@ pub struct Size {
 impl Size {
     /// What a running job is counted as when its jobspec can't be measured.
     pub const ONE: Size = Size { nodes: 1, cores: 1 };
+
+    /// The lesser nodes and the lesser cores of two.
+    pub fn min_of(self, other: Size) -> Size {
+        Size { nodes: self.nodes.min(other.nodes), cores: self.cores.min(other.cores) }
+    }
 }
 
 /// The kinds of resource that matter here.

@@ -3,7 +3,8 @@
 
 use super::*;
 use crate::accounts::{Association, AssociationRecord};
-use crate::ids::Limit;
+use crate::accounts::{AssociationId, Book};
+use crate::ids::{JobId, Limit, UserId};
 
 fn book(max_running_jobs: i64) -> Book {
     let unlimited = Limit(2_147_483_647);
@@ -32,26 +33,26 @@ fn job(book: &Book, phase: Phase) -> Job {
         association: book.find(UserId(1), None),
         bank: None,
         queue: Some("q".into()),
-        has_project: false,
+        project: Project::Missing,
         is_kept_by_others: false,
         size: Size { nodes: 2, cores: 8 },
         phase,
         origin: Origin::Submitted,
         names: Names::default(),
         grant: Grant::None,
-        is_urgency_hold: false,
+        is_suspended: false,
         lacks_price: false,
         needs_admission: false,
-        is_unread: false,
+        knowledge: Knowledge::Known,
         is_broken: false,
-        is_missed: false,
+        is_passed_over: false,
         memo: None,
     }
 }
 
 fn held(book: &Book) -> Job {
     let mut job = job(book, Phase::Depend);
-    job.names.add(Hold::RunningJobsUser);
+    job.names.add_all(RULES, RULES.select(Rule::is_running_jobs));
     job
 }
 
@@ -71,17 +72,17 @@ fn a_footprint_is_a_function_of_phase_and_grant() {
         (Phase::Cleanup, None, (0, 0), (0, 0)),
     ] {
         let footprint = Job { grant, ..job(&book, phase) }.footprint();
-        let jobs = |counts: Counts| (counts.sched_jobs, counts.run_jobs);
+        let jobs = |counts: Counts| (counts.sched.jobs, counts.run.jobs);
         assert_eq!(
             (jobs(footprint.charged), jobs(footprint.reserved)),
             (charged, reserved),
             "{phase:?} {grant:?}"
         );
-        assert_eq!(footprint.charged.run_nodes, 2 * charged.1);
-        assert_eq!(footprint.charged.sched_cores, 8 * charged.0);
+        assert_eq!(footprint.charged.run.nodes, 2 * charged.1);
+        assert_eq!(footprint.charged.sched.cores, 8 * charged.0);
         assert_eq!(footprint.active_jobs, 1);
     }
-    let resting = Job { grant: Given, is_urgency_hold: true, ..job(&book, Phase::Sched) }.footprint();
+    let resting = Job { grant: Given, is_suspended: true, ..job(&book, Phase::Sched) }.footprint();
     assert_eq!(resting.reserved, Counts::default(), "a job its user holds reserves no running slot");
     let waiting = Job { association: Option::None, ..job(&book, Phase::Run) }.footprint();
     assert!(waiting.active_jobs == 0 && waiting.is_idle());
@@ -115,11 +116,11 @@ fn nothing_is_released_while_eventlogs_are_unread() {
     let book = book(1);
     let mut ledger = Ledger::default();
     ledger.insert(JobId(1), held(&book));
-    ledger.insert(JobId(2), Job { is_unread: true, ..job(&book, Phase::Sched) });
+    ledger.insert(JobId(2), Job { knowledge: Knowledge::Unread, ..job(&book, Phase::Sched) });
     let association = book.find(UserId(1), None).unwrap();
     assert!(ledger.is_unread(association));
     assert!(release(&mut ledger, &book, association).is_empty());
-    ledger.change(JobId(2), |job| job.is_unread = false);
+    ledger.change(JobId(2), |job| job.knowledge = Knowledge::Known);
     assert_eq!(release(&mut ledger, &book, association).len(), 1);
 }
 
@@ -129,13 +130,11 @@ fn a_recount_mends_what_is_off_and_drift_says_so() {
     let mut ledger = Ledger::default();
     ledger.insert(JobId(1), job(&book, Phase::Run));
     let association = book.find(UserId(1), None).unwrap();
-    if let Some(job) = ledger.jobs.get_mut(&JobId(1)) {
-        job.phase = Phase::Sched;
-    }
+    ledger.corrupt(JobId(1), |job| job.phase = Phase::Sched);
     assert_eq!(ledger.drift().len(), 1);
     ledger.recount();
     assert_eq!(ledger.drift(), []);
-    assert_eq!(ledger.usage(association).unwrap().total.charged.sched_jobs, 1);
-    ledger.jobs.clear();
+    assert_eq!(ledger.usage(association).unwrap().total.charged.sched.jobs, 1);
+    ledger.forget_jobs();
     assert_eq!(ledger.drift().len(), 1, "counts without jobs are drift too");
 }

@@ -2,35 +2,58 @@
 //! Counters: what jobs occupy, and what has been promised to released jobs.
 
 use super::job::{Footprint, Job};
+use super::size::Size;
+use super::table::Measure;
 use crate::ids::QueueName;
 
-/// Jobs, nodes and cores in RUN and in SCHED.
+/// Jobs and what they have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amounts {
+    /// Jobs.
+    pub jobs: u64,
+    /// Their nodes.
+    pub nodes: u64,
+    /// Their cores.
+    pub cores: u64,
+}
+
+impl Amounts {
+    /// What one job of `size` counts as.
+    pub fn of_job(size: Size) -> Amounts {
+        let [jobs, nodes, cores] = [Measure::Jobs, Measure::Nodes, Measure::Cores].map(|m| m.of(size));
+        Amounts { jobs, nodes, cores }
+    }
+
+    /// One of them.
+    pub fn of(self, measure: Measure) -> u64 {
+        match measure {
+            Measure::Jobs => self.jobs,
+            Measure::Nodes => self.nodes,
+            Measure::Cores => self.cores,
+        }
+    }
+
+    fn zip(self, other: Amounts, op: fn(u64, u64) -> u64) -> Amounts {
+        Amounts {
+            jobs: op(self.jobs, other.jobs),
+            nodes: op(self.nodes, other.nodes),
+            cores: op(self.cores, other.cores),
+        }
+    }
+}
+
+/// What runs, and what is in SCHED.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Jobs from RUN to INACTIVE.
-    pub run_jobs: u64,
-    /// Their nodes.
-    pub run_nodes: u64,
-    /// Their cores.
-    pub run_cores: u64,
-    /// Jobs in SCHED.
-    pub sched_jobs: u64,
-    /// Their nodes.
-    pub sched_nodes: u64,
-    /// Their cores.
-    pub sched_cores: u64,
+    /// From RUN to INACTIVE.
+    pub run: Amounts,
+    /// In SCHED.
+    pub sched: Amounts,
 }
 
 impl Counts {
-    fn zip(self, other: Counts, op: impl Fn(u64, u64) -> u64) -> Counts {
-        Counts {
-            run_jobs: op(self.run_jobs, other.run_jobs),
-            run_nodes: op(self.run_nodes, other.run_nodes),
-            run_cores: op(self.run_cores, other.run_cores),
-            sched_jobs: op(self.sched_jobs, other.sched_jobs),
-            sched_nodes: op(self.sched_nodes, other.sched_nodes),
-            sched_cores: op(self.sched_cores, other.sched_cores),
-        }
+    fn zip(self, other: Counts, op: fn(u64, u64) -> u64) -> Counts {
+        Counts { run: self.run.zip(other.run, op), sched: self.sched.zip(other.sched, op) }
     }
 
     /// The sum; never wraps.
@@ -43,7 +66,6 @@ impl Counts {
         self.zip(other, u64::saturating_sub)
     }
 }
-
 /// What is occupied and what is promised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {

@@ -2,15 +2,18 @@
 //! Carrying out what the engine decided. No borrow of the engine is alive here: any of these calls may re-enter us.
 
 use super::MfPriority;
+use super::jobspec::lenient_facts;
 use crate::engine::ids::{BankName, ProjectName};
-use crate::engine::{Effect, Event, Level, Posting, Refusal};
-use crate::jobtap::{Args, EINVAL, ENOENT, Error, Failed, Host, LogLevel};
+use crate::engine::{Effect, Event, Level, Posting, Refusal, Step};
+use crate::jobtap::{Args, BadArgs, EINVAL, ENOENT, Error, Failed, Host, LogLevel, Plugin};
 use std::collections::VecDeque;
 use std::ffi::CStr;
 
 const BANK: &CStr = c"attributes.system.bank";
 const PROJECT: &CStr = c"attributes.system.project";
 const SCHED: i64 = 8;
+/// What can't be read now is tried again after this.
+const RETRY_SECONDS: f64 = 5.0;
 
 /// What came of an effect.
 enum Outcome {
@@ -18,7 +21,10 @@ enum Outcome {
     /// The callback is to report failure.
     Fail,
     Refused(Effect, Refusal),
-    Next(Event<'static>),
+    Told(Event<'static>),
+    Then(Step),
+    /// What the engine said to what was found.
+    Answered(Vec<Effect>),
 }
 
 impl MfPriority {
@@ -43,80 +49,105 @@ impl MfPriority {
         let mut todo = VecDeque::from(effects);
         let mut result = Ok(());
         while let Some(effect) = todo.pop_front() {
-            let next = match apply(host, args, effect) {
+            host.before_effect();
+            let next = match self.apply(host, args, effect) {
                 Outcome::Done => continue,
                 Outcome::Fail => {
                     result = Err(Failed);
                     continue;
                 }
-                Outcome::Refused(effect, why) => Event::Refused(Box::new(effect), why),
-                Outcome::Next(event) => event,
+                Outcome::Refused(effect, why) => self.refused(effect, why),
+                Outcome::Told(event) => self.feed(event),
+                Outcome::Then(step) => self.decide(|engine| engine.step(step)),
+                Outcome::Answered(effects) => Some(effects),
             };
             // What follows from an effect comes before the effects after it.
-            for effect in self.feed(next).unwrap_or_default().into_iter().rev() {
-                todo.push_front(effect);
-            }
+            next.unwrap_or_default().into_iter().rev().for_each(|effect| todo.push_front(effect));
         }
         result
     }
+
+    fn apply(&self, host: Host<'_, Self>, args: Option<Args<'_>>, effect: Effect) -> Outcome {
+        let plugin = host.plugin();
+        let done = match effect {
+            Effect::Reject(ref text) => {
+                if let Some(args) = args {
+                    args.set_error(plugin, text);
+                }
+                return Outcome::Fail;
+            }
+            Effect::SetPriority(priority) => {
+                return answered(args, |args| args.set_priority(i64::from(priority)));
+            }
+            Effect::PriorityUnavailable => {
+                return answered(args, |args| args.set_priority_unavailable(plugin));
+            }
+            Effect::KeepPriority => {
+                return answered(args, |args| keep_priority(plugin, args));
+            }
+            Effect::SetJobspec { id, posting, ref bank, ref project } => {
+                let id = (posting == Posting::ById).then_some(id.0);
+                plugin.jobspec_update(id, &members(bank.as_ref(), project.as_ref()))
+            }
+            Effect::AddDependency(id, name) => plugin.dependency_add(id.0, &name.to_string()),
+            Effect::AskUrgency(id) => match plugin.urgency(id.0) {
+                Ok(urgency) => return Outcome::Told(Event::Urgency(id, urgency)),
+                Err(error) => Err(error),
+            },
+            Effect::LookUp(id) => match plugin.job(id.0, |job| self.feed(Event::Shown(lenient_facts(job)))) {
+                Ok(effects) => return Outcome::Answered(effects.unwrap_or_default()),
+                Err(error) => Err(error),
+            },
+            Effect::Subscribe(id) => plugin.job_subscribe(id.0),
+            Effect::Unsubscribe(id) => {
+                plugin.job_unsubscribe(id.0);
+                Ok(())
+            }
+            Effect::RemoveDependency(id, name) => plugin.dependency_remove(id.0, &name.to_string()),
+            Effect::Memo(id, fairshare) => plugin.memo(id.0, c"fairshare", fairshare),
+            Effect::Raise(id, ref note) => plugin.raise(id.0, c"mf_priority", note),
+            Effect::Prioritize(id, priority) => plugin.reprioritize_job(id.0, priority),
+            Effect::ReprioritizeAll => plugin.reprioritize_all(),
+            Effect::Log(level, ref text) => {
+                let level = match level {
+                    Level::Error => LogLevel::Error,
+                    Level::Debug => LogLevel::Debug,
+                };
+                plugin.log(level, &format!("mf_priority: {text}"));
+                Ok(())
+            }
+            Effect::Defer => {
+                host.defer();
+                Ok(())
+            }
+            Effect::RetryLater => {
+                host.retry_after(RETRY_SECONDS);
+                Ok(())
+            }
+            Effect::ReadEventlog(id) => {
+                host.read_eventlog(id.0);
+                Ok(())
+            }
+            Effect::ReadDependencies(id) => {
+                host.read_dependencies(id.0);
+                Ok(())
+            }
+            Effect::Then(step) => return Outcome::Then(step),
+        };
+        match done {
+            Ok(()) => Outcome::Done,
+            Err(Error { errno: ENOENT, .. }) => Outcome::Refused(effect, Refusal::Absent),
+            Err(Error { errno: EINVAL, .. }) => Outcome::Refused(effect, Refusal::TooLate),
+            Err(error) => Outcome::Refused(effect, Refusal::Other(error.to_string())),
+        }
+    }
 }
 
-fn apply(host: Host<'_, MfPriority>, args: Option<Args<'_>>, effect: Effect) -> Outcome {
-    let plugin = host.plugin();
-    let done = match effect {
-        Effect::Reject(ref text) => {
-            if let Some(args) = args {
-                args.set_error(plugin, text);
-            }
-            return Outcome::Fail;
-        }
-        Effect::SetPriority(priority) => {
-            return answered(args, |args| args.set_priority(i64::from(priority)));
-        }
-        Effect::PriorityUnavailable => return answered(args, |args| args.set_priority_unavailable(plugin)),
-        Effect::KeepPriority => {
-            return answered(args, |args| match args.priority_state()? {
-                (priority, SCHED) if priority >= 0 => args.set_priority(priority),
-                _ => args.set_priority_unavailable(plugin),
-            });
-        }
-        Effect::SetJobspec { id, posting, ref bank, ref project } => {
-            let id = (posting == Posting::ById).then_some(id.0);
-            plugin.jobspec_update(id, &members(bank.as_ref(), project.as_ref()))
-        }
-        Effect::AddDependency(id, name) => plugin.dependency_add(id.0, &name.to_string()),
-        Effect::AskUrgency(id) => match plugin.urgency(id.0) {
-            Ok(urgency) => return Outcome::Next(Event::Urgency(id, urgency)),
-            Err(error) => Err(error),
-        },
-        Effect::RemoveDependency(id, name) => plugin.dependency_remove(id.0, &name.to_string()),
-        Effect::Memo(id, fairshare) => plugin.memo(id.0, c"fairshare", fairshare),
-        Effect::Raise(id, ref note) => plugin.raise(id.0, c"mf_priority", note),
-        Effect::Prioritize(id, priority) => plugin.reprioritize_job(id.0, priority),
-        Effect::ReprioritizeAll => plugin.reprioritize_all(),
-        Effect::Log(level, ref text) => {
-            let level = match level {
-                Level::Error => LogLevel::Error,
-                Level::Debug => LogLevel::Debug,
-            };
-            plugin.log(level, &format!("mf_priority: {text}"));
-            Ok(())
-        }
-        Effect::Defer => {
-            host.defer();
-            Ok(())
-        }
-        Effect::ReadEventlog(id) => {
-            host.read_eventlog(id.0);
-            Ok(())
-        }
-        Effect::Then(event) => return Outcome::Next(event),
-    };
-    match done {
-        Ok(()) => Outcome::Done,
-        Err(Error { errno: ENOENT, .. }) => Outcome::Refused(effect, Refusal::Absent),
-        Err(Error { errno: EINVAL, .. }) => Outcome::Refused(effect, Refusal::TooLate),
-        Err(error) => Outcome::Refused(effect, Refusal::Other(error.to_string())),
+/// A job in SCHED keeps its price, any other gets none.
+pub(super) fn keep_priority(plugin: Plugin, args: Args<'_>) -> Result<(), BadArgs> {
+    match args.priority_state() {
+        Ok((priority, SCHED)) if priority >= 0 => args.set_priority(priority),
+        _ => args.set_priority_unavailable(plugin),
     }
 }
 

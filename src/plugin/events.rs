@@ -5,7 +5,7 @@ use super::jobspec::{facts, has_dependencies, lenient_facts, state};
 use super::{MfPriority, query};
 use crate::engine::Event;
 use crate::engine::ids::{JobId, UserId};
-use crate::jobtap::{Args, BadArgs, Failed, Host, JobArgs, LogLevel};
+use crate::jobtap::{Args, BadArgs, Failed, Host, LogLevel};
 
 impl MfPriority {
     pub(super) fn dispatch(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
@@ -16,15 +16,21 @@ impl MfPriority {
             "plugin.query" => return self.query(host, args),
             "job.state.priority" | "job.priority.get" => return self.priority(host, topic, args),
             "job.new" => args.job().map(|job| self.drive(host, Some(args), Event::New(lenient_facts(&job)))),
-            "job.update" => {
-                args.job().map(|job| self.drive(host, Some(args), Event::Updated(lenient_facts(&job))))
-            }
-            "job.create" => args.job().map(|job| watch(host, &job)),
+            "job.update" => args.job().map(|job| {
+                self.show_unknown(host, args, JobId(job.id))?;
+                self.drive(host, Some(args), Event::Updated(lenient_facts(&job)))
+            }),
+            "job.create" => args.job().map(|job| {
+                let (id, state) = (JobId(job.id), state(job.state));
+                let has_dependencies = has_dependencies(job.jobspec);
+                self.drive(host, Some(args), Event::Created { id, state, has_dependencies })
+            }),
             "job.event.dependency-add" => self.dependency(host, args, true),
             "job.event.dependency-remove" => self.dependency(host, args, false),
-            "job.state.depend" => self.on_id(host, args, Event::Depend),
-            "job.state.sched" => self.on_id(host, args, Event::Sched),
-            "job.state.run" => self.on_id(host, args, Event::Run),
+            "job.state.depend" => self.on_state(host, args, Event::Depend),
+            "job.state.sched" => self.on_state(host, args, Event::Sched),
+            "job.state.run" => self.on_state(host, args, Event::Run),
+            "job.state.cleanup" => self.on_id(host, args, Event::Cleanup),
             "job.state.inactive" => self.on_id(host, args, Event::Inactive),
             "job.destroy" => self.on_id(host, args, Event::Gone),
             _ => Ok(Ok(())),
@@ -39,6 +45,32 @@ impl MfPriority {
         event: fn(JobId) -> Event<'static>,
     ) -> Result<Result<(), Failed>, BadArgs> {
         args.id().map(|id| self.drive(host, Some(args), event(JobId(id))))
+    }
+
+    fn on_state(
+        &self,
+        host: Host<'_, Self>,
+        args: Args<'_>,
+        event: fn(JobId) -> Event<'static>,
+    ) -> Result<Result<(), Failed>, BadArgs> {
+        let id = JobId(args.id()?);
+        let shown = self.show_unknown(host, args, id);
+        Ok(shown.and_then(|()| self.drive(host, Some(args), event(id))))
+    }
+
+    /// Shows a job whose `job.new` was lost.
+    fn show_unknown(&self, host: Host<'_, Self>, args: Args<'_>, id: JobId) -> Result<(), Failed> {
+        match self.read(|engine| engine.knows(id)) {
+            Some(false) => self.show(host, args),
+            _ => Ok(()),
+        }
+    }
+
+    fn show(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
+        match args.job() {
+            Ok(job) => self.drive(host, Some(args), Event::New(lenient_facts(&job))),
+            Err(_) => Ok(()),
+        }
     }
 
     fn dependency(
@@ -62,11 +94,7 @@ impl MfPriority {
     fn priority(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
         let (id, urgency) = match args.id_urgency() {
             Ok(read) => read,
-            Err(fault) => {
-                // Some plugin before us may have put its own priority there.
-                let _ = args.set_priority_unavailable(host.plugin());
-                return complain(host, topic, &fault);
-            }
+            Err(fault) => return complain(host, topic, &fault),
         };
         let id = JobId(id);
         let event = || match topic {
@@ -78,9 +106,7 @@ impl MfPriority {
             return self.carry_out(host, Some(args), effects);
         }
         // After a crash a job's priority may come before its `job.new`.
-        if let Ok(job) = args.job() {
-            self.drive(host, Some(args), Event::New(lenient_facts(&job)))?;
-        }
+        self.show(host, args)?;
         self.drive(host, Some(args), event())
     }
 
@@ -103,19 +129,10 @@ impl MfPriority {
     }
 
     fn query(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
-        let document = self.read(query::document).and_then(Result::ok).ok_or(Failed)?;
-        args.merge(&document).or_else(|fault| complain(host, "plugin.query", &fault))
+        // Putting it together calls nothing of Flux, so the engine may be read meanwhile.
+        let merged = self.read(|engine| args.merge(&query::document(engine))).ok_or(Failed)?;
+        merged.or_else(|fault| complain(host, "plugin.query", &fault))
     }
-}
-
-/// Has Flux tell us which names others put on a job that declares dependencies, and take off it.
-fn watch(host: Host<'_, MfPriority>, job: &JobArgs<'_>) -> Result<(), Failed> {
-    if has_dependencies(job.jobspec)
-        && let Err(error) = host.plugin().job_subscribe(job.id)
-    {
-        host.plugin().log(LogLevel::Error, &format!("mf_priority: job {}: {error}", job.id));
-    }
-    Ok(())
 }
 
 fn reject(host: Host<'_, MfPriority>, args: Args<'_>, text: &str) -> Result<(), Failed> {

@@ -139,6 +139,21 @@ fn vertex(member: Json<'_>, depth: usize) -> Result<Vertex, SizeError> {
     Ok(Vertex { depth, kind, count })
 }
 
+/// The outstanding dependencies that job-list tells of a job; `None` if it does not tell.
+pub fn outstanding_dependencies(reply: &str) -> Option<Vec<String>> {
+    #[derive(serde::Deserialize)]
+    struct Reply {
+        job: Job,
+    }
+    #[derive(serde::Deserialize)]
+    struct Job {
+        /// Absent where there are none.
+        #[serde(default)]
+        dependencies: Vec<String>,
+    }
+    serde_json::from_str(reply).ok().map(|reply: Reply| reply.job.dependencies)
+}
+
 /// What an eventlog (RFC 18: one JSON object a line) says of dependencies: descriptions added and removed, in order.
 pub fn dependency_history(eventlog: &str) -> Vec<(String, bool)> {
     #[derive(serde::Deserialize)]

@@ -4,7 +4,9 @@
 mod effects;
 mod events;
 mod jobspec;
+mod parts;
 mod query;
+mod reading;
 mod records;
 mod services;
 #[cfg(test)]
@@ -12,21 +14,46 @@ mod tests;
 mod value;
 mod wire;
 
-use crate::engine::ids::UserId;
-use crate::engine::{Effect, Engine, Event};
-use crate::jobtap::{self, Args, Failed, Host, Jobtap, Plugin, Reply};
-use std::cell::RefCell;
+use crate::engine::ids::{JobId, UserId};
+use crate::engine::{Effect, Engine, Event, Level, Refusal};
+use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Plugin, Reply, Timer};
+use parts::Parts;
+use reading::Reader;
+use services::Pushed;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
 
 /// The plugin's state: the engine, borrowed only while it decides.
 pub struct MfPriority {
     engine: RefCell<Engine>,
+    parts: RefCell<Parts>,
+    pushed: Cell<Pushed>,
+    /// What Flux refused first since a request came, in words.
+    refusal: RefCell<Option<String>>,
+    logger: Logger,
 }
 
 impl MfPriority {
     /// Has the engine decide. `None` if it is deciding already, which no path does.
+    fn decide(&self, decide: impl FnOnce(&mut Engine) -> Vec<Effect>) -> Option<Vec<Effect>> {
+        self.engine.try_borrow_mut().ok().map(|mut engine| decide(&mut engine))
+    }
+
     fn feed(&self, event: Event<'_>) -> Option<Vec<Effect>> {
-        self.engine.try_borrow_mut().ok().map(|mut engine| engine.handle(event))
+        self.decide(|engine| engine.handle(event))
+    }
+
+    /// What the engine says to an effect that Flux refused. Where that is news, the sender of a request is told too.
+    fn refused(&self, effect: Effect, why: Refusal) -> Option<Vec<Effect>> {
+        let effects = self.decide(|engine| engine.refused(effect, why))?;
+        let complaint = effects.iter().find_map(|effect| match effect {
+            Effect::Log(Level::Error, text) => Some(text),
+            _ => None,
+        });
+        if let (Some(text), Ok(mut refusal)) = (complaint, self.refusal.try_borrow_mut()) {
+            refusal.get_or_insert_with(|| text.clone());
+        }
+        Some(effects)
     }
 
     fn read<R>(&self, look: impl FnOnce(&Engine) -> R) -> Option<R> {
@@ -44,6 +71,7 @@ impl Jobtap for MfPriority {
         c"job.state.sched",
         c"job.state.run",
         c"job.state.depend",
+        c"job.state.cleanup",
         c"job.state.inactive",
         c"job.destroy",
         c"job.validate",
@@ -64,26 +92,48 @@ impl Jobtap for MfPriority {
         c"rec_fac_update",
         c"rec_config_update",
         c"policy_update",
+        c"policy_begin",
+        c"policy_part",
+        c"policy_commit",
+        c"policy_abort",
+        c"associations",
         c"reprioritize",
         c"check",
     ];
 
     fn load(plugin: Plugin) -> Result<Self, String> {
         let mut engine = Engine::new(UserId(jobtap::own_user()));
-        let mut warnings = Vec::new();
+        let mut reader = Reader::default();
         let policy = match plugin.config() {
             Some(conf) => {
-                wire::load_config(&conf, &mut warnings).map_err(|fault| services::load_fault(&fault))?
+                wire::load_config(&conf, &mut reader).map_err(|fault| services::load_fault(&fault))?
             }
             None => None,
         };
-        services::warn(plugin, &warnings);
+        services::warn(plugin, &mut reader.warnings);
+        services::warn_of_the_rest(plugin, &reader.warnings);
         if let Some(policy) = policy {
             engine.handle(Event::Policy(policy));
         }
         // Jobs that occupy most are counted first, so that what the held ones exceed is known when they come.
         plugin.set_load_order(c"-state").map_err(|error| format!("mf_priority: {error}"))?;
-        Ok(MfPriority { engine: RefCell::new(engine) })
+        let logger = plugin.logger();
+        let book = engine.book();
+        let data = match book.len() {
+            0 => "no associations yet".to_owned(),
+            count => format!("{count} associations, {} queues", book.queues().count()),
+        };
+        logger.log(
+            LogLevel::Info,
+            &format!("mf_priority: loaded (version {}): {data}", env!("CARGO_PKG_VERSION")),
+        );
+        Ok(MfPriority {
+            engine: RefCell::new(engine),
+            parts: RefCell::default(),
+            pushed: Cell::default(),
+            refusal: RefCell::default(),
+            logger,
+        })
     }
 
     fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
@@ -94,20 +144,46 @@ impl Jobtap for MfPriority {
         self.serve(host, method, payload)
     }
 
-    fn timer(&self, host: Host<'_, Self>) {
+    fn timer(&self, host: Host<'_, Self>, timer: Timer) {
+        if self.read(Engine::is_replaying) == Some(true) {
+            let jobs = self.read(|engine| engine.ledger().jobs().count()).unwrap_or_default();
+            self.logger.log(LogLevel::Info, &format!("mf_priority: took over {jobs} live jobs"));
+        }
+        let event = match timer {
+            Timer::Deferred => Event::Deferred,
+            Timer::Retry => Event::Retry,
+        };
         // Outside a callback there is nobody to tell of a failure.
-        let _ = self.drive(host, None, Event::Deferred);
+        let _ = self.drive(host, None, event);
     }
 
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {
         let history = text.map(jobspec::dependency_history);
-        let _ = self.drive(host, None, Event::Eventlog(crate::engine::ids::JobId(id), history));
+        let _ = self.drive(host, None, Event::Eventlog(JobId(id), history));
     }
 
-    fn recover(&self) {
-        if let Ok(mut engine) = self.engine.try_borrow_mut() {
-            engine.recount();
+    fn dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>) {
+        let names = reply.and_then(jobspec::outstanding_dependencies);
+        let _ = self.drive(host, None, Event::Dependencies(JobId(id), names));
+    }
+
+    fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) {
+        if matches!(topic, "job.priority.get" | "job.state.priority") {
+            // A plugin before us may have put its own priority there; should this fail, there is nobody to tell.
+            let _ = effects::keep_priority(host.plugin(), args);
         }
+    }
+
+    fn recover(&self, host: Host<'_, Self>, id: Option<u64>) {
+        let _ = self.drive(host, None, Event::Panicked(id.map(crate::engine::ids::JobId)));
+    }
+}
+
+impl Drop for MfPriority {
+    fn drop(&mut self) {
+        let jobs = self.read(|engine| engine.ledger().jobs().count()).unwrap_or_default();
+        let text = format!("mf_priority: removed; {jobs} live jobs keep their names and priorities");
+        self.logger.log(LogLevel::Info, &text);
     }
 }
 

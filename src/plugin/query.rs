@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The document `flux jobtap query` shows. Keys, nesting and order are an interface; keys may be added at the top.
 
+use super::wire::Page;
 use crate::accounts::{Association, AssociationId, Book, Queue, ZeroScore};
-use crate::engine::ids::{ProjectName, QueueName};
-use crate::engine::{Check, Engine};
+use crate::engine::ids::{ProjectName, QueueName, UserId};
+use crate::engine::{Check, Engine, Knowledge};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 #[derive(Serialize)]
-struct Document<'a> {
+pub struct Document<'a> {
     mf_priority_map: Vec<ShownUser<'a>>,
     queues: BTreeMap<&'a str, ShownQueue<'a>>,
     #[serde(serialize_with = "texts")]
@@ -20,6 +21,27 @@ struct Document<'a> {
     banks: BTreeMap<&'a str, f64>,
     config: ShownConfig,
     waiting: usize,
+    removed_associations: Vec<ShownRemoved<'a>>,
+}
+
+/// Some of the associations.
+#[derive(Serialize)]
+struct ShownPage<'a> {
+    generation: u64,
+    mf_priority_map: Vec<ShownUser<'a>>,
+    /// Where the next page begins; null if this is the last.
+    next: Option<(u32, &'a str)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removed_associations: Option<Vec<ShownRemoved<'a>>>,
+}
+
+/// An association that a push removed while jobs of it live: they go on counting in it.
+#[derive(Serialize)]
+struct ShownRemoved<'a> {
+    userid: u32,
+    removed: bool,
+    #[serde(flatten)]
+    bank: ShownBank<'a>,
 }
 
 #[derive(Serialize)]
@@ -56,7 +78,7 @@ struct ShownBank<'a> {
     cur_sched_jobs: u64,
     max_sched_jobs: i64,
     queue_usage: BTreeMap<&'a str, ShownUsage>,
-    /// Keys are decimal job ids.
+    #[serde(serialize_with = "by_id")]
     held_jobs: BTreeMap<u64, ShownHold<'a>>,
 }
 
@@ -95,15 +117,22 @@ fn texts<T: Borrow<str>, S: Serializer>(names: &[T], serializer: S) -> Result<S:
     serializer.collect_seq(names.iter().map(Borrow::borrow))
 }
 
-/// The document as JSON text.
-pub fn document(engine: &Engine) -> Result<String, serde_json::Error> {
+/// Keys of an object are texts: decimal job ids.
+fn by_id<S: Serializer>(held: &BTreeMap<u64, ShownHold<'_>>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(held.iter().map(|(id, hold)| (id.to_string(), hold)))
+}
+
+/// What a page shows at most of held jobs before it ends, however few the associations.
+const MAX_HELD: usize = 2000;
+
+/// The document.
+pub fn document(engine: &Engine) -> Document<'_> {
     let book = engine.book();
-    let banks = |(id, association)| bank(engine, id, association);
-    let users =
-        book.users().map(|(user, entries)| ShownUser { userid: user.0, banks: entries.map(banks).collect() });
     let config = book.config();
-    serde_json::to_string(&Document {
-        mf_priority_map: users.collect(),
+    Document {
+        mf_priority_map: users(
+            book.associations(None).map(|(id, record)| (record.user, bank(engine, id, record))),
+        ),
         queues: book.queues().map(|queue| (queue.name.as_str(), self::queue(queue))).collect(),
         projects: book.projects(),
         generation: book.generation(),
@@ -117,7 +146,56 @@ pub fn document(engine: &Engine) -> Result<String, serde_json::Error> {
             },
         },
         waiting: engine.ledger().waiting().count(),
+        removed_associations: removed(engine, |_| true),
+    }
+}
+
+/// One page of the associations, in the order and form of the document; the last one also shows removed ones.
+pub fn page(engine: &Engine, wanted: &Page) -> Result<String, serde_json::Error> {
+    let book = engine.book();
+    let is_wanted = |user: UserId| wanted.user.is_none_or(|only| only == user.0);
+    let first = wanted.user.map(|user| (user, String::new()));
+    let after = wanted.after.as_ref().max(first.as_ref()).map(|(user, bank)| (UserId(*user), bank.as_str()));
+    let mut rest = book.associations(after).take_while(|(_, record)| is_wanted(record.user)).peekable();
+    let mut shown = Vec::new();
+    let mut held = 0;
+    while shown.len() < wanted.limit && held < MAX_HELD {
+        let Some((id, record)) = rest.next() else { break };
+        let bank = bank(engine, id, record);
+        held += bank.held_jobs.len();
+        shown.push((record.user, bank));
+    }
+    let next = rest.peek().and(shown.last()).map(|(user, bank)| (user.0, bank.bank_name));
+    let removed = next.is_none().then(|| removed(engine, is_wanted));
+    serde_json::to_string(&ShownPage {
+        generation: book.generation(),
+        mf_priority_map: users(shown.into_iter()),
+        next,
+        removed_associations: removed,
     })
+}
+
+/// Associations in order, gathered by user.
+fn users<'a>(banks: impl Iterator<Item = (UserId, ShownBank<'a>)>) -> Vec<ShownUser<'a>> {
+    let mut users: Vec<ShownUser<'a>> = Vec::new();
+    for (user, bank) in banks {
+        match users.last_mut().filter(|last| last.userid == user.0) {
+            Some(last) => last.banks.push(bank),
+            None => users.push(ShownUser { userid: user.0, banks: vec![bank] }),
+        }
+    }
+    users
+}
+
+fn removed(engine: &Engine, is_wanted: impl Fn(UserId) -> bool) -> Vec<ShownRemoved<'_>> {
+    let has_jobs = |id| engine.ledger().usage(id).is_some_and(|usage| usage.active_jobs > 0);
+    let gone = engine.book().removed().filter(|(id, record)| has_jobs(*id) && is_wanted(record.user));
+    gone.map(|(id, record)| ShownRemoved {
+        userid: record.user.0,
+        removed: true,
+        bank: bank(engine, id, record),
+    })
+    .collect()
 }
 
 fn factors(book: &Book) -> BTreeMap<&str, i64> {
@@ -139,11 +217,11 @@ fn bank<'a>(engine: &'a Engine, id: AssociationId, association: &'a Association)
     let latest = ledger.latest_queue(id).and_then(|queue| engine.book().queue(queue.as_str()));
     let queue_usage = usage.into_iter().flat_map(|usage| usage.queues()).map(|(name, tally)| {
         let shown = ShownUsage {
-            cur_run_jobs: tally.charged.run_jobs,
-            cur_nodes: tally.charged.run_nodes,
-            cur_sched_jobs: tally.charged.sched_jobs,
-            cur_sched_nodes: tally.charged.sched_nodes,
-            cur_sched_cores: tally.charged.sched_cores,
+            cur_run_jobs: tally.charged.run.jobs,
+            cur_nodes: tally.charged.run.nodes,
+            cur_sched_jobs: tally.charged.sched.jobs,
+            cur_sched_nodes: tally.charged.sched.nodes,
+            cur_sched_cores: tally.charged.sched.cores,
         };
         (name.as_str(), shown)
     });
@@ -151,7 +229,7 @@ fn bank<'a>(engine: &'a Engine, id: AssociationId, association: &'a Association)
         bank_name: association.bank.as_str(),
         fairshare: association.fairshare,
         max_run_jobs: association.max_running_jobs.0,
-        cur_run_jobs: counts.run_jobs,
+        cur_run_jobs: counts.run.jobs,
         max_active_jobs: association.max_active_jobs.0,
         cur_active_jobs: usage.map_or(0, |usage| usage.active_jobs),
         queues: &association.queues,
@@ -160,10 +238,10 @@ fn bank<'a>(engine: &'a Engine, id: AssociationId, association: &'a Association)
         def_project: association.def_project.as_ref().map_or("", |p| p.as_str()),
         max_nodes: association.max_nodes.0,
         max_cores: association.max_cores.0,
-        cur_nodes: counts.run_nodes,
-        cur_cores: counts.run_cores,
+        cur_nodes: counts.run.nodes,
+        cur_cores: counts.run.cores,
         active: u8::from(association.active),
-        cur_sched_jobs: counts.sched_jobs,
+        cur_sched_jobs: counts.sched.jobs,
         max_sched_jobs: association.max_sched_jobs.0,
         queue_usage: queue_usage.collect(),
         held_jobs: held(engine, id),
@@ -176,10 +254,13 @@ fn held(engine: &Engine, id: AssociationId) -> BTreeMap<u64, ShownHold<'_>> {
     let mut held = BTreeMap::new();
     for job_id in ledger.in_depend(id) {
         let Some(job) = ledger.job(job_id) else { continue };
-        let deps: Vec<String> = if job.is_unread {
-            ledger.exceeded_by(engine.book(), job_id).iter().map(|hold| hold.name().to_owned()).collect()
-        } else {
-            job.names.iter().map(|name| name.to_string()).collect()
+        let rules = ledger.rules();
+        let deps: Vec<String> = match job.knowledge {
+            Knowledge::Known => job.names.iter(rules).map(|name| name.to_string()).collect(),
+            Knowledge::Unread | Knowledge::Unreadable => {
+                let exceeded = ledger.exceeded_by(engine.book(), job_id);
+                rules.members(exceeded).map(|hold| hold.name().to_owned()).collect()
+            }
         };
         if deps.is_empty() {
             continue;

@@ -41,11 +41,15 @@ pub(super) trait Wire: DeserializeOwned {
     /// The array's name in error texts.
     const ARRAY: &'static str;
     const KEYS: &'static [(&'static str, Type)];
+    /// The keys that say whom or what a record is about, each with the word for it.
+    const WHO: &'static [(&'static str, &'static str)];
+    /// Whom or what this one is about, in the same words.
+    fn who(&self) -> Vec<(&'static str, String)>;
     /// The record, or the key at fault and what is wrong.
-    fn accept(self, names: &mut Interner) -> Result<Self::Record, (&'static str, String)>;
+    fn accept(&self, names: &mut Interner) -> Result<Self::Record, (&'static str, String)>;
     /// Keys and values of limits, for warnings about negative ones.
-    fn limits(&self) -> Vec<(&'static str, i64)> {
-        Vec::new()
+    fn limits(&self) -> [(&'static str, i64); 5] {
+        [("", 0); 5]
     }
 }
 
@@ -133,8 +137,13 @@ impl Wire for AssociationWire {
         ("def_project", Type::Text),
         ("active", Type::Integer),
     ];
+    const WHO: &'static [(&'static str, &'static str)] = &[("userid", "user"), ("bank", "bank")];
 
-    fn accept(self, names: &mut Interner) -> Result<AssociationRecord, (&'static str, String)> {
+    fn who(&self) -> Vec<(&'static str, String)> {
+        vec![("user", self.userid.to_string()), ("bank", self.bank.clone())]
+    }
+
+    fn accept(&self, names: &mut Interner) -> Result<AssociationRecord, (&'static str, String)> {
         let range = || ("userid", format!("expected 0 to {}, got {}", u32::MAX - 1, self.userid));
         let user = u32::try_from(self.userid).ok().filter(|id| *id != u32::MAX).ok_or_else(range)?;
         named("bank", &self.bank)?;
@@ -160,8 +169,8 @@ impl Wire for AssociationWire {
         Ok(AssociationRecord { association, def_bank: names.bank(&self.def_bank) })
     }
 
-    fn limits(&self) -> Vec<(&'static str, i64)> {
-        vec![
+    fn limits(&self) -> [(&'static str, i64); 5] {
+        [
             ("max_running_jobs", self.max_running_jobs),
             ("max_active_jobs", self.max_active_jobs),
             ("max_sched_jobs", self.max_sched_jobs),
@@ -200,8 +209,13 @@ impl Wire for QueueWire {
         ("max_nodes_per_job", Type::Integer),
         ("max_time_per_job", Type::Integer),
     ];
+    const WHO: &'static [(&'static str, &'static str)] = &[("queue", "queue")];
 
-    fn accept(self, _: &mut Interner) -> Result<Queue, (&'static str, String)> {
+    fn who(&self) -> Vec<(&'static str, String)> {
+        vec![("queue", self.queue.clone())]
+    }
+
+    fn accept(&self, _: &mut Interner) -> Result<Queue, (&'static str, String)> {
         named("queue", &self.queue)?;
         Ok(Queue {
             name: self.queue.as_str().into(),
@@ -217,8 +231,8 @@ impl Wire for QueueWire {
         })
     }
 
-    fn limits(&self) -> Vec<(&'static str, i64)> {
-        vec![
+    fn limits(&self) -> [(&'static str, i64); 5] {
+        [
             ("max_running_jobs", self.max_running_jobs),
             ("max_nodes_per_assoc", self.max_nodes_per_assoc),
             ("max_sched_jobs", self.max_sched_jobs),
@@ -237,8 +251,13 @@ impl Wire for ProjectWire {
     type Record = ProjectName;
     const ARRAY: &'static str = "projects";
     const KEYS: &'static [(&'static str, Type)] = &[("project", Type::Text)];
+    const WHO: &'static [(&'static str, &'static str)] = &[("project", "project")];
 
-    fn accept(self, _: &mut Interner) -> Result<ProjectName, (&'static str, String)> {
+    fn who(&self) -> Vec<(&'static str, String)> {
+        vec![("project", self.project.clone())]
+    }
+
+    fn accept(&self, _: &mut Interner) -> Result<ProjectName, (&'static str, String)> {
         named("project", &self.project)?;
         Ok(self.project.as_str().into())
     }
@@ -254,8 +273,13 @@ impl Wire for BankWire {
     type Record = (BankName, f64);
     const ARRAY: &'static str = "banks";
     const KEYS: &'static [(&'static str, Type)] = &[("bank", Type::Text), ("priority", Type::Number)];
+    const WHO: &'static [(&'static str, &'static str)] = &[("bank", "bank")];
 
-    fn accept(self, names: &mut Interner) -> Result<Self::Record, (&'static str, String)> {
+    fn who(&self) -> Vec<(&'static str, String)> {
+        vec![("bank", self.bank.clone())]
+    }
+
+    fn accept(&self, names: &mut Interner) -> Result<Self::Record, (&'static str, String)> {
         named("bank", &self.bank)?;
         Ok((names.bank(&self.bank), self.priority))
     }
@@ -271,9 +295,14 @@ impl Wire for FactorWire {
     type Record = (String, i64);
     const ARRAY: &'static str = "priority_factors";
     const KEYS: &'static [(&'static str, Type)] = &[("factor", Type::Text), ("weight", Type::Integer)];
+    const WHO: &'static [(&'static str, &'static str)] = &[("factor", "factor")];
 
-    fn accept(self, _: &mut Interner) -> Result<Self::Record, (&'static str, String)> {
+    fn who(&self) -> Vec<(&'static str, String)> {
+        vec![("factor", self.factor.clone())]
+    }
+
+    fn accept(&self, _: &mut Interner) -> Result<Self::Record, (&'static str, String)> {
         named("factor", &self.factor)?;
-        Ok((self.factor, self.weight))
+        Ok((self.factor.clone(), self.weight))
     }
 }

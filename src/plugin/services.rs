@@ -1,46 +1,93 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The RPC methods. Each payload is applied whole or not at all; each refusal is logged and told to the sender.
 
-use super::wire::{self, Warnings, WireError};
+use super::reading::{Reader, Warnings};
+use super::wire::{self, WireError};
 use super::{MfPriority, query};
-use crate::engine::Event;
+use crate::accounts::Difference;
+use crate::engine::{Engine, Event};
 use crate::jobtap::{EINVAL, EIO, EPROTO, Host, LogLevel, Plugin, Reply, RequestError};
 use serde_json::json;
 
-/// Warnings beyond these are only counted: a push of 50,000 records must not flood the log.
-const MAX_WARNINGS: usize = 10;
+/// What was pushed since the last line in the log about it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pushed {
+    is_due: bool,
+    difference: Difference,
+}
 
 impl MfPriority {
     pub(super) fn serve(&self, host: Host<'_, Self>, method: &str, payload: Option<&str>) -> Reply {
-        let mut warnings = Warnings::new();
-        let reply = match method {
-            "rec_update" => wire::associations(payload, &mut warnings).map(Event::Associations),
-            "rec_q_update" => wire::queues(payload, &mut warnings).map(Event::Queues),
-            "rec_proj_update" => wire::projects(payload, &mut warnings).map(Event::Projects),
-            "rec_bank_update" => wire::banks(payload, &mut warnings).map(Event::Banks),
-            "rec_fac_update" => wire::weights(payload, &mut warnings).map(Event::Weights),
-            "rec_config_update" => wire::config(payload).map(Event::Config),
+        if self.read(Engine::is_doubtful) == Some(true) {
+            let _ = self.drive(host, None, Event::TryAgain);
+        }
+        let mut reader = Reader::default();
+        let event = match method {
+            "rec_update" => wire::associations(payload, &mut reader).map(Event::Associations),
+            "rec_q_update" => wire::queues(payload, &mut reader).map(Event::Queues),
+            "rec_proj_update" => wire::projects(payload, &mut reader).map(Event::Projects),
+            "rec_bank_update" => wire::banks(payload, &mut reader).map(Event::Banks),
+            "rec_fac_update" => wire::weights(payload, &mut reader).map(Event::Weights),
+            "rec_config_update" => wire::config(payload, &mut reader).map(Event::Config),
+            "reprioritize" => return self.reprioritize(host),
             "policy_update" => return self.policy_update(host, payload),
-            "reprioritize" => Ok(Event::Reprioritize),
+            "policy_begin" => return self.policy_begin(host, payload),
+            "policy_part" => return self.policy_part(host, payload),
+            "policy_commit" => return self.policy_commit(host, payload),
+            "policy_abort" => return self.policy_abort(host, payload),
+            "associations" => return self.associations(host, payload),
             "check" => return self.check(),
             other => return Err(error(EINVAL, format!("unknown method {other}"))),
         };
-        let event = reply.map_err(|fault| refuse(host.plugin(), method, &fault))?;
-        warn(host.plugin(), &warnings);
-        self.drive(host, None, event).map_err(|_| busy())?;
+        let event = event.map_err(|fault| refuse(host.plugin(), method, &fault))?;
+        warn(host.plugin(), &mut reader.warnings);
+        warn_of_the_rest(host.plugin(), &reader.warnings);
+        self.effect(host, event)?;
+        self.note_push(method == "rec_update")?;
+        Ok(None)
+    }
+
+    /// What is pushed piece by piece is told of when it comes to bear.
+    fn note_push(&self, counts: bool) -> Result<(), RequestError> {
+        let mut pushed = self.pushed.get();
+        pushed.is_due = true;
+        if counts {
+            let latest = self.read(|engine| engine.book().latest()).ok_or_else(busy)?;
+            pushed.difference.added += latest.added;
+            pushed.difference.changed += latest.changed;
+            pushed.difference.unchanged += latest.unchanged;
+        }
+        self.pushed.set(pushed);
+        Ok(())
+    }
+
+    fn reprioritize(&self, host: Host<'_, Self>) -> Reply {
+        let pushed = self.pushed.take();
+        if pushed.is_due {
+            let generation = self.read(|engine| engine.book().generation()).ok_or_else(busy)?;
+            tell(host.plugin(), "push", generation, pushed.difference);
+        }
+        self.effect(host, Event::Reprioritize)?;
         Ok(None)
     }
 
     /// Replaces everything by one document, or says what that would change.
     fn policy_update(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
-        let mut warnings = Warnings::new();
-        let (policy, dry_run) = wire::policy_update(payload, &mut warnings)
+        let mut reader = Reader::default();
+        let (policy, dry_run) = wire::policy_update(payload, &mut reader)
             .map_err(|fault| refuse(host.plugin(), "policy_update", &fault))?;
-        warn(host.plugin(), &warnings);
-        let difference = self.read(|engine| engine.book().difference(&policy)).ok_or_else(busy)?;
-        if !dry_run {
-            self.drive(host, None, Event::Policy(policy)).map_err(|_| busy())?;
+        warn(host.plugin(), &mut reader.warnings);
+        warn_of_the_rest(host.plugin(), &reader.warnings);
+        if dry_run {
+            let difference = self.read(|engine| engine.book().difference(&policy)).ok_or_else(busy)?;
+            return self.changed(difference, true);
         }
+        self.supersede_parts();
+        self.put_in_force(host, Event::Policy(policy))
+    }
+
+    /// What a whole policy changes, for who sent it.
+    pub(super) fn changed(&self, difference: Difference, dry_run: bool) -> Reply {
         let generation = self.read(|engine| engine.book().generation()).ok_or_else(busy)?;
         let reply = json!({
             "generation": generation,
@@ -53,29 +100,48 @@ impl MfPriority {
         Ok(Some(reply.to_string()))
     }
 
+    /// One page of the associations that the query shows.
+    fn associations(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
+        let wanted = wire::page(payload).map_err(|fault| refuse(host.plugin(), "associations", &fault))?;
+        let page = self.read(|engine| query::page(engine, &wanted)).ok_or_else(busy)?;
+        page.map(Some).map_err(|fault| error(EIO, format!("mf_priority: {fault}")))
+    }
+
     /// Recounts all live jobs and reports what differs from the counters in use.
     fn check(&self) -> Reply {
         let check = self.read(|engine| engine.check()).ok_or_else(busy)?;
         Ok(Some(query::check(&check)))
     }
+
+    /// Has the engine decide and Flux carry it out. What Flux refused is the sender's to know.
+    pub(super) fn effect(&self, host: Host<'_, Self>, event: Event<'_>) -> Result<(), RequestError> {
+        self.refusal.take();
+        self.drive(host, None, event).map_err(|_| busy())?;
+        match self.refusal.take() {
+            None => Ok(()),
+            Some(text) => Err(error(EIO, format!("mf_priority: {text}"))),
+        }
+    }
 }
 
-fn error(errno: i32, text: String) -> RequestError {
+pub(super) fn error(errno: i32, text: String) -> RequestError {
     RequestError { errno, text }
 }
 
-fn busy() -> RequestError {
+pub(super) fn busy() -> RequestError {
     error(EIO, "internal error: the engine is in use".to_owned())
 }
 
-fn refuse(plugin: Plugin, method: &str, fault: &WireError) -> RequestError {
+pub(super) fn refuse(plugin: Plugin, method: &str, fault: &WireError) -> RequestError {
     let is_config = method == "rec_config_update";
     let text = match fault {
         WireError::Undecodable(detail) => {
             let what = match method {
                 "rec_config_update" => "config update",
-                "policy_update" => "policy_update",
-                _ => "custom_priority.trigger",
+                "rec_update" | "rec_q_update" | "rec_proj_update" | "rec_bank_update" | "rec_fac_update" => {
+                    "custom_priority.trigger"
+                }
+                other => other,
             };
             // The log line is an interface, and ends here; the sender is told more.
             let line = format!("failed to unpack {what} msg: Protocol error");
@@ -94,14 +160,28 @@ fn refuse(plugin: Plugin, method: &str, fault: &WireError) -> RequestError {
     error(EINVAL, text)
 }
 
-pub(super) fn warn(plugin: Plugin, warnings: &Warnings) {
-    for warning in warnings.iter().take(MAX_WARNINGS) {
+pub(super) fn warn(plugin: Plugin, warnings: &mut Warnings) {
+    for warning in warnings.take() {
         plugin.log(LogLevel::Warning, &format!("mf_priority: {warning}"));
     }
-    if let Some(more) = warnings.len().checked_sub(MAX_WARNINGS).filter(|more| *more > 0) {
-        plugin
-            .log(LogLevel::Warning, &format!("mf_priority: {more} more negative limits in the same payload"));
+}
+
+/// Says how many warnings nobody was told of.
+pub(super) fn warn_of_the_rest(plugin: Plugin, warnings: &Warnings) {
+    let more = warnings.untold();
+    if more > 0 {
+        plugin.log(LogLevel::Warning, &format!("mf_priority: {more} more warnings of the same push"));
     }
+}
+
+/// One line in the log about what a push changed.
+pub(super) fn tell(plugin: Plugin, what: &str, generation: u64, difference: Difference) {
+    let Difference { added, changed, removed, unchanged } = difference;
+    let text = format!(
+        "mf_priority: {what}: generation {generation}, associations: {added} added, {changed} changed, \
+         {removed} removed, {unchanged} unchanged"
+    );
+    plugin.log(LogLevel::Info, &text);
 }
 
 /// What is wrong with the load-time configuration, for the log.

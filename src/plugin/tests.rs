@@ -2,9 +2,12 @@
 //! What payloads say, and what is said about bad ones.
 
 use super::jobspec::dependency_history;
+use super::reading::Reader;
 use super::wire::{self, WireError};
-use crate::accounts::ZeroScore;
+use crate::accounts::{ConfigPatch, ZeroScore};
 use serde_json::{Value, json};
+
+mod parts;
 
 fn association() -> Value {
     json!({
@@ -28,13 +31,13 @@ fn without(key: &str) -> Value {
 
 fn read(records: Value) -> Result<usize, WireError> {
     let payload = json!({ "data": records }).to_string();
-    wire::associations(Some(&payload), &mut Vec::new()).map(|records| records.len())
+    wire::associations(Some(&payload), &mut Reader::default()).map(|records| records.len())
 }
 
 #[test]
 fn an_association_reads_as_it_is_written() {
     let payload = json!({"data": [association()]}).to_string();
-    let records = wire::associations(Some(&payload), &mut Vec::new()).unwrap();
+    let records = wire::associations(Some(&payload), &mut Reader::default()).unwrap();
     let one = &records[0].association;
     assert_eq!(one.queues.iter().map(|q| q.as_str()).collect::<Vec<_>>(), ["gold", "silver"]);
     assert_eq!((one.user.0, one.max_running_jobs.0, one.max_nodes.0), (5001, 5, 2_147_483_647));
@@ -47,33 +50,54 @@ fn a_bad_record_is_named_with_key_and_fault() {
     for (records, text) in [
         (
             json!([good(), with("max_nodes", json!("7"))]),
-            "associations[1].max_nodes: expected integer, got string",
+            "associations[1].max_nodes: expected integer, got string (user 5001, bank A)",
         ),
-        (json!([without("queues")]), "associations[0].queues: key is missing"),
+        (json!([without("queues")]), "associations[0].queues: key is missing (user 5001, bank A)"),
         (json!([7]), "associations[0]: expected object, got integer 7"),
         (
             json!([[5001, "A", "A", 0.5, 1, 1, 1, 1, 1, "", "*", "*", 1]]),
             "associations[0]: expected object, got array",
         ),
-        (json!([with("bank", json!("a\0b"))]), "associations[0].bank: contains the character NUL"),
-        (json!([with("queues", json!("a,\0"))]), "associations[0].queues: contains the character NUL"),
+        (
+            json!([with("bank", json!("a\0b"))]),
+            "associations[0].bank: contains the character NUL (user 5001, bank a\\0b)",
+        ),
+        (
+            json!([with("queues", json!("a,\0"))]),
+            "associations[0].queues: contains the character NUL (user 5001, bank A)",
+        ),
         (
             json!([with("def_project", json!("\0"))]),
-            "associations[0].def_project: contains the character NUL",
+            "associations[0].def_project: contains the character NUL (user 5001, bank A)",
         ),
-        (json!([with("userid", json!(-1))]), "associations[0].userid: expected 0 to 4294967294, got -1"),
+        (
+            json!([with("userid", json!(-1))]),
+            "associations[0].userid: expected 0 to 4294967294, got -1 (user -1, bank A)",
+        ),
         (
             json!([with("userid", json!(4_294_967_295u64))]),
-            "associations[0].userid: expected 0 to 4294967294, got 4294967295",
+            "associations[0].userid: expected 0 to 4294967294, got 4294967295 (user 4294967295, bank A)",
         ),
-        (json!([with("max_cores", json!(1.5))]), "associations[0].max_cores: expected integer, got real 1.5"),
+        (
+            json!([with("max_cores", json!(1.5))]),
+            "associations[0].max_cores: expected integer, got real 1.5 (user 5001, bank A)",
+        ),
         (
             json!([with("max_cores", json!(9_223_372_036_854_775_808u64))]),
-            "associations[0].max_cores: expected integer, got integer 9223372036854775808, which is beyond 64 bits",
+            "associations[0].max_cores: expected integer, got integer 9223372036854775808, which is beyond 64 bits (user 5001, bank A)",
         ),
-        (json!([with("active", json!(true))]), "associations[0].active: expected integer, got boolean true"),
-        (json!([with("bank", json!(""))]), "associations[0].bank: expected a name, got an empty string"),
-        (json!([with("fairshare", json!(null))]), "associations[0].fairshare: expected number, got null"),
+        (
+            json!([with("active", json!(true))]),
+            "associations[0].active: expected integer, got boolean true (user 5001, bank A)",
+        ),
+        (
+            json!([with("bank", json!(""))]),
+            "associations[0].bank: expected a name, got an empty string (user 5001)",
+        ),
+        (
+            json!([with("fairshare", json!(null))]),
+            "associations[0].fairshare: expected number, got null (user 5001, bank A)",
+        ),
     ] {
         assert_eq!(read(records.clone()), Err(WireError::Record(text.to_owned())), "{records}");
     }
@@ -93,15 +117,15 @@ fn payloads_that_are_none_are_told_apart() {
         (Some("{}"), "the key \"data\" is missing"),
     ] {
         let fault = WireError::Undecodable(text.to_owned());
-        assert_eq!(wire::associations(payload, &mut Vec::new()), Err(fault.clone()), "{payload:?}");
-        assert_eq!(wire::projects(payload, &mut Vec::new()), Err(fault.clone()), "{payload:?}");
-        assert_eq!(wire::config(payload), Err(fault), "{payload:?}");
+        assert_eq!(wire::associations(payload, &mut Reader::default()), Err(fault.clone()), "{payload:?}");
+        assert_eq!(wire::projects(payload, &mut Reader::default()), Err(fault.clone()), "{payload:?}");
+        assert_eq!(wire::config(payload, &mut Reader::default()), Err(fault), "{payload:?}");
     }
     for data in [json!(null), json!({}), json!("x"), json!(3)] {
         let payload = json!({ "data": data }).to_string();
-        assert_eq!(wire::queues(Some(&payload), &mut Vec::new()), Err(WireError::WrongType("queues")));
+        assert_eq!(wire::queues(Some(&payload), &mut Reader::default()), Err(WireError::WrongType("queues")));
         let is_object = data.is_object();
-        assert_eq!(wire::config(Some(&payload)).is_ok(), is_object, "{payload}");
+        assert_eq!(wire::config(Some(&payload), &mut Reader::default()).is_ok(), is_object, "{payload}");
     }
 }
 
@@ -109,20 +133,34 @@ fn payloads_that_are_none_are_told_apart() {
 fn duplicates_within_a_record_do_not_matter_and_the_last_wins() {
     let text = association().to_string().replacen('{', "{\"max_nodes\":1,", 1);
     let payload = format!("{{\"data\":[{text}]}}");
-    let records = wire::associations(Some(&payload), &mut Vec::new()).unwrap();
+    let records = wire::associations(Some(&payload), &mut Reader::default()).unwrap();
     assert_eq!(records[0].association.max_nodes.0, 2_147_483_647);
+}
+
+/// The warnings about a push of these associations.
+fn warnings(records: Value) -> (Vec<String>, usize) {
+    let mut reader = Reader::default();
+    assert!(wire::associations(Some(&json!({ "data": records }).to_string()), &mut reader).is_ok());
+    (reader.warnings.take(), reader.warnings.untold())
 }
 
 #[test]
 fn negative_limits_are_accepted_with_a_warning() {
-    let mut warnings = Vec::new();
-    let payload = json!({"data": [association(), with("max_cores", json!(-3))]}).to_string();
-    assert!(wire::associations(Some(&payload), &mut warnings).is_ok());
-    assert_eq!(warnings, ["associations[1].max_cores: negative limit -3 admits nothing"]);
-    let payload = json!({"data": [with("max_active_jobs", json!(-1))]}).to_string();
-    warnings.clear();
-    assert!(wire::associations(Some(&payload), &mut warnings).is_ok());
-    assert_eq!(warnings, ["associations[0].max_active_jobs: negative limit -1 means unlimited, as 0 does"]);
+    for (records, text) in [
+        (
+            json!([association(), with("max_cores", json!(-3))]),
+            "associations[1].max_cores: negative limit -3 admits nothing (user 5001, bank A)",
+        ),
+        (
+            json!([with("max_active_jobs", json!(-1))]),
+            "associations[0].max_active_jobs: negative limit -1 means unlimited, as 0 does (user 5001, bank A)",
+        ),
+    ] {
+        assert_eq!(warnings(records), (vec![text.to_owned()], 0));
+    }
+    let many: Vec<Value> = (0..25).map(|_| with("max_nodes", json!(-1))).collect();
+    let (told, untold) = warnings(json!(many));
+    assert_eq!((told.len(), untold), (10, 15));
 }
 
 #[test]
@@ -135,13 +173,22 @@ fn records_and_payloads_are_objects() {
             other => format!("{other:?}"),
         };
         let payload = one(positional);
-        assert_eq!(wire::projects(Some(&payload), &mut Vec::new()).map(drop).map_err(told), text("projects"));
-        assert_eq!(wire::banks(Some(&payload), &mut Vec::new()).map(drop).map_err(told), text("banks"));
         assert_eq!(
-            wire::weights(Some(&payload), &mut Vec::new()).map(drop).map_err(told),
+            wire::projects(Some(&payload), &mut Reader::default()).map(drop).map_err(told),
+            text("projects")
+        );
+        assert_eq!(
+            wire::banks(Some(&payload), &mut Reader::default()).map(drop).map_err(told),
+            text("banks")
+        );
+        assert_eq!(
+            wire::weights(Some(&payload), &mut Reader::default()).map(drop).map_err(told),
             text("priority_factors")
         );
-        assert_eq!(wire::queues(Some(&payload), &mut Vec::new()).map(drop).map_err(told), text("queues"));
+        assert_eq!(
+            wire::queues(Some(&payload), &mut Reader::default()).map(drop).map_err(told),
+            text("queues")
+        );
     }
 }
 
@@ -150,18 +197,18 @@ fn what_is_unknown_may_be_of_any_depth() {
     let deep = format!("{}{}", "[".repeat(2000), "]".repeat(2000));
     let record = association().to_string().replacen('{', &format!("{{\"later\":{deep},"), 1);
     let update = |record: &str| {
-        wire::associations(Some(&format!("{{\"later\":{deep},\"data\":[{record}]}}")), &mut Vec::new())
+        wire::associations(Some(&format!("{{\"later\":{deep},\"data\":[{record}]}}")), &mut Reader::default())
     };
     assert_eq!(update(&record).map(|records| records.len()), Ok(1));
     let bad = record.replace("\"max_nodes\":2147483647", "\"max_nodes\":\"x\"");
-    let text = "associations[0].max_nodes: expected integer, got string".to_owned();
+    let text = "associations[0].max_nodes: expected integer, got string (user 5001, bank A)".to_owned();
     assert_eq!(update(&bad), Err(WireError::Record(text)));
-    let conf = format!("{{\"later\":{deep},\"config\":{{\"later\":{deep},\"associations\":[{record}]}}}}");
-    let policy = wire::load_config(&conf, &mut Vec::new()).unwrap().unwrap();
+    let conf = format!("{{\"config\":{{\"later\":{deep},\"associations\":[{record}]}}}}");
+    let policy = wire::load_config(&conf, &mut Reader::default()).unwrap().unwrap();
     assert_eq!(policy.associations.len(), 1);
     let wrong = format!("{{\"data\":[{{\"project\":{deep}}}]}}");
     let text = "projects[0].project: expected string, got array".to_owned();
-    assert_eq!(wire::projects(Some(&wrong), &mut Vec::new()), Err(WireError::Record(text)));
+    assert_eq!(wire::projects(Some(&wrong), &mut Reader::default()), Err(WireError::Record(text)));
 }
 
 #[test]
@@ -178,7 +225,7 @@ fn a_question_never_becomes_an_order() {
             Err(WireError::Record("policy.dry_run: expected boolean, got string".to_owned())),
         ),
     ] {
-        let read = wire::policy_update(Some(&payload), &mut Vec::new()).map(|(_, dry_run)| dry_run);
+        let read = wire::policy_update(Some(&payload), &mut Reader::default()).map(|(_, dry_run)| dry_run);
         assert_eq!(read, dry_run, "{payload}");
     }
 }
@@ -187,22 +234,33 @@ fn a_question_never_becomes_an_order() {
 fn what_is_wrong_is_quoted_in_short() {
     let long = "x".repeat(1_000_000);
     let payload = json!({"data": {"zero_score": long}}).to_string();
-    let Err(WireError::Record(text)) = wire::config(Some(&payload)) else { panic!("accepted") };
+    let Err(WireError::Record(text)) = wire::config(Some(&payload), &mut Reader::default()) else {
+        panic!("accepted")
+    };
     assert!(text.starts_with("zero_score: expected \"hold\" or \"floor\", got \"xxx") && text.len() < 200);
     let digits = format!("{{\"data\":[{{\"factor\":\"bank\",\"weight\":{}}}]}}", "9".repeat(1_000_000));
-    let Err(WireError::Record(text)) = wire::weights(Some(&digits), &mut Vec::new()) else {
+    let Err(WireError::Record(text)) = wire::weights(Some(&digits), &mut Reader::default()) else {
         panic!("accepted")
     };
     assert!(text.starts_with("priority_factors[0].weight: expected integer, got integer 9999"), "{text}");
-    assert!(text.ends_with(", which is beyond 64 bits") && text.len() < 200, "{text}");
+    assert!(text.ends_with(", which is beyond 64 bits (factor bank)") && text.len() < 200, "{text}");
 }
 
 #[test]
 fn switches_are_booleans_and_words() {
-    let config = |data: Value| wire::config(Some(&json!({ "data": data }).to_string()));
-    assert!(config(json!({"deny_unknown_queues": true})).unwrap().deny_unknown_queues);
-    assert_eq!(config(json!({"zero_score": "floor"})).unwrap().zero_score, ZeroScore::Floor);
-    assert_eq!(config(json!({"other": 1})), Ok(crate::accounts::Config::default()));
+    let config =
+        |data: Value| wire::config(Some(&json!({ "data": data }).to_string()), &mut Reader::default());
+    let nothing = ConfigPatch::default();
+    for (data, patch) in [
+        (json!({}), nothing),
+        (json!({"other": 1}), nothing),
+        (json!({"deny_unknown_queues": true}), ConfigPatch { deny_unknown_queues: Some(true), ..nothing }),
+        (json!({"deny_unknown_queues": false}), ConfigPatch { deny_unknown_queues: Some(false), ..nothing }),
+        (json!({"zero_score": "floor"}), ConfigPatch { zero_score: Some(ZeroScore::Floor), ..nothing }),
+        (json!({"zero_score": "hold"}), ConfigPatch { zero_score: Some(ZeroScore::Hold), ..nothing }),
+    ] {
+        assert_eq!(config(data), Ok(patch));
+    }
     for (data, text) in [
         (json!({"deny_unknown_queues": 1}), "deny_unknown_queues: expected boolean, got integer 1"),
         (json!({"deny_unknown_queues": "true"}), "deny_unknown_queues: expected boolean, got string"),
@@ -220,18 +278,19 @@ fn a_policy_is_whole_and_a_load_time_one_may_lack_parts() {
         "config": {"deny_unknown_queues": true}, "dry_run": true, "later": 1,
     });
     let update = |data: &Value| {
-        wire::policy_update(Some(&json!({ "data": data }).to_string()), &mut Vec::new()).map(|(_, dry)| dry)
+        wire::policy_update(Some(&json!({ "data": data }).to_string()), &mut Reader::default())
+            .map(|(_, dry)| dry)
     };
     assert_eq!(update(&whole), Ok(true));
-    let bare = wire::policy_update(Some(&whole.to_string()), &mut Vec::new());
+    let bare = wire::policy_update(Some(&whole.to_string()), &mut Reader::default());
     assert_eq!(bare.map(|(_, dry)| dry), Ok(true));
     assert_eq!(update(&json!(3)), Err(WireError::WrongType("policy")));
     let mut lacking = whole.clone();
     lacking.as_object_mut().unwrap().remove("banks");
     assert_eq!(update(&lacking), Err(WireError::Record("policy.banks: key is missing".to_owned())));
-    let load = |conf: Value| wire::load_config(&conf.to_string(), &mut Vec::new());
+    let load = |conf: Value| wire::load_config(&conf.to_string(), &mut Reader::default());
     assert!(load(json!({"config": lacking})).unwrap().is_some());
-    assert!(load(json!({"other": 1})).unwrap().is_none());
+    assert!(load(json!({})).unwrap().is_none());
     assert!(load(json!({"config": 7})).is_err());
     assert!(load(json!({"config": {"config": 7}})).is_err());
     assert!(load(json!({"config": {"queues": [{}]}})).is_err());
@@ -276,8 +335,7 @@ proptest::proptest! {
             }
         }
         let payload: String = text.into_iter().collect();
-        let mut warnings = Vec::new();
-        match wire::associations(Some(&payload), &mut warnings) {
+        match wire::associations(Some(&payload), &mut Reader::default()) {
             Ok(records) => {
                 for record in records {
                     let shown = format!("{:?}", record.association);

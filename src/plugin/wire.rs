@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The records flux-accounting pushes, and what is wrong with them.
 //!
-//! A payload is read whole before anything is applied. The fast way reads typed records straight from the text; only
-//! if that fails is the payload read again, value by value, to name the record, the key and the fault.
+//! A payload is read whole before anything is applied.
 
-use super::records::{AssociationWire, BankWire, FactorWire, Interner, ProjectWire, QueueWire, Wire};
+use super::reading::Reader;
+use super::records::{AssociationWire, BankWire, FactorWire, ProjectWire, QueueWire, Wire};
 use super::value::{Members, Object, describe, members, shortened};
-use crate::accounts::{AssociationRecord, Config, Policy, Queue, ZeroScore};
+use crate::accounts::{AssociationRecord, Config, ConfigPatch, Policy, PolicyPart, Queue, ZeroScore};
 use crate::engine::ids::{BankName, ProjectName};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -22,8 +22,10 @@ pub enum WireError {
     Record(String),
 }
 
-/// What is accepted, but worth a warning.
-pub type Warnings = Vec<String>;
+const DENY_UNKNOWN_QUEUES: &str = "deny_unknown_queues";
+const ZERO_SCORE: &str = "zero_score";
+/// The arrays of a whole policy.
+const ARRAYS: [&str; 5] = ["associations", "queues", "projects", "banks", "priority_factors"];
 
 #[derive(Deserialize)]
 #[serde(bound = "W: Wire")]
@@ -31,62 +33,10 @@ struct Payload<W> {
     data: Vec<Object<W>>,
 }
 
-fn accept_all<W: Wire>(wires: Vec<Object<W>>, warnings: &mut Warnings) -> Result<Vec<W::Record>, WireError> {
-    let mut names = Interner::default();
-    let mut records = Vec::with_capacity(wires.len());
-    for (index, Object(wire)) in wires.into_iter().enumerate() {
-        for (key, value) in wire.limits() {
-            if value < 0 {
-                let means =
-                    if key == "max_active_jobs" { "means unlimited, as 0 does" } else { "admits nothing" };
-                warnings.push(format!("{}[{index}].{key}: negative limit {value} {means}", W::ARRAY));
-            }
-        }
-        let fault = |(key, what)| WireError::Record(format!("{}[{index}].{key}: {what}", W::ARRAY));
-        records.push(wire.accept(&mut names).map_err(fault)?);
-    }
-    Ok(records)
-}
-
-/// Reads an array at once; if that fails value by value, so that the first fault can be named.
-fn from_array<W: Wire>(array: &RawValue, warnings: &mut Warnings) -> Result<Vec<W::Record>, WireError> {
-    if let Ok(wires) = serde_json::from_str::<Vec<Object<W>>>(array.get()) {
-        return accept_all(wires, warnings);
-    }
-    let Ok(array) = serde_json::from_str::<Vec<&RawValue>>(array.get()) else {
-        return Err(WireError::WrongType(W::ARRAY));
-    };
-    let mut wires: Vec<Object<W>> = Vec::with_capacity(array.len());
-    for (index, value) in array.into_iter().enumerate() {
-        let fault = |what: String| WireError::Record(format!("{}[{index}]{what}", W::ARRAY));
-        let Some(record) = members(value) else {
-            return Err(fault(format!(": expected object, got {}", describe(value))));
-        };
-        for (key, wanted) in W::KEYS {
-            match record.get(*key) {
-                None => return Err(fault(format!(".{key}: key is missing"))),
-                Some(found) if !wanted.fits(found) => {
-                    return Err(fault(format!(
-                        ".{key}: expected {}, got {}",
-                        wanted.name(),
-                        describe(found)
-                    )));
-                }
-                Some(_) => {}
-            }
-        }
-        wires.push(Object::from_members(&record, W::KEYS).map_err(|error| fault(format!(": {error}")))?);
-    }
-    accept_all(wires, warnings)
-}
-
-fn from_payload<W: Wire>(
-    payload: Option<&str>,
-    warnings: &mut Warnings,
-) -> Result<Vec<W::Record>, WireError> {
+fn from_payload<W: Wire>(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<W::Record>, WireError> {
     match serde_json::from_str::<Object<Payload<W>>>(payload.unwrap_or_default()) {
-        Ok(Object(payload)) => accept_all(payload.data, warnings),
-        Err(_) => from_array::<W>(data(payload)?, warnings),
+        Ok(Object(payload)) => reader.accept(payload.data),
+        Err(_) => reader.array::<W>(data(payload)?),
     }
 }
 
@@ -105,56 +55,68 @@ fn object(payload: Option<&str>) -> Result<Members<'_>, WireError> {
 }
 
 /// `rec_update`.
-pub fn associations(
-    payload: Option<&str>,
-    warnings: &mut Warnings,
-) -> Result<Vec<AssociationRecord>, WireError> {
-    from_payload::<AssociationWire>(payload, warnings)
+pub fn associations(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<AssociationRecord>, WireError> {
+    from_payload::<AssociationWire>(payload, reader)
 }
 
 /// `rec_q_update`.
-pub fn queues(payload: Option<&str>, warnings: &mut Warnings) -> Result<Vec<Queue>, WireError> {
-    from_payload::<QueueWire>(payload, warnings)
+pub fn queues(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<Queue>, WireError> {
+    from_payload::<QueueWire>(payload, reader)
 }
 
 /// `rec_proj_update`.
-pub fn projects(payload: Option<&str>, warnings: &mut Warnings) -> Result<Vec<ProjectName>, WireError> {
-    from_payload::<ProjectWire>(payload, warnings)
+pub fn projects(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<ProjectName>, WireError> {
+    from_payload::<ProjectWire>(payload, reader)
 }
 
 /// `rec_bank_update`.
-pub fn banks(payload: Option<&str>, warnings: &mut Warnings) -> Result<Vec<(BankName, f64)>, WireError> {
-    from_payload::<BankWire>(payload, warnings)
+pub fn banks(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<(BankName, f64)>, WireError> {
+    from_payload::<BankWire>(payload, reader)
 }
 
 /// `rec_fac_update`.
-pub fn weights(payload: Option<&str>, warnings: &mut Warnings) -> Result<Vec<(String, i64)>, WireError> {
-    from_payload::<FactorWire>(payload, warnings)
+pub fn weights(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<(String, i64)>, WireError> {
+    from_payload::<FactorWire>(payload, reader)
 }
 
-/// `rec_config_update`.
-pub fn config(payload: Option<&str>) -> Result<Config, WireError> {
-    config_of(data(payload)?)
+/// `rec_config_update`. A newer database may know of switches that we don't: they are warned of.
+pub fn config(payload: Option<&str>, reader: &mut Reader) -> Result<ConfigPatch, WireError> {
+    let value = data(payload)?;
+    let patch = config_of(value)?;
+    warn_of_switches(value, reader);
+    Ok(patch)
 }
 
-fn config_of(value: &RawValue) -> Result<Config, WireError> {
+fn config_of(value: &RawValue) -> Result<ConfigPatch, WireError> {
     let members = members(value).ok_or(WireError::WrongType("config"))?;
-    let mut config = Config::default();
-    if let Some(value) = members.get("deny_unknown_queues") {
-        config.deny_unknown_queues = boolean("deny_unknown_queues", value)?;
+    let deny =
+        members.get(DENY_UNKNOWN_QUEUES).map(|value| boolean(DENY_UNKNOWN_QUEUES, value)).transpose()?;
+    let score = members.get(ZERO_SCORE).map(|value| match value.get() {
+        "\"hold\"" => Ok(ZeroScore::Hold),
+        "\"floor\"" => Ok(ZeroScore::Floor),
+        other => {
+            let text = format!("{ZERO_SCORE}: expected \"hold\" or \"floor\", got {}", shortened(other));
+            Err(WireError::Record(text))
+        }
+    });
+    Ok(ConfigPatch { deny_unknown_queues: deny, zero_score: score.transpose()? })
+}
+
+/// The switches of a `config` object that are nobody's.
+fn unknown_switches(value: &RawValue) -> Vec<String> {
+    unknown(&members(value).unwrap_or_default(), &[DENY_UNKNOWN_QUEUES, ZERO_SCORE])
+}
+
+fn warn_of_switches(config: &RawValue, reader: &mut Reader) {
+    for key in unknown_switches(config) {
+        reader.warnings.note(|| format!("config: unknown switch {key}, ignored"));
     }
-    if let Some(value) = members.get("zero_score") {
-        config.zero_score = match value.get() {
-            "\"hold\"" => ZeroScore::Hold,
-            "\"floor\"" => ZeroScore::Floor,
-            _ => {
-                let text =
-                    format!("zero_score: expected \"hold\" or \"floor\", got {}", shortened(value.get()));
-                return Err(WireError::Record(text));
-            }
-        };
-    }
-    Ok(config)
+}
+
+/// Keys that are not among `known`, as a person can read them.
+fn unknown(members: &Members<'_>, known: &[&str]) -> Vec<String> {
+    let strange = members.keys().filter(|key| !known.contains(&key.as_ref()));
+    strange.map(|key| format!("\"{}\"", shortened(key).escape_debug())).collect()
 }
 
 fn boolean(key: &str, value: &RawValue) -> Result<bool, WireError> {
@@ -167,7 +129,7 @@ fn boolean(key: &str, value: &RawValue) -> Result<bool, WireError> {
 
 /// `policy_update`: a whole policy, bare or under `data`, and whether only to say what it would change. `dry_run` may
 /// stand in either place: what was meant as a question must not become an order.
-pub fn policy_update(payload: Option<&str>, warnings: &mut Warnings) -> Result<(Policy, bool), WireError> {
+pub fn policy_update(payload: Option<&str>, reader: &mut Reader) -> Result<(Policy, bool), WireError> {
     let outer = object(payload)?;
     let inner =
         outer.get("data").map(|data| members(data).ok_or(WireError::WrongType("policy"))).transpose()?;
@@ -178,42 +140,146 @@ pub fn policy_update(payload: Option<&str>, warnings: &mut Warnings) -> Result<(
         }
     }
     let parts = inner.unwrap_or(outer);
-    for array in ["associations", "queues", "projects", "banks", "priority_factors"] {
+    for array in ARRAYS {
         if !parts.contains_key(array) {
             return Err(WireError::Record(format!("policy.{array}: key is missing")));
         }
     }
-    Ok((policy_of(&parts, warnings)?, dry_run))
+    Ok((policy_of(&parts, reader)?, dry_run))
+}
+
+/// How a policy that comes in parts is to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beginning {
+    /// Only say at the commit what it would change.
+    pub dry_run: bool,
+    /// Switches that no part mentions stay as they are.
+    pub keeps_config: bool,
+    /// After how many seconds without a part it is given up.
+    pub expires: u64,
+}
+
+/// `policy_begin`. It needs no payload.
+pub fn policy_begin(payload: Option<&str>) -> Result<Beginning, WireError> {
+    const MOST: u64 = 3600;
+    let members = payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text)))?;
+    let flag =
+        |key: &str| members.get(key).map_or(Ok(false), |value| boolean(&format!("policy.{key}"), value));
+    let expires = match members.get("expires") {
+        None => 60,
+        Some(value) => {
+            value.get().parse().ok().filter(|seconds| (1..=MOST).contains(seconds)).ok_or_else(|| {
+                let found = describe(value);
+                WireError::Record(format!(
+                    "policy.expires: expected an integer from 1 to {MOST}, got {found}"
+                ))
+            })?
+        }
+    };
+    Ok(Beginning { dry_run: flag("dry_run")?, keeps_config: flag("keep_config")?, expires })
+}
+
+/// The number of the push that `policy_part`, `policy_commit` and `policy_abort` are about.
+pub fn push_number(payload: Option<&str>) -> Result<u64, WireError> {
+    let members = object(payload)?;
+    let missing = || WireError::Record("policy.push: key is missing".to_owned());
+    let value = members.get("push").ok_or_else(missing)?;
+    let wrong = || WireError::Record(format!("policy.push: expected integer, got {}", describe(value)));
+    value.get().parse().map_err(|_| wrong())
+}
+
+/// `policy_part`: some of the arrays, or parts of them.
+pub fn policy_part(payload: Option<&str>, reader: &mut Reader) -> Result<PolicyPart, WireError> {
+    part_of(&object(payload)?, reader)
+}
+
+/// Which associations a page is to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Those that come after this user and bank.
+    pub after: Option<(u32, String)>,
+    /// Those of one user.
+    pub user: Option<u32>,
+    /// So many at most.
+    pub limit: usize,
+}
+
+/// `associations`. It needs no payload.
+pub fn page(payload: Option<&str>) -> Result<Page, WireError> {
+    const MOST: usize = 1000;
+    let members = payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text)))?;
+    let given = |key: &str| members.get(key).filter(|value| value.get() != "null").copied();
+    let wrong = |key: &str, wanted: &str, found: &RawValue| {
+        WireError::Record(format!("{key}: expected {wanted}, got {}", describe(found)))
+    };
+    let after = given("after").map(|value| {
+        let pair = serde_json::from_str::<(u32, String)>(value.get());
+        pair.map_err(|_| wrong("after", "[userid, bank]", value))
+    });
+    let user = given("user").map(|value| value.get().parse().map_err(|_| wrong("user", "a user id", value)));
+    let limit = given("limit").map_or(Ok(MOST), |value| {
+        let limit = value.get().parse().ok().filter(|limit| (1..=MOST).contains(limit));
+        limit.ok_or_else(|| wrong("limit", &format!("an integer from 1 to {MOST}"), value))
+    });
+    Ok(Page { after: after.transpose()?, user: user.transpose()?, limit: limit? })
 }
 
 /// The load-time configuration: the text of the plugin's conf, whose key `config` holds a policy, all parts optional.
-pub fn load_config(conf: &str, warnings: &mut Warnings) -> Result<Option<Policy>, WireError> {
+/// What an admin writes by hand must be known: no other option, and no other switch. Other keys of the document, and of
+/// its records, may come from a newer database.
+pub fn load_config(conf: &str, reader: &mut Reader) -> Result<Option<Policy>, WireError> {
     if conf.trim() == "null" {
         return Ok(None);
     }
     let conf = object(Some(conf))?;
+    if let Some(key) = unknown(&conf, &["config"]).first() {
+        return Err(WireError::Record(format!("unknown option {key}, expected \"config\"")));
+    }
     let Some(policy) = conf.get("config") else { return Ok(None) };
     let wrong = || WireError::Record(format!("config: expected object, got {}", describe(policy)));
     let parts = members(policy).ok_or_else(wrong)?;
-    policy_of(&parts, warnings).map(Some)
+    if let Some(key) = parts.get("config").and_then(|config| unknown_switches(config).into_iter().next()) {
+        let text = format!(
+            "config.config: unknown switch {key}, expected \"{DENY_UNKNOWN_QUEUES}\" or \"{ZERO_SCORE}\""
+        );
+        return Err(WireError::Record(text));
+    }
+    for key in unknown(&parts, &[ARRAYS.as_slice(), &["config"]].concat()) {
+        reader.warnings.note(|| format!("config: unknown key {key}, ignored"));
+    }
+    policy_of(&parts, reader).map(Some)
 }
 
-fn policy_of(parts: &Members<'_>, warnings: &mut Warnings) -> Result<Policy, WireError> {
-    fn part<W: Wire>(parts: &Members<'_>, warnings: &mut Warnings) -> Result<Vec<W::Record>, WireError> {
-        parts.get(W::ARRAY).map_or_else(|| Ok(Vec::new()), |array| from_array::<W>(array, warnings))
+fn policy_of(parts: &Members<'_>, reader: &mut Reader) -> Result<Policy, WireError> {
+    let part = part_of(parts, reader)?;
+    Ok(Policy {
+        associations: part.associations.unwrap_or_default(),
+        queues: part.queues.unwrap_or_default(),
+        projects: part.projects.unwrap_or_default(),
+        banks: part.banks.unwrap_or_default(),
+        weights: part.weights.unwrap_or_default(),
+        config: Config::default().patched(part.config),
+    })
+}
+
+fn part_of(parts: &Members<'_>, reader: &mut Reader) -> Result<PolicyPart, WireError> {
+    fn array<W: Wire>(parts: &Members<'_>, reader: &mut Reader) -> Result<Option<Vec<W::Record>>, WireError> {
+        parts.get(W::ARRAY).map(|array| reader.array::<W>(array)).transpose()
     }
     let within = |fault| match fault {
         WireError::Record(text) => WireError::Record(format!("config.{text}")),
         other => other,
     };
-    Ok(Policy {
-        associations: part::<AssociationWire>(parts, warnings)?,
-        queues: part::<QueueWire>(parts, warnings)?,
-        projects: part::<ProjectWire>(parts, warnings)?,
-        banks: part::<BankWire>(parts, warnings)?,
-        weights: part::<FactorWire>(parts, warnings)?,
-        config: parts
-            .get("config")
-            .map_or_else(|| Ok(Config::default()), |c| config_of(c).map_err(within))?,
-    })
+    let part = PolicyPart {
+        associations: array::<AssociationWire>(parts, reader)?,
+        queues: array::<QueueWire>(parts, reader)?,
+        projects: array::<ProjectWire>(parts, reader)?,
+        banks: array::<BankWire>(parts, reader)?,
+        weights: array::<FactorWire>(parts, reader)?,
+        config: parts.get("config").map(|c| config_of(c)).transpose().map_err(within)?.unwrap_or_default(),
+    };
+    if let Some(config) = parts.get("config") {
+        warn_of_switches(config, reader);
+    }
+    Ok(part)
 }

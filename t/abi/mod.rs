@@ -19,9 +19,11 @@ mod hostile;
 mod nested;
 mod panics;
 mod payloads;
+mod push;
 mod random;
 mod replay;
 mod scenarios;
+mod seen;
 
 /// The .so's file name, which Flux goes by.
 pub const SO: &str = "mf_priority.so";

@@ -1,151 +1,375 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A panic in each callback, method, timer and eventlog read: that one call fails in the safe direction, the log
-//! names the place, and the job manager lives on with counters that agree with a recount.
+//! A panic in each callback, method, timer and future: before the work, before each of its effects, and after it. That
+//! one call fails in the safe direction, the log names the place, and the plugin agrees with the job manager again: its
+//! counters, holds and prices are compared with the host's own jobs, not with its own recount.
 //!
 //! What panics is named by the environment, so each case is a process of its own: this binary, with one test.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 
-use mf_priority::embedded::{Order, State};
-use serde_json::json;
+use mf_priority::embedded::{Host, Options, Order, State, Submission};
+use mf_priority::jobtap::{Jobtap, Turn};
+use mf_priority::plugin::MfPriority;
+use serde_json::{Value, json};
 
-use super::{OWNER, SO, Site, document, faulty, job, topic};
+use super::seen::{Seen, sorted};
+use super::{Copy, METHODS, OWNER, SO, Site, association, document, faulty, job, job_in, queue, topic};
 
 const FAULT: &str = "MF_PRIORITY_FAULT";
-
-const TOPICS: [&str; 13] = [
-    "job.validate",
-    "job.new",
-    "job.state.depend",
-    "job.state.priority",
-    "job.priority.get",
-    "job.state.sched",
-    "job.state.run",
-    "job.state.inactive",
+/// What `.priority-default` answers for every job here; it comes before the plugin, whose prices are never this.
+const OF_OTHERS: i64 = 16;
+/// So many calls of a kind are cut short in each place, one in each history.
+const TIMES: usize = 8;
+/// What decides nothing, at least in this history.
+const WITHOUT_EFFECTS: [&str; 13] = [
+    "job.create",
     "job.destroy",
-    "job.update",
-    "job.update.attributes.system.queue",
-    "job.update.attributes.system.bank",
+    "job.state.sched",
+    "job.event.dependency-add",
     "plugin.query",
-];
-
-const METHODS: [&str; 9] = [
-    "rec_update",
+    "check",
     "rec_q_update",
     "rec_proj_update",
     "rec_bank_update",
     "rec_fac_update",
     "rec_config_update",
-    "policy_update",
-    "reprioritize",
-    "check",
+    "batch",
+    "commits",
 ];
+/// A user whose association comes with a later push.
+const LATE: u32 = 5009;
 
-/// Runs the ignored test below in a process where `what` panics.
-fn in_a_process(what: &str) {
+fn texts(list: &'static [&'static std::ffi::CStr]) -> impl Iterator<Item = &'static str> {
+    list.iter().map(|text| text.to_str().unwrap())
+}
+
+/// Runs the ignored test `name` in a process of its own.
+fn in_a_process(name: &str, what: &str) {
     faulty();
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "abi::panics::one_fault", "--ignored", "--nocapture"])
-        .env(FAULT, what)
+        .args(["--exact", &format!("abi::panics::{name}"), "--ignored", "--nocapture"])
+        .env("WHAT", what)
+        .env_remove(FAULT)
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{what}:\n{text}");
+    eprint!("{}", text.lines().filter(|line| line.starts_with("struck")).collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
 fn in_each_callback() {
-    TOPICS.iter().for_each(|topic| in_a_process(topic));
+    assert_eq!(MfPriority::TOPICS.len(), 16, "a new callback wants a place in `history`");
+    texts(MfPriority::TOPICS).for_each(|topic| in_a_process("each_place", topic));
 }
 
 #[test]
 fn in_each_method() {
-    METHODS.iter().for_each(|method| in_a_process(method));
+    texts(MfPriority::METHODS).for_each(|method| in_a_process("each_place", method));
 }
 
 #[test]
-fn in_timer_and_eventlog() {
-    ["timer", "eventlog"].iter().for_each(|what| in_a_process(what));
+fn in_the_timer_and_each_future() {
+    Turn::ALL.iter().for_each(|turn| in_a_process("each_place", turn.name()));
 }
 
 #[test]
-#[ignore = "run by its siblings, in a process where MF_PRIORITY_FAULT names what panics"]
-fn one_fault() {
-    let what = std::env::var(FAULT).expect("run by a sibling");
-    let site = Site::empty(faulty());
-    let refusals = provoke(&site, &what);
-    let log = site.host.take_log();
-    let said = |text: String| log.iter().any(|line| line.level == 3 && line.text.contains(&text));
-    assert!(said("panic at src/".to_string()), "no place in {log:?}");
-    assert!(said(format!("internal error in {what}")), "no topic in {log:?}");
-    for text in &refusals {
-        assert!(text.contains("internal error in mf_priority"), "{text}");
-    }
-    let text_expected = METHODS.contains(&what.as_str())
-        || what == "job.validate"
-        || what.starts_with("job.update.")
-        || what == "plugin.query";
-    assert_eq!(refusals.is_empty(), !text_expected, "{what}: {refusals:?}");
+fn again_and_again() {
+    let turns = Turn::ALL.iter().map(|turn| turn.name());
+    turns.chain(["job.new", "job.state.run"]).for_each(|what| in_a_process("lasting", what));
+}
 
+fn arm(what: &str) {
     // SAFETY: the one test of this process runs in this thread; the main thread waits for it.
-    unsafe { std::env::remove_var(FAULT) };
-    site.check();
-    site.push(&document());
-    let healthy = site.submit(&job(5002, 1));
-    for id in site.host.jobs() {
-        let _ = site.host.cancel(id, OWNER);
-    }
-    assert_eq!(site.state(healthy), State::Inactive);
-    assert_eq!(site.check()["jobs"], 0, "nothing is left of the jobs");
-    let counts = site.association(5001, "A");
-    assert_eq!([&counts["cur_active_jobs"], &counts["cur_run_jobs"], &counts["cur_sched_jobs"]], [0, 0, 0]);
-    site.host.remove(SO).unwrap();
-    assert_eq!((site.host.live_watchers(), site.host.plugin_aux_count()), (0, 0));
-    assert_eq!(site.host.violations(), Vec::<String>::new());
+    unsafe { std::env::set_var(FAULT, what) };
 }
 
-/// Everything a host does; the texts of what was refused.
-fn provoke(site: &Site, what: &str) -> Vec<String> {
-    let host = &site.host;
-    let mut refusals = Vec::new();
-    let mut note = |text: Option<String>| refusals.extend(text);
-    site.load(&document());
-    if METHODS.contains(&what) {
-        let payload = json!({"data": []}).to_string();
-        let refused = host.request(&topic(what), Some(&payload), OWNER).unwrap_err();
-        assert_eq!(refused.errno.0, libc_eio());
-        note(Some(refused.text));
-        return refusals;
+fn disarm() {
+    // SAFETY: as above.
+    unsafe { std::env::remove_var(FAULT) };
+}
+
+#[test]
+#[ignore = "run by its siblings, in a process of its own where WHAT names what panics"]
+fn each_place() {
+    let what = std::env::var("WHAT").expect("run by a sibling");
+    let mut struck = 0;
+    for place in ["before", "after"] {
+        let times = (1..=TIMES).take_while(|time| fails_safe(&what, &format!("{place}#{time}"))).count();
+        assert!(times > 0, "{what} was never called");
+        struck += times;
     }
-    // One job runs, one is held, one is scheduled behind a full cluster.
-    let ids: Vec<_> =
-        [job(5001, 4), job(5001, 1), job(5002, 1), job(5002, 1)].iter().map(|job| host.submit(job)).collect();
-    for result in &ids {
-        note(result.as_ref().err().cloned());
+    let mut effects = 0;
+    loop {
+        let place = effects + 1;
+        let times = (1..=TIMES).take_while(|time| fails_safe(&what, &format!("{place}#{time}"))).count();
+        if times == 0 {
+            break;
+        }
+        effects += 1;
+        struck += times;
     }
-    let ids: Vec<u64> = ids.into_iter().flatten().collect();
-    host.reprioritize_all();
-    for (id, value) in ids.iter().skip(1).zip(["q", "r", "r"]) {
-        for key in ["attributes.system.queue", "attributes.system.bank"] {
-            let value = if key.ends_with("bank") { "B" } else { value };
-            let refused = host.update(*id, &[(key, json!(value))], OWNER).err().map(|refused| refused.text);
-            note(refused.filter(|text| text.contains("internal error")));
+    assert_eq!(effects == 0, WITHOUT_EFFECTS.contains(&what.as_str()), "{what}: {effects} effects");
+    println!("struck {what} {struck} times, before up to {effects} effects");
+}
+
+/// Whether the fault came in a history, which then ends as it should.
+fn fails_safe(what: &str, place: &str) -> bool {
+    let mut play = Play::new();
+    arm(&format!("{what}@{place}"));
+    play.history();
+    let struck = std::env::var_os(FAULT).is_none();
+    disarm();
+    if struck {
+        let log = &play.log;
+        assert!(log.iter().any(|line| line.contains("panic at src/")), "no place in {log:#?}");
+        let text = format!("internal error in {what};");
+        assert!(log.iter().any(|line| line.contains(&text)), "no {text} in {log:#?}");
+        let is_told = texts(MfPriority::METHODS).any(|method| method == what)
+            || matches!(what, "job.validate" | "job.create" | "plugin.query")
+            || what.starts_with("job.update.");
+        let told: Vec<_> = play.refusals.iter().filter(|text| text.contains("internal error")).collect();
+        assert_eq!(told.is_empty(), !is_told, "{what}@{place}: {:?}", play.refusals);
+    }
+    play.end();
+    struck
+}
+
+#[test]
+#[ignore = "run by its sibling, in a process of its own where WHAT names what panics"]
+fn lasting() {
+    let what = std::env::var("WHAT").expect("run by a sibling");
+    let mut play = Play::new();
+    arm(&format!("{what}@before*"));
+    // Nothing can be expected to be right now, but that it comes to rest.
+    play.is_trusting = true;
+    play.history();
+    play.site.host.settle();
+    assert_eq!(play.site.host.violations(), Vec::<String>::new());
+    let panics = play.site.host.take_log().iter().filter(|line| line.text.contains("panic at")).count();
+    assert!(panics < 1000, "{panics} panics");
+    disarm();
+    // The next requests find it well.
+    play.is_trusting = false;
+    play.site.push(&full_document());
+    play.end();
+}
+
+/// [`document`], and user 5004, of whom one job may be scheduled.
+fn first_document() -> Value {
+    let mut document = document();
+    document["queues"].as_array_mut().unwrap().push(queue("closed", json!({})));
+    document["associations"].as_array_mut().unwrap().push(association(
+        5004,
+        "A",
+        json!({"max_sched_jobs": 1}),
+    ));
+    document
+}
+
+/// The same with the association that comes late.
+fn full_document() -> Value {
+    let mut document = first_document();
+    document["associations"].as_array_mut().unwrap().push(association(LATE, "A", json!({})));
+    document
+}
+
+struct Play {
+    site: Site,
+    refusals: Vec<String>,
+    log: Vec<String>,
+    /// Nothing is compared.
+    is_trusting: bool,
+}
+
+impl Play {
+    fn new() -> Play {
+        let host = Host::new(Options::default()).expect("the C side is linked in");
+        let site = Site { host, so: Copy::of(faulty()) };
+        site.load(&first_document());
+        Play { site, refusals: Vec::new(), log: Vec::new(), is_trusting: false }
+    }
+
+    fn note<T>(&mut self, result: Result<T, String>) -> Option<T> {
+        let result = result.map_err(|text| self.refusals.push(text)).ok();
+        self.agrees();
+        result
+    }
+
+    fn submit(&mut self, job: &Submission) -> Option<u64> {
+        let result = self.site.host.submit(job);
+        self.note(result)
+    }
+
+    fn update(&mut self, id: Option<u64>, key: &str, value: &str) {
+        let Some(id) = id else { return };
+        let key = format!("attributes.system.{key}");
+        let done = self.site.host.update(id, &[(&key, json!(value))], OWNER);
+        self.note(done.map_err(|refused| refused.text));
+    }
+
+    fn urgency(&mut self, id: Option<u64>, urgency: i32) {
+        let Some(id) = id else { return };
+        let done = self.site.host.set_urgency(id, urgency, OWNER);
+        self.note(done.map_err(|refused| refused.text));
+    }
+
+    fn request(&mut self, method: &str, payload: &Value) {
+        let done = self.site.host.request(&topic(method), Some(&payload.to_string()), OWNER);
+        self.site.host.settle();
+        self.refusals.extend(done.err().map(|refused| refused.text));
+    }
+
+    /// Waiting jobs wait for the last of these.
+    fn push(&mut self, document: &Value) {
+        for (key, method) in METHODS {
+            self.request(method, &json!({"data": document[key]}));
+        }
+        self.request("reprioritize", &json!({}));
+        self.agrees();
+    }
+
+    fn finish(&mut self, id: Option<u64>) {
+        if let Some(id) = id {
+            self.site.finish(id);
+            self.agrees();
         }
     }
-    if what == "plugin.query" {
-        assert_eq!(host.query(SO), Err("plugin.query failed".to_string()));
-        note(Some("internal error in mf_priority".to_string()));
-    }
-    // A reload reads eventlogs and works in a timer.
-    host.restart(Order::Descending).unwrap();
-    host.settle();
-    if let Some(&first) = ids.first() {
-        host.finish(first);
-        host.settle();
-    }
-    refusals
-}
 
-fn libc_eio() -> i32 {
-    5
+    /// Everything a host does. Of 5001 one job may run and two be scheduled; 5003 has two nodes; in queue r each has one
+    /// running job.
+    fn history(&mut self) {
+        let mut in_r = job(5002, 1);
+        in_r.jobspec["attributes"]["system"]["queue"] = json!("r");
+        self.submit(&in_r);
+        let held_in_r = self.submit(&in_r);
+        let first = self.submit(&job(5001, 2));
+        let held: Vec<_> = (0..3).map(|_| self.submit(&job(5001, 1))).collect();
+        let other = self.submit(&job(5002, 1));
+        // The cluster is full: one of these is in line, the other is held until it runs.
+        self.submit(&job(5004, 1));
+        self.submit(&job(5004, 1));
+        let mut after = job(5001, 1);
+        if let Some(first) = first {
+            after.jobspec["attributes"]["system"]["dependencies"] =
+                json!([{"scheme": "afterany", "value": first}]);
+        }
+        self.submit(&after);
+        let pending = [self.submit(&job_in(5002, "B", 2)), self.submit(&job_in(5002, "A", 2))];
+        // Its default bank and project come from us, while it waits for a node.
+        let mut plain = job(5003, 2);
+        plain.jobspec["attributes"]["system"].as_object_mut().unwrap().remove("queue");
+        let plain = self.submit(&plain);
+        self.submit(&job(5003, 1));
+        // Without an association it is refused; what was accepted before the data came waits.
+        self.submit(&job(LATE, 1));
+        self.site.host.reprioritize_all();
+        self.agrees();
+        self.update(pending[0], "queue", "r");
+        self.update(held_in_r, "queue", "closed");
+        self.update(held_in_r, "queue", "q");
+        self.update(pending[1], "bank", "B");
+        self.update(held[1], "bank", "B");
+        self.urgency(plain, 0);
+        self.urgency(plain, 20);
+        let queried = self.site.host.query(SO);
+        if queried.is_err() {
+            self.refusals.push("internal error in plugin.query".to_owned());
+        }
+        self.agrees();
+        self.request("check", &json!({}));
+        self.push(&full_document());
+        self.submit(&job(LATE, 1));
+        // Prices change.
+        self.request("rec_fac_update", &json!({"data": [{"factor": "fairshare", "weight": 200_000}]}));
+        self.request("reprioritize", &json!({}));
+        self.request("policy_update", &json!({"data": full_document()}));
+        self.agrees();
+        self.finish(first);
+        self.finish(other);
+        let _ = held[0].map(|id| self.site.host.cancel(id, OWNER));
+        self.agrees();
+        // A job whose data are not there yet, and a bounce.
+        self.site.host.remove(SO).unwrap();
+        self.site.host.load(&self.site.so.path(), None).unwrap();
+        self.site.host.settle();
+        self.submit(&job(LATE, 1));
+        self.push(&full_document());
+        self.site.host.restart(Order::Descending).unwrap();
+        self.site.host.settle();
+        self.push(&full_document());
+        self.agrees();
+    }
+
+    /// All jobs run to their end, one after another, and nothing is left of them.
+    fn end(&mut self) {
+        self.push(&full_document());
+        loop {
+            let running: Vec<u64> =
+                self.site.host.jobs().into_iter().filter(|id| self.site.state(*id) == State::Run).collect();
+            if running.is_empty() {
+                break;
+            }
+            running.into_iter().for_each(|id| self.finish(Some(id)));
+        }
+        for id in self.site.host.jobs() {
+            let log = self.site.host.job(id, |job| format!("{:#?}", job.eventlog()));
+            assert_eq!(self.site.state(id), State::Inactive, "job {id} never ran: {log:#?}\n{:#?}", self.log);
+        }
+        let check = self.site.check();
+        assert_eq!(check["jobs"], 0, "{check}");
+        self.site.host.remove(SO).unwrap();
+        assert_eq!((self.site.host.live_watchers(), self.site.host.plugin_aux_count()), (0, 0));
+        assert_eq!(self.site.host.violations(), Vec::<String>::new());
+    }
+
+    /// Compares what the plugin tells of its associations with the jobs that the host has.
+    fn agrees(&mut self) {
+        self.site.host.settle();
+        self.log.extend(self.site.host.take_log().into_iter().map(|line| line.text));
+        if self.is_trusting {
+            return;
+        }
+        let Ok(query) = self.site.host.query(SO) else {
+            self.refusals.push("internal error in plugin.query".to_owned());
+            return;
+        };
+        let jobs: Vec<Seen> =
+            self.site.host.jobs().into_iter().map(|id| self.site.host.job(id, Seen::of).unwrap()).collect();
+        let known: Vec<u64> = query["mf_priority_map"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|u| u["userid"].as_u64().unwrap())
+            .collect();
+        for user in query["mf_priority_map"].as_array().unwrap() {
+            for bank in user["banks"].as_array().unwrap() {
+                let mine: Vec<&Seen> = jobs
+                    .iter()
+                    .filter(|job| json!(job.user) == user["userid"] && json!(job.bank) == bank["bank_name"])
+                    .collect();
+                let count = |states: &[State]| mine.iter().filter(|job| states.contains(&job.state)).count();
+                let active = mine.iter().filter(|job| job.state != State::Inactive).count();
+                let want = [active, count(&[State::Run, State::Cleanup]), count(&[State::Sched])];
+                let have = ["cur_active_jobs", "cur_run_jobs", "cur_sched_jobs"].map(|key| bank[key].clone());
+                let log = &self.log;
+                assert_eq!(have.to_vec(), want.map(|n| json!(n)).to_vec(), "{jobs:#?}\n{log:#?}");
+                let want: BTreeMap<String, Vec<String>> = mine
+                    .iter()
+                    .filter(|job| job.state == State::Depend && !job.ours.is_empty())
+                    .map(|job| (job.id.to_string(), job.ours.clone()))
+                    .collect();
+                let have = bank["held_jobs"].as_object().unwrap().iter();
+                let have: BTreeMap<String, Vec<String>> =
+                    have.map(|(id, held)| (id.clone(), sorted(&held["deps"]))).collect();
+                assert_eq!(have, want, "names of {jobs:#?}\n{log:#?}");
+            }
+        }
+        for job in &jobs {
+            assert!(!job.prices.contains(&OF_OTHERS), "not our price: {job:?}\n{:#?}", self.log);
+            let waits = job.state == State::Priority && known.contains(&u64::from(job.user));
+            assert!(!waits, "nobody asks for the price of {job:?}\n{:#?}", self.log);
+        }
+    }
 }

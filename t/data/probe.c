@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
 /* A jobtap plugin for tests of the embedded job manager. It logs every callback as "TOPIC ID STATE DEPTH" and then
  * runs the steps that its configuration lists for that topic: {"script": {TOPIC: [[STEP, ARG..], ..]}, "sort": MODE}.
+ * A step [STEP, ARG, JOB, AT] is about the job JOB, and runs in callbacks of the job AT only.
  * The service "do" runs one step from outside a callback. The result of a step is logged as "STEP=RC/ERRNO".
  */
 #include <errno.h>
@@ -114,7 +115,12 @@ static void step_run (P *p, json_t *step, A *args, int *cb_rc)
     uint64_t id = job_of (step, 2);
     uint64_t self = CURRENT;
     int rc = 0;
+    json_t *only = json_array_get (step, 3);
+    uint64_t at = 0;
 
+    if (only && (!args || flux_plugin_arg_unpack (args, 0, "{s:I}", "id", &at) < 0
+                 || at != (uint64_t) json_integer_value (only)))
+        return;
     if (args && id == CURRENT && flux_plugin_arg_unpack (args, 0, "{s:I}", "id", &self) == 0)
         id = self;
     errno = 0;
@@ -144,6 +150,8 @@ static void step_run (P *p, json_t *step, A *args, int *cb_rc)
         rc = flux_jobtap_reprioritize_all (p);
     else if (!strcmp (name, "subscribe"))
         rc = flux_jobtap_job_subscribe (p, id);
+    else if (!strcmp (name, "unsubscribe"))
+        flux_jobtap_job_unsubscribe (p, id);
     else if (!strcmp (name, "posted"))
         rc = flux_jobtap_job_event_posted (p, id, text);
     else if (!strcmp (name, "aux"))

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 mod life;
 mod reload;
 mod rules;
+mod walk;
 
 /// The compiled probe plugin.
 pub fn probe() -> PathBuf {

@@ -42,9 +42,10 @@ fn load_shows_all_jobs_in_the_order_asked_for() {
         "create 2",
         "new 2",
         "state.depend 2",
+        // The latest job first: reprioritize walks a hash.
+        "priority.get 8",
         "priority.get 4",
         "state.sched 8",
-        "priority.get 8",
     ];
     assert_eq!(bench.topics(), expected);
 }

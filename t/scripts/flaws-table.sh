@@ -2,9 +2,41 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 # Print the table of t/README.md: each flaw test, and what came of it with two plugins.
 #
-# usage: t/scripts/flaws-table.sh UPSTREAM.so [OURS.so]
-# --write also puts the table between the marks in t/README.md.
+# usage: t/scripts/flaws-table.sh [--write] UPSTREAM.so [OURS.so]
+#        t/scripts/flaws-table.sh --join UPSTREAM OURS
+# --write also puts the table between the marks in t/README.md; --join makes it of two files of outcomes.
+# Outcomes belong together by flaw, file and claim. One that a run lacks, as when it ended early, or that it has twice,
+# shows as such, and the exit status is 1.
 set -u
+
+# join_outcomes UPSTREAM OURS
+join_outcomes() {
+	echo '| flaw | file | claim | upstream | ours |'
+	echo '|---|---|---|---|---|'
+	awk -F '\t' '
+		{ claim = $1 " | " $2 " | " $3 }
+		!(claim in number) { number[claim] = $1; order[++n] = claim }
+		{ side = FILENAME == ARGV[1] ? 1 : 2; at = side SUBSEP claim }
+		{ if (at in outcome) outcome[at] = "twice"; else outcome[at] = $4 }
+		END {
+			for (i = 1; i <= n; i++) {
+				for (side = 1; side <= 2; side++) {
+					at = side SUBSEP order[i]
+					if (!(at in outcome)) outcome[at] = "missing"
+					if (outcome[at] !~ /^(pass|fail)$/) bad = 1
+				}
+				printf "%s\t| %s | %s | %s |\n", number[order[i]], order[i], outcome[1 SUBSEP order[i]],
+					outcome[2 SUBSEP order[i]]
+			}
+			exit bad
+		}' "$1" "$2" >"$2.table"
+	local rc=$?
+	sort -s -n -k1,1 "$2.table" | cut -f2-
+	rm -f "$2.table"
+	return $rc
+}
+[ "${1:-}" = --join ] && { join_outcomes "$2" "$3"; exit; }
+
 cd "$(dirname "$0")/../.." || exit 2
 write=
 [ "${1:-}" = --write ] && write=1 && shift
@@ -28,13 +60,10 @@ outcomes "$upstream" >"$work/upstream" &
 outcomes "$ours" >"$work/ours"
 wait
 
-{
-	echo '| flaw | file | claim | upstream | ours |'
-	echo '|---|---|---|---|---|'
-	paste -d '\t' "$work/upstream" <(cut -f4 "$work/ours") | sort -s -n -k1,1 |
-		awk -F '\t' '{ printf "| %s | %s | %s | %s | %s |\n", $1, $2, $3, $4, $5 }'
-} >"$work/table"
+join_outcomes "$work/upstream" "$work/ours" >"$work/table"
+rc=$?
 cat "$work/table"
 if [ -n "$write" ]; then
 	sed -i -e "/<!-- flaws -->/,/<!-- end -->/{/<!-- flaws -->/r $work/table" -e '/<!--/!d}' t/README.md
 fi
+exit $rc

@@ -25,7 +25,9 @@ impl Embedded {
             cores: site.cluster.cores_per_node,
             owner: OWNER,
             priority_default: false,
+            trace: false,
             queues: site.queue_names(),
+            ..embedded::Options::default()
         })?;
         host.load(plugin, None)?;
         let basename = plugin.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -1,26 +1,43 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A model of the job manager, as strict as the real one and as re-entrant: removing a job's last dependency runs its
-//! priority and sched callbacks before the removal is over.
+//! priority and sched callbacks before the removal is over; events of a job are told only to who subscribed to it;
+//! and in the loop that asks for priorities a look at any other job would make Flux lose its place, so it fails here.
 
 #![allow(clippy::redundant_closure)] // the bare variants do not borrow generally enough
 
 mod acts;
 
+use super::oracle::Oracle;
 use super::site::{HostJob, OWNER};
 use crate::accounts::{AssociationRecord, Queue};
 use crate::engine::{Effect, Engine, Event, JobFacts, Posting, Refusal, State};
 use crate::ids::{JobId, UserId};
-use crate::limits::Grant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub struct Host {
     pub engine: Engine,
     pub jobs: BTreeMap<JobId, HostJob>,
     pub exceptions: Vec<(JobId, String)>,
     pub logged: Vec<String>,
+    /// Jobs whose events are told.
+    pub subscribed: BTreeSet<JobId>,
+    /// Jobs whose eventlog can't be read.
+    pub unreadable: BTreeSet<JobId>,
+    /// Jobs of whose eventlog nothing is ever heard.
+    pub never_answered: BTreeSet<JobId>,
+    /// Whether job-list answers.
+    pub has_job_list: bool,
+    /// How many eventlogs were asked for.
+    pub reads_asked: usize,
+    /// What must be released, and in which order, worked out without the engine.
+    pub oracle: Oracle,
     next: u64,
     defers: usize,
     reads: Vec<JobId>,
+    asks: Vec<JobId>,
+    retries: usize,
+    /// The job that the loop over all jobs asks about.
+    asked_about: Option<JobId>,
     /// Jobs inside a callback: what is posted to them waits for its end.
     busy: Vec<JobId>,
     queued: Vec<Effect>,
@@ -42,9 +59,18 @@ impl Host {
             jobs: BTreeMap::new(),
             exceptions: Vec::new(),
             logged: Vec::new(),
+            subscribed: BTreeSet::new(),
+            unreadable: BTreeSet::new(),
+            never_answered: BTreeSet::new(),
+            has_job_list: true,
+            reads_asked: 0,
+            oracle: Oracle::default(),
             next: 1,
             defers: 0,
             reads: Vec::new(),
+            asks: Vec::new(),
+            retries: 0,
+            asked_about: None,
             busy: Vec::new(),
             queued: Vec::new(),
             answer: None,
@@ -75,16 +101,25 @@ impl Host {
 
     /// Feeds an event that belongs to no job, then runs the reactor until it rests.
     pub fn event(&mut self, event: Event<'_>) {
+        self.oracle.learn(&event);
         let effects = self.engine.handle(event);
         self.apply(effects);
         self.settle();
     }
 
     fn callback(&mut self, id: JobId, make: impl FnOnce(JobFacts<'_>) -> Event<'_>) -> Option<Answer> {
+        self.callback_of(id, |facts, _| make(facts))
+    }
+
+    fn callback_of(
+        &mut self,
+        id: JobId,
+        make: impl for<'a> FnOnce(JobFacts<'a>, &'a HostJob) -> Event<'a>,
+    ) -> Option<Answer> {
         self.busy.push(id);
         let outer = self.answer.take();
         let job = self.jobs[&id].clone();
-        let effects = self.engine.handle(make(Host::facts(id, &job)));
+        let effects = self.engine.handle(make(Host::facts(id, &job), &job));
         self.apply(effects);
         self.busy.pop();
         let answer = std::mem::replace(&mut self.answer, outer);
@@ -98,16 +133,43 @@ impl Host {
     pub fn apply(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             if let Err(why) = self.apply_one(&effect) {
-                let more = self.engine.handle(Event::Refused(Box::new(effect), why));
+                let more = self.engine.refused(effect, why);
                 self.apply(more);
             }
         }
     }
 
+    /// Looking a job up moves the place of Flux's loop over its jobs, unless it is the job of the running callback.
+    fn look_up(&self, id: JobId) {
+        let is_current = self.busy.last() == Some(&id);
+        assert!(
+            self.asked_about.is_none() || is_current,
+            "job {id} is looked up while Flux asks about {:?}",
+            self.asked_about
+        );
+    }
+
     fn apply_one(&mut self, effect: &Effect) -> Result<(), Refusal> {
         match effect {
+            Effect::AddDependency(id, _)
+            | Effect::AskUrgency(id)
+            | Effect::RemoveDependency(id, _)
+            | Effect::SetJobspec { id, .. }
+            | Effect::Subscribe(id)
+            | Effect::Unsubscribe(id)
+            | Effect::Memo(id, _)
+            | Effect::Raise(id, _)
+            | Effect::Prioritize(id, _) => self.look_up(*id),
+            _ => {}
+        }
+        match effect {
             Effect::Reject(text) => self.answer = Some(Answer::Rejected(text.clone())),
-            Effect::SetPriority(priority) => self.answer = Some(Answer::Priority(i64::from(*priority))),
+            Effect::SetPriority(priority) => {
+                self.answer = Some(Answer::Priority(i64::from(*priority)));
+                if let Some(job) = self.busy.last().and_then(|id| self.jobs.get_mut(id)) {
+                    job.answered = Some(i64::from(*priority));
+                }
+            }
             Effect::KeepPriority => self.answer = Some(Answer::Keep),
             Effect::PriorityUnavailable => self.answer = Some(Answer::Unavailable),
             Effect::AddDependency(id, name) => {
@@ -118,12 +180,18 @@ impl Host {
                 let name = name.to_string();
                 assert!(!job.dead.contains(&name), "{name} of job {id} was removed once: it holds nothing");
                 if job.dependencies.insert(name.clone()) {
-                    job.log.push((name, true));
+                    job.log.push((name.clone(), true));
+                    self.dependency_event(*id, &name, true);
                 }
             }
             Effect::AskUrgency(id) => {
                 let urgency = self.jobs.get(id).ok_or(Refusal::Absent)?.urgency;
                 let more = self.engine.handle(Event::Urgency(*id, urgency));
+                self.apply(more);
+            }
+            Effect::LookUp(id) => {
+                let job = self.jobs.get(id).cloned().ok_or(Refusal::Absent)?;
+                let more = self.engine.handle(Event::Shown(Host::facts(*id, &job)));
                 self.apply(more);
             }
             Effect::RemoveDependency(id, name) => {
@@ -134,7 +202,9 @@ impl Host {
                 if !matches!(job.state, State::New | State::Depend) {
                     return Err(Refusal::TooLate);
                 }
-                self.assert_turn(*id);
+                self.oracle.unknown = self.unreadable.clone();
+                self.oracle.subscribed = self.subscribed.clone();
+                self.oracle.taken_off(&self.jobs, *id, &name.to_string());
                 if self.busy.contains(id) {
                     self.queued.push(effect.clone());
                 } else {
@@ -167,8 +237,20 @@ impl Host {
                 self.end(*id);
             }
             Effect::Log(_, text) => self.logged.push(text.clone()),
+            Effect::Subscribe(id) => {
+                self.jobs.get(id).ok_or(Refusal::Absent)?;
+                self.subscribed.insert(*id);
+            }
+            Effect::Unsubscribe(id) => assert!(self.subscribed.remove(id), "job {id} was not subscribed to"),
             Effect::Defer => self.defers += 1,
-            Effect::ReadEventlog(id) => self.reads.push(*id),
+            Effect::RetryLater => self.retries += 1,
+            Effect::ReadEventlog(id) => {
+                self.reads_asked += 1;
+                if !self.never_answered.contains(id) {
+                    self.reads.push(*id);
+                }
+            }
+            Effect::ReadDependencies(id) => self.asks.push(*id),
             Effect::Prioritize(id, priority) => {
                 let state = self.jobs.get(id).ok_or(Refusal::Absent)?.state;
                 if matches!(state, State::Priority | State::Sched) {
@@ -176,35 +258,12 @@ impl Host {
                 }
             }
             Effect::ReprioritizeAll => self.reprioritize_all(),
-            Effect::Then(event) => {
-                let more = self.engine.handle(event.clone());
+            Effect::Then(step) => {
+                let more = self.engine.step(step.clone());
                 self.apply(more);
             }
         }
         Ok(())
-    }
-
-    /// A job that is freed was first in line of those that could go: without it, each one before it is still held by
-    /// a limit.
-    fn assert_turn(&self, id: JobId) {
-        let (book, mut ledger) = (self.engine.book(), self.engine.ledger().clone());
-        let Some(freed) = ledger.change(id, |job| {
-            let freed = job.clone();
-            job.grant = Grant::None;
-            freed
-        }) else {
-            return;
-        };
-        if freed.grant != Grant::Given {
-            return;
-        }
-        for (earlier, job) in ledger.jobs().take_while(|(earlier, _)| *earlier < id) {
-            let is_in_line = job.is_held() && job.association == freed.association;
-            if is_in_line && job.is_kept_by_others <= freed.is_kept_by_others {
-                let exceeded = ledger.exceeded_by(book, earlier);
-                assert!(!exceeded.is_empty(), "job {id} is freed before {earlier}: {job:?}");
-            }
-        }
     }
 
     /// Removes a name; when it was the last, the job goes on before this returns.
@@ -222,10 +281,15 @@ impl Host {
     }
 
     fn dependency_event(&mut self, id: JobId, name: &str, added: bool) {
+        if !self.subscribed.contains(&id) {
+            return;
+        }
         self.busy.push(id);
         let effects = self.engine.handle(Event::Dependency { id, name, added });
         self.apply(effects);
         self.busy.pop();
+        let queued = std::mem::take(&mut self.queued);
+        self.apply(queued);
     }
 
     fn enter_priority(&mut self, id: JobId) {
@@ -239,16 +303,20 @@ impl Host {
     fn set_priority(&mut self, id: JobId, answer: Option<Answer>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         let Some(Answer::Priority(priority)) = answer else { return };
-        job.priority = Some(priority);
+        (job.priority, job.answered) = (Some(priority), Some(priority));
         if job.state == State::Priority {
             job.state = State::Sched;
+            job.was_sched = true;
             self.callback(id, |facts| Event::Sched(facts.id));
         }
     }
 
     fn reprioritize_all(&mut self) {
-        let pending: Vec<JobId> = self.jobs.keys().copied().collect();
+        // Flux's order is that of a hash.
+        let mut pending: Vec<JobId> = self.jobs.keys().copied().collect();
+        pending.sort_by_key(|id| id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         for id in pending {
+            self.asked_about = Some(id);
             let Some(job) = self.jobs.get(&id) else { continue };
             if !matches!(job.state, State::Priority | State::Sched) {
                 continue;
@@ -261,20 +329,44 @@ impl Host {
                 self.set_priority(id, answer);
             }
         }
+        self.asked_about = None;
     }
 
     /// Runs timers and reads until none is left.
     pub fn settle(&mut self) {
-        while self.defers > 0 || !self.reads.is_empty() {
+        self.oracle.turn();
+        while self.defers > 0 || !self.reads.is_empty() || !self.asks.is_empty() {
             if std::mem::take(&mut self.defers) > 0 {
                 let effects = self.engine.handle(Event::Deferred);
                 self.apply(effects);
+                self.oracle.turn();
             }
             for id in std::mem::take(&mut self.reads) {
-                let history = self.jobs.get(&id).map(|job| job.log.clone());
+                let can_read = !self.unreadable.contains(&id);
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.was_unreadable |= !can_read;
+                }
+                let history = self.jobs.get(&id).filter(|_| can_read).map(|job| job.log.clone());
                 let effects = self.engine.handle(Event::Eventlog(id, history));
                 self.apply(effects);
+                self.oracle.turn();
             }
+            for id in std::mem::take(&mut self.asks) {
+                let job = self.jobs.get(&id).filter(|_| self.has_job_list);
+                let names = job.map(|job| job.dependencies.iter().cloned().collect());
+                let effects = self.engine.handle(Event::Dependencies(id, names));
+                self.apply(effects);
+                self.oracle.turn();
+            }
+        }
+    }
+
+    /// The time to try again comes.
+    pub fn retry(&mut self) {
+        if std::mem::take(&mut self.retries) > 0 {
+            let effects = self.engine.handle(Event::Retry);
+            self.apply(effects);
+            self.settle();
         }
     }
 

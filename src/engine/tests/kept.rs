@@ -2,9 +2,10 @@
 //! Jobs that other plugins keep in DEPEND as well: whose turn it is, and who may go in their stead.
 
 use super::examples::{exact, site, submit};
-use super::site::{HostJob, OWNER, association, record};
+use super::host::Host;
+use super::site::{HostJob, OWNER, association, queue, record};
 use crate::engine::{Engine, Event, State};
-use crate::ids::Limit;
+use crate::ids::{JobId, Limit};
 
 #[test]
 fn a_job_kept_by_others_gives_way_to_one_that_nobody_keeps() {
@@ -53,7 +54,9 @@ fn a_job_that_only_we_hold_goes_as_soon_as_others_let_it_go() {
     host.remove_dependency(let_go, "begin-time:1");
     host.settle();
     assert_eq!(host.state(let_go), Some(State::Sched), "all limits have room, and nobody else keeps it");
-    assert_eq!(host.names(kept), ["begin-time:9999", "max-running-jobs-user-limit.2"]);
+    assert_eq!(host.names(kept), ["begin-time:9999"]);
+    host.remove_dependency(kept, "begin-time:9999");
+    assert_eq!(host.names(kept), ["max-running-jobs-user-limit.2"], "its place was taken meanwhile");
     exact(&host);
 }
 
@@ -75,7 +78,7 @@ fn what_others_keep_is_known_after_a_restart() {
     let later = submit(&mut host, 1);
     host.end(a);
     assert_eq!([let_go, later].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
-    assert_eq!(host.names(kept), ["begin-time:9999", "max-running-jobs-user-limit.2"]);
+    assert_eq!(host.names(kept), ["begin-time:9999", "max-running-jobs-user-limit"], "no event for nothing");
     exact(&host);
 }
 
@@ -101,7 +104,118 @@ fn a_job_kept_by_others_unknown_to_us_gives_way_in_the_next_turn() {
     // No jobspec declares it, so we are told nothing of it.
     host.jobs.get_mut(&kept).unwrap().dependencies.insert("license".to_owned());
     host.end(a);
-    assert_eq!(host.names(kept), ["license", "max-running-jobs-user-limit.2"]);
+    assert_eq!(host.names(kept), ["license"]);
     assert_eq!(host.state(next), Some(State::Sched));
+    exact(&host);
+}
+
+/// A site of one running job, with `kept` held by us and by a name that no jobspec declares.
+fn undeclared() -> (Host, JobId, JobId) {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let running = submit(&mut host, 1);
+    host.start(running);
+    let kept = submit(&mut host, 1);
+    let job = host.jobs.get_mut(&kept).unwrap();
+    job.dependencies.insert("license".to_owned());
+    job.log.push(("license".to_owned(), true));
+    (host, running, kept)
+}
+
+#[test]
+fn a_job_kept_by_an_undeclared_name_gains_no_name_with_every_job_that_ends() {
+    let (mut host, mut running, kept) = undeclared();
+    for _ in 0..5 {
+        let next = submit(&mut host, 1);
+        host.end(running);
+        assert_eq!(host.state(next), Some(State::Sched));
+        host.start(next);
+        running = next;
+    }
+    let ours = host.jobs[&kept].log.iter().filter(|(name, _)| name.starts_with("max-")).count();
+    assert_eq!(ours, 2, "added once and removed once: {:?}", host.jobs[&kept].log);
+    host.remove_dependency(kept, "license");
+    host.settle();
+    assert_eq!(host.names(kept), ["max-running-jobs-user-limit.2"]);
+    host.end(running);
+    assert_eq!(host.state(kept), Some(State::Sched));
+    exact(&host);
+}
+
+#[test]
+fn an_undeclared_name_is_known_after_a_replay_and_its_end_is_seen() {
+    for is_reload in [true, false] {
+        let (mut host, running, kept) = undeclared();
+        let mut limited = association(7, "A");
+        limited.max_running_jobs = Limit(1);
+        let mut engine = Engine::new(OWNER);
+        engine.handle(Event::Associations(vec![record(limited, "A")]));
+        host.replay(is_reload, engine);
+        let later = submit(&mut host, 1);
+        assert!(host.engine.ledger().job(kept).unwrap().is_kept_by_others, "reload {is_reload}");
+        host.remove_dependency(kept, "license");
+        host.settle();
+        assert!(!host.engine.ledger().job(kept).unwrap().is_kept_by_others, "reload {is_reload}");
+        host.end(running);
+        assert_eq!([kept, later].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+        exact(&host);
+    }
+}
+
+#[test]
+fn a_job_that_stays_in_depend_without_a_name_of_ours_is_judged_when_it_is_let_go() {
+    for declares in [true, false] {
+        let mut host = site(|a| a.max_nodes = Limit(1));
+        let kept =
+            [(); 4].map(|()| host.submit(HostJob { declares, ..HostJob::new(7).after("license") }).unwrap());
+        let running = submit(&mut host, 1);
+        host.start(running);
+        for id in kept {
+            host.remove_dependency(id, "license");
+        }
+        host.settle();
+        for id in kept {
+            assert_eq!(host.names(id), ["max-resources-user-limit"], "declared: {declares}");
+        }
+        host.end(running);
+        let states = kept.map(|id| host.state(id) == Some(State::Sched));
+        assert_eq!(states, [true, false, false, false], "declared: {declares}");
+        exact(&host);
+    }
+}
+
+#[test]
+fn dependents_of_one_job_do_not_all_pass_the_cap_of_their_queue() {
+    let mut full = queue("q1");
+    full.max_nodes_per_assoc = Limit(1);
+    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![full]);
+    let four = [(); 4].map(|()| host.submit(HostJob::new(7).queue("q1").after("afterany:K")).unwrap());
+    for id in four {
+        host.remove_dependency(id, "afterany:K");
+    }
+    host.settle();
+    assert_eq!(
+        four.map(|id| host.state(id)),
+        [State::Sched, State::Depend, State::Depend, State::Depend].map(Some)
+    );
+    assert_eq!(host.names(four[1]), ["max-resources-queue"]);
+    for [ended, next] in [[four[0], four[1]], [four[1], four[2]]] {
+        host.start(ended);
+        host.end(ended);
+        assert_eq!(host.state(next), Some(State::Sched));
+    }
+    exact(&host);
+}
+
+#[test]
+fn one_of_several_names_of_others_that_goes_decides_nothing() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let kept = host.submit(HostJob::new(7).after("begin-time:1").after("afterany:2")).unwrap();
+    let running = submit(&mut host, 1);
+    host.start(running);
+    host.remove_dependency(kept, "afterany:2");
+    host.settle();
+    assert_eq!(host.names(kept), ["begin-time:1"]);
+    host.remove_dependency(kept, "begin-time:1");
+    assert_eq!(host.names(kept), ["max-running-jobs-user-limit"]);
     exact(&host);
 }

@@ -10,7 +10,14 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Op {
-    Submit { user: u32, bank: Option<usize>, queue: usize, nodes: u64, urgency: i64, foreign: bool },
+    Submit {
+        user: u32,
+        bank: Option<usize>,
+        queue: usize,
+        nodes: u64,
+        urgency: i64,
+        foreign: Foreign,
+    },
     Start(usize),
     End(usize),
     Urgency(usize, i64),
@@ -18,8 +25,28 @@ enum Op {
     UpdateBank(usize, usize),
     ForeignDone(usize),
     Reprioritize,
-    Push { user: u32, bank: usize, limits: [i64; 5] },
-    Replay { is_reload: bool, data_first: bool },
+    /// Of the fair-share: 0 makes every score 0, and nobody is scheduled.
+    Weight(i64),
+    /// A job's eventlog can be read from now on, or can't.
+    Readable(usize, bool),
+    Push {
+        user: u32,
+        bank: usize,
+        limits: [i64; 5],
+    },
+    Replay {
+        is_reload: bool,
+        data_first: bool,
+    },
+}
+
+/// Another plugin's dependency on a new job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Foreign {
+    None,
+    Declared,
+    /// The jobspec says nothing of it.
+    Undeclared,
 }
 
 const BANKS: [&str; 2] = ["A", "B"];
@@ -33,7 +60,7 @@ fn quiet_op() -> impl Strategy<Value = Op> {
     let which = 0..64usize;
     prop_oneof![
         6 => (7..9u32, prop::option::of(0..2usize), 0..4usize, 1..4u64, urgency()).prop_map(
-            |(user, bank, queue, nodes, urgency)| Op::Submit { user, bank, queue, nodes, urgency, foreign: false }
+            |(user, bank, queue, nodes, urgency)| Op::Submit { user, bank, queue, nodes, urgency, foreign: Foreign::None }
         ),
         6 => which.clone().prop_map(Op::Start),
         4 => which.clone().prop_map(Op::End),
@@ -47,9 +74,14 @@ fn quiet_op() -> impl Strategy<Value = Op> {
 fn any_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => quiet_op(),
-        2 => (7..9u32, 0..4usize, 1..4u64, urgency()).prop_map(|(user, queue, nodes, urgency)| {
-            Op::Submit { user, bank: None, queue, nodes, urgency, foreign: true }
-        }),
+        2 => (7..9u32, 0..4usize, 1..4u64, urgency(), any::<bool>()).prop_map(
+            |(user, queue, nodes, urgency, is_declared)| {
+                let foreign = if is_declared { Foreign::Declared } else { Foreign::Undeclared };
+                Op::Submit { user, bank: None, queue, nodes, urgency, foreign }
+            }
+        ),
+        1 => prop_oneof![Just(0), Just(100_000)].prop_map(Op::Weight),
+        1 => (0..64usize, any::<bool>()).prop_map(|(at, is_readable)| Op::Readable(at, is_readable)),
         1 => (0..64usize).prop_map(Op::ForeignDone),
         1 => (7..9u32, 0..2usize, prop::array::uniform5(-1..5i64))
             .prop_map(|(user, bank, limits)| Op::Push { user, bank, limits }),
@@ -112,8 +144,9 @@ impl World {
                 job.urgency = *urgency;
                 job.bank = bank.map(|at| BANKS[at].to_owned());
                 job.queue = QUEUES[*queue].map(str::to_owned);
-                if *foreign {
+                if *foreign != Foreign::None {
                     job = job.after("afterany:other");
+                    job.declares = *foreign == Foreign::Declared;
                 }
                 let _ = host.submit(job);
             }
@@ -138,6 +171,14 @@ impl World {
                     host.settle();
                 }
             }
+            Op::Weight(weight) => host.event(Event::Weights(vec![("fairshare".to_owned(), *weight)])),
+            Op::Readable(at, true) => {
+                if let Some(id) = pick(host, *at) {
+                    host.unreadable.remove(&id);
+                }
+                host.retry();
+            }
+            Op::Readable(at, false) => host.unreadable.extend(pick(host, *at)),
             Op::Reprioritize => host.event(Event::Reprioritize),
             Op::Push { user, bank, limits } => {
                 let pushed = limited(*user, BANKS[*bank], *limits);
@@ -152,6 +193,7 @@ impl World {
             }
             Op::Replay { is_reload, data_first } => {
                 let push = || [Event::Queues(self.queues.clone()), Event::Associations(self.records.clone())];
+                host.oracle.learn(&Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
                 let mut engine = Engine::new(OWNER);
                 if *data_first {
                     for event in push() {
@@ -192,14 +234,14 @@ impl World {
             };
             let counts = usage.total.charged;
             assert_eq!(usage.active_jobs, jobs.len() as u64, "active jobs of {user} in {bank}");
-            assert_eq!(counts.run_jobs, sum(State::Run, |_| 1), "running jobs of {user} in {bank}");
-            assert_eq!(counts.run_nodes, sum(State::Run, |job| job.size.nodes));
-            assert_eq!(counts.run_cores, sum(State::Run, |job| job.size.cores));
-            assert_eq!(counts.sched_jobs, sum(State::Sched, |_| 1), "scheduled jobs of {user} in {bank}");
+            assert_eq!(counts.run.jobs, sum(State::Run, |_| 1), "running jobs of {user} in {bank}");
+            assert_eq!(counts.run.nodes, sum(State::Run, |job| job.size.nodes));
+            assert_eq!(counts.run.cores, sum(State::Run, |job| job.size.cores));
+            assert_eq!(counts.sched.jobs, sum(State::Sched, |_| 1), "scheduled jobs of {user} in {bank}");
             for queue in ["q1", "q2"] {
                 let here = |job: &&&HostJob| job.queue.as_deref() == Some(queue) && job.state == State::Sched;
                 let nodes: u64 = jobs.iter().filter(here).map(|job| job.size.nodes).sum();
-                assert_eq!(usage.in_queue(queue).charged.sched_nodes, nodes, "scheduled nodes in {queue}");
+                assert_eq!(usage.in_queue(queue).charged.sched.nodes, nodes, "scheduled nodes in {queue}");
             }
         }
     }
@@ -211,45 +253,39 @@ impl World {
             let Some(usage) = self.host.engine.ledger().usage(id) else { continue };
             let counts = usage.total.charged;
             assert!(
-                limits.max_sched_jobs.admits(counts.sched_jobs, 0),
+                limits.max_sched_jobs.admits(counts.sched.jobs, 0),
                 "scheduled jobs of {limits:?}: {counts:?}"
             );
             if self.is_eager {
                 assert!(
-                    limits.max_running_jobs.admits(counts.run_jobs, 0),
+                    limits.max_running_jobs.admits(counts.run.jobs, 0),
                     "running jobs of {limits:?}: {counts:?}"
                 );
-                assert!(limits.max_nodes.admits(counts.run_nodes, 0), "nodes of {limits:?}: {counts:?}");
-                assert!(limits.max_cores.admits(counts.run_cores, 0), "cores of {limits:?}: {counts:?}");
+                assert!(limits.max_nodes.admits(counts.run.nodes, 0), "nodes of {limits:?}: {counts:?}");
+                assert!(limits.max_cores.admits(counts.run.cores, 0), "cores of {limits:?}: {counts:?}");
             }
             for queue in &self.queues {
                 let counts = usage.in_queue(queue.name.as_str()).charged;
-                assert!(queue.max_sched_jobs.admits(counts.sched_jobs, 0), "{queue:?}: {counts:?}");
+                assert!(queue.max_sched_jobs.admits(counts.sched.jobs, 0), "{queue:?}: {counts:?}");
                 assert!(
-                    queue.max_sched_nodes_per_assoc.admits(counts.sched_nodes, 0),
+                    queue.max_sched_nodes_per_assoc.admits(counts.sched.nodes, 0),
                     "{queue:?}: {counts:?}"
                 );
                 assert!(
-                    queue.max_sched_cores_per_assoc.admits(counts.sched_cores, 0),
+                    queue.max_sched_cores_per_assoc.admits(counts.sched.cores, 0),
                     "{queue:?}: {counts:?}"
                 );
-                let nodes = counts.run_nodes + counts.sched_nodes;
+                let nodes = counts.run.nodes + counts.sched.nodes;
                 assert!(queue.max_nodes_per_assoc.admits(nodes, 0), "{queue:?}: {counts:?}");
                 if self.is_eager {
-                    assert!(queue.max_running_jobs.admits(counts.run_jobs, 0), "{queue:?}: {counts:?}");
+                    assert!(queue.max_running_jobs.admits(counts.run.jobs, 0), "{queue:?}: {counts:?}");
                 }
             }
         }
     }
 
     fn nobody_is_stranded(&self) {
-        for (id, job) in &self.host.jobs {
-            if job.state == State::Depend && !job.dependencies.iter().any(|name| name.starts_with("after")) {
-                let exceeded = self.host.engine.ledger().exceeded_by(self.host.engine.book(), *id);
-                assert!(!exceeded.is_empty(), "job {id} is held although all its limits have room: {job:?}");
-                assert!(!job.dependencies.is_empty());
-            }
-        }
+        self.host.oracle.nobody_is_stranded(&self.host.jobs);
     }
 }
 
@@ -291,6 +327,8 @@ proptest! {
             world.step(op);
             world.counts_are_exact();
         }
+        world.host.unreadable.clear();
+        world.host.retry();
         world.host.event(Event::Reprioritize);
         let others: Vec<JobId> = world.host.jobs.keys().copied().collect();
         for id in others {

@@ -3,9 +3,9 @@
 
 use super::host::Host;
 use super::site::{HostJob, association, queue, record};
-use crate::engine::{Effect, Engine, Event, Level, Refusal, State};
+use crate::engine::{Effect, Engine, Event, Level, Refusal, State, Step};
 use crate::ids::{JobId, Limit};
-use crate::limits::{Hold, Name};
+use crate::limits::{Name, RULES};
 
 /// One job in SCHED, a second one held by `max_sched_jobs` 1.
 fn one_held() -> (Host, JobId, JobId) {
@@ -18,7 +18,7 @@ fn one_held() -> (Host, JobId, JobId) {
 }
 
 fn refuse(engine: &mut Engine, effect: Effect, why: Refusal) -> Vec<Effect> {
-    engine.handle(Event::Refused(Box::new(effect), why))
+    engine.refused(effect, why)
 }
 
 /// The first name taken off a job.
@@ -30,13 +30,13 @@ fn removal(effects: &[Effect]) -> Option<(JobId, Name)> {
 }
 
 fn names(engine: &Engine, id: JobId) -> Vec<String> {
-    engine.ledger().job(id).unwrap().names.iter().map(|name| name.to_string()).collect()
+    engine.ledger().job(id).unwrap().names.iter(RULES).map(|name| name.to_string()).collect()
 }
 
 #[test]
 fn flaw_25_a_refused_name_is_told_by_name_and_not_believed() {
     let (mut host, _, held) = one_held();
-    let name = Name { hold: Hold::SchedJobsUser, use_count: 1 };
+    let name = RULES.parse("max-sched-jobs-user-limit").unwrap();
     let why = Refusal::Other("out of memory".to_owned());
     let told = refuse(&mut host.engine, Effect::AddDependency(held, name), why);
     let [Effect::Log(Level::Error, text)] = told.as_slice() else { panic!("{told:?}") };
@@ -60,7 +60,7 @@ fn flaw_25_a_name_that_cannot_be_removed_still_holds() {
     assert_eq!(names(&host.engine, held), ["max-sched-jobs-user-limit"]);
     assert_eq!(host.engine.check().drift, []);
     // It kept no reservation, and the next pass tries again.
-    assert_eq!(removal(&host.engine.handle(Event::ReleaseAll)), Some((held, name)));
+    assert_eq!(removal(&host.engine.step(Step::ReleaseAll)), Some((held, name)));
 }
 
 #[test]

@@ -21,7 +21,15 @@ pub struct HostJob {
     pub state: State,
     pub urgency: i64,
     pub priority: Option<i64>,
+    /// The price last answered, which Flux takes over when the callback is done.
+    pub answered: Option<i64>,
     pub dependencies: BTreeSet<String>,
+    /// Whether its jobspec declares dependencies of others.
+    pub declares: bool,
+    /// Whether its eventlog could not be read when that was tried.
+    pub was_unreadable: bool,
+    /// Whether it ever was in SCHED.
+    pub was_sched: bool,
     /// Flux never honours these again.
     pub dead: BTreeSet<String>,
     /// What an eventlog would hold.
@@ -40,7 +48,11 @@ impl HostJob {
             state: State::New,
             urgency: 16,
             priority: None,
+            answered: None,
             dependencies: BTreeSet::new(),
+            declares: false,
+            was_unreadable: false,
+            was_sched: false,
             dead: BTreeSet::new(),
             log: Vec::new(),
             memos: Vec::new(),
@@ -65,6 +77,8 @@ impl HostJob {
     /// Another plugin's dependency.
     pub fn after(mut self, foreign: &str) -> Self {
         self.dependencies.insert(foreign.to_owned());
+        self.declares = true;
+        self.log.push((foreign.to_owned(), true));
         self
     }
 }

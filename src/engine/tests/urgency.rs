@@ -83,12 +83,12 @@ fn flaw_27_a_job_whose_urgency_cannot_be_asked_reserves_all() {
     let (mut host, running, [first, ..]) = three_held(0, None);
     let effects = host.engine.handle(Event::Inactive(running));
     assert!(matches!(effects.first(), Some(Effect::AskUrgency(id)) if *id == first), "{effects:?}");
-    let mut refuse = |why| host.engine.handle(Event::Refused(Box::new(Effect::AskUrgency(first)), why));
+    let mut refuse = |why| host.engine.refused(Effect::AskUrgency(first), why);
     assert!(refuse(Refusal::Absent).is_empty(), "it is gone, and its end will be told");
     let told = refuse(Refusal::Other("out of memory".to_owned()));
     let [Effect::Log(Level::Error, text)] = told.as_slice() else { panic!("{told:?}") };
     assert_eq!(*text, format!("job {first}: failed to look up its urgency: out of memory"));
     let reserved = host.engine.ledger().job(first).unwrap().footprint().reserved;
-    assert_eq!((reserved.sched_jobs, reserved.run_nodes), (1, 1));
+    assert_eq!((reserved.sched.jobs, reserved.run.nodes), (1, 1));
     exact(&host);
 }

@@ -11,9 +11,9 @@ impl Host {
         let id = JobId(self.next);
         self.next += 1;
         self.jobs.insert(id, job);
+        self.create(id);
         if let Some(Answer::Rejected(text)) = self.callback(id, |facts| Event::Validate(facts)) {
-            self.callback(id, |facts| Event::Gone(facts.id));
-            self.jobs.remove(&id);
+            self.destroy(id);
             return Err(text);
         }
         for name in self.jobs[&id].dependencies.clone() {
@@ -42,12 +42,29 @@ impl Host {
     /// The job ends, or is cancelled.
     pub fn end(&mut self, id: JobId) {
         if self.jobs.contains_key(&id) {
+            self.jobs.get_mut(&id).unwrap().state = State::Cleanup;
+            self.callback(id, |facts| Event::Cleanup(facts.id));
             self.jobs.get_mut(&id).unwrap().state = State::Inactive;
+            // From now on Flux refuses to give a subscription back.
+            assert!(!self.subscribed.contains(&id), "job {id} ends, and is still subscribed to");
             self.callback(id, |facts| Event::Inactive(facts.id));
-            self.callback(id, |facts| Event::Gone(facts.id));
-            self.jobs.remove(&id);
+            self.destroy(id);
             self.settle();
         }
+    }
+
+    fn create(&mut self, id: JobId) {
+        self.callback_of(id, |facts, job| Event::Created {
+            id: facts.id,
+            state: facts.state,
+            has_dependencies: job.declares,
+        });
+    }
+
+    fn destroy(&mut self, id: JobId) {
+        self.callback(id, |facts| Event::Gone(facts.id));
+        assert!(!self.subscribed.contains(&id), "job {id} is gone, and is still subscribed to");
+        self.jobs.remove(&id);
     }
 
     pub fn set_urgency(&mut self, id: JobId, urgency: i64) {
@@ -111,12 +128,15 @@ impl Host {
     /// `push` before (load-time configuration) or after.
     pub fn replay(&mut self, is_reload: bool, mut engine: Engine) {
         std::mem::swap(&mut self.engine, &mut engine);
-        (self.defers, self.reads) = (0, Vec::new());
+        (self.defers, self.reads, self.asks, self.retries) = (0, Vec::new(), Vec::new(), 0);
+        self.subscribed.clear();
+        self.jobs.values_mut().for_each(|job| job.was_unreadable = false);
         let mut order: Vec<JobId> = self.jobs.keys().copied().collect();
         if is_reload {
             order.sort_by_key(|id| (std::cmp::Reverse(self.jobs[id].state), *id));
         }
         for id in &order {
+            self.create(*id);
             self.callback(*id, |facts| Event::New(facts));
             let state = self.jobs[id].state;
             if is_reload && state == State::Depend {

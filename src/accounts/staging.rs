@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Replacing everything: the new state is exactly what one document lists, which may come in parts.
+//!
+//! A part is compared with what is in force when it comes, and written beside it. Nothing of it shows before the
+//! commit, which costs the same whatever the number of associations; nor is there anything to throw away afterwards.
+
+use super::diff::Difference;
+use super::{
+    Association, AssociationId, AssociationRecord, Book, Config, ConfigPatch, Queue, Weights, id_of,
+};
+use crate::ids::{BankName, ProjectName, QueueName};
+use std::collections::BTreeMap;
+
+/// A part of a whole policy. What is `None` this part does not speak of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PolicyPart {
+    /// Associations with the default banks of their users.
+    pub associations: Option<Vec<AssociationRecord>>,
+    /// Queues.
+    pub queues: Option<Vec<Queue>>,
+    /// Projects, in order.
+    pub projects: Option<Vec<ProjectName>>,
+    /// Bank priorities.
+    pub banks: Option<Vec<(BankName, f64)>>,
+    /// Weights that differ from the defaults.
+    pub weights: Option<Vec<(String, i64)>>,
+    /// Switches.
+    pub config: ConfigPatch,
+}
+
+/// What the open push brought so far, besides what stands in the book's own tables.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Staged {
+    /// `removed` is known at the commit only.
+    difference: Difference,
+    has_associations: bool,
+    queues: Option<BTreeMap<QueueName, Queue>>,
+    projects: Option<Vec<ProjectName>>,
+    banks: Option<BTreeMap<BankName, f64>>,
+    weights: Option<Vec<(String, i64)>>,
+    config: ConfigPatch,
+    keeps_config: bool,
+}
+
+impl Staged {
+    fn count(&mut self, kind: Kind) -> &mut usize {
+        match kind {
+            Kind::Added => &mut self.difference.added,
+            Kind::Changed => &mut self.difference.changed,
+            Kind::Unchanged => &mut self.difference.unchanged,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Added,
+    Changed,
+    Unchanged,
+}
+
+impl Kind {
+    fn of<T: PartialEq>(present: Option<&T>, next: &T) -> Kind {
+        match present {
+            None => Kind::Added,
+            Some(present) if present == next => Kind::Unchanged,
+            Some(_) => Kind::Changed,
+        }
+    }
+}
+
+impl Book {
+    /// Opens a push; one that is open is given up. With `keeps_config` switches that no part mentions stay as they are.
+    pub fn begin(&mut self, keeps_config: bool) {
+        self.epochs.begin();
+        self.staged = Some(Staged { keeps_config, ..Staged::default() });
+    }
+
+    /// Whether a push is open.
+    pub fn is_staging(&self) -> bool {
+        self.staged.is_some()
+    }
+
+    /// Takes a part of the open push in. Of a record that comes twice the last one counts.
+    pub fn stage(&mut self, part: PolicyPart) {
+        let Some(mut staged) = self.staged.take() else { return };
+        staged.has_associations |= part.associations.is_some();
+        for record in part.associations.into_iter().flatten() {
+            self.stage_record(&mut staged, record);
+        }
+        if let Some(queues) = part.queues {
+            let queues = queues.into_iter().map(|queue| (queue.name.clone(), queue));
+            staged.queues.get_or_insert_default().extend(queues);
+        }
+        if let Some(projects) = part.projects {
+            staged.projects.get_or_insert_default().extend(projects);
+        }
+        if let Some(banks) = part.banks {
+            staged.banks.get_or_insert_default().extend(banks);
+        }
+        if let Some(weights) = part.weights {
+            staged.weights.get_or_insert_default().extend(weights);
+        }
+        staged.config = staged.config.then(part.config);
+        self.staged = Some(staged);
+    }
+
+    /// An array that no part of the open push spoke of: it is not whole yet.
+    pub fn lacks(&self) -> Option<&'static str> {
+        let staged = self.staged.as_ref()?;
+        let arrays = [
+            ("associations", staged.has_associations),
+            ("queues", staged.queues.is_some()),
+            ("projects", staged.projects.is_some()),
+            ("banks", staged.banks.is_some()),
+            ("priority_factors", staged.weights.is_some()),
+        ];
+        arrays.into_iter().find(|(_, is_there)| !is_there).map(|(array, _)| array)
+    }
+
+    /// What committing the open push would change.
+    pub fn staged_difference(&self) -> Difference {
+        let difference = self.staged.as_ref().map(|staged| staged.difference).unwrap_or_default();
+        let stays = difference.changed + difference.unchanged;
+        Difference { removed: self.present.saturating_sub(stays), ..difference }
+    }
+
+    /// Makes the book exactly what the parts of the open push listed. Ids of associations that remain stay theirs; a
+    /// removed one keeps its record for the jobs that still count in it, and takes its id up again if it returns.
+    pub fn commit(&mut self) -> Difference {
+        let difference = self.staged_difference();
+        let Some(staged) = self.staged.take() else { return difference };
+        self.epochs.commit();
+        self.owners_own = None;
+        self.present = difference.added + difference.changed + difference.unchanged;
+        self.has_data |= self.present > 0;
+        self.queues = staged.queues.unwrap_or_default();
+        self.projects = staged.projects.unwrap_or_default();
+        self.banks = staged.banks.unwrap_or_default();
+        self.weights = Weights::default();
+        for (factor, weight) in staged.weights.into_iter().flatten() {
+            self.weights.set(&factor, weight);
+        }
+        let before = if staged.keeps_config { self.config } else { Config::default() };
+        self.config = before.patched(staged.config);
+        self.generation += 1;
+        self.latest = difference;
+        difference
+    }
+
+    /// Gives the open push up.
+    pub fn abort(&mut self) {
+        self.epochs.abort();
+        self.staged = None;
+    }
+
+    fn stage_record(&mut self, staged: &mut Staged, record: AssociationRecord) {
+        let AssociationRecord { association, def_bank } = record;
+        let (user, id) = id_of(&mut self.users, &mut self.entries, &association);
+        if user.default_bank.staged(&self.epochs) != Some(&def_bank) {
+            user.default_bank.stage(&self.epochs, def_bank);
+        }
+        let Some(entry) = self.entries.get_mut(id.index()) else { return };
+        let present = entry.present(&self.epochs);
+        if let Some(former) = entry.staged(&self.epochs) {
+            *staged.count(Kind::of(present, former)) -= 1;
+        }
+        *staged.count(Kind::of(present, &association)) += 1;
+        entry.stage(&self.epochs, association);
+    }
+
+    /// Notes that a record in force is about to become `next`: the open push may have been compared with it.
+    pub(super) fn present_changes(&mut self, id: AssociationId, next: &Association) {
+        let Some(staged) = &mut self.staged else { return };
+        let Some(entry) = self.entries.get(id.index()) else { return };
+        if let Some(pushed) = entry.staged(&self.epochs) {
+            *staged.count(Kind::of(entry.present(&self.epochs), pushed)) -= 1;
+            *staged.count(Kind::of(Some(next), pushed)) += 1;
+        }
+    }
+}

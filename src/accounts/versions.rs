@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Values of which one is in force and another in the making.
+//!
+//! What a push in parts brings must not show before all of it is there, and putting it in force must cost nothing then:
+//! its values are written beside those in force, marked with the push's epoch, and to commit is to change one number.
+
+use std::collections::BTreeSet;
+
+/// Which pushes are in force. Each push has an epoch of its own; a value belongs to the epoch it was written in.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Epochs {
+    /// The epoch in force: what was written in it is present, what is older was removed since.
+    current: u64,
+    latest: u64,
+    open: Option<u64>,
+    /// Pushes given up: what was written in them never counts.
+    given_up: BTreeSet<u64>,
+}
+
+impl Epochs {
+    /// Opens a push; one that is open is given up.
+    pub(super) fn begin(&mut self) {
+        self.abort();
+        self.latest += 1;
+        self.open = Some(self.latest);
+    }
+
+    /// Gives the open push up.
+    pub(super) fn abort(&mut self) {
+        self.given_up.extend(self.open.take());
+    }
+
+    /// Puts the open push in force, and nothing else.
+    pub(super) fn commit(&mut self) {
+        self.current = self.open.take().unwrap_or(self.current);
+    }
+
+    fn was_in_force(&self, epoch: u64) -> bool {
+        epoch <= self.current && !self.given_up.contains(&epoch)
+    }
+}
+
+/// A value in force, and the one that a push brought last.
+#[derive(Clone, Debug)]
+pub(super) struct Versioned<T> {
+    settled: Option<(u64, T)>,
+    /// Of the open push, of one that is in force by now, or of one that was given up.
+    pushed: Option<Box<(u64, T)>>,
+}
+
+impl<T> Default for Versioned<T> {
+    fn default() -> Self {
+        Versioned { settled: None, pushed: None }
+    }
+}
+
+impl<T> Versioned<T> {
+    /// The value in force; if it was removed, the last that was.
+    pub(super) fn last(&self, epochs: &Epochs) -> Option<&T> {
+        self.known(epochs).map(|(_, value)| value)
+    }
+
+    /// The value in force.
+    pub(super) fn present(&self, epochs: &Epochs) -> Option<&T> {
+        self.known(epochs).filter(|(epoch, _)| *epoch == epochs.current).map(|(_, value)| value)
+    }
+
+    /// The value of the open push.
+    pub(super) fn staged(&self, epochs: &Epochs) -> Option<&T> {
+        let (epoch, value) = self.pushed.as_deref()?;
+        (Some(*epoch) == epochs.open).then_some(value)
+    }
+
+    /// Puts a value in force at once, whatever the open push brings.
+    pub(super) fn put(&mut self, epochs: &Epochs, value: T) {
+        if self.staged(epochs).is_none() {
+            self.pushed = None;
+        }
+        self.settled = Some((epochs.current, value));
+    }
+
+    /// Notes a value of the open push.
+    pub(super) fn stage(&mut self, epochs: &Epochs, value: T) {
+        let Some(open) = epochs.open else { return };
+        if let Some(pushed) = self.pushed.take_if(|pushed| epochs.was_in_force(pushed.0)) {
+            self.settled = Some(*pushed);
+        }
+        self.pushed = Some(Box::new((open, value)));
+    }
+
+    fn known(&self, epochs: &Epochs) -> Option<(u64, &T)> {
+        let pushed = self.pushed.as_deref().filter(|(epoch, _)| epochs.was_in_force(*epoch));
+        pushed.or(self.settled.as_ref()).map(|(epoch, value)| (*epoch, value))
+    }
+}

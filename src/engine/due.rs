@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What is put off to the next reactor turn: work that may not be done inside the callback that called for it.
+//!
+//! Other jobs may not be touched while Flux goes through its jobs to reprioritize them; a job may not end while another
+//! plugin lets it go; a price may not be set while Flux asks for it. Each is noted here by id, and worked out when it is
+//! done: what was decided in one turn would be stale in the next. A turn costs what was noted, not what is alive.
+
+use super::{Effect, Engine};
+use crate::accounts::AssociationId;
+use crate::ids::JobId;
+use crate::limits::Line;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Jobs and associations that are due.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Due {
+    /// To be refused after all.
+    pub refusals: BTreeSet<JobId>,
+    /// In PRIORITY, and Flux may leave them there: to be given their price by id.
+    pub unmoved: BTreeSet<JobId>,
+    /// Replayed, attached, and their jobspec lacks bank or project.
+    pub incomplete: BTreeSet<JobId>,
+    /// Came to DEPEND without a name of ours.
+    pub unheld: BTreeSet<JobId>,
+    /// Held jobs may go there.
+    pub passes: BTreeMap<AssociationId, Line>,
+}
+
+impl Due {
+    /// The job has ended.
+    pub fn forget(&mut self, id: JobId) {
+        for jobs in [&mut self.refusals, &mut self.unmoved, &mut self.incomplete, &mut self.unheld] {
+            jobs.remove(&id);
+        }
+    }
+}
+
+impl Engine {
+    /// The next reactor turn.
+    pub(super) fn deferred(&mut self) -> Vec<Effect> {
+        if let Some(effects) = self.resync_step() {
+            return effects;
+        }
+        let mut effects = self.refuse();
+        effects.extend(std::mem::take(&mut self.due.unmoved).into_iter().map(Effect::AskUrgency));
+        effects.extend(self.complete_jobspecs());
+        effects.extend(self.discover());
+        for (association, line) in std::mem::take(&mut self.due.passes) {
+            effects.extend(self.pass_along(association, line));
+        }
+        effects.extend(self.replay_seen());
+        effects
+    }
+
+    /// A pass in the next reactor turn.
+    pub(super) fn pass_later(&mut self, association: AssociationId, line: Line) -> Vec<Effect> {
+        let noted = self.due.passes.entry(association).or_insert(line);
+        *noted = line.max(*noted);
+        vec![Effect::Defer]
+    }
+}

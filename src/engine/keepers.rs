@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Other plugins' dependencies: who keeps a job in DEPEND, and what happens when they let it go.
+//!
+//! Flux tells of a job's events only who subscribed to it, and searches the list of subscriptions from the front for
+//! every job it frees. So a job is subscribed to while others may keep it, from NEW to the end of DEPEND, and no longer:
+//! at once if its jobspec declares dependencies, else when it turns out to stay in DEPEND without a name of ours.
+
+use super::others::Others;
+use super::{Effect, Engine, State};
+use crate::ids::JobId;
+use crate::limits::{Grant, Job, Line, Phase};
+
+impl Engine {
+    /// Subscribes to a job that declares dependencies, before other plugins see them.
+    pub(super) fn created(&mut self, id: JobId, state: State, has_dependencies: bool) -> Vec<Effect> {
+        let others = match state {
+            State::New => Others::of_new(),
+            State::Depend => Others::unknown(),
+            _ => return Vec::new(),
+        };
+        if !has_dependencies {
+            return Vec::new();
+        }
+        self.others.insert(id, others);
+        vec![Effect::Subscribe(id)]
+    }
+
+    /// Subscribes to a job that others keep, and has its eventlog tell by which names.
+    pub(super) fn watch(&mut self, id: JobId) -> Vec<Effect> {
+        if self.others.contains_key(&id) {
+            return Vec::new();
+        }
+        self.others.insert(id, Others::unknown());
+        self.ledger.change(id, |job| job.is_kept_by_others = true);
+        vec![Effect::Subscribe(id), Effect::ReadEventlog(id)]
+    }
+
+    /// Gives the subscription back: the job is leaving DEPEND.
+    pub(super) fn unwatch(&mut self, id: JobId) -> Option<Effect> {
+        self.due.unheld.remove(&id);
+        self.others.remove(&id).map(|_| Effect::Unsubscribe(id))
+    }
+
+    /// Flux moves a job on from DEPEND in the same turn if nobody keeps it. Who is still there is kept by others.
+    pub(super) fn discover(&mut self) -> Vec<Effect> {
+        let is_here = |job: &Job| job.phase == Phase::Depend;
+        let unheld = std::mem::take(&mut self.due.unheld);
+        unheld
+            .into_iter()
+            .flat_map(|id| match self.ledger.job(id).is_some_and(is_here) {
+                true => self.watch(id),
+                false => Vec::new(),
+            })
+            .collect()
+    }
+
+    /// A dependency of the job was added or removed.
+    pub(super) fn dependency(&mut self, id: JobId, name: &str, added: bool) -> Vec<Effect> {
+        if self.ledger.rules().parse(name).is_some() {
+            return Vec::new();
+        }
+        let Some(others) = self.others.get_mut(&id) else { return Vec::new() };
+        others.note(name, added);
+        let may_go = !added && others.know_none();
+        let mut effects = self.note_keepers(id);
+        effects.extend(may_go.then(|| self.judge(id)).into_iter().flatten());
+        effects
+    }
+
+    /// Takes over whether others keep the job. When they have let it go and only our names are left, it may go in the
+    /// next reactor turn: the running callback is the job's own.
+    pub(super) fn note_keepers(&mut self, id: JobId) -> Vec<Effect> {
+        let is_kept = self.others.get(&id).is_some_and(Others::keep_it);
+        let Some(job) = self.ledger.job(id).filter(|job| job.is_kept_by_others != is_kept) else {
+            return Vec::new();
+        };
+        let (association, is_held) = (job.association, job.is_held());
+        self.ledger.change(id, |job| job.is_kept_by_others = is_kept);
+        match association {
+            Some(association) if !is_kept && is_held => self.pass_later(association, Line::KeptByNobodyElse),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Others let go of a job that carries no name of ours: this may have been their last, and the job goes on when the
+    /// running callback is over. What counts is what the limits say now, whatever they said when it came, or when it
+    /// was released. Of all the dependents of one job, that is after those that were let go before it.
+    fn judge(&mut self, id: JobId) -> Vec<Effect> {
+        let Some(job) = self.ledger.job(id).filter(|job| job.is_up_to_others()) else { return Vec::new() };
+        // What a pass under way has just promised to it is counted already.
+        if job.grant == Grant::Given { Vec::new() } else { self.hold(id) }
+    }
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The price of a job, and what comes before it: an association for a job that waits, bank and project in its jobspec.
+
+use super::{Effect, Engine, Level, Posting};
+use crate::accounts::AssociationId;
+use crate::ids::{JobId, UserId};
+use crate::limits::{Grant, Job, Line, Origin, Phase, Project};
+use crate::priority::{PRIORITY_MAX, Terms, URGENCY_EXPEDITE, URGENCY_HOLD};
+
+/// A fair-share that moved by less is not worth an event.
+const MEMO_STEP: f64 = 1e-9;
+
+/// Why a job has no price yet.
+enum Pending {
+    /// It waits for data.
+    Unavailable,
+    /// It was accepted once, and the data that came lack its association: told once, in the log.
+    Missed(String),
+    /// It never will have one.
+    Fatal(String),
+}
+
+/// When bank and project go into a jobspec that lacks them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Completion {
+    /// At once.
+    Now(Posting),
+    /// In the next reactor turn: an update of the running callback's job would send one that is in SCHED round, within
+    /// Flux's loop over its jobs.
+    Later,
+}
+
+impl Engine {
+    /// The answer to `job.state.priority`.
+    pub(super) fn prioritized(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        let price = self.price(id, urgency, Completion::Now(Posting::Current));
+        if self.ledger.job(id).is_some_and(|job| job.lacks_price != price.is_err()) {
+            self.ledger.change(id, |job| job.lacks_price = price.is_err());
+        }
+        match price {
+            Ok((mut effects, price)) => {
+                effects.push(Effect::SetPriority(price));
+                effects.extend(self.suspend(id, price == 0, Engine::pass_along));
+                effects
+            }
+            Err(pending) => self.unpriced(id, pending, Effect::PriorityUnavailable),
+        }
+    }
+
+    /// The answer to `job.priority.get`, within Flux's loop over its jobs: no other job may be touched.
+    pub(super) fn priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        let completion = match job.phase {
+            Phase::Sched => Completion::Later,
+            _ => Completion::Now(Posting::Current),
+        };
+        match self.price(id, urgency, completion) {
+            Ok((mut effects, price)) => {
+                effects.push(Effect::SetPriority(price));
+                effects.extend(self.suspend(id, price == 0, Engine::pass_later));
+                effects.extend(self.moved_on(id));
+                effects
+            }
+            Err(pending) => self.unpriced(id, pending, Effect::KeepPriority),
+        }
+    }
+
+    /// A job's present urgency. Of one in PRIORITY it was asked because Flux would leave it there: it gets its price by
+    /// id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes: one that won't be scheduled
+    /// takes no place to run.
+    pub(super) fn told_urgency(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        if job.phase == Phase::Depend {
+            let is_suspended = self.score(job, urgency).is_some_and(|(price, _)| price == 0);
+            self.ledger.change(id, |job| job.is_suspended = is_suspended);
+            return Vec::new();
+        }
+        match self.price(id, urgency, Completion::Now(Posting::ById)) {
+            Ok((mut effects, price)) => {
+                self.ledger.change(id, |job| job.lacks_price = false);
+                effects.push(Effect::Prioritize(id, price));
+                effects.extend(self.suspend(id, price == 0, Engine::pass_along));
+                effects
+            }
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// The answer for a job that has no price. One that never will is judged again in the next reactor turn and ends
+    /// there. Not here: it would disturb Flux's loop over its jobs; and another plugin may have let it go and still look
+    /// at what is its own and the job's. Flux's begin-time takes the broker down if the job ends under its hands.
+    fn unpriced(&mut self, id: JobId, pending: Pending, answer: Effect) -> Vec<Effect> {
+        match pending {
+            Pending::Unavailable => vec![answer],
+            Pending::Missed(text) => vec![Effect::Log(Level::Error, text), answer],
+            Pending::Fatal(_) => {
+                self.due.refusals.insert(id);
+                vec![Effect::Defer, answer]
+            }
+        }
+    }
+
+    /// Ends jobs that can never have a price.
+    pub(super) fn refuse(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for id in std::mem::take(&mut self.due.refusals) {
+            match self.admit(id, Completion::Now(Posting::ById)) {
+                Ok(more) => effects.extend(more),
+                Err(Pending::Fatal(note)) => effects.push(Effect::Raise(id, note)),
+                Err(Pending::Unavailable | Pending::Missed(_)) => {}
+            }
+        }
+        effects
+    }
+
+    /// A job in PRIORITY that gets its price from a reprioritize: should it be the price it had before, Flux does
+    /// nothing, so it is prioritized by id in the next reactor turn, at what its price is then.
+    fn moved_on(&mut self, id: JobId) -> Option<Effect> {
+        self.ledger.job(id).filter(|job| job.lacks_price)?;
+        self.ledger.change(id, |job| job.lacks_price = false);
+        self.due.unmoved.insert(id);
+        Some(Effect::Defer)
+    }
+
+    /// A job that won't be scheduled lets others use the place to run that was reserved for it; `pass` is how they get
+    /// it.
+    fn suspend(
+        &mut self,
+        id: JobId,
+        is_suspended: bool,
+        pass: impl FnOnce(&mut Engine, AssociationId, Line) -> Vec<Effect>,
+    ) -> Vec<Effect> {
+        let Some(job) = self.ledger.job(id).filter(|job| job.is_suspended != is_suspended) else {
+            return Vec::new();
+        };
+        let (association, frees) = (job.association, is_suspended && job.grant == Grant::Given);
+        self.ledger.change(id, |job| job.is_suspended = is_suspended);
+        association
+            .filter(|_| frees)
+            .map(|association| pass(self, association, Line::All))
+            .unwrap_or_default()
+    }
+
+    /// The price of a job at this moment, and what comes before it is set.
+    fn price(
+        &mut self,
+        id: JobId,
+        urgency: i64,
+        completion: Completion,
+    ) -> Result<(Vec<Effect>, u32), Pending> {
+        let mut effects = self.admit(id, completion)?;
+        let job = self.ledger.job(id).ok_or(Pending::Unavailable)?;
+        let (price, fairshare) = self.score(job, urgency).ok_or(Pending::Unavailable)?;
+        if let Some(fairshare) = fairshare
+            && job.memo.is_none_or(|last| (last - fairshare).abs() >= MEMO_STEP)
+        {
+            self.ledger.annotate(id, Some(fairshare));
+            effects.push(Effect::Memo(id, fairshare));
+        }
+        Ok((effects, price))
+    }
+
+    /// What an attached job's terms make at this moment, and the fair-share among them. Hold and expedite have no terms.
+    fn score(&self, job: &Job, urgency: i64) -> Option<(u32, Option<f64>)> {
+        let association = self.book.association(job.association?)?;
+        match urgency {
+            URGENCY_HOLD => return Some((0, None)),
+            URGENCY_EXPEDITE => return Some((PRIORITY_MAX, None)),
+            _ => {}
+        }
+        let terms = Terms::of(&self.book, association, job.queue.as_ref().map(|q| q.as_str()), urgency);
+        Some((terms.priority(self.book.config().zero_score), Some(terms.fairshare.factor)))
+    }
+
+    /// Gives a waiting job its association, and an association's job its bank and project.
+    fn admit(&mut self, id: JobId, completion: Completion) -> Result<Vec<Effect>, Pending> {
+        let Some(job) = self.ledger.job(id) else { return Err(Pending::Unavailable) };
+        if job.is_admitted() {
+            return Ok(Vec::new());
+        }
+        if job.is_broken {
+            return Err(Pending::Unavailable);
+        }
+        let named = job.bank.as_ref().map(|b| b.as_str());
+        let Some(association) = job.association.or_else(|| self.book.find(job.user, named)) else {
+            return Err(self.missed(id));
+        };
+        if job.origin == Origin::Submitted {
+            let forbidden = self.forbidden_queue(association, job.queue.as_ref().map(|q| q.as_str()));
+            let unjudged = match &job.project {
+                Project::Unjudged(project) => Some(project.as_str()),
+                Project::Missing | Project::Judged => None,
+            };
+            if let Some(text) = forbidden.or_else(|| self.forbidden_project(association, unjudged)) {
+                return Err(Pending::Fatal(text));
+            }
+        }
+        let effects = match completion {
+            Completion::Now(posting) => self.complete_jobspec(id, job, association, posting),
+            Completion::Later => {
+                self.due.incomplete.insert(id);
+                vec![Effect::Defer]
+            }
+        };
+        self.ledger.change(id, |job| {
+            job.association = Some(association);
+            job.needs_admission = completion == Completion::Later;
+        });
+        Ok(effects)
+    }
+
+    /// Why a job whose association is not in the data has no price.
+    fn missed(&mut self, id: JobId) -> Pending {
+        let Some(job) = self.ledger.job(id).filter(|_| self.book.has_data()) else {
+            return Pending::Unavailable;
+        };
+        let was_told = job.is_passed_over;
+        let text = Engine::unknown_association(job.user);
+        // The instance owner's record arrives last, after the reprioritize of the same push, and is for the bank he is
+        // named after. A replayed job was accepted once; a push that lacks it is no reason to kill it.
+        let may_come = job.bank.is_none() || self.is_owner(job.user);
+        if job.origin == Origin::Submitted && !may_come {
+            return Pending::Fatal(text);
+        }
+        let bank = job.bank.as_ref().map(|bank| bank.to_string());
+        self.ledger.change(id, |job| job.is_passed_over = true);
+        match bank {
+            Some(bank) if !was_told && !may_come => {
+                Pending::Missed(format!("job {id}: {text}, bank {bank}; it waits until a push brings it"))
+            }
+            _ => Pending::Unavailable,
+        }
+    }
+
+    pub(super) fn is_owner(&self, user: UserId) -> bool {
+        user == self.owner
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What Flux refuses to do.
+
+use super::{Effect, Engine, Level, Refusal};
+use crate::limits::Grant;
+
+impl Engine {
+    /// Takes back what was booked for an effect that Flux refused, and says so where that is news.
+    pub fn refused(&mut self, effect: Effect, why: Refusal) -> Vec<Effect> {
+        let complain = |what: String| {
+            let reason = match &why {
+                Refusal::Absent => "no such job or name",
+                Refusal::TooLate => "not allowed in the job's state",
+                Refusal::Other(text) => text,
+            };
+            vec![Effect::Log(Level::Error, format!("{what}: {reason}"))]
+        };
+        match effect {
+            Effect::LookUp(id) => self.not_shown(id, &why),
+            Effect::AddDependency(id, name) => {
+                self.ledger.change(id, |job| job.names.remove(name.hold));
+                // It is on its way out of DEPEND, as after a cancel.
+                if why == Refusal::TooLate {
+                    return Vec::new();
+                }
+                complain(format!("job {id}: failed to add dependency {name}"))
+            }
+            // It reserves all it needs until it is known better. Most likely it is gone.
+            Effect::AskUrgency(_) if why == Refusal::Absent => Vec::new(),
+            Effect::AskUrgency(id) => complain(format!("job {id}: failed to look up its urgency")),
+            Effect::Subscribe(id) => {
+                self.others.remove(&id);
+                if why == Refusal::Absent {
+                    return Vec::new();
+                }
+                complain(format!("job {id}: failed to subscribe to its events"))
+            }
+            // Already gone, or the job left DEPEND: either way it is not held by this name.
+            Effect::RemoveDependency(..) if matches!(why, Refusal::Absent | Refusal::TooLate) => Vec::new(),
+            Effect::RemoveDependency(id, name) => {
+                self.ledger.change(id, |job| {
+                    job.names.restore(name);
+                    job.grant = Grant::None;
+                });
+                complain(format!("job {id}: failed to remove dependency {name}"))
+            }
+            Effect::Memo(id, _) => {
+                self.ledger.change(id, |job| job.memo = None);
+                complain(format!("job {id}: failed to post memo"))
+            }
+            Effect::SetJobspec { id, .. } => {
+                complain(format!("job {id}: failed to update bank and project in jobspec"))
+            }
+            // What was meant for a job that has ended is moot.
+            Effect::Raise(..) | Effect::Prioritize(..) if why == Refusal::Absent => Vec::new(),
+            Effect::Prioritize(id, _) => complain(format!("job {id}: failed to set its priority")),
+            Effect::Raise(id, note) => complain(format!("job {id}: failed to raise exception '{note}'")),
+            Effect::ReprioritizeAll => complain("failed to reprioritize".to_owned()),
+            other => complain(format!("{other:?}")),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! After a panic: what the engine believes of its jobs is compared with Flux.
+//!
+//! A panic may come in the middle of effects, so that Flux never heard of decisions that are booked, and it loses
+//! whatever the call was to tell. So each job that is known is looked up in Flux, some in every reactor turn, and taken
+//! in again as a job that is replayed, with names from its eventlog; what Flux does not have any more is forgotten.
+//! Until then nothing is released. Then Flux asks for all prices.
+
+use super::{Effect, Engine, JobFacts, Level, Refusal, State};
+use crate::ids::JobId;
+use std::collections::BTreeSet;
+
+/// Jobs that are looked up in one reactor turn.
+const SLICE: usize = 250;
+/// Panics in a row that are answered so. One that comes each time must not keep the reactor busy for ever.
+const TRIES: u8 = 3;
+
+/// What is still to be compared.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Resync {
+    due: Vec<JobId>,
+    /// Those of this turn.
+    in_hand: Vec<JobId>,
+    /// Those whose calls panicked; they may not be known at all.
+    suspects: BTreeSet<JobId>,
+    /// Panics since all was known for the last time.
+    panics: u8,
+    /// It was begun after the last of them.
+    is_begun: bool,
+}
+
+impl Resync {
+    /// Whether jobs are still to be looked up.
+    pub fn is_on(&self) -> bool {
+        !(self.due.is_empty() && self.in_hand.is_empty())
+    }
+
+    /// Whatever was begun is known again.
+    pub fn ended(&mut self) {
+        if self.is_begun && !self.is_on() {
+            *self = Resync::default();
+        }
+    }
+}
+
+impl Engine {
+    /// Whether a panic came and jobs were not compared with Flux since.
+    pub fn is_doubtful(&self) -> bool {
+        self.resync.panics > 0
+    }
+
+    /// A call was cut short. `id` is the job it was about.
+    pub(super) fn panicked(&mut self, id: Option<JobId>) -> Vec<Effect> {
+        self.resync.panics = self.resync.panics.saturating_add(1);
+        self.is_looping = false;
+        self.ledger.recount();
+        if let Some(id) = id {
+            self.resync.suspects.insert(id);
+            // Whether it was told is not known.
+            self.ledger.change(id, |job| job.memo = None);
+        }
+        if self.resync.panics > TRIES {
+            return self.give_up();
+        }
+        self.compare()
+    }
+
+    /// Has all jobs compared with Flux.
+    fn compare(&mut self) -> Vec<Effect> {
+        self.resync.is_begun = true;
+        self.resync.suspects.extend(self.resync.in_hand.drain(..));
+        let suspects = self.resync.suspects.iter().copied();
+        self.resync.due = self.ledger.jobs().map(|(id, _)| id).chain(suspects).collect();
+        vec![Effect::Defer]
+    }
+
+    /// Nothing is in the way of trying once more.
+    pub(super) fn try_again(&mut self) -> Vec<Effect> {
+        if self.resync.panics <= TRIES || self.resync.is_on() {
+            return Vec::new();
+        }
+        self.resync.panics = TRIES;
+        self.compare()
+    }
+
+    /// It panics again and again: the jobs stay as they are believed to be, and no read is waited for.
+    fn give_up(&mut self) -> Vec<Effect> {
+        self.resync.is_begun = false;
+        self.resync.due.clear();
+        self.resync.suspects.extend(self.resync.in_hand.drain(..));
+        let text =
+            "jobs could not be compared with Flux's; this is tried again at the next request".to_owned();
+        let mut effects = vec![Effect::Log(Level::Error, text)];
+        let unread: Vec<JobId> =
+            self.ledger.jobs().filter(|(_, job)| job.is_unread()).map(|(id, _)| id).collect();
+        effects.extend(unread.into_iter().flat_map(|id| self.eventlog(id, None)));
+        effects
+    }
+
+    /// The next jobs to be looked up; `None` if there are none.
+    pub(super) fn resync_step(&mut self) -> Option<Vec<Effect>> {
+        if self.resync.due.is_empty() {
+            return None;
+        }
+        let rest = self.resync.due.len().saturating_sub(SLICE);
+        let slice = self.resync.due.split_off(rest);
+        self.resync.in_hand.clone_from(&slice);
+        let mut effects: Vec<Effect> = slice.into_iter().map(Effect::LookUp).collect();
+        if rest == 0 {
+            // What was to be told about prices may be lost. And then what follows a replay.
+            self.replay.begin();
+            effects.extend(Engine::reprioritize_all());
+        }
+        effects.push(Effect::Defer);
+        Some(effects)
+    }
+
+    /// A job as Flux has it now.
+    pub(super) fn shown(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
+        let memo = self.ledger.job(facts.id).and_then(|job| job.memo);
+        self.take_out(facts.id);
+        let mut effects = Vec::new();
+        if !matches!(facts.state, State::New | State::Depend) {
+            effects.extend(self.unwatch(facts.id));
+        }
+        if facts.state != State::Inactive {
+            effects.extend(self.new_job(facts));
+            self.ledger.annotate(facts.id, memo);
+        }
+        self.resync.in_hand.retain(|other| *other != facts.id);
+        effects
+    }
+
+    /// A job could not be looked up. Most likely it has ended.
+    pub(super) fn not_shown(&mut self, id: JobId, why: &Refusal) -> Vec<Effect> {
+        self.resync.in_hand.retain(|other| *other != id);
+        if let Refusal::Other(text) = why {
+            return vec![Effect::Log(Level::Error, format!("job {id}: failed to look it up: {text}"))];
+        }
+        self.take_out(id);
+        self.others.remove(&id);
+        Vec::new()
+    }
+
+    fn take_out(&mut self, id: JobId) {
+        self.validated.remove(&id);
+        self.due.forget(id);
+        self.unreadable.remove(&id);
+        self.ledger.remove(id);
+    }
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Prices that follow what is true when they are set, jobs that won't be scheduled, data that come in any order.
+
+use super::examples::{exact, site, submit};
+use super::host::Host;
+use super::site::{HostJob, OWNER, UNLIMITED, association, queue, record};
+use crate::engine::{Engine, Event, State};
+use crate::ids::{JobId, Limit};
+
+/// `max_running_jobs` 1, one job running, two held; the first of the two is freed when the running one ends.
+fn one_freed() -> (Host, [JobId; 2]) {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let running = submit(&mut host, 1);
+    host.start(running);
+    let held = [submit(&mut host, 1), submit(&mut host, 1)];
+    host.end(running);
+    assert_eq!(held.map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    (host, held)
+}
+
+#[test]
+fn a_score_that_falls_to_zero_gives_the_place_to_run_to_the_next() {
+    let (mut host, [freed, next]) = one_freed();
+    host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+    assert_eq!(host.state(next), Some(State::Depend), "a push alone changes nobody");
+    host.event(Event::Reprioritize);
+    assert_eq!(host.jobs[&freed].priority, Some(0));
+    assert_eq!(host.state(next), Some(State::Sched));
+    exact(&host);
+}
+
+#[test]
+fn a_score_of_zero_takes_no_place_to_run_when_it_is_freed() {
+    let mut host = site(|a| (a.max_running_jobs, a.fairshare) = (Limit(1), 0.0));
+    let mut dear = queue("q1");
+    dear.priority = 1;
+    host.event(Event::Queues(vec![dear, queue("q2")]));
+    let running = host.submit(HostJob::new(7).queue("q1")).unwrap();
+    host.start(running);
+    let worthless = submit(&mut host, 1);
+    let next = host.submit(HostJob::new(7).queue("q1")).unwrap();
+    host.end(running);
+    assert_eq!([worthless, next].map(|id| host.state(id)), [Some(State::Sched); 2]);
+    assert_eq!([worthless, next].map(|id| host.jobs[&id].priority), [Some(0), Some(10_000)]);
+    exact(&host);
+}
+
+#[test]
+fn an_update_to_a_score_of_zero_gives_the_place_to_run_to_the_next() {
+    let mut host = site(|a| (a.max_running_jobs, a.fairshare) = (Limit(1), 0.0));
+    let mut dear = queue("q1");
+    dear.priority = 1;
+    host.event(Event::Queues(vec![dear, queue("q2")]));
+    let mut submit = || host.submit(HostJob::new(7).queue("q1")).unwrap();
+    let [running, freed, next] = [submit(), submit(), submit()];
+    host.start(running);
+    // The second was not held when it came: only a job that was has a place reserved.
+    let [held, last] = [(); 2].map(|()| host.submit(HostJob::new(7).queue("q1")).unwrap());
+    host.end(freed);
+    host.end(next);
+    host.end(running);
+    assert_eq!([held, last].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    host.update(held, Some("q2"), None).unwrap();
+    assert_eq!(host.jobs[&held].priority, Some(0));
+    assert_eq!(host.state(last), Some(State::Sched));
+    exact(&host);
+}
+
+#[test]
+fn a_price_is_that_of_the_moment_when_it_is_set() {
+    let mut host = site(|_| ());
+    let id = submit(&mut host, 1);
+    // Loaded again without data, and sent to PRIORITY, the job has the price it had and waits for a new one.
+    host.replay(true, Engine::new(OWNER));
+    host.set_urgency(id, 16);
+    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    // The reprioritize finds the price it had; between it and the next reactor turn another push comes.
+    let effects = host.engine.handle(Event::Reprioritize);
+    host.apply(effects);
+    assert_eq!(host.state(id), Some(State::Priority));
+    let mut better = association(7, "A");
+    better.fairshare = 0.75;
+    host.engine.handle(Event::Associations(vec![record(better, "A")]));
+    host.settle();
+    assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(75_000)));
+    exact(&host);
+}
+
+#[test]
+fn an_urgency_of_the_moment_counts_too() {
+    let mut host = site(|_| ());
+    let id = submit(&mut host, 1);
+    host.replay(true, Engine::new(OWNER));
+    host.set_urgency(id, 16);
+    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    let effects = host.engine.handle(Event::Reprioritize);
+    host.apply(effects);
+    host.jobs.get_mut(&id).unwrap().urgency = 20;
+    host.settle();
+    assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(54_000)));
+}
+
+/// A held job that was held before, so that it carries `.2`, behind one that runs; the engine is replayed with data.
+fn held_again(unreadable: bool, has_job_list: bool) -> (Host, JobId, JobId) {
+    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let first = submit(&mut host, 1);
+    let kept = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
+    host.end(first);
+    let second = submit(&mut host, 1);
+    host.remove_dependency(kept, "begin-time:1");
+    host.settle();
+    assert_eq!(host.names(kept), ["max-sched-jobs-user-limit.2"]);
+    if unreadable {
+        host.unreadable.insert(kept);
+    }
+    host.has_job_list = has_job_list;
+    let mut limited = association(7, "A");
+    limited.max_sched_jobs = Limit(1);
+    let mut engine = Engine::new(OWNER);
+    engine.handle(Event::Associations(vec![record(limited, "A")]));
+    host.replay(true, engine);
+    (host, second, kept)
+}
+
+#[test]
+fn names_that_no_eventlog_tells_are_asked_from_job_list() {
+    let (mut host, second, kept) = held_again(true, true);
+    host.end(second);
+    assert_eq!(host.state(kept), Some(State::Sched));
+    exact(&host);
+}
+
+#[test]
+fn a_job_whose_names_nobody_tells_is_never_called_free_and_holds_nobody_up() {
+    let (mut host, second, kept) = held_again(true, false);
+    assert!(host.logged.iter().any(|line| line.contains("eventlog can't be read")), "{:?}", host.logged);
+    let next = submit(&mut host, 1);
+    host.end(second);
+    assert_eq!(host.names(kept), ["max-sched-jobs-user-limit.2"]);
+    assert_eq!(host.state(next), Some(State::Sched), "the others go on");
+    host.retry();
+    assert_eq!(host.logged.iter().filter(|line| line.contains("can't be read")).count(), 1, "told once");
+    host.unreadable.clear();
+    host.retry();
+    host.end(next);
+    assert_eq!(host.state(kept), Some(State::Sched));
+    exact(&host);
+}
+
+#[test]
+fn names_used_before_are_not_used_again_when_only_the_outstanding_are_known() {
+    let mut host = site(|a| (a.max_sched_jobs, a.max_running_jobs) = (Limit(1), Limit(1)));
+    let first = submit(&mut host, 1);
+    let kept = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
+    host.end(first);
+    assert_eq!(host.names(kept), ["begin-time:1"], "freed of the plain name, which is dead now");
+    host.unreadable.insert(kept);
+    let mut limited = association(7, "A");
+    limited.max_sched_jobs = Limit(1);
+    let mut engine = Engine::new(OWNER);
+    engine.handle(Event::Associations(vec![record(limited, "A")]));
+    host.replay(true, engine);
+    let second = submit(&mut host, 1);
+    // The model host refuses a dead name.
+    host.remove_dependency(kept, "begin-time:1");
+    assert_eq!(host.names(kept).len(), 1, "{:?}", host.names(kept));
+    host.end(second);
+    assert_eq!(host.state(kept), Some(State::Sched));
+    exact(&host);
+}
+
+#[test]
+fn eventlogs_are_read_only_where_they_decide_something() {
+    let unlimited = UNLIMITED.0;
+    // Limits of running jobs, of nodes; jobs in SCHED; eventlogs read of them.
+    for (max_running, max_nodes, jobs, read) in [
+        (unlimited, unlimited, 5, 0),
+        (7, unlimited, 5, 0),
+        (6, unlimited, 5, 0),
+        (5, unlimited, 5, 5),
+        (1, unlimited, 5, 5),
+        (unlimited, 1_000, 5, 5),
+    ] {
+        let mut host = site(|_| ());
+        for _ in 0..jobs {
+            submit(&mut host, 1);
+        }
+        let mut limited = association(7, "A");
+        (limited.max_running_jobs, limited.max_nodes) = (Limit(max_running), Limit(max_nodes));
+        let mut engine = Engine::new(OWNER);
+        engine.handle(Event::Associations(vec![record(limited, "A")]));
+        host.reads_asked = 0;
+        host.replay(true, engine);
+        assert_eq!(host.reads_asked, read, "running {max_running}, nodes {max_nodes}, {jobs} jobs");
+    }
+}
+
+#[test]
+fn an_association_is_released_when_its_own_eventlogs_are_read() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let held = [submit(&mut host, 1), submit(&mut host, 1)];
+    host.start(held[0]);
+    host.start(held[1]);
+    let waits = submit(&mut host, 1);
+    let mut other = association(8, "A");
+    other.max_running_jobs = Limit(0);
+    let both = || vec![record(association(7, "A"), "A"), record(other.clone(), "A")];
+    host.event(Event::Associations(vec![record(other.clone(), "A")]));
+    let foreign = host.submit(HostJob::new(8)).unwrap();
+    let mut engine = Engine::new(OWNER);
+    host.oracle.learn(&Event::Associations(both()));
+    engine.handle(Event::Associations(both()));
+    // The other user's eventlog never comes.
+    host.never_answered.insert(foreign);
+    host.replay(true, engine);
+    assert_eq!(host.state(waits), Some(State::Sched), "its limit was raised, and its own names are known");
+    assert_eq!(host.state(foreign), Some(State::Depend));
+}
+
+#[test]
+fn the_owner_is_served_once_whatever_comes_first_and_never_killed() {
+    let owner = OWNER.0;
+    let mine = || {
+        let mut one = association(owner, "me");
+        one.queues = [].into();
+        vec![record(one, "me")]
+    };
+    for bank in [None, Some("me")] {
+        for record_first in [true, false] {
+            let mut host = Host::new();
+            let id = host.submit(HostJob { bank: bank.map(str::to_owned), ..HostJob::new(owner) }).unwrap();
+            assert_eq!(host.state(id), Some(State::Priority));
+            if record_first {
+                host.event(Event::Associations(mine()));
+            }
+            // flux-accounting's push: everybody's data, a reprioritize, and then the owner's own record.
+            host.event(Event::Queues(vec![queue("q1")]));
+            host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+            host.event(Event::Reprioritize);
+            if !record_first {
+                assert_eq!(host.state(id), Some(State::Priority), "{bank:?}");
+                host.event(Event::Associations(mine()));
+            }
+            assert_eq!(host.state(id), Some(State::Sched), "{bank:?}, record first: {record_first}");
+            assert_eq!(host.jobs[&id].bank.as_deref(), Some("me"));
+            assert_eq!(host.exceptions, []);
+            exact(&host);
+        }
+    }
+}
+
+#[test]
+fn the_owners_own_record_admits_him_to_every_queue() {
+    let owner = OWNER.0;
+    let mut one = association(owner, "me");
+    one.queues = [].into();
+    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
+    host.event(Event::Associations(vec![record(one, "me")]));
+    assert!(host.submit(HostJob::new(owner).queue("q1")).is_ok());
+    // Not so anybody else's.
+    let mut none = association(8, "A");
+    none.queues = [].into();
+    host.event(Event::Associations(vec![record(none, "A")]));
+    let refused = host.submit(HostJob::new(8).queue("q1"));
+    assert_eq!(refused, Err("queue \"q1\" not valid for user; valid queues for user: ".to_owned()));
+}
+
+#[test]
+fn data_alone_serve_nobody_but_the_owner() {
+    let mut host = Host::new();
+    let id = host.submit(HostJob::new(7)).unwrap();
+    host.event(Event::Associations(vec![record(association(8, "A"), "A")]));
+    host.event(Event::Reprioritize);
+    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    assert_eq!(host.state(id), Some(State::Priority));
+    host.event(Event::Reprioritize);
+    assert_eq!(host.state(id), Some(State::Sched));
+}
+
+#[test]
+fn the_project_of_a_waiting_job_is_judged_when_the_data_come() {
+    for (project, is_valid) in [("*", true), ("secret", false)] {
+        let mut host = Host::new();
+        let id = host.submit(HostJob { project: Some(project.to_owned()), ..HostJob::new(7) }).unwrap();
+        host.event(Event::Projects(vec!["*".into(), "secret".into()]));
+        host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+        host.event(Event::Reprioritize);
+        if is_valid {
+            assert_eq!(host.state(id), Some(State::Sched));
+        } else {
+            let text = "project \"secret\" not valid for user; valid projects for user: *";
+            assert_eq!(host.exceptions, [(id, text.to_owned())]);
+        }
+        exact(&host);
+    }
+}
+
+#[test]
+fn the_work_of_a_turn_is_what_was_noted() {
+    let mut host = site(|_| ());
+    for _ in 0..50 {
+        submit(&mut host, 1);
+    }
+    assert!(host.engine.handle(Event::Deferred).is_empty());
+}

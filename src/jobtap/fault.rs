@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! For tests of the boundary only: panics where the environment says, inside the work too.
+//!
+//! `MF_PRIORITY_FAULT=WHAT@WHERE` names a callback, method, timer or future, and a place in its work: `before` it,
+//! `after` it, or a number N: just before the Nth effect is carried out in it. It comes once, and takes the variable
+//! away; with `WHAT@WHERE#K` it comes the Kth time, with `WHAT@WHERE*` each time.
+
+use std::cell::RefCell;
+
+const VARIABLE: &str = "MF_PRIORITY_FAULT";
+
+/// What is running, innermost last, and how many effects were begun in it.
+#[derive(Default)]
+pub(super) struct Faults(RefCell<Vec<(String, usize)>>);
+
+impl Faults {
+    /// A call begins.
+    pub(super) fn enter(&self, what: &str) {
+        self.0.borrow_mut().push((what.to_owned(), 0));
+        self.strike("before");
+    }
+
+    /// The innermost call has done its work.
+    pub(super) fn done(&self) {
+        self.strike("after");
+    }
+
+    /// The innermost call is over, also when it panicked.
+    pub(super) fn leave(&self) {
+        self.0.borrow_mut().pop();
+    }
+
+    /// An effect is about to be carried out.
+    pub(super) fn effect(&self) {
+        let Some(count) = self.0.borrow_mut().last_mut().map(|(_, count)| {
+            *count += 1;
+            *count
+        }) else {
+            return;
+        };
+        self.strike(&count.to_string());
+    }
+
+    #[allow(clippy::panic)]
+    fn strike(&self, place: &str) {
+        let Some(what) = self.0.borrow().last().map(|(what, _)| what.clone()) else { return };
+        let Ok(named) = std::env::var(VARIABLE) else { return };
+        let here = format!("{what}@{place}");
+        let Some(when) = named.strip_prefix(&here) else { return };
+        let left = when.strip_prefix('#').and_then(|times| times.parse::<u32>().ok());
+        match (when, left) {
+            ("*", _) => {}
+            // SAFETY: the process that sets the variable runs one test, in one thread.
+            ("", _) | (_, Some(0 | 1)) => unsafe { std::env::remove_var(VARIABLE) },
+            (_, Some(times)) => {
+                // SAFETY: as above.
+                unsafe { std::env::set_var(VARIABLE, format!("{here}#{}", times - 1)) };
+                return;
+            }
+            _ => return,
+        }
+        panic!("fault injected: {here}");
+    }
+}

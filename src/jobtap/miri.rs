@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What C is given addresses of, used as C uses it, without C: for Miri (`cargo +nightly miri test --lib miri_`).
+
+use super::guard::Instance;
+use super::shared::{address, give, shared, take_back};
+use super::{Args, Failed, Host, Jobtap, Plugin, Reply, c_text};
+use std::cell::RefCell;
+use std::ffi::{CStr, c_void};
+use std::ptr::NonNull;
+
+/// A plugin that notes what is asked of it.
+struct Noting(RefCell<Vec<String>>);
+
+impl Jobtap for Noting {
+    const NAME: &'static CStr = c"noting";
+    const TOPICS: &'static [&'static CStr] = &[c"job.new"];
+    const METHODS: &'static [&'static CStr] = &[c"one", c"two", c"three"];
+
+    fn load(_plugin: Plugin) -> Result<Self, String> {
+        Ok(Noting(RefCell::default()))
+    }
+
+    fn callback(&self, _host: Host<'_, Self>, topic: &str, _args: Args<'_>) -> Result<(), Failed> {
+        self.0.borrow_mut().push(topic.to_owned());
+        Ok(())
+    }
+
+    fn request(&self, host: Host<'_, Self>, method: &str, payload: Option<&str>) -> Reply {
+        self.0.borrow_mut().push(method.to_owned());
+        // Flux re-enters: the same instance, by the address it has.
+        let again = address_of(host);
+        // SAFETY: the test keeps the instance alive.
+        let instance = unsafe { shared::<Instance<Noting>>(again) };
+        instance.guarded("timer", || None, || instance.jobtap.timer(Host(instance)));
+        Ok(payload.map(str::to_owned))
+    }
+
+    fn timer(&self, _host: Host<'_, Self>) {
+        self.0.borrow_mut().push("timer".to_owned());
+    }
+
+    fn eventlog(&self, _host: Host<'_, Self>, _id: u64, _text: Option<&str>) {}
+    fn fail_safe(&self, _host: Host<'_, Self>, _topic: &str, _args: Args<'_>) {}
+    fn recover(&self, _host: Host<'_, Self>, _id: Option<u64>) {}
+}
+
+fn address_of(host: Host<'_, Noting>) -> *mut c_void {
+    std::ptr::from_ref(host.0).cast_mut().cast()
+}
+
+fn instance() -> std::rc::Rc<Instance<Noting>> {
+    // SAFETY: nothing here calls Flux, so the handle is never looked at.
+    let plugin = unsafe { Plugin::from_raw(NonNull::dangling().as_ptr()) }.expect("not null");
+    Instance::assemble(plugin, Noting::load(plugin).expect("it loads"))
+}
+
+#[test]
+fn miri_callbacks_and_requests_find_the_instance_that_was_given_away() {
+    let instance = instance();
+    let data = address(&instance);
+    let services: Vec<*mut c_void> = instance.services().map(address).collect();
+    let kept = give(instance);
+    for service in services {
+        // SAFETY: the count that was given away lives.
+        let (instance, method) = unsafe { Instance::<Noting>::of_service(service) };
+        let body = || instance.jobtap.request(Host(instance), method, Some("{}"));
+        assert_eq!(instance.guarded(method, || None, body), Some(Ok(Some("{}".to_owned()))));
+    }
+    // SAFETY: as above.
+    let noted = unsafe { shared::<Instance<Noting>>(data) }.jobtap.0.borrow().clone();
+    assert_eq!(noted, ["one", "timer", "two", "timer", "three", "timer"]);
+    // SAFETY: it was given above, and is taken back once.
+    drop(unsafe { take_back::<Instance<Noting>>(kept) });
+}
+
+#[test]
+fn miri_an_instance_that_flux_does_not_take_is_freed() {
+    let instance = instance();
+    let kept = give(instance.clone());
+    // SAFETY: it was given above, and is taken back once.
+    drop(unsafe { take_back::<Instance<Noting>>(kept) });
+    assert_eq!(instance.services().count(), 3);
+}
+
+#[test]
+fn miri_text_for_c_ends_where_it_should() {
+    for text in ["", "plain", "nul\0inside", "üñí"] {
+        let made = c_text(text);
+        // SAFETY: the text ends with NUL and lives.
+        let read = unsafe { CStr::from_ptr(made.as_ptr()) };
+        assert_eq!(read.to_str(), Ok(text.replace('\0', " ").as_str()));
+    }
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Live jobs and their counters.
+//!
+//! Invariant: every counter and index is a function of the live jobs. Jobs change only through [`Ledger::change`],
+//! which takes the old job out of all of them and puts the new one in.
+
+use super::line::HeldLine;
+use super::{HoldSet, Job, Phase, RULES, Room, Rules, Size, Usage};
+use crate::accounts::{AssociationId, Book};
+use crate::ids::{JobId, QueueName, UserId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Held jobs that limits tell apart by their size only.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Class {
+    pub queue: Option<QueueName>,
+    pub names: HoldSet,
+    pub is_kept_by_others: bool,
+}
+
+impl Class {
+    fn of(job: &Job) -> Class {
+        Class {
+            queue: job.queue.clone(),
+            names: job.names.outstanding(),
+            is_kept_by_others: job.is_kept_by_others,
+        }
+    }
+}
+
+/// One association's side of the ledger.
+#[derive(Clone, Debug, Default)]
+struct Account {
+    usage: Usage,
+    /// Held jobs in line.
+    held: BTreeMap<Class, HeldLine>,
+    /// The queue of the job that came last.
+    latest_queue: Option<QueueName>,
+    /// Jobs in DEPEND, held or not.
+    in_depend: BTreeSet<JobId>,
+    /// Replayed jobs whose eventlog is not read yet: until then headroom is not known, and nothing is released.
+    unread: usize,
+}
+
+impl Account {
+    fn deposit(&mut self, id: JobId, job: &Job) {
+        self.usage.deposit(job);
+        self.unread += usize::from(job.is_unread());
+        if job.phase == Phase::Depend {
+            self.in_depend.insert(id);
+        }
+        if job.is_held() {
+            self.held.entry(Class::of(job)).or_default().insert(id, job.size);
+        }
+    }
+
+    fn withdraw(&mut self, id: JobId, job: &Job) {
+        self.usage.withdraw(job);
+        self.unread = self.unread.saturating_sub(usize::from(job.is_unread()));
+        if job.phase == Phase::Depend {
+            self.in_depend.remove(&id);
+        }
+        if job.is_held() {
+            let class = Class::of(job);
+            if let Some(line) = self.held.get_mut(&class) {
+                line.remove(id);
+                if line.is_empty() {
+                    self.held.remove(&class);
+                }
+            }
+        }
+    }
+}
+
+/// Live jobs and their counters.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    rules: Rules,
+    jobs: BTreeMap<JobId, Job>,
+    /// Parallel to the book's associations; grown on demand.
+    accounts: Vec<Account>,
+    /// Jobs without association, by user.
+    waiting: BTreeMap<UserId, BTreeSet<JobId>>,
+    /// Associations with jobs in line: what a release for all has to look at.
+    in_line: BTreeSet<AssociationId>,
+    /// Jobs whose eventlog is being read.
+    unread: usize,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Ledger::new(RULES)
+    }
+}
+
+impl Ledger {
+    /// An empty ledger that holds jobs by `rules`.
+    pub fn new(rules: Rules) -> Self {
+        Ledger {
+            rules,
+            jobs: BTreeMap::new(),
+            accounts: Vec::new(),
+            waiting: BTreeMap::new(),
+            in_line: BTreeSet::new(),
+            unread: 0,
+        }
+    }
+
+    /// The limits that hold jobs.
+    pub fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    /// A live job.
+    pub fn job(&self, id: JobId) -> Option<&Job> {
+        self.jobs.get(&id)
+    }
+
+    /// All live jobs by id.
+    pub fn jobs(&self) -> impl Iterator<Item = (JobId, &Job)> {
+        self.jobs.iter().map(|(id, job)| (*id, job))
+    }
+
+    /// Jobs without association.
+    pub fn waiting(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.waiting.values().flatten().copied()
+    }
+
+    /// Users who have jobs without association.
+    pub fn waiting_users(&self) -> impl Iterator<Item = UserId> + '_ {
+        self.waiting.keys().copied()
+    }
+
+    /// A user's jobs without association.
+    pub fn waiting_of(&self, user: UserId) -> impl Iterator<Item = JobId> + '_ {
+        self.waiting.get(&user).into_iter().flatten().copied()
+    }
+
+    /// Associations that have held jobs.
+    pub fn in_line(&self) -> impl Iterator<Item = AssociationId> + '_ {
+        self.in_line.iter().copied()
+    }
+
+    /// The counters of an association.
+    pub fn usage(&self, association: AssociationId) -> Option<&Usage> {
+        self.accounts.get(association.index()).map(|account| &account.usage)
+    }
+
+    /// Jobs of an association in DEPEND, held or not, by id.
+    pub fn in_depend(&self, association: AssociationId) -> impl Iterator<Item = JobId> + '_ {
+        let account = self.accounts.get(association.index());
+        account.into_iter().flat_map(|account| account.in_depend.iter().copied())
+    }
+
+    /// The queue of the job that came last to the association.
+    pub fn latest_queue(&self, association: AssociationId) -> Option<&QueueName> {
+        self.accounts.get(association.index())?.latest_queue.as_ref()
+    }
+
+    /// Whether eventlogs of the association's jobs are still being read.
+    pub fn is_unread(&self, association: AssociationId) -> bool {
+        self.accounts.get(association.index()).is_some_and(|account| account.unread > 0)
+    }
+
+    /// Whether any job's eventlog is still being read.
+    pub fn has_unread(&self) -> bool {
+        self.unread > 0
+    }
+
+    pub(super) fn classes(&self, association: AssociationId) -> Vec<Class> {
+        let account = self.accounts.get(association.index());
+        account.map(|account| account.held.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    fn line(&self, association: AssociationId, class: &Class) -> Option<&HeldLine> {
+        self.accounts.get(association.index())?.held.get(class)
+    }
+
+    pub(super) fn is_in_line(&self, association: AssociationId, class: &Class, id: JobId) -> bool {
+        self.line(association, class).is_some_and(|line| line.contains(id))
+    }
+
+    pub(super) fn next_held(
+        &self,
+        association: AssociationId,
+        class: &Class,
+        after: Option<JobId>,
+        is_right: impl Fn(Size) -> bool,
+    ) -> Option<JobId> {
+        self.line(association, class)?.next(after, is_right)
+    }
+
+    /// Takes a job in.
+    pub fn insert(&mut self, id: JobId, job: Job) {
+        self.remove(id);
+        self.deposit(id, &job);
+        if let Some(account) = job.association.and_then(|association| self.account(association)) {
+            account.latest_queue = job.queue.clone();
+        }
+        self.jobs.insert(id, job);
+    }
+
+    /// Changes a job, and with it every counter and index. `None` if it is not known.
+    pub fn change<R>(&mut self, id: JobId, change: impl FnOnce(&mut Job) -> R) -> Option<R> {
+        // The job stays in the map: whatever cuts this short, a recount finds every job.
+        let mut job = self.jobs.get(&id)?.clone();
+        self.withdraw(id, &job);
+        let result = change(&mut job);
+        self.deposit(id, &job);
+        if let Some(slot) = self.jobs.get_mut(&id) {
+            *slot = job;
+        }
+        Some(result)
+    }
+
+    /// Notes a fair-share that was told; it is counted nowhere.
+    pub fn annotate(&mut self, id: JobId, memo: Option<f64>) {
+        if memo.is_some()
+            && let Some(job) = self.jobs.get_mut(&id)
+        {
+            job.memo = memo;
+        }
+    }
+
+    /// Forgets a job.
+    pub fn remove(&mut self, id: JobId) -> Option<Job> {
+        let job = self.jobs.remove(&id)?;
+        self.withdraw(id, &job);
+        Some(job)
+    }
+
+    fn account(&mut self, association: AssociationId) -> Option<&mut Account> {
+        if self.accounts.len() <= association.index() {
+            self.accounts.resize_with(association.index() + 1, Account::default);
+        }
+        self.accounts.get_mut(association.index())
+    }
+
+    fn deposit(&mut self, id: JobId, job: &Job) {
+        self.unread += usize::from(job.is_unread());
+        let Some(association) = job.association else {
+            self.waiting.entry(job.user).or_default().insert(id);
+            return;
+        };
+        if let Some(account) = self.account(association) {
+            account.deposit(id, job);
+        }
+        if job.is_held() {
+            self.in_line.insert(association);
+        }
+    }
+
+    fn withdraw(&mut self, id: JobId, job: &Job) {
+        self.unread = self.unread.saturating_sub(usize::from(job.is_unread()));
+        let Some(association) = job.association else {
+            if let Some(jobs) = self.waiting.get_mut(&job.user) {
+                jobs.remove(&id);
+                if jobs.is_empty() {
+                    self.waiting.remove(&job.user);
+                }
+            }
+            return;
+        };
+        let Some(account) = self.accounts.get_mut(association.index()) else { return };
+        account.withdraw(id, job);
+        if account.held.is_empty() {
+            self.in_line.remove(&association);
+        }
+    }
+
+    /// What the limits leave to one more job of `association` in `queue`, given what is charged and reserved.
+    pub fn room(&self, book: &Book, association: AssociationId, queue: Option<&QueueName>) -> Room {
+        let Some(limits) = book.association(association) else { return Room::default() };
+        let queue = queue.and_then(|queue| book.queue(queue.as_str()));
+        match self.usage(association) {
+            Some(usage) => Room::left(self.rules, limits, queue, usage),
+            None => Room::left(self.rules, limits, queue, &Usage::default()),
+        }
+    }
+
+    /// The limits that a job of `size` in `queue` would exceed in `association`. It must not be counted there itself.
+    pub fn exceeded(
+        &self,
+        book: &Book,
+        association: AssociationId,
+        queue: Option<&QueueName>,
+        size: Size,
+    ) -> HoldSet {
+        self.room(book, association, queue).exceeded(size)
+    }
+
+    /// The limits that keep `id` where it is, as if it held nothing itself.
+    pub fn exceeded_by(&self, book: &Book, id: JobId) -> HoldSet {
+        let Some(job) = self.jobs.get(&id) else { return HoldSet::NONE };
+        let Some(association) = job.association else { return HoldSet::NONE };
+        self.exceeded(book, association, job.queue.as_ref(), job.size)
+    }
+
+    /// Recounts everything from the jobs; what was there before is forgotten.
+    pub fn recount(&mut self) {
+        let jobs = std::mem::take(&mut self.jobs);
+        *self = Ledger::new(self.rules);
+        for (id, job) in jobs {
+            self.insert(id, job);
+        }
+    }
+
+    /// Associations whose counters or lines differ from a recount, with what differs. Empty, always.
+    pub fn drift(&self) -> Vec<(AssociationId, String)> {
+        let mut fresh = self.clone();
+        fresh.recount();
+        let mut ids: BTreeSet<AssociationId> = self.jobs.values().filter_map(|j| j.association).collect();
+        ids.extend(self.in_line.iter());
+        let mut drift = Vec::new();
+        let empty = Account::default();
+        for id in ids {
+            let have = self.accounts.get(id.index()).unwrap_or(&empty);
+            let want = fresh.accounts.get(id.index()).unwrap_or(&empty);
+            if !have.usage.equals(&want.usage) {
+                drift.push((id, format!("counters: have {:?}, recounted {:?}", have.usage, want.usage)));
+            }
+            if have.held != want.held || have.unread != want.unread {
+                drift.push((id, "lines of held jobs".to_owned()));
+            }
+        }
+        // An association without live jobs must count nothing.
+        let idle = |account: &Account| account.usage.equals(&Usage::default());
+        let stale = |id: &AssociationId| self.accounts.get(id.index()).is_some_and(|a| !idle(a));
+        let live: BTreeSet<AssociationId> = self.jobs.values().filter_map(|j| j.association).collect();
+        for index in 0..self.accounts.len() {
+            let Some(id) = AssociationId::from_index(index) else { continue };
+            if !live.contains(&id) && stale(&id) {
+                drift.push((id, "counts without jobs".to_owned()));
+            }
+        }
+        drift
+    }
+}
+
+#[cfg(test)]
+impl Ledger {
+    /// Changes a job behind the counters' back.
+    pub(super) fn corrupt(&mut self, id: JobId, change: impl Fn(&mut Job)) {
+        self.jobs.get_mut(&id).into_iter().for_each(change);
+    }
+
+    /// Forgets the jobs, and not what they count as.
+    pub(super) fn forget_jobs(&mut self) {
+        self.jobs.clear();
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Held jobs in line: the first that fits is found without a look at each.
+//!
+//! Jobs stand by id, in blocks that know the least nodes and the least cores of their members. What a limit asks of a
+//! job's size is asked of that first: limits never turn down the smaller job and take the larger one, so a block whose
+//! least does not fit has no member that does. A search costs O(blocks + one block) whatever the sizes are.
+
+use super::size::Size;
+use crate::ids::JobId;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// A block that grows beyond this is split.
+const BLOCK: usize = 512;
+
+#[derive(Clone, Debug)]
+struct Block {
+    members: BTreeMap<JobId, Size>,
+    least: Size,
+}
+
+impl Block {
+    fn of(members: BTreeMap<JobId, Size>) -> Block {
+        let most = Size { nodes: u64::MAX, cores: u64::MAX };
+        let least = members.values().fold(most, |least, size| least.min_of(*size));
+        Block { members, least }
+    }
+}
+
+/// Held jobs by id.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HeldLine {
+    /// By the least id that a block may hold; the members of a block come before the key of the next.
+    blocks: BTreeMap<JobId, Block>,
+}
+
+/// How members are spread over blocks is no matter.
+impl PartialEq for HeldLine {
+    fn eq(&self, other: &HeldLine) -> bool {
+        self.ids().eq(other.ids())
+    }
+}
+
+impl HeldLine {
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    pub fn contains(&self, id: JobId) -> bool {
+        self.blocks.range(..=id).next_back().is_some_and(|(_, block)| block.members.contains_key(&id))
+    }
+
+    pub fn ids(&self) -> impl Iterator<Item = JobId> {
+        self.blocks.values().flat_map(|block| block.members.keys().copied())
+    }
+
+    pub fn insert(&mut self, id: JobId, size: Size) {
+        let Some((_, block)) = self.blocks.range_mut(..=id).next_back() else {
+            // It comes before all others: the first block takes it, under its id.
+            let mut first = self.blocks.pop_first().map(|(_, block)| block.members).unwrap_or_default();
+            first.insert(id, size);
+            self.put(id, first);
+            return;
+        };
+        block.members.insert(id, size);
+        block.least = block.least.min_of(size);
+        if block.members.len() > BLOCK
+            && let Some(middle) = block.members.keys().nth(BLOCK / 2).copied()
+        {
+            let upper = block.members.split_off(&middle);
+            *block = Block::of(std::mem::take(&mut block.members));
+            self.put(middle, upper);
+        }
+    }
+
+    fn put(&mut self, key: JobId, members: BTreeMap<JobId, Size>) {
+        self.blocks.insert(key, Block::of(members));
+    }
+
+    pub fn remove(&mut self, id: JobId) {
+        let Some((key, block)) = self.blocks.range_mut(..=id).next_back() else { return };
+        let Some(size) = block.members.remove(&id) else { return };
+        if block.members.is_empty() {
+            let key = *key;
+            self.blocks.remove(&key);
+        } else if size.nodes == block.least.nodes || size.cores == block.least.cores {
+            *block = Block::of(std::mem::take(&mut block.members));
+        }
+    }
+
+    /// The first job after `after` whose size is right. `is_right` must hold for each smaller size that it holds for.
+    pub fn next(&self, after: Option<JobId>, is_right: impl Fn(Size) -> bool) -> Option<JobId> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        // Of the block that `after` belongs to, later members are left; then come all later blocks.
+        let first = after.and_then(|id| self.blocks.range(..=id).next_back());
+        let later = self.blocks.range((from, Bound::Unbounded));
+        first.into_iter().chain(later).filter(|(_, block)| is_right(block.least)).find_map(|(_, block)| {
+            let mut members = block.members.range((from, Bound::Unbounded));
+            members.find(|(_, size)| is_right(**size)).map(|(id, _)| *id)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn size(nodes: u64, cores: u64) -> Size {
+        Size { nodes, cores }
+    }
+
+    proptest! {
+        #[test]
+        fn a_line_finds_what_a_look_at_each_finds(
+            ops in prop::collection::vec((0..3000u64, 1..40u64, 1..40u64, any::<bool>()), 1..2500),
+            ask in prop::collection::vec((prop::option::of(0..3000u64), 0..40u64, 0..40u64), 20),
+        ) {
+            let (mut line, mut plain) = (HeldLine::default(), BTreeMap::new());
+            for (id, nodes, cores, stays) in ops {
+                if stays || !plain.contains_key(&JobId(id)) {
+                    // A job's size never changes while it stands in a line.
+                    if plain.insert(JobId(id), size(nodes, cores)).is_some() {
+                        line.remove(JobId(id));
+                    }
+                    line.insert(JobId(id), size(nodes, cores));
+                } else {
+                    plain.remove(&JobId(id));
+                    line.remove(JobId(id));
+                }
+            }
+            prop_assert_eq!(line.ids().collect::<Vec<_>>(), plain.keys().copied().collect::<Vec<_>>());
+            prop_assert_eq!(line.is_empty(), plain.is_empty());
+            for (after, nodes, cores) in ask {
+                let fits = |size: Size| size.nodes <= nodes && size.cores <= cores;
+                let wanted = plain
+                    .iter()
+                    .find(|(id, size)| after.is_none_or(|after| id.0 > after) && fits(**size))
+                    .map(|(id, _)| *id);
+                prop_assert_eq!(line.next(after.map(JobId), fits), wanted);
+                if let Some(after) = after {
+                    prop_assert_eq!(line.contains(JobId(after)), plain.contains_key(&JobId(after)));
+                }
+            }
+        }
+    }
+}

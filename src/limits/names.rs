@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The dependency names that hold a job: which it carries, and which it carried.
+
+use super::hold::{Hold, HoldSet};
+use super::table::Rules;
+use std::fmt;
+
+/// A dependency as it stands in the eventlog: a limit's name, `.2`, `.3`, .. from the second use on.
+///
+/// Flux never honours a name again that was removed from a job once, so each new hold needs a fresh one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name {
+    /// The limit.
+    pub hold: Hold,
+    /// 1 for the plain name.
+    pub use_count: u32,
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.use_count {
+            0 | 1 => f.write_str(self.hold.name()),
+            n => write!(f, "{}.{n}", self.hold.name()),
+        }
+    }
+}
+
+/// Of a job whose eventlog can't be read, the names used so far are not known: new ones are numbered from here on.
+const BEYOND_UNKNOWN: u32 = 1_000_000;
+
+/// The names one job carries or carried. Most jobs never carry one, so the counts are kept only where there are any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    outstanding: HoldSet,
+    uses: Option<Box<Uses>>,
+}
+
+/// How often the name of each limit was used; by row of the table, as far as used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Uses(Vec<u32>);
+
+impl Names {
+    /// Limits whose name is outstanding.
+    pub fn outstanding(&self) -> HoldSet {
+        self.outstanding
+    }
+
+    /// Whether this job was ever held by us.
+    pub fn were_used(&self) -> bool {
+        self.uses.iter().any(|uses| uses.0.iter().any(|n| *n > 0))
+    }
+
+    fn uses(&self, hold: Hold) -> u32 {
+        self.uses.as_ref().and_then(|uses| uses.0.get(hold.index())).copied().unwrap_or(0)
+    }
+
+    fn set_uses(&mut self, hold: Hold, count: u32) {
+        let Uses(uses) = &mut **self.uses.get_or_insert_default();
+        if uses.len() <= hold.index() {
+            uses.resize(hold.index() + 1, 0);
+        }
+        if let Some(slot) = uses.get_mut(hold.index()) {
+            *slot = count;
+        }
+    }
+
+    /// Adds a name for `hold`, a fresh one if it was used before. `None` if one is outstanding already, or if its names
+    /// have run out.
+    fn add(&mut self, hold: Hold) -> Option<Name> {
+        let use_count = self.uses(hold).checked_add(1)?;
+        if self.outstanding.contains(hold) {
+            return None;
+        }
+        self.set_uses(hold, use_count);
+        self.outstanding.insert(hold);
+        Some(Name { hold, use_count })
+    }
+
+    /// Adds a name for each limit of `exceeded` that has none outstanding. Where the names of all of them have run out,
+    /// some other limit's name holds the job: a count that runs out must not let it go.
+    pub fn add_all(&mut self, rules: Rules, exceeded: HoldSet) -> Vec<Name> {
+        let mut added: Vec<Name> = rules.members(exceeded).filter_map(|hold| self.add(hold)).collect();
+        if self.outstanding.is_empty() && !exceeded.is_empty() {
+            added.extend(rules.all().find_map(|(hold, _)| self.add(hold)));
+        }
+        added
+    }
+
+    /// Takes the name for `hold` off; `None` if it was not outstanding.
+    pub fn remove(&mut self, hold: Hold) -> Option<Name> {
+        let name = self.current(hold)?;
+        self.outstanding.remove(hold);
+        Some(name)
+    }
+
+    /// The outstanding name for `hold`.
+    pub fn current(&self, hold: Hold) -> Option<Name> {
+        self.outstanding.contains(hold).then(|| Name { hold, use_count: self.uses(hold) })
+    }
+
+    /// Outstanding names in the order of the table.
+    pub fn iter(&self, rules: Rules) -> impl Iterator<Item = Name> {
+        rules.members(self.outstanding).filter_map(|hold| self.current(hold))
+    }
+
+    /// Puts back a name that could not be taken off.
+    pub fn restore(&mut self, name: Name) {
+        if self.uses(name.hold) == name.use_count {
+            self.outstanding.insert(name.hold);
+        }
+    }
+
+    /// Takes over what an eventlog says happened to `name`. One that was used before and is added again holds nothing.
+    pub fn replay(&mut self, name: Name, added: bool) {
+        let uses = self.uses(name.hold);
+        self.set_uses(name.hold, uses.max(name.use_count));
+        match added {
+            true if name.use_count > uses => self.outstanding.insert(name.hold),
+            false if name.use_count >= uses => self.outstanding.remove(name.hold),
+            _ => {}
+        }
+    }
+
+    /// The names of a job of which only the outstanding ones are known: what was used before is not, so that fresh
+    /// names are numbered from far beyond.
+    pub fn only_outstanding(rules: Rules, names: impl IntoIterator<Item = Name>) -> Names {
+        let mut known = Names::default();
+        for (hold, _) in rules.all() {
+            known.set_uses(hold, BEYOND_UNKNOWN);
+        }
+        for name in names {
+            known.set_uses(name.hold, name.use_count);
+            known.outstanding.insert(name.hold);
+        }
+        known
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::RULES;
+    use super::*;
+
+    fn hold(name: &str) -> Hold {
+        RULES.parse(name).unwrap().hold
+    }
+
+    #[test]
+    fn names_read_back_what_they_print() {
+        for (hold, _) in RULES.all() {
+            for use_count in [1, 2, 17, 70_000, u32::MAX] {
+                let name = Name { hold, use_count };
+                assert_eq!(RULES.parse(&name.to_string()), Some(name));
+            }
+        }
+        for foreign in [
+            "",
+            "after:1",
+            "max-run-jobs-queue.1",
+            "max-run-jobs-queue.0",
+            "max-run-jobs-queue.x",
+            "max-run-jobs-queue.",
+            "max-run-jobs-queue.4294967296",
+            "begin-time",
+        ] {
+            assert_eq!(RULES.parse(foreign), None, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_was_removed_comes_back_fresh() {
+        let sched = hold("max-sched-jobs-user-limit");
+        let mut names = Names::default();
+        assert!(!names.were_used());
+        assert_eq!(names.add(sched).map(|n| n.to_string()).as_deref(), Some("max-sched-jobs-user-limit"));
+        assert!(names.were_used());
+        assert_eq!(names.add(sched), None);
+        assert!(names.remove(sched).is_some());
+        assert_eq!(names.remove(sched), None);
+        let again = names.add(sched).map(|n| n.to_string());
+        assert_eq!(again.as_deref(), Some("max-sched-jobs-user-limit.2"));
+    }
+
+    #[test]
+    fn an_eventlog_restores_names() {
+        let mut names = Names::default();
+        for (text, added) in [
+            ("max-resources-user-limit", true),
+            ("max-running-jobs-user-limit", true),
+            ("max-running-jobs-user-limit", false),
+            ("max-running-jobs-user-limit.2", true),
+            ("max-sched-jobs-user-limit", true),
+            ("max-sched-jobs-user-limit", false),
+            ("max-sched-jobs-user-limit", true),
+        ] {
+            names.replay(RULES.parse(text).unwrap(), added);
+        }
+        let shown: Vec<String> = names.iter(RULES).map(|n| n.to_string()).collect();
+        assert_eq!(shown, ["max-running-jobs-user-limit.2", "max-resources-user-limit"]);
+        let running = hold("max-running-jobs-user-limit");
+        assert_eq!(names.remove(running).unwrap().use_count, 2);
+        assert_eq!(names.add(running).unwrap().use_count, 3);
+        assert!(names.remove(running).is_some());
+        names.restore(Name { hold: running, use_count: 2 });
+        assert_eq!(names.current(running), None, "an older name is not what holds it");
+        names.restore(Name { hold: running, use_count: 3 });
+        assert_eq!(names.current(running).unwrap().use_count, 3);
+    }
+
+    #[test]
+    fn names_that_run_out_still_hold() {
+        let sched = hold("max-sched-jobs-user-limit");
+        let mut names = Names::default();
+        let last = Name { hold: sched, use_count: u32::MAX };
+        names.replay(last, true);
+        names.replay(last, false);
+        let added = names.add_all(RULES, HoldSet::from_iter([sched]));
+        assert_eq!(added.len(), 1);
+        assert_ne!(added[0].hold, sched);
+        assert!(!names.outstanding().is_empty());
+        assert_eq!(names.add_all(RULES, HoldSet::from_iter([sched])), [], "one name is enough");
+        assert_eq!(
+            Names::default().add_all(RULES, HoldSet::NONE),
+            [],
+            "and none is needed where there is room"
+        );
+    }
+
+    #[test]
+    fn where_only_outstanding_names_are_known_fresh_ones_are_far_beyond() {
+        let second = RULES.parse("max-sched-jobs-user-limit.2").unwrap();
+        let mut names = Names::only_outstanding(RULES, [second]);
+        assert_eq!(names.iter(RULES).collect::<Vec<_>>(), [second]);
+        let all = RULES.select(|_| true);
+        assert!(names.add_all(RULES, all).iter().all(|name| name.use_count > BEYOND_UNKNOWN));
+        assert!(names.were_used());
+    }
+}

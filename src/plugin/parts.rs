@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! A policy that comes in parts, so that none of them keeps Flux from its work for long.
+//!
+//! `policy_begin` gives the push a number, `policy_part` brings some records, `policy_commit` puts all of them in force
+//! at once, `policy_abort` forgets them. One push is open at a time: a later begin, or a policy in one message, takes
+//! its place, since whoever died in the middle must not keep others from pushing. A part that is refused ends its push,
+//! and so does silence.
+
+use super::MfPriority;
+use super::reading::Reader;
+use super::services::{busy, error, refuse, tell, warn, warn_of_the_rest};
+use super::wire::{self, Beginning};
+use crate::engine::Event;
+use crate::jobtap::{EINVAL, ENOENT, Host, Reply, RequestError};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+/// Records in one part: what a part costs must stay far below what anybody would notice.
+const MAX_RECORDS: usize = 1000;
+/// Bytes of one part, for the same reason.
+const MAX_BYTES: usize = 1 << 20;
+
+/// The open push, and what became of the one before it.
+#[derive(Default)]
+pub(super) struct Parts {
+    /// The number given last.
+    latest: u64,
+    open: Option<Open>,
+    /// Why the push with this number is not open any more.
+    ended: Option<(u64, String)>,
+}
+
+struct Open {
+    number: u64,
+    beginning: Beginning,
+    reader: Reader,
+    /// When anybody last spoke of it.
+    touched: Instant,
+}
+
+impl Parts {
+    /// Notes that the open push ends.
+    fn end(&mut self, why: &str) {
+        if let Some(open) = self.open.take() {
+            self.ended = Some((open.number, format!("push {}: {why}", open.number)));
+        }
+    }
+
+    fn expire(&mut self, now: Instant) {
+        let patience = |open: &Open| Duration::from_secs(open.beginning.expires);
+        if self.open.as_ref().is_some_and(|open| now.duration_since(open.touched) > patience(open)) {
+            self.end("it was given up, since no part came for too long; begin again");
+        }
+    }
+
+    /// Takes the open push out, if it is this one.
+    fn take(&mut self, number: u64) -> Result<Open, RequestError> {
+        self.expire(Instant::now());
+        if let Some(open) = self.open.take_if(|open| open.number == number) {
+            return Ok(open);
+        }
+        let ended = self.ended.as_ref().filter(|(ended, _)| *ended == number);
+        let text = ended.map_or_else(
+            || format!("push {number}: there is no such push; begin again"),
+            |(_, why)| why.clone(),
+        );
+        Err(error(ENOENT, format!("mf_priority: {text}")))
+    }
+}
+
+impl MfPriority {
+    pub(super) fn policy_begin(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
+        let beginning =
+            wire::policy_begin(payload).map_err(|fault| refuse(host.plugin(), "policy_begin", &fault))?;
+        self.effect(host, Event::PolicyBegin { keeps_config: beginning.keeps_config })?;
+        let mut parts = self.parts.try_borrow_mut().map_err(|_| busy())?;
+        parts.latest += 1;
+        let number = parts.latest;
+        parts.expire(Instant::now());
+        parts.end(&format!("push {number} began and took its place"));
+        parts.open = Some(Open { number, beginning, reader: Reader::default(), touched: Instant::now() });
+        let reply = json!({
+            "push": number,
+            "expires": beginning.expires,
+            "max_records": MAX_RECORDS,
+            "max_bytes": MAX_BYTES,
+        });
+        Ok(Some(reply.to_string()))
+    }
+
+    pub(super) fn policy_part(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
+        let number =
+            wire::push_number(payload).map_err(|fault| refuse(host.plugin(), "policy_part", &fault))?;
+        let mut open = self.taken(number)?;
+        let part = self.read_part(host, payload, &mut open.reader);
+        warn(host.plugin(), &mut open.reader.warnings);
+        match part {
+            Ok(event) => {
+                open.touched = Instant::now();
+                let read = open.reader.associations();
+                self.parts.try_borrow_mut().map_err(|_| busy())?.open = Some(open);
+                self.effect(host, event)?;
+                Ok(Some(json!({"push": number, "associations": read}).to_string()))
+            }
+            Err(refused) => {
+                self.give_up(host, open, &format!("a part was refused: {}", refused.text));
+                Err(refused)
+            }
+        }
+    }
+
+    fn read_part(
+        &self,
+        host: Host<'_, Self>,
+        payload: Option<&str>,
+        reader: &mut Reader,
+    ) -> Result<Event<'static>, RequestError> {
+        let bytes = payload.map_or(0, str::len);
+        if bytes > MAX_BYTES {
+            return Err(error(
+                EINVAL,
+                format!("mf_priority: a part is at most {MAX_BYTES} bytes, this is {bytes}"),
+            ));
+        }
+        let before = reader.records();
+        let part = wire::policy_part(payload, reader)
+            .map_err(|fault| refuse(host.plugin(), "policy_part", &fault))?;
+        let records = reader.records() - before;
+        if records > MAX_RECORDS {
+            let text = format!("mf_priority: a part is at most {MAX_RECORDS} records, this is {records}");
+            return Err(error(EINVAL, text));
+        }
+        Ok(Event::PolicyPart(part))
+    }
+
+    pub(super) fn policy_commit(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
+        let number =
+            wire::push_number(payload).map_err(|fault| refuse(host.plugin(), "policy_commit", &fault))?;
+        let open = self.taken(number)?;
+        if let Some(array) = self.read(|engine| engine.book().lacks()).ok_or_else(busy)? {
+            let fault = wire::WireError::Record(format!("policy.{array}: key is missing in all parts"));
+            self.give_up(host, open, "it was not whole");
+            return Err(refuse(host.plugin(), "policy_commit", &fault));
+        }
+        warn_of_the_rest(host.plugin(), &open.reader.warnings);
+        if open.beginning.dry_run {
+            let difference = self.read(|engine| engine.book().staged_difference()).ok_or_else(busy)?;
+            self.give_up(host, open, "it was a dry run");
+            return self.changed(difference, true);
+        }
+        self.ended(number, "it was committed");
+        self.put_in_force(host, Event::PolicyCommit)
+    }
+
+    pub(super) fn policy_abort(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
+        let number =
+            wire::push_number(payload).map_err(|fault| refuse(host.plugin(), "policy_abort", &fault))?;
+        let open = self.taken(number)?;
+        self.give_up(host, open, "it was aborted");
+        Ok(None)
+    }
+
+    /// Has a whole policy in force, and says what that changed.
+    pub(super) fn put_in_force(&self, host: Host<'_, Self>, event: Event<'_>) -> Reply {
+        let done = self.effect(host, event);
+        let (generation, difference) =
+            self.read(|engine| (engine.book().generation(), engine.book().latest())).ok_or_else(busy)?;
+        tell(host.plugin(), "policy", generation, difference);
+        self.pushed.take();
+        done.map_err(|refused| {
+            let text = format!("the policy is in force (generation {generation}), but: {}", refused.text);
+            error(refused.errno, text)
+        })?;
+        self.changed(difference, false)
+    }
+
+    /// A policy in one message takes the place of the open push.
+    pub(super) fn supersede_parts(&self) {
+        if let Ok(mut parts) = self.parts.try_borrow_mut() {
+            parts.end("a policy_update in one message took its place");
+        }
+    }
+
+    fn taken(&self, number: u64) -> Result<Open, RequestError> {
+        self.parts.try_borrow_mut().map_err(|_| busy())?.take(number)
+    }
+
+    fn ended(&self, number: u64, why: &str) {
+        if let Ok(mut parts) = self.parts.try_borrow_mut() {
+            parts.ended = Some((number, format!("push {number}: {why}")));
+        }
+    }
+
+    fn give_up(&self, host: Host<'_, Self>, open: Open, why: &str) {
+        self.ended(open.number, why);
+        // It changes the book alone, so there is nothing that could be refused.
+        let _ = self.drive(host, None, Event::PolicyAbort);
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Reading arrays of records, and naming whom and what a fault is about.
+//!
+//! The fast way reads typed records straight from the text; only if that fails is it read again, value by value, to
+//! name the record, the key and the fault.
+
+use super::records::{AssociationWire, Interner, Wire};
+use super::value::{Members, Object, describe, members, shortened};
+use super::wire::WireError;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// Warnings beyond these are only counted: a push of 50,000 records must not flood the log.
+const MAX_WARNINGS: usize = 10;
+
+/// What is accepted, but worth a warning.
+#[derive(Debug, Default)]
+pub(super) struct Warnings {
+    untold: Vec<String>,
+    noted: usize,
+}
+
+impl Warnings {
+    pub(super) fn note(&mut self, text: impl FnOnce() -> String) {
+        if self.noted < MAX_WARNINGS {
+            self.untold.push(text());
+        }
+        self.noted += 1;
+    }
+
+    /// Those that nobody was told of.
+    pub(super) fn take(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.untold)
+    }
+
+    /// How many were only counted.
+    pub(super) fn untold(&self) -> usize {
+        self.noted.saturating_sub(MAX_WARNINGS)
+    }
+}
+
+/// The reading of one payload, or of all parts of one push.
+#[derive(Default)]
+pub(super) struct Reader {
+    names: Interner,
+    pub(super) warnings: Warnings,
+    /// How many records of each array were read: where the next part goes on counting.
+    read: BTreeMap<&'static str, usize>,
+}
+
+impl Reader {
+    /// How many records were read.
+    pub(super) fn records(&self) -> usize {
+        self.read.values().sum()
+    }
+
+    /// How many associations were read.
+    pub(super) fn associations(&self) -> usize {
+        self.read::<AssociationWire>()
+    }
+
+    fn read<W: Wire>(&self) -> usize {
+        self.read.get(W::ARRAY).copied().unwrap_or_default()
+    }
+
+    pub(super) fn accept<W: Wire>(&mut self, wires: Vec<Object<W>>) -> Result<Vec<W::Record>, WireError> {
+        let first = self.read::<W>();
+        let mut records = Vec::with_capacity(wires.len());
+        for (at, Object(wire)) in wires.into_iter().enumerate() {
+            let say = |what: String| told::<W>(first + at, &what, wire.who());
+            for (key, value) in wire.limits() {
+                if value < 0 {
+                    let means = if key == "max_active_jobs" {
+                        "means unlimited, as 0 does"
+                    } else {
+                        "admits nothing"
+                    };
+                    self.warnings.note(|| say(format!(".{key}: negative limit {value} {means}")));
+                }
+            }
+            let fault = |(key, what)| WireError::Record(say(format!(".{key}: {what}")));
+            records.push(wire.accept(&mut self.names).map_err(fault)?);
+        }
+        *self.read.entry(W::ARRAY).or_default() += records.len();
+        Ok(records)
+    }
+
+    /// Reads an array at once; if that fails value by value, so that the first fault can be named.
+    pub(super) fn array<W: Wire>(&mut self, array: &RawValue) -> Result<Vec<W::Record>, WireError> {
+        if let Ok(wires) = serde_json::from_str::<Vec<Object<W>>>(array.get()) {
+            return self.accept(wires);
+        }
+        let Ok(array) = serde_json::from_str::<Vec<&RawValue>>(array.get()) else {
+            return Err(WireError::WrongType(W::ARRAY));
+        };
+        let first = self.read::<W>();
+        let mut wires: Vec<Object<W>> = Vec::with_capacity(array.len());
+        for (at, value) in array.into_iter().enumerate() {
+            let record = members(value).ok_or_else(|| {
+                let what = format!(": expected object, got {}", describe(value));
+                WireError::Record(told::<W>(first + at, &what, Vec::new()))
+            })?;
+            wires.push(one(first + at, &record)?);
+        }
+        self.accept(wires)
+    }
+}
+
+fn one<W: Wire>(index: usize, record: &Members<'_>) -> Result<Object<W>, WireError> {
+    let fault = |what: String| {
+        let who = W::WHO.iter().filter_map(|(key, word)| Some((*word, text(record.get(*key)?)?)));
+        WireError::Record(told::<W>(index, &what, who.collect()))
+    };
+    for (key, wanted) in W::KEYS {
+        match record.get(*key) {
+            None => return Err(fault(format!(".{key}: key is missing"))),
+            Some(found) if !wanted.fits(found) => {
+                return Err(fault(format!(".{key}: expected {}, got {}", wanted.name(), describe(found))));
+            }
+            Some(_) => {}
+        }
+    }
+    Object::from_members(record, W::KEYS).map_err(|error| fault(format!(": {error}")))
+}
+
+/// An integer or a string, as text.
+fn text(value: &RawValue) -> Option<String> {
+    match value.get().parse::<i64>() {
+        Ok(number) => Some(number.to_string()),
+        Err(_) => serde_json::from_str(value.get()).ok(),
+    }
+}
+
+/// What is said of a record: where it stands, what is the matter, and whom or what it is about as far as it says.
+fn told<W: Wire>(index: usize, what: &str, who: Vec<(&'static str, String)>) -> String {
+    let who: Vec<String> = who
+        .into_iter()
+        .filter(|(_, name)| !name.is_empty())
+        .map(|(word, name)| format!("{word} {}", shortened(&name).escape_debug()))
+        .collect();
+    match who.as_slice() {
+        [] => format!("{}[{index}]{what}", W::ARRAY),
+        who => format!("{}[{index}]{what} ({})", W::ARRAY, who.join(", ")),
+    }
+}

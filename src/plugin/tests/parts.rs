@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What is said of whom, and how pushes in parts and pages are asked for.
+
+use super::super::reading::Reader;
+use super::super::wire::{self, Beginning, Page, WireError};
+use super::{association, without};
+use serde_json::{Value, json};
+
+#[test]
+fn a_fault_names_whom_it_is_about() {
+    let read = |array: &str, record: Value| {
+        let mut payload = json!({"queues": [], "projects": [], "banks": [], "priority_factors": []});
+        payload["push"] = json!(1);
+        payload[array] = json!([record]);
+        wire::policy_part(Some(&payload.to_string()), &mut Reader::default()).map(drop)
+    };
+    for (array, record, text) in [
+        ("queues", json!({"queue": "gold"}), "queues[0].priority: key is missing (queue gold)"),
+        (
+            "banks",
+            json!({"bank": "A", "priority": "1"}),
+            "banks[0].priority: expected number, got string (bank A)",
+        ),
+        (
+            "priority_factors",
+            json!({"factor": "bank", "weight": 1.5}),
+            "priority_factors[0].weight: expected integer, got real 1.5 (factor bank)",
+        ),
+        (
+            "projects",
+            json!({"project": "a\0"}),
+            "projects[0].project: contains the character NUL (project a\\0)",
+        ),
+        (
+            "projects",
+            json!({"project": 7}),
+            "projects[0].project: expected string, got integer 7 (project 7)",
+        ),
+        ("associations", json!({"bank": "A\nB"}), "associations[0].userid: key is missing (bank A\\nB)"),
+        ("associations", json!({}), "associations[0].userid: key is missing"),
+    ] {
+        assert_eq!(read(array, record), Err(WireError::Record(text.to_owned())));
+    }
+    let mut long = association();
+    long["bank"] = json!("x".repeat(100_000));
+    long["active"] = json!(null);
+    let Err(WireError::Record(text)) = read("associations", long) else { panic!("accepted") };
+    assert!(text.len() < 200, "{text}");
+}
+
+#[test]
+fn parts_go_on_counting() {
+    let mut reader = Reader::default();
+    let part = |record: Value| json!({"push": 1, "associations": [association(), record]}).to_string();
+    assert!(wire::policy_part(Some(&part(association())), &mut reader).is_ok());
+    assert_eq!((reader.associations(), reader.records()), (2, 2));
+    let text = "associations[3].active: key is missing (user 5001, bank A)".to_owned();
+    let bad = wire::policy_part(Some(&part(without("active"))), &mut reader);
+    assert_eq!(bad, Err(WireError::Record(text)));
+}
+
+#[test]
+fn a_push_in_parts_begins_with_what_is_wanted() {
+    let usual = Beginning { dry_run: false, keeps_config: false, expires: 60 };
+    assert_eq!(wire::policy_begin(None), Ok(usual));
+    assert_eq!(wire::policy_begin(Some("{\"later\":1}")), Ok(usual));
+    let all = Beginning { dry_run: true, keeps_config: true, expires: 5 };
+    assert_eq!(wire::policy_begin(Some(r#"{"dry_run":true,"keep_config":true,"expires":5}"#)), Ok(all));
+    for (payload, text) in [
+        (r#"{"expires":0}"#, "policy.expires: expected an integer from 1 to 3600, got integer 0"),
+        (r#"{"expires":"1"}"#, "policy.expires: expected an integer from 1 to 3600, got string"),
+        (r#"{"dry_run":1}"#, "policy.dry_run: expected boolean, got integer 1"),
+    ] {
+        assert_eq!(wire::policy_begin(Some(payload)), Err(WireError::Record(text.to_owned())));
+    }
+    assert_eq!(wire::push_number(Some(r#"{"push":7}"#)), Ok(7));
+    for payload in [r#"{"push":-7}"#, r#"{"push":"7"}"#, "{}"] {
+        assert!(matches!(wire::push_number(Some(payload)), Err(WireError::Record(_))), "{payload}");
+    }
+}
+
+#[test]
+fn a_page_says_where_it_begins() {
+    let page = |text: &str| wire::page(Some(text));
+    assert_eq!(wire::page(None), Ok(Page { after: None, user: None, limit: 1000 }));
+    assert_eq!(
+        page(r#"{"after":[7,"A"],"user":7,"limit":5}"#),
+        Ok(Page { after: Some((7, "A".to_owned())), user: Some(7), limit: 5 })
+    );
+    assert_eq!(page(r#"{"after":null}"#), wire::page(None));
+    for (text, fault) in [
+        (r#"{"after":7}"#, "after: expected [userid, bank], got integer 7"),
+        (r#"{"after":[-1,"A"]}"#, "after: expected [userid, bank], got array"),
+        (r#"{"user":"a"}"#, "user: expected a user id, got string"),
+        (r#"{"limit":0}"#, "limit: expected an integer from 1 to 1000, got integer 0"),
+    ] {
+        assert_eq!(page(text), Err(WireError::Record(fault.to_owned())));
+    }
+}
+
+#[test]
+fn what_an_admin_writes_by_hand_must_be_known() {
+    for (conf, text) in [
+        (json!({"confg": {}}), "unknown option \"confg\", expected \"config\""),
+        (json!({"config": {}, "zero_score": "floor"}), "unknown option \"zero_score\", expected \"config\""),
+        (
+            json!({"config": {"config": {"zero_scor": "floor"}}}),
+            "config.config: unknown switch \"zero_scor\", expected \"deny_unknown_queues\" or \"zero_score\"",
+        ),
+    ] {
+        let read = wire::load_config(&conf.to_string(), &mut Reader::default()).map(drop);
+        assert_eq!(read, Err(WireError::Record(text.to_owned())), "{conf}");
+    }
+    // A document may come from a newer database: what is unknown there is named, and does no harm.
+    let mut reader = Reader::default();
+    let conf = json!({"config": {"associatons": [], "config": {}}}).to_string();
+    assert!(wire::load_config(&conf, &mut reader).unwrap().is_some());
+    assert_eq!(reader.warnings.take(), ["config: unknown key \"associatons\", ignored"]);
+    let push = json!({"data": {"deny_unknown_queues": true, "later": 1}}).to_string();
+    assert!(wire::config(Some(&push), &mut reader).is_ok());
+    assert_eq!(reader.warnings.take(), ["config: unknown switch \"later\", ignored"]);
+}

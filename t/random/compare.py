@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Follows the events of one step through the oracle: every event is one that Flux makes or one that the plugin owes.
+
+What Flux and others do (a job gets resources, ends, is let go by another plugin) is taken from the stream of events.
+What the plugin does is computed by the model and must be there: the right names, in the right order, with the right
+values, in the reactor turn that the specification names, and nothing else.
+
+Freedom that the specification leaves, and that is accepted here, each at its place:
+- associations and jobs of a reprioritize come in any order (Flux walks a hash);
+- a pass that an urgency, an update or a replay makes due comes at once or a turn later;
+- missing banks and projects are written at once or a turn later;
+- what `model.OPEN` lists.
+"""
+from job import Job, kind_of
+from release import Release
+
+
+class Follower(Release):
+    """Reads a whole step: each event is one of Flux, or one that the plugin owes now."""
+
+    # Reprioritize
+
+    def reprioritize(self):
+        """Flux asks for the price of each job in PRIORITY and SCHED, in any order; then a pass for everybody."""
+        pending = {job.id for job in self.model.jobs.values() if job.state in ("PRIORITY", "SCHED")}
+        for job in self.model.jobs.values():
+            if job.late and job.state == "DEPEND":
+                self.rehold[job.id] = set()
+            job.late = False
+        while True:
+            self.take_names()
+            event = self.peek()
+            if event is None or event[0] not in pending or event[1] not in ("memo", "priority", "jobspec-update"):
+                break
+            job = self.model.jobs[event[0]]
+            if event[1] == "jobspec-update":
+                self.absorb(job)
+                if self.peek() is event:
+                    break
+                continue
+            pending.discard(job.id)
+            self.ask(job)
+        for jobid in sorted(pending):
+            self.ask(self.model.jobs[jobid])
+        self.due += [key for key in self.model.associations if key not in self.due]
+
+    def ask(self, job):
+        outcome = self.model.price(job)
+        if outcome[0] == "fatal":
+            self.due_fatal[job.id] = outcome[1]
+        if outcome[0] != "price":
+            return
+        job.suspended = self.model.is_suspended(job)
+        self.memo(job, outcome[2])
+        if outcome[1] != job.priority or job.state == "PRIORITY":
+            self.expect(job, "priority", {"priority": outcome[1]})
+            self.priced(job, outcome[1])
+            if job.charge is None:
+                job.charge = "sched"
+
+    def replay(self, is_restart):
+        """After load or restart: names may be added for what is exceeded, PRIORITY jobs are priced, passes follow."""
+        model = self.model
+        for job in model.jobs.values():
+            job.late = False
+            if job.assoc is not None and job.state == "DEPEND":
+                self.rehold[job.id] = set(model.exceeded(job))
+            if is_restart and job.state == "PRIORITY":
+                self.due_price.add(job.id)
+        if not is_restart:
+            self.take_names()
+            self.reprioritize()
+            self.due.clear()
+        self.due += list(model.associations)
+
+    def take_names(self):
+        while (event := self.peek()) and event[0] in self.rehold and event[1] == "dependency-add":
+            self.late_name(self.take())
+
+    def late_name(self, event):
+        """A name that is added to a job in DEPEND outside a submission."""
+        job, name = self.model.jobs[event[0]], event[2]["description"]
+        if kind_of(name) not in self.rehold[job.id] and kind_of(name) not in self.model.exceeded(job):
+            self.at -= 1
+            self.fail(f"job {job.id} is held by {name}, which has room")
+        self.added(job, name)
+        job.was_held, job.grant, job.blocked = True, False, False
+
+    # All of it
+
+    def run(self):
+        """All events of the step; then nothing may be owed."""
+        while self.peek() is not None:
+            self.one()
+        while self.due:
+            self.a_pass(self.due.pop(0))
+        if self.due_fatal:
+            self.fail(f"expected exceptions {self.due_fatal}")
+        for job in self.model.jobs.values():
+            if self.model.loaded and self.missing(job) and job.state == "SCHED":
+                self.fail(f"job {job.id} still lacks {self.missing(job)}")
+        if any(self.model.price(self.model.jobs[jobid])[0] == "price" for jobid in self.due_price):
+            self.fail(f"jobs {sorted(self.due_price)} have no priority")
+
+    def one(self):
+        event = self.peek()
+        jobid, name, context = event
+        job = self.model.jobs.get(jobid)
+        if job is None:
+            self.fail("an event of an unknown job")
+        if name.startswith("dependency-"):
+            self.dependency(job, name, context["description"])
+        elif name == "jobspec-update":
+            self.jobspec_update(job, context)
+        elif name in ("memo", "priority"):
+            if not self.model.loaded and name == "priority":
+                self.take()
+                self.priced(job, context["priority"])
+            elif job.id in self.due_price:
+                self.due_price.discard(job.id)
+                self.on_priority(job)
+            else:
+                self.fail("not expected")
+        elif name in ("submit", "validate", "urgency", "flux-restart", "exception", "alloc", "clean"):
+            self.take()
+            getattr(self, "host_" + name.replace("-", "_"))(job, context)
+        else:
+            self.fail("not expected")
+
+    def dependency(self, job, name, description):
+        is_ours, is_add = kind_of(description) is not None, name == "dependency-add"
+        if not is_ours:
+            self.take()
+            if is_add:
+                self.added(job, description)
+            else:
+                self.removed(job, description)
+        elif is_add and job.id in self.rehold and job.state == "DEPEND":
+            self.late_name(self.take())
+        elif is_add and job.foreign() and job.assoc is not None and not self.model.judges:
+            self.rehold[job.id] = set()
+            self.late_name(self.take())
+        elif not is_add and job.assoc in self.due:
+            self.due.remove(job.assoc)
+            self.a_pass(job.assoc)
+            if self.peek() == (job.id, name, {"description": description}):
+                self.fail("not expected: the pass is over")
+        elif not is_add and job.assoc in self.may:
+            self.may.discard(job.assoc)
+            self.a_pass(job.assoc)
+        else:
+            self.fail("not expected")
+
+    def jobspec_update(self, job, context):
+        if job.state == "NEW":
+            if self.missing(job) != context:
+                self.fail(f"expected {self.missing(job)}")
+            self.take()
+            self.write(job, context)
+            return
+        before = self.at
+        self.absorb(job)
+        if self.at != before:
+            return
+        if job.id != getattr(self, "updating", None):
+            self.fail("not expected")
+        self.take()
+        self.updating = None
+        self.on_update(job, context)
+
+    def host_submit(self, job, context):
+        if context["userid"] != job.uid:
+            self.fail("a job of another user")
+
+    def host_validate(self, job, _context):
+        self.on_validate(job)
+
+    def host_urgency(self, job, context):
+        job.urgency = context["urgency"]
+        if job.state == "SCHED":
+            job.state = "PRIORITY"
+            self.on_priority(job)
+        elif job.assoc is not None:
+            self.may.add(job.assoc)
+
+    def host_flux_restart(self, job, _context):
+        job.state, job.priority = "PRIORITY", -1
+        self.on_priority(job)
+
+    def host_exception(self, job, context):
+        if context["type"] == "mf_priority":
+            if self.due_fatal.pop(job.id, None) != context["note"]:
+                self.fail("not expected")
+        elif context["type"] not in ("cancel",):
+            self.fail("not expected")
+        job.state = "CLEANUP"
+        self.due_price.discard(job.id)
+
+    def host_alloc(self, job, _context):
+        self.on_run(job)
+
+    def host_clean(self, job, _context):
+        self.on_inactive(job)
+
+
+def new_job(model, jobid, step, after=None):
+    """The job that a submission makes, attached if its association is known."""
+    nodes, tasks = max(1, step.get("nodes", 0)), max(1, step.get("tasks", 0))
+    job = Job(
+        id=jobid, uid=step["user"], nodes=nodes, cores=nodes * tasks * step.get("cores", 4),
+        queue=step.get("queue", ""), bank=step.get("bank"), project=step.get("project"),
+        urgency=step.get("urgency", 16),
+    )
+    job.declared = job.subscribed = after is not None or "keep" in step or "begin" in step
+    return job
+
+
+def of_query(model, query):
+    """What the query document says otherwise than the model, as a list of lines."""
+    wrong, seen = [], set()
+    for user in query["mf_priority_map"]:
+        for bank in user["banks"]:
+            key = (user["userid"], bank["bank_name"])
+            seen.add(key)
+            record = model.associations.get(key)
+            if record is None:
+                wrong.append(f"{key}: not an association")
+                continue
+            counts, usage = model.counts(key)
+            limits = dict(
+                max_run_jobs=record["max_running_jobs"], fairshare=record["fairshare"],
+                **{k: record[k] for k in ("max_active_jobs", "max_sched_jobs", "max_nodes", "max_cores", "active")})
+            for name, want in {**counts, **limits, "held_jobs": model.held(key)}.items():
+                if bank[name] != want:
+                    wrong.append(f"{key} {name}: expected {want}, seen {bank[name]}")
+            for queue, want in usage.items():
+                have = bank["queue_usage"].get(queue)
+                if have is None and (queue == "" or not any(want.values())):
+                    continue
+                for name, value in want.items():
+                    if (have or {}).get(name) != value:
+                        wrong.append(f"{key} queue_usage {queue} {name}: expected {value}, seen {have}")
+            for queue, have in bank["queue_usage"].items():
+                if queue not in usage and any(have.values()):
+                    wrong.append(f"{key} queue_usage {queue}: expected nothing, seen {have}")
+    missing = [key for key, record in model.associations.items() if key not in seen and not record.get("gone")]
+    wrong += [f"{key}: not in the query" for key in missing]
+    if set(query["queues"]) != set(model.queues):
+        wrong.append(f"queues: expected {sorted(model.queues)}, seen {sorted(query['queues'])}")
+    return wrong

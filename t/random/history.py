@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Makes random histories: a site that changes, jobs that come, are changed and end, plugins that come and go.
+
+A history is {"queues", "document": what the plugin is loaded with, "steps"}, and plays the same whatever is cut out of
+it: steps name jobs by label, and one whose job does not exist does nothing.
+"""
+import copy
+import random
+
+UNLIMITED = 2147483647
+USERS = ((5001, "A"), (5001, "B"), (5002, "A"), (5003, "A"))
+FEW = (1, 1, 2, 2, 3, UNLIMITED)
+
+
+def limits(rng, some):
+    """Random limits: each one set with the probability `some`."""
+
+    def maybe(values):
+        return rng.choice(values) if rng.random() < some else UNLIMITED
+
+    return maybe
+
+
+class Site:
+    """The data of accounting, as they change."""
+
+    def __init__(self, rng):
+        self.rng = rng
+        self.associations = {key: self.association(key) for key in USERS}
+        self.queues = {name: self.queue(name) for name in ("q1", "q2")}
+        self.banks = {"A": 0.0, "B": 2.0}
+        self.weights = {"fairshare": 100000, "queue": 10000, "bank": 100, "urgency": 1000}
+        self.config = {"zero_score": "hold", "deny_unknown_queues": False}
+
+    def association(self, key):
+        rng, maybe = self.rng, limits(self.rng, 0.35)
+        record = {
+            "userid": key[0], "bank": key[1], "queues": rng.choice(["q1,q2", "q1,q2", "q1,q2", "q1"]),
+            "fairshare": rng.choice([0.5, 0.25, 1.0, 0.75, 0]), "max_running_jobs": maybe(FEW),
+            "max_sched_jobs": maybe(FEW), "max_nodes": maybe((3, 4, 6)), "max_cores": maybe((8, 12, 16)),
+            "max_active_jobs": rng.choice([0] * 5 + [6, 9]),
+        }
+        return {k: v for k, v in record.items() if v != UNLIMITED}
+
+    def queue(self, name):
+        maybe = limits(self.rng, 0.3)
+        record = {
+            "queue": name, "priority": self.rng.choice([0, 0, 1, 5, -3]), "max_running_jobs": maybe(FEW),
+            "max_nodes_per_assoc": maybe((3, 3, 4, 6)), "max_sched_jobs": maybe(FEW),
+            "max_sched_nodes_per_assoc": maybe((1, 2, 3, 4)), "max_sched_cores_per_assoc": maybe((4, 8, 12)),
+        }
+        return {k: v for k, v in record.items() if v != UNLIMITED}
+
+    def whole(self):
+        return {
+            "associations": list(self.associations.values()), "queues": list(self.queues.values()),
+            "projects": [{"project": "*"}], "banks": self.bank_records(),
+            "priority_factors": self.factors(), "config": dict(self.config),
+        }
+
+    def bank_records(self):
+        return [{"bank": bank, "priority": priority} for bank, priority in self.banks.items()]
+
+    def factors(self):
+        return [{"factor": name, "weight": weight} for name, weight in self.weights.items()]
+
+    def change(self):
+        """One change, as the records that carry it."""
+        rng = self.rng
+        what = rng.choice(["associations"] * 5 + ["queues"] * 4 + ["banks", "factors", "config", "all"])
+        if what == "associations":
+            key = rng.choice(USERS)
+            self.associations[key] = self.association(key)
+            return {"associations": [self.associations[key]]}
+        if what == "queues":
+            name = rng.choice(["q1", "q2", "q3"])
+            if name in self.queues and rng.random() < 0.3 and len(self.queues) > 1:
+                del self.queues[name]
+            else:
+                self.queues[name] = self.queue(name)
+            return {"queues": list(self.queues.values())}
+        if what == "banks":
+            self.banks[rng.choice("AB")] = rng.choice([0.0, 1.0, -2.0, 3.5])
+            return {"banks": self.bank_records()}
+        if what == "factors":
+            name = rng.choice(sorted(self.weights))
+            self.weights[name] = rng.choice([0, 1000, 10000, 100000])
+            return {"priority_factors": self.factors()}
+        if what == "config":
+            self.config["zero_score"] = rng.choice(["hold", "floor"])
+            self.config["deny_unknown_queues"] = rng.random() < 0.2
+            return {"config": dict(self.config)}
+        return self.whole()
+
+
+class Maker:
+    """Steps one after the other."""
+
+    def __init__(self, rng, can):
+        self.rng, self.can = rng, can
+        self.site = Site(rng)
+        self.jobs, self.kept, self.late = [], [], 0
+        self.is_loaded, self.has_data, self.is_started, self.has_conf = True, True, True, True
+
+    def submission(self):
+        rng = self.rng
+        uid, bank = rng.choice(USERS)
+        step = {"submit": f"j{len(self.jobs) + 1}", "user": uid, "nodes": rng.choice([1, 1, 1, 2, 3])}
+        queue = rng.choice(["q1", "q1", "q1", "q2", "q2", "q3"] + ([] if "begin" in self.can else [None]))
+        if queue:
+            step["queue"] = queue
+        if bank == "B" or rng.random() < 0.2:
+            step["bank"] = bank
+        if rng.random() < 0.25:
+            step["urgency"] = rng.choice([0, 0, 0, 10, 20, 31])
+        mine = [job for job in self.jobs[-8:] if job[1] == uid]
+        if mine and rng.random() < 0.3:
+            step["after"] = rng.choice(mine)[0]
+        chance = rng.random()
+        if "keep" in self.can and chance < 0.12:
+            name = f"k{len(self.jobs)}"
+            key = rng.choice(["keep", "keep_silently"])
+            step[key] = name
+            self.kept.append((step["submit"], ("keep=" if key == "keep" else "silent=") + name))
+        elif "begin" in self.can and chance < 0.15:
+            step["begin"] = rng.choice([0.5, 3600])
+        elif "run" in self.can and chance < 0.2:
+            step["run"] = "0.1s"
+        self.jobs.append((step["submit"], uid))
+        return step
+
+    def some_job(self):
+        return self.rng.choice(self.jobs[-14:])[0] if self.jobs else "none"
+
+    def step(self):
+        rng = self.rng
+        kinds = [
+            ("submit", 30), ("batch", 6), ("cancel", 22), ("urgency", 7), ("update", 8), ("push", 7), ("data", 3),
+            ("policy", 2), ("reprioritize", 2), ("keep", 5), ("drop", 8), ("queues", 6), ("reload", 2.5),
+            ("restart", 1.5), ("remove", 0.8), ("rush", 1), ("module", 1),
+        ]
+        kinds = [(kind, weight) for kind, weight in kinds if kind not in OPTIONAL or kind in self.can]
+        if not self.is_loaded:
+            return self.loading("load")
+        if not self.has_data and rng.random() < 0.3:
+            self.has_data = True
+            return {"push": self.site.whole()}
+        kind = rng.choices([k for k, _ in kinds], [w for _, w in kinds])[0]
+        return getattr(self, "a_" + kind)()
+
+    def a_submit(self):
+        return self.submission()
+
+    def a_batch(self):
+        return {"batch": [self.submission() for _ in range(self.rng.randint(2, 5))]}
+
+    def a_cancel(self):
+        return {"cancel": self.some_job()}
+
+    def a_urgency(self):
+        return {"urgency": self.some_job(), "value": self.rng.choice([0, 0, 16, 16, 16, 8, 24, 31])}
+
+    def a_update(self):
+        if self.rng.random() < 0.7:
+            return {"update": self.some_job(), "queue": self.rng.choice(["q1", "q2", "q3"])}
+        return {"update": self.some_job(), "bank": self.rng.choice("AB")}
+
+    def a_push(self):
+        return {"push": self.changed()}
+
+    def a_data(self):
+        return {"data": self.changed()}
+
+    def changed(self):
+        change = self.site.change()
+        return copy.deepcopy(change if self.has_data else self.whole_again())
+
+    def whole_again(self):
+        self.has_data = True
+        return self.site.whole()
+
+    def a_policy(self):
+        self.site.change()
+        self.has_data = True
+        return {"policy": copy.deepcopy(self.site.whole())}
+
+    def a_reprioritize(self):
+        return {"reprioritize": True}
+
+    def a_keep(self):
+        self.late += 1
+        job, name = self.some_job(), f"late={self.late}"
+        self.kept.append((job, name))
+        return {"add": job, "name": name}
+
+    def a_drop(self):
+        if not self.kept:
+            return {"reprioritize": True}
+        job, name = self.kept.pop(self.rng.randrange(len(self.kept)))
+        return {"drop": job, "name": name}
+
+    def a_queues(self):
+        self.is_started = not self.is_started
+        return {"start" if self.is_started else "stop": True}
+
+    def loading(self, key):
+        self.is_loaded = True
+        self.has_data = self.rng.random() < 0.7
+        return {key: copy.deepcopy(self.site.whole()) if self.has_data else None}
+
+    def a_reload(self):
+        return self.loading("reload")
+
+    def a_restart(self):
+        step = self.loading("restart")
+        self.has_conf = self.has_data
+        return step
+
+    def a_module(self):
+        """The job manager restarts with the configuration that the broker has."""
+        self.has_data = self.has_conf
+        return {"module": True}
+
+    def a_rush(self):
+        """Loaded without data, and pushed to before it can have looked at anything."""
+        self.has_data = True
+        return {"rush": copy.deepcopy(self.site.whole())}
+
+    def a_remove(self):
+        self.is_loaded = False
+        return {"remove": True}
+
+
+OPTIONAL = {"keep", "drop", "queues", "policy", "rush", "module"}
+FLUX = OPTIONAL | {"begin", "run"}
+EMBEDDED = {"keep", "drop", "policy"}
+
+
+def make(seed, steps, can=FLUX):
+    """The history of a seed; the same seed and the same `can` give the same one."""
+    maker = Maker(random.Random(seed), can)
+    document = copy.deepcopy(maker.site.whole())
+    # The embedded job manager has no queues to stop: a small cluster makes jobs wait in SCHED.
+    return {"seed": seed, "queues": ["q1", "q2", "q3"], "nodes": maker.rng.choice([3, 5, 8, 40]), "document": document,
+            "steps": [maker.step() for _ in range(steps)]}

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""A real Flux instance of one broker, with made-up nodes and mock execution, and the stream of all its job events."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import flux
+import flux.job
+from flux.constants import FLUX_RPC_STREAMING
+
+NODES = 128
+CORES = 4
+STATES = {1: "NEW", 2: "DEPEND", 4: "PRIORITY", 8: "SCHED", 16: "RUN", 32: "CLEANUP", 64: "INACTIVE"}
+SERVICE = "job-manager.mf_priority."
+ANY = (1 << 64) - 1
+
+
+class Instance:
+    """Starts with `start`, survives `restart`; `events` has every job event in the order the job manager posted it."""
+
+    def __init__(self, directory, plugin, keeper, queues):
+        self.dir = directory
+        self.keeper = keeper
+        self.queues = queues
+        os.makedirs(directory, exist_ok=True)
+        self.plugin = os.path.join(directory, "mf_priority.so")
+        if not os.path.lexists(self.plugin):
+            os.symlink(os.path.realpath(plugin), self.plugin)
+        self.broker = self.handle = self.journal = None
+        self.seen = {}
+        self.events = []
+        self.replaying = False
+        self.backlog = []
+        self.users = {}
+
+    def start(self, document=None):
+        """Bring up a broker on the same state directory; the plugin is loaded with `document`, or without any."""
+        load = {"load": self.plugin}
+        if document is not None:
+            load["conf"] = {"config": document}
+        conf = {
+            "fake-resources": {"nnodes": NODES, "cores-per-node": CORES},
+            "exec": {"testexec": {"allow-guests": True}},
+            "ingest": {"validator": {"disable": True}},
+            "queues": {name: {} for name in self.queues},
+            "job-manager": {"plugins": [{"remove": ".priority-default"}, load, {"load": self.keeper}]},
+        }
+        path = os.path.join(self.dir, "conf.json")
+        with open(path, "w", encoding="utf-8") as stream:
+            json.dump(conf, stream)
+        env = {k: v for k, v in os.environ.items() if k not in ("FLUX_URI", "FLUX_CONF_DIR")}
+        env.update(FLUX_DISABLE_JOB_CLEANUP="t", FLUX_PYCLI_LOGLEVEL="30")
+        state = os.path.join(self.dir, "state")
+        os.makedirs(state, exist_ok=True)
+        uri = os.path.join(self.dir, "uri")
+        if os.path.exists(uri):
+            os.unlink(uri)
+        with open(os.path.join(self.dir, "broker.log"), "a", encoding="utf-8") as log:
+            # The initial program lives as long as its input is open: no broker survives this process.
+            self.broker = subprocess.Popen(
+                ["flux", "start", "-c", path, f"-Sstatedir={state}", "-Slog-stderr-level=3", "-Slog-ring-size=65536",
+                 "sh", "-c", 'flux getattr local-uri >"$0.part" && mv "$0.part" "$0" && cat >/dev/null', uri],
+                stdin=subprocess.PIPE, stdout=log, stderr=log, env=env, start_new_session=True)
+        deadline = time.time() + 60
+        while not os.path.exists(uri):
+            if self.broker.poll() is not None or time.time() > deadline:
+                raise RuntimeError("the broker did not start: see " + os.path.join(self.dir, "broker.log"))
+            time.sleep(0.02)
+        with open(uri, encoding="utf-8") as stream:
+            self.uri = stream.read().strip()
+        self.connect()
+
+    def connect(self):
+        """A handle on the running broker, and its journal of events: the known ones of each job are left out."""
+        self.users = {}
+        self.handle = flux.Flux(self.uri)
+        self.replaying, self.backlog = True, []
+        self.journal = self.handle.rpc("job-manager.events-journal", {"full": True}, flags=FLUX_RPC_STREAMING)
+        while self.replaying:
+            self.receive(5.0)
+
+    def receive(self, timeout):
+        """One response of the journal into `events`. False: none came in time."""
+        try:
+            self.journal.wait_for(timeout)
+        except OSError:
+            return False
+        answer = self.journal.get()
+        jobid, entries = answer["id"], answer["events"]
+        self.journal.reset()
+        if jobid in (-1, ANY):
+            # The order between jobs is lost in a backlog, so time has to tell.
+            self.backlog.sort(key=lambda event: event[1]["timestamp"])
+            self.events += self.backlog
+            self.backlog = []
+            self.replaying = False
+        elif self.replaying:
+            known = self.seen.get(jobid, 0)
+            self.backlog += [(jobid, entry) for entry in entries[known:]]
+            self.seen[jobid] = max(known, len(entries))
+        else:
+            self.events += [(jobid, entry) for entry in entries]
+            self.seen[jobid] = self.seen.get(jobid, 0) + len(entries)
+        return True
+
+    def reload_manager(self):
+        """The job manager's module again, and those that depend on it; the plugins come with its configuration."""
+        self.journal = self.handle = None
+        self.users = {}
+        env = dict(os.environ, FLUX_URI=self.uri)
+        for module in ("job-manager", "job-exec", "sched-simple"):
+            subprocess.run(["flux", "module", "reload", module], env=env, check=True, capture_output=True)
+        self.connect()
+
+    def stop(self):
+        """An orderly shutdown; what jobs there are stay."""
+        if self.broker is None:
+            return 0
+        self.users = {}
+        self.journal = self.handle = None
+        self.broker.stdin.close()
+        try:
+            status = self.broker.wait(60)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            status = -1
+        self.broker = None
+        return status
+
+    def kill(self):
+        """End the broker's process group, which is ours alone."""
+        if self.broker is not None:
+            os.killpg(self.broker.pid, signal.SIGKILL)
+            self.broker.wait()
+            self.broker = None
+
+    def rpc(self, topic, payload=None):
+        """The answer to one request of the instance owner."""
+        return self.handle.rpc(topic, payload).get_str()
+
+    def of_user(self, userid):
+        """A handle whose requests come from `userid`."""
+        if userid not in self.users:
+            os.environ["FLUX_HANDLE_USERID"] = str(userid)
+            try:
+                self.users[userid] = flux.Flux(self.uri)
+            finally:
+                del os.environ["FLUX_HANDLE_USERID"]
+        return self.users[userid]
+
+    def jobs(self):
+        """{id: {"state", "urgency", "priority"}} of the active jobs."""
+        attrs = ["userid", "urgency", "priority", "state", "annotations"]
+        reply = self.handle.rpc("job-manager.list", {"max_entries": 0, "attrs": attrs}).get()
+        return {job["id"]: dict(job, state=STATES[job["state"]]) for job in reply["jobs"]}
+
+    def query(self):
+        """The plugin's query document, None while it is not loaded."""
+        try:
+            return json.loads(self.rpc("job-manager.jobtap-query", {"name": "mf_priority.so"}))
+        except OSError:
+            return None
+
+    def log(self):
+        """What the broker's log holds."""
+        env = dict(os.environ, FLUX_URI=self.uri)
+        return subprocess.run(["flux", "dmesg"], env=env, capture_output=True, text=True, check=False).stdout

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Plays each step of a history through the models that agree with all before it; a difference is when none is left."""
+from compare import Follower, new_job, of_query
+from model import Model
+from stream import Difference
+
+ENOUGH = 64  # ways to read one step
+
+
+class Judge:
+    """`models`: those that agree so far, one for each reading of what the specification leaves open."""
+
+    def __init__(self, document):
+        self.models, self.names = [Model()], {}
+        self.models[0].update(document, whole=True)
+        self.conf = document  # what a restarted job manager loads the plugin with
+
+    def step(self, step, outcome):
+        """`outcome`: {"events", "answers", "ids", "query", "states"}. A failure changes nothing."""
+        if "module" in step:
+            step = {"module": self.conf}
+        names = dict(self.names, **{name: jobid for name, jobid in outcome["ids"].items() if jobid is not None})
+        left, failures = [], []
+        for model in self.models:
+            self.read(model, step, outcome, names, left, failures)
+        if not left:
+            text = max(failures, key=lambda failure: failure[0])[1]
+            by_id = {str(jobid): name for name, jobid in names.items()}
+            for jobid in sorted(by_id, key=len, reverse=True):
+                text = text.replace(jobid, by_id[jobid])
+            raise Difference(text)
+        self.models, self.names = merged(left), names
+        self.conf = step.get("restart", self.conf)
+
+    @staticmethod
+    def read(model, step, outcome, names, left, failures):
+        """All readings of the step that begin with this model."""
+        stack = [()]
+        for _ in range(ENOUGH):
+            if not stack:
+                return
+            choices = stack.pop()
+            after = model.clone()
+            follower = Follower(after, outcome["events"], choices)
+            try:
+                begin(follower, step, outcome, names)
+                follower.run()
+                check_settled(follower, outcome)
+                after.does = None
+                left.append(after)
+            except Difference as difference:
+                failures.append((follower.at, str(difference)))
+            for at in range(len(choices), len(follower.asked)):
+                for value in range(1, follower.asked[at]):
+                    stack.append(choices + (0,) * (at - len(choices)) + (value,))
+
+
+def merged(models):
+    """Models in the same state that differ in one open question, whichever way: that question is still open."""
+    groups = {}
+    for model in models:
+        state = repr([job for job in model.jobs.values() if job.active()])
+        decided = groups.setdefault(state, (model, []))[1]
+        if model.decided not in decided:
+            decided.append(model.decided)
+    result = []
+    for model, ways in groups.values():
+        while (pair := next(mergeable(ways), None)) is not None:
+            one, other, key = pair
+            ways.remove(one)
+            ways.remove(other)
+            common = {k: v for k, v in one.items() if k != key}
+            if common not in ways:
+                ways.append(common)
+        for way in ways:
+            result.append(model.clone())
+            result[-1].decided = way
+    return result
+
+
+def mergeable(ways):
+    """Pairs that differ in the answer to one question, and one that says more than another."""
+    for index, one in enumerate(ways):
+        for other in ways[index + 1:]:
+            different = [key for key in set(one) | set(other) if one.get(key) != other.get(key)]
+            if len(different) == 1:
+                yield one, other, different[0]
+
+
+def begin(follower, step, outcome, names):
+    """What the step itself changes, before any event of it."""
+    model = follower.model
+    answer = outcome["answers"][0] if outcome["answers"] else None
+    if "submit" in step or "batch" in step:
+        for one, refused in zip(step.get("batch", [step]), outcome["answers"]):
+            submit(follower, one, refused, outcome["ids"].get(one["submit"]), names)
+        return
+    if "update" in step:
+        update(follower, step, answer, names)
+    elif "data" in step or "push" in step or "policy" in step:
+        if answer is not None:
+            follower.fail(f"refused: {answer}")
+        if model.loaded:
+            key = next(key for key in ("data", "push", "policy") if key in step)
+            model.update(step[key], whole=key == "policy")
+            if key != "data":
+                follower.reprioritize()
+    elif "reprioritize" in step:
+        if model.loaded:
+            follower.reprioritize()
+    elif "remove" in step:
+        model.loaded = False
+    elif "rush" in step:
+        model.replay(None)
+        model.update(step["rush"])
+        follower.replay(is_restart=False)
+    else:
+        for key in ("reload", "load", "restart", "module"):
+            if key in step:
+                if answer is not None:
+                    follower.fail(f"refused: {answer}")
+                model.replay(step[key])
+                follower.replay(is_restart=key in ("restart", "module"))
+
+
+def submit(follower, step, refused, jobid, names):
+    model, after = follower.model, step.get("after")
+    if after is not None and after not in names:
+        after = None
+    job = new_job(model, jobid, step, after)
+    if not model.loaded:
+        want = None
+        job.replayed = True
+    else:
+        want = model.validate(job)
+    if jobid is None:
+        if refused != want:
+            follower.fail(f"{step['submit']}: expected {want or 'to be accepted'}, refused: {refused}")
+        return
+    if want is not None:
+        follower.fail(f"{step['submit']}: expected to be refused: {want}")
+    model.jobs[jobid] = job
+    if model.loaded:
+        model.attach(job)
+        job.unchecked = job.assoc is None
+
+
+def update(follower, step, answer, names):
+    model, job = follower.model, follower.model.jobs.get(names.get(step["update"]))
+    if job is None:
+        return
+    key = "queue" if "queue" in step else "bank"
+    if model.loaded and job.state in ("DEPEND", "PRIORITY", "SCHED"):
+        allowed = getattr(model, "update_" + key)(job, step[key])
+        is_host = answer is not None and step[key] == getattr(job, key)
+        if answer not in allowed and not is_host:
+            follower.fail(f"{step}: expected {' or '.join(map(str, allowed))}, seen {answer}")
+    if answer is None:
+        follower.updating = job.id
+
+
+def check_settled(follower, outcome):
+    """States and query after the step."""
+    model = follower.model
+    for jobid, state in outcome["states"].items():
+        if model.jobs[jobid].state != state:
+            follower.fail(f"job {jobid}: expected state {model.jobs[jobid].state}, seen {state}")
+    if model.loaded and outcome["query"] is not None:
+        wrong = of_query(model, outcome["query"])
+        if wrong:
+            follower.fail("the query:\n" + "\n".join(wrong))
+    if outcome.get("drift"):
+        follower.fail(f"check: {outcome['drift']}")

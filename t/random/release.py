@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""What the plugin owes when a job changes its state: names, prices, counts, and the release rule (5.1)."""
+from job import NAMES, kind_of
+from stream import Stream, show
+
+
+class Release(Stream):
+    """A stream that knows the plugin's answers to each change."""
+
+    # States
+
+    def on_validate(self, job):
+        model = self.model
+        if model.loaded:
+            if job.assoc is not None and self.missing(job):
+                self.fail(f"job {job.id} was accepted without {self.missing(job)}")
+            job.state = "DEPEND"
+            if job.assoc is not None:
+                for kind in model.exceeded(job):
+                    self.hold(job, kind)
+        job.state = "DEPEND"
+        self.after_names(job)
+
+    def hold(self, job, kind):
+        name = job.fresh(kind)
+        self.expect(job, "dependency-add", {"description": name})
+        self.added(job, name)
+        job.was_held, job.grant, job.blocked = True, False, False
+
+    @staticmethod
+    def added(job, name):
+        # A name that was removed once is dead: adding it again holds nothing.
+        if name not in job.used:
+            job.deps.append(name)
+        job.used.add(name)
+
+    def after_names(self, job):
+        """A job in DEPEND that nobody keeps goes on, inside whatever took its last name."""
+        if job.state == "DEPEND" and not job.deps and self.busy is not job:
+            self.expect(job, "depend")
+            job.blocked = False
+            if self.model.loaded and job.assoc is not None and self.was_judged(job):
+                full = self.model.exceeded(job)
+                if full:
+                    self.fail(f"job {job.id} goes past {', '.join(NAMES[kind] for kind in full)}")
+            job.state = "PRIORITY"
+            self.on_priority(job)
+
+    @staticmethod
+    def was_judged(job):
+        """Whether the plugin could judge it: not if it could not know who let it go."""
+        return not getattr(job, "unseen", False)
+
+    def on_priority(self, job):
+        model = self.model
+        if not model.loaded:
+            event = self.peek()
+            if event is not None and event[:2] == (job.id, "priority"):
+                self.take()
+                job.priority, job.state = event[2]["priority"], "SCHED"
+            return
+        suspended = job.assoc is not None and model.is_suspended(job)
+        if job.grant and job.assoc is not None and suspended != job.suspended:
+            job.suspended = suspended
+            self.due.append(job.assoc)
+        self.inline(job.assoc)
+        outcome = model.price(job)
+        if outcome[0] == "fatal":
+            self.due_fatal[job.id] = outcome[1]
+        if outcome[0] != "price":
+            return
+        self.memo(job, outcome[2])
+        self.expect(job, "priority", {"priority": outcome[1]})
+        self.priced(job, outcome[1])
+        self.on_sched(job)
+
+    def priced(self, job, priority):
+        job.priority = priority
+        job.unchecked = False
+        self.due_price.discard(job.id)
+        if job.state == "PRIORITY":
+            job.state = "SCHED"
+
+    def memo(self, job, fairshare):
+        if fairshare is not None and (job.memo is None or abs(job.memo - fairshare) >= 1e-9):
+            self.expect(job, "memo", {"fairshare": fairshare})
+            job.memo = fairshare
+
+    def on_sched(self, job):
+        if job.charge is None and job.assoc is not None:
+            job.charge = "sched"
+        self.inline(job.assoc)
+
+    def on_run(self, job):
+        job.state = "RUN"
+        job.grant = False
+        if self.model.loaded and job.assoc is not None:
+            job.charge = "run"
+            self.a_pass(job.assoc)
+
+    def on_inactive(self, job):
+        """First the plugins before ours let go those that wait for this end, then ours counts it out."""
+        name = f"after-finish={job.id}"
+        while (event := self.peek()) and event[1] == "dependency-remove" and event[2].get("description") == name:
+            self.take()
+            self.removed(self.model.jobs[event[0]], name)
+        key, freed = job.assoc, job.charge is not None or job.grant
+        job.state, job.charge, job.grant, job.blocked = "INACTIVE", None, False, False
+        job.deps = []
+        self.due_fatal.pop(job.id, None)
+        self.rehold.pop(job.id, None)
+        self.due_price.discard(job.id)
+        self.model.forget_the_gone()
+        if self.model.loaded and key in self.model.associations:
+            if freed:
+                self.a_pass(key)
+            else:
+                self.may.add(key)
+
+    def removed(self, job, name):
+        """A name of another plugin went."""
+        if name in job.deps:
+            job.deps.remove(name)
+        if job.state != "DEPEND":
+            return
+        if self.model.loaded and job.assoc is not None and not job.foreign():
+            self.let_go(job)
+        self.after_names(job)
+
+    def let_go(self, job):
+        """The last foreign name of the job is gone: it is judged by the counts of this moment."""
+        if job.ours():
+            # It still waits for its turn; a pass may look whether that has come.
+            self.may.add(job.assoc)
+            return
+        if not self.model.judges or not (job.subscribed or self.does("sees_undeclared")):
+            job.unseen = True
+            job.grant, job.blocked = job.was_held, False
+            return
+        full = self.model.exceeded(job)
+        for kind in full:
+            self.hold(job, kind)
+        if not full:
+            job.blocked = False
+            job.grant = job.was_held or self.does("judged_reserves")
+            job.suspended = self.model.is_suspended(job)
+
+    # Passes
+
+    def inline(self, key):
+        """A pass that is due may come here."""
+        event = self.peek()
+        while key in self.due and self.is_release(event, key):
+            self.due.remove(key)
+            self.a_pass(key)
+            event = self.peek()
+
+    def is_release(self, event, key=None):
+        if event is None or event[1] != "dependency-remove" or kind_of(event[2]["description"]) is None:
+            return False
+        job = self.model.jobs.get(event[0])
+        return job is not None and (key is None or job.assoc == key)
+
+    def a_pass(self, key):
+        """5.1: those that nobody else keeps first, each group by ascending id."""
+        model = self.model
+        held = sorted((job for job in model.of(key) if job.state == "DEPEND" and job.ours()), key=lambda job: job.id)
+        seen = {job.id: bool(job.foreign()) and (job.subscribed or self.does("sees_undeclared")) for job in held}
+        earlier = [job for job in model.of(key) if job.blocked]
+        if earlier and not (any(seen.values()) and self.does("grants_bind_kept")):
+            earlier = []
+        blocked = []
+        for is_kept in (False, True):
+            for job in held:
+                if seen[job.id] != is_kept or job.state != "DEPEND":
+                    continue
+                binding = blocked + earlier if is_kept else blocked
+                if binding and not is_kept and not self.does("discovered_binds"):
+                    binding = []
+                self.try_release(job, binding, blocked)
+
+    def try_release(self, job, binding, blocked):
+        full = self.model.exceeded(job, binding)
+        names = job.ours()
+        if not full:
+            job.grant, job.suspended = True, self.model.is_suspended(job)
+            for name in names:
+                self.unhold(job, name)
+            self.after_names(job)
+            if job.state == "DEPEND" and self.busy is not job:
+                # Blocked: its reservation ends with the pass, or as the policy says.
+                job.grant, job.blocked, job.subscribed = False, True, True
+                blocked.append(job)
+            return
+        satisfied = [name for name in names if kind_of(name) not in full]
+        if len(satisfied) == len(names):
+            satisfied.pop()
+        for name in satisfied:
+            self.unhold(job, name)
+
+    def unhold(self, job, name):
+        self.expect(job, "dependency-remove", {"description": name})
+        job.deps.remove(name)
+
+    # Updates
+
+    def on_update(self, job, update):
+        """job.update: counts go along, names follow the new limits, both associations get a pass."""
+        model = self.model
+        old, queue = job.assoc, job.queue
+        for key in ("queue", "bank"):
+            value = update.get("attributes.system." + key)
+            if value is not None:
+                setattr(job, key, value)
+        if job.assoc is not None and model.lookup(job.uid, job.bank) is not None:
+            job.assoc = model.lookup(job.uid, job.bank)
+        elif job.assoc is None and model.loaded and model.lookup(job.uid, job.bank) and self.choose(2) == 0:
+            # A waiting job that comes to name a bank of its user: it counts there now, or when it is next looked at.
+            model.attach(job)
+            old = job.assoc
+        if not model.loaded or job.assoc is None or (job.assoc, job.queue) == (old, queue):
+            self.may.add(job.assoc)
+            self.bounce(job)
+            return
+        is_inline = job.state == "DEPEND" and self.choose(2) == 0
+        if job.state == "DEPEND":
+            if is_inline:
+                self.busy, self.queued = job, []
+            self.adapt(job)
+        for key in dict.fromkeys(key for key in (old, job.assoc) if key is not None):
+            if is_inline:
+                self.a_pass(key)
+            else:
+                self.due.append(key)
+        self.busy, queued = None, self.queued
+        self.queued = []
+        # Its own events come when the callback is over. New names and old ones: whichever the plugin asks for first.
+        while queued:
+            event = self.peek()
+            at = next((i for i, (j, n, c) in enumerate(queued) if event == (j.id, n, c)), None)
+            if at is None:
+                self.fail(f"expected {show((queued[0][0].id,) + queued[0][1:])}")
+            queued.pop(at)
+            self.take()
+        if is_inline:
+            self.after_names(job)
+        self.bounce(job)
+
+    def adapt(self, job):
+        """The names of a held job after its limits have changed."""
+        if not job.ours():
+            # Kept by others only: it may be held now, or judged when they let it go.
+            self.rehold[job.id] = set(self.model.exceeded(job))
+            return
+        full = self.model.exceeded(job)
+        have = {kind_of(name) for name in job.ours()}
+        for kind in full:
+            if kind not in have:
+                self.hold(job, kind)
+
+    def bounce(self, job):
+        if job.state == "SCHED":
+            job.state = "PRIORITY"
+            for key in set(self.due):
+                self.inline(key)
+            self.on_priority(job)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Shrinks a history that shows a difference to a short one that shows the same kind of difference."""
+import copy
+import re
+
+
+def kind_of(text):
+    """What a difference is about, without its jobs and numbers."""
+    return re.sub(r"j\d+|\d+", "#", text.split("\n")[0])[:60]
+
+
+def shrink(script, differs, until, say=lambda text: None):
+    """The shortest script found before `until()` is true; `differs(script)` is the kind of difference, or None.
+
+    Steps after the difference must be gone already. First pieces of halving size go, then single steps, then jobs of
+    a batch and what a step says beyond what it must.
+    """
+    wanted = differs(script)
+    if wanted is None:
+        return script
+
+    def still(candidate):
+        return not until() and differs(candidate) == wanted
+
+    script = pieces(script, still, say)
+    while True:
+        before = len(script["steps"])
+        script = simplify(script, still, say)
+        script = pieces(script, still, say)
+        if until() or len(script["steps"]) == before:
+            return script
+
+
+def with_steps(script, steps):
+    return dict(script, steps=steps)
+
+
+def pieces(script, still, say):
+    size = max(1, len(script["steps"]) // 2)
+    while True:
+        at, is_shorter = 0, False
+        while at < len(script["steps"]):
+            steps = script["steps"]
+            candidate = with_steps(script, steps[:at] + steps[at + size:])
+            if len(candidate["steps"]) < len(steps) and still(candidate):
+                script, is_shorter = candidate, True
+                say(f"{len(script['steps'])} steps")
+            else:
+                at += size
+        if size == 1 and not is_shorter:
+            return script
+        size = max(1, size // 2)
+
+
+def simplify(script, still, say):
+    """Take out of steps and of the first document what the difference does not need."""
+    for path in list(removable(script)):
+        candidate = copy.deepcopy(script)
+        if remove(candidate, path) and still(candidate):
+            script = candidate
+            say(f"without {path[-1]}")
+    return script
+
+
+def removable(script):
+    """Paths to records, keys and jobs of batches, last first so that indices stay good."""
+    documents = [("document",)]
+    for index, step in enumerate(script["steps"]):
+        for at in reversed(range(len(step.get("batch", ())))):
+            yield ("steps", index, "batch", at)
+        for key in ("push", "data", "policy", "reload", "load", "restart", "rush"):
+            if isinstance(step.get(key), dict):
+                documents.append(("steps", index, key))
+        if "submit" in step:
+            for key in sorted(set(step) - {"submit", "user", "queue"}):
+                yield ("steps", index, key)
+    for path in documents:
+        document = follow(script, path)
+        for kind in ("associations", "queues"):
+            for at in reversed(range(len(document.get(kind, ())))):
+                yield path + (kind, at)
+                for key in sorted(set(document[kind][at]) - {"userid", "bank", "queue", "queues"}):
+                    yield path + (kind, at, key)
+        for kind in ("banks", "priority_factors", "config"):
+            if kind in document:
+                yield path + (kind,)
+
+
+def follow(script, path):
+    at = script
+    for key in path:
+        at = at[key]
+    return at
+
+
+def remove(script, path):
+    try:
+        parent = follow(script, path[:-1])
+        if path[-1] in ("banks", "priority_factors") and path[0] != "document":
+            parent[path[-1]] = []
+        else:
+            del parent[path[-1]]
+        return True
+    except (KeyError, IndexError):
+        return False

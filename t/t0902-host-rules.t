@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='rules of the host on which the embedded job manager is unkind: what t/embedded/walk.rs says holds in Flux'
+
+# The tests are a sequence: each works with the jobs of the first.
+. "$(dirname "$0")/lib.sh"
+
+# load_probe SCRIPT: a probe that runs these steps in its callbacks; loading it has Flux ask for all prices.
+load_probe() {
+	flux jobtap remove probe.so 2>/dev/null
+	new_log
+	mf rpc job-manager.jobtap "{\"load\":\"$PWD/probe.so\",\"conf\":{\"script\":$1}}"
+}
+step() { mf rpc job-manager.probe.do "{\"step\":$1}" >/dev/null; }
+id() { flux job id "$1"; }
+
+# visited: jobs that were asked for their price since new_log, in order.
+visited() { flux dmesg | sed -n 's/.*job\.priority\.get \([0-9]*\) .*/\1/p'; }
+
+# told ID: how often the probe hears of one change of the job's urgency.
+told() {
+	new_log
+	mf rpc job-manager.urgency "{\"id\":$(id $1),\"urgency\":$((10 + RANDOM % 5))}" >/dev/null &&
+	mf rpc job-manager.urgency "{\"id\":$(id $1),\"urgency\":16}" >/dev/null || return 1
+	echo $(($(flux dmesg | grep -c "job\.event\.urgency $(id $1) ") / 2))
+}
+
+test_expect_success 'the probe is compiled, and jobs wait' '
+	cc -shared -fPIC -O1 -o probe.so "$T_DIR/data/probe.c" &&
+	write_conf "del(.\"job-manager\")" && start_instance && stop_queues &&
+	for i in 1 2 3 4 5 6 7 8; do
+		flux submit -n1 true >>ids || return 1
+	done &&
+	set -- $(cat ids) && scheduled "$@"
+'
+test_expect_success 'each job is visited once if no other is looked up' '
+	load_probe "{\"job.priority.get\":[[\"priority\",16],[\"find\",\"\"],[\"memo\",\"x\"]]}" &&
+	visited | sort >visits &&
+	for job in $(cat ids); do id $job; done | sort >want &&
+	test_cmp want visits
+'
+test_expect_success 'a lookup by id of another job takes the loop there' '
+	for at in 2 5 7; do
+		a=$(id $(sed -n ${at}p ids)) && b=$(id $(sed -n 1p ids)) &&
+		load_probe "{\"job.priority.get\":[[\"priority\",16],[\"find\",\"\",$b,$a]]}" &&
+		visited >visits && cat visits &&
+		test "$(grep -x -A1 $a visits | sed -n 2p)" = $b || return 1
+	done
+'
+test_expect_success 'so do a name, a memo, a subscription and a jobspec update of another job' '
+	a=$(id $(sed -n 4p ids)) && b=$(id $(sed -n 1p ids)) &&
+	for call in memo,x subscribe,x unsubscribe,x release,x posted,x update_id,attributes.system.x; do
+		load_probe "{\"job.priority.get\":[[\"priority\",16],[\"${call%,*}\",\"${call#*,}\",$b,$a]]}" &&
+		visited >visits && cat visits &&
+		test "$(grep -x -A1 $a visits | sed -n 2p)" = $b || return 1
+	done
+'
+test_expect_success 'events come for subscribed jobs only' '
+	load_probe "{}" && job=$(sed -n 1p ids) && other=$(sed -n 2p ids) &&
+	test $(told $job) -eq 0 &&
+	step "[\"subscribe\",\"\",$(id $job)]" &&
+	test $(told $job) -eq 1 && test $(told $other) -eq 0
+'
+test_expect_success 'who subscribes twice is told twice' '
+	step "[\"subscribe\",\"\",$(id $job)]" &&
+	test $(told $job) -eq 2
+'
+test_expect_success 'and each subscription is given back by itself' '
+	step "[\"unsubscribe\",\"\",$(id $job)]" &&
+	test $(told $job) -eq 1 &&
+	step "[\"unsubscribe\",\"\",$(id $job)]" &&
+	test $(told $job) -eq 0
+'
+test_expect_success 'the broker ends in order' '
+	cancel_all && stop_instance
+'
+test_done

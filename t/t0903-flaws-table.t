@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='the table of flaws: outcomes of two runs belong together by name'
+
+. "$(dirname "$0")/lib.sh"
+
+join() { bash "$T_DIR/scripts/flaws-table.sh" --join "$@"; }
+rows() { for row; do printf '%b\n' "$row"; done; }
+
+test_expect_success 'the same claims in another order are the same claims' '
+	rows "2\tt7001\ta\tfail" "1\tt7002\tb\tpass" "1\tt7002\tc\tpass" >upstream &&
+	rows "1\tt7002\tc\tfail" "2\tt7001\ta\tpass" "1\tt7002\tb\tpass" >ours &&
+	join upstream ours >table &&
+	grep -qxF "| 2 | t7001 | a | fail | pass |" table &&
+	grep -qxF "| 1 | t7002 | b | pass | pass |" table &&
+	grep -qxF "| 1 | t7002 | c | pass | fail |" table
+'
+test_expect_success 'a claim that a run did not come to is missing, and those after it stay in place' '
+	rows "1\tt7001\ta\tfail" "2\tt7001\tb\tfail" >upstream &&
+	rows "2\tt7001\tb\tpass" >ours &&
+	test_must_fail join upstream ours >table &&
+	grep -qxF "| 1 | t7001 | a | fail | missing |" table &&
+	grep -qxF "| 2 | t7001 | b | fail | pass |" table
+'
+test_expect_success 'a claim that only ours has is missing upstream' '
+	rows "1\tt7001\ta\tfail" >upstream &&
+	rows "1\tt7001\ta\tpass" "3\tt7001\tc\tpass" >ours &&
+	test_must_fail join upstream ours >table &&
+	grep -qxF "| 3 | t7001 | c | missing | pass |" table
+'
+test_expect_success 'a claim that comes twice is told' '
+	rows "1\tt7001\ta\tfail" >upstream &&
+	rows "1\tt7001\ta\tpass" "1\tt7001\ta\tpass" >ours &&
+	test_must_fail join upstream ours >table &&
+	grep -qxF "| 1 | t7001 | a | fail | twice |" table
+'
+test_done

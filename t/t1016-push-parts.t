@@ -1,0 +1,146 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='a policy in parts, associations page by page, and what a load, a push and a removal say'
+
+. "$(dirname "$0")/lib.sh"
+
+# ask METHOD PAYLOAD: the answer as JSON; fails with the refusal.
+ask() {
+	mf rpc "$1" "$2" >answer || { cat answer; return 1; }
+	sed "s/^ok //" answer
+}
+# begin [PAYLOAD]: open a push; its number is in $push.
+begin() { push=$(ask policy_begin "${1:-"{}"}" | jq -e .push); }
+# part FILTER: send a part of the document in ./doc.
+part() { ask policy_part "$(jq -c "$1 + {push: $push}" <doc)"; }
+commit() { ask policy_commit "{\"push\":$push}"; }
+rest='{queues, projects, banks, priority_factors, config}'
+
+test_expect_success 'an instance with jobs' '
+	write_conf "$(with_queues q)" && start_instance && stop_queues && load_plugin &&
+	mf doc assoc 5001 A queues=q max_sched_jobs=1 assoc 5002 A queues=q assoc 5003 A queues=q queue q priority=1 \
+		project "*" bank A 1 factor queue 10000 config deny_unknown_queues=false >doc &&
+	mf rpc policy_update "$(cat doc)" && sched=$(mf submit 5001 -q q) && scheduled $sched && prio_is $sched 60000 &&
+	held=$(mf submit 5001 -q q) && held_by $held max-sched-jobs-user-limit && other=$(mf submit 5003 -q q) && scheduled $other
+'
+test_expect_success 'parts show in nothing before the commit' '
+	jq ".associations |= (.[:2] | .[0].max_sched_jobs = 5) | .queues[0].priority = 2" <doc >next && mv next doc &&
+	mf query >before && begin && part "{associations: .associations[:1]}" && part "{associations: .associations[1:]} + $rest" &&
+	settled && mf query >after && test_cmp before after && deps_are $held max-sched-jobs-user-limit && prio_is $sched 60000
+'
+test_expect_success 'the commit says what it changed' '
+	commit >reply && jq -e "[.added, .changed, .removed, .unchanged, .dry_run] == [0, 1, 1, 1, false]" <reply
+'
+test_expect_success 'it reprioritizes, and releases what now fits' '
+	scheduled $held && wait_for priority $sched priority=70000 && mf counts 5001 A sched=2 held=0
+'
+test_expect_success 'a removed association is refused to new jobs, and stays visible, marked, while its jobs live' '
+	refused "cannot find user/bank or user/default bank entry for uid: 5003" mf submit 5003 -q q &&
+	mf query "q[\"removed_associations\"]" | jq -e ".[0] | [.userid, .bank_name, .removed, .cur_sched_jobs] == [5003, \"A\", true, 1]"
+'
+test_expect_success 'it is gone when they are' '
+	cancel $other && ended $other && test "$(mf query "q[\"removed_associations\"]")" = "[]"
+'
+test_expect_success 'a committed push is over' '
+	mf rpc policy_part "{\"push\":$push}" >reply; grep "^ENOENT: mf_priority: push $push: it was committed" reply
+'
+test_expect_success 'an aborted push leaves nothing' '
+	mf query >before && begin && part "{associations: []} + $rest" && ask policy_abort "{\"push\":$push}" &&
+	mf query >after && test_cmp before after && { mf rpc policy_commit "{\"push\":$push}" >reply; grep "it was aborted" reply; }
+'
+test_expect_success 'a part that is refused ends its push, and names user, bank and key' '
+	begin && part "{associations: .associations[:1]}" &&
+	mf rejects policy_part "associations[1].max_nodes: expected integer, got string (user 5002, bank A)" \
+		"$(jq -c "{push: $push, associations: [.associations[1] | .max_nodes = \"7\"]}" <doc)" &&
+	{ mf rpc policy_commit "{\"push\":$push}" >reply; grep "a part was refused: .*user 5002, bank A" reply; }
+'
+test_expect_success 'what is not whole cannot be committed' '
+	begin && part "{associations, queues, projects, banks}" &&
+	mf rejects policy_commit "policy.priority_factors: key is missing in all parts" "{\"push\":$push}"
+'
+test_expect_success 'who begins later takes the place of who began before' '
+	begin && first=$push && begin && mf rpc policy_part "{\"push\":$first}" >reply;
+	grep "push $first: push $push began and took its place" reply
+'
+test_expect_success 'so does a policy in one message' '
+	begin && mf rpc policy_update "$(cat doc)" && { mf rpc policy_commit "{\"push\":$push}" >reply;
+	grep "push $push: a policy_update in one message took its place" reply; }
+'
+test_expect_success 'an abandoned push expires' '
+	begin "{\"expires\":1}" && part "{associations} + $rest" && sleep 1.5 &&
+	mf rejects policy_commit "it was given up, since no part came for too long" "{\"push\":$push}"
+'
+test_expect_success 'a dry run answers and changes nothing' '
+	mf query >before && begin "{\"dry_run\":true}" && part "{associations: []} + $rest" && commit >reply &&
+	jq -e ".dry_run and .removed == 2" <reply && mf query >after && test_cmp before after
+'
+test_expect_success 'a part is bounded' '
+	begin && jq -c "{push: $push, projects: [range(1001) | {project: \"p\\(.)\"}]}" <doc >large &&
+	mf rejects policy_part "a part is at most 1000 records, this is 1001" "$(cat large)"
+'
+test_expect_success 'guests may do none of this' '
+	for method in policy_begin policy_part policy_commit policy_abort associations; do
+		mf rpc --as 5001 $method "{}" >reply
+		grep "^EPERM: " reply || return 1
+	done
+'
+
+test_expect_success 'pages hold what the query holds' '
+	mf push assoc 5001 B queues=q assoc 5004 A assoc 5005 A && mf query "q[\"mf_priority_map\"]" | jq -c "[.[] | .userid as \$u | .banks[] | [\$u, .]]" >want &&
+	echo "[]" >have && after=null && while test "$after" != done; do
+		ask associations "{\"after\":$after,\"limit\":2}" >page &&
+		jq -c --slurpfile page page ". + [\$page[0].mf_priority_map[] | .userid as \$u | .banks[] | [\$u, .]]" <have >more && mv more have &&
+		after=$(jq -c ".next // \"done\"" <page | tr -d \") || return 1
+		case $after in done) ;; *) after=$(jq -c .next <page) ;; esac
+	done && test_cmp want have && test $(jq length <have) = 5
+'
+test_expect_success 'or those of one user' '
+	ask associations "{\"user\":5001}" >page && jq -e ".next == null and ([.mf_priority_map[].banks[].bank_name] == [\"A\", \"B\"])" <page
+'
+
+test_expect_success 'zero_score=floor, given at load, outlives what flux account-priority-update sends' '
+	cancel_all && jq ".config = {zero_score: \"floor\"} | .associations[0].fairshare = 0 | .queues[0].priority = 0 | .banks = []" <doc >floor &&
+	reload_plugin floor && id=$(mf submit 5001 -q q) && scheduled $id && prio_is $id 1 &&
+	mf push config deny_unknown_queues=false && mf alive && prio_is $id 1 &&
+	test "$(mf query "q[\"config\"][\"zero_score\"]")" = floor
+'
+test_expect_success 'a whole policy without it sets it back' '
+	mf rpc policy_update "$(jq -c ".config = {}" <floor)" && mf alive && prio_is $id 0
+'
+test_expect_success 'unless a push in parts is told to keep what no part mentions' '
+	cp floor doc && begin "{\"keep_config\":true}" && part "{associations} + $rest" && commit && wait_for priority $id priority=1 &&
+	jq ".config = {}" <floor >doc && begin "{\"keep_config\":true}" && part "{associations} + $rest" && commit && mf alive && prio_is $id 1
+'
+
+# told_why FILTER TEXT: the document changed by FILTER is no load, and the client is told TEXT.
+told_why() {
+	jq "$1" <floor >bad && test_must_fail flux jobtap load -r mf_priority.so "$PLUGIN" "config=$(cat bad)" 2>err
+	grep -F -- "$2" err || { cat err; return 1; }
+	! flux jobtap list | grep mf_priority && load_plugin floor
+}
+test_expect_success 'a load that fails says why, with user and bank' '
+	told_why ".associations[1].max_nodes = \"many\"" \
+		"error initializing plugin with JSON object: associations[1].max_nodes: expected integer, got string (user 5002, bank A)"
+'
+test_expect_success 'a switch that is nobody'\''s is refused by name' '
+	told_why ".config.zero_scor = \"floor\"" "config.config: unknown switch \"zero_scor\""
+'
+test_expect_success 'so is a load-time option' '
+	remove_plugin && test_must_fail flux jobtap load "$PLUGIN" zero_score=floor 2>err && grep "unknown option \"zero_score\"" err && load_plugin floor
+'
+test_expect_success 'after it, the job is as it was, and the plugin that is loaded again knows it' '
+	is_state SCHED $id && prio_is $id 1 && mf counts 5001 A sched=1
+'
+test_expect_success 'load, push, reload and removal are told in one line each' '
+	new_log && cp floor doc && begin && part "{associations} + $rest" && commit && reload_plugin floor && settled && remove_plugin &&
+	flux dmesg | grep "job-manager.info.*mf_priority:" | sed "s/.*mf_priority: //; s/version [^)]*/version X/" >have &&
+	cat >want <<-EOF &&
+	policy: generation 2, associations: 0 added, 0 changed, 0 removed, 2 unchanged
+	removed; 1 live jobs keep their names and priorities
+	loaded (version X): 2 associations, 1 queues
+	took over 1 live jobs
+	removed; 1 live jobs keep their names and priorities
+	EOF
+	test_cmp want have && load_plugin floor
+'
+finish
