@@ -17,6 +17,7 @@ cat >"$work/conf.json" <<EOF
  "ingest": {"validator": {"disable": true}}}
 EOF
 cat >"$work/run.sh" <<'EOF'
+set -e
 cd "$1" && program=$2 jobs=$3 rounds=$4 bench=$5
 seconds() {
 	local start=$EPOCHREALTIME
