@@ -10,7 +10,8 @@
 //!    ^                                       |                   |  └───> limits     live jobs, counters, holds
 //!    └──────────── calls ────────────────────┴────── Effects ────┘        priority   factors x weights
 //!
-//!   people ──> cli ──> store (database, documents) ──> fairshare (the ranking rules)
+//!   people ──> cli ──> store (database, documents) ──> fairshare (the ranking rules, half-life periods)
+//!               ├────> pipeline (fetch, usage, fair-share: one transaction) ──> store, flux, fairshare
 //!               └────> flux (RPCs), embedded (a job manager without Flux)
 //! ```
 //!

@@ -210,7 +210,7 @@ fn periods(args: &Args, snapshot: &Snapshot<'_>, present: f64, zone: &TimeZone) 
         }
         let kept = bins.last().map_or(1, |bin| bin.period + 1);
         for bin in bins.iter().filter(|bin| bin.value != 0.0) {
-            let began = all.start(first - bin.period);
+            let began = all.start(first.saturating_sub(bin.period));
             let part = if account.usage > 0.0 { bin.value / account.usage } else { 0.0 };
             rows.push(vec![
                 Cell::Text(account.user.clone()),
@@ -221,8 +221,8 @@ fn periods(args: &Args, snapshot: &Snapshot<'_>, present: f64, zone: &TimeZone) 
                 Cell::Number(bin.value),
                 Cell::Number(part),
                 Cell::Bar { usage: (part * BAR as f64).round() as usize, share: BAR + 1 },
-                Cell::Text(moment(all.start(first + 1), zone)),
-                Cell::Text(moment(all.start(first + kept - bin.period), zone)),
+                Cell::Text(moment(all.start(first.saturating_add(1)), zone)),
+                Cell::Text(moment(all.start(first.saturating_add(kept - bin.period)), zone)),
             ]);
         }
     }
@@ -230,13 +230,13 @@ fn periods(args: &Args, snapshot: &Snapshot<'_>, present: f64, zone: &TimeZone) 
     let decays = format!(
         "at each boundary {} of a usage is left; the next is at {}",
         settings.decay,
-        moment(all.start(first + 1), zone)
+        moment(all.start(first.saturating_add(1)), zone)
     );
     args.output.print(Report {
         facts: vec![
             ("half_life", settings.half_life.into()),
             ("decay_factor", settings.decay.into()),
-            ("next_boundary", all.start(first + 1).into()),
+            ("next_boundary", all.start(first.saturating_add(1)).into()),
         ],
         rows_key: "periods",
         columns: vec![

@@ -70,7 +70,7 @@ pub(super) fn plan(
     found.read(snapshot, &run)?;
     let Found { jobs, newest, unplaced, .. } = found;
     tally.waiting = unplaced.len();
-    let boundaries = u64::try_from(current - run.start.period).unwrap_or(0);
+    let boundaries = u64::try_from(current.saturating_sub(run.start.period)).unwrap_or(0);
     tally.boundaries = usize::try_from(boundaries).unwrap_or(usize::MAX);
     let take_over = run.start.take_over;
     let bins = if jobs.is_empty() && boundaries == 0 && !take_over && run.start.recount.is_none() {
@@ -119,7 +119,8 @@ fn account(
     let account = run.ledger.accounts.get(at)?;
     let stored = bins.of.get(at)?.as_slice();
     let recount = run.start.recount.is_some();
-    let kept = run.kept(stored.last().map(|bin| bin.period), recount);
+    let columns = bins.is_beyond(i64::try_from(stored.len()).unwrap_or(i64::MAX));
+    let kept = if columns { stored.len() } else { run.kept(stored.last().map(|bin| bin.period), recount) };
     let mut values = vec![0.0; kept];
     if !recount {
         for bin in stored {
@@ -148,7 +149,7 @@ fn account(
         *value += periods::decayed(sum, age, run.settings.decay);
     }
     for (period, value) in (0..).zip(&values) {
-        let before = stored.iter().find(|bin| bin.period == period).map(|bin| bin.value);
+        let before = bins.stored(at, period).map(|bin| bin.value);
         let missing = before.is_none() && (*value != 0.0 || recount) && !bins.is_beyond(period);
         if missing || before.is_some_and(|before| before != *value) {
             changes.bins.push((at, period, *value));
@@ -299,7 +300,7 @@ impl<'a> Found<'a> {
             return;
         }
         let Some(ran_on) = job.r.and_then(resources::count) else { return self.unreadable(job.id) };
-        let age = run.current - run.periods.index(ended);
+        let age = run.current.saturating_sub(run.periods.index(ended));
         self.tally.counted += 1;
         self.tally.in_default_bank += usize::from(by_default);
         self.tally.late += usize::from(!recount && ended < stored);

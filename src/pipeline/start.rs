@@ -72,7 +72,7 @@ impl Start {
             }
         } else if anew {
             return Ok(Start { recount: Some(ASKED), since: 0.0, ..start });
-        } else if is_just_reconfigured(run) {
+        } else if is_just_reconfigured(run, snapshot)? {
             start.since = 0.0;
             start.recount = Some(CHANGED);
             return Ok(start);
@@ -85,10 +85,11 @@ impl Start {
 }
 
 /// flux-accounting was reconfigured, which throws all usage away, and has counted nothing since.
-fn is_just_reconfigured(run: &Run<'_>) -> bool {
+fn is_just_reconfigured(run: &Run<'_>, snapshot: &Snapshot<'_>) -> Result<bool, PipelineError> {
     let settings = run.settings;
     let begin = settings.period_end - settings.half_life;
-    settings.reconfigured > 0.0
+    let together = settings.reconfigured > 0.0
         && (begin - settings.reconfigured).abs() < TOGETHER
-        && (0..run.ledger.accounts.len()).all(|at| run.stored_newest(at) == 0.0)
+        && (0..run.ledger.accounts.len()).all(|at| run.stored_newest(at) == 0.0);
+    Ok(together && snapshot.bins(run.ledger)?.of.iter().flatten().all(|bin| bin.value == 0.0))
 }

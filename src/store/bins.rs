@@ -2,7 +2,7 @@
 //! Usage by half-life period: rows of a table of their own, or in older schemas columns of the factor table. And how all
 //! that counting changes is written back.
 
-use super::ledger::Finder;
+use super::ledger::{Finder, MOST_PERIODS};
 use super::schema::Column;
 use super::{Ledger, Reason, Snapshot, StoreError};
 
@@ -63,6 +63,14 @@ impl UsageChanges {
 }
 
 impl Bins {
+    /// The stored bin of an association's period.
+    pub fn stored(&self, account: usize, period: i64) -> Option<&StoredBin> {
+        let of = self.of.get(account)?;
+        // Where no row is missing, bin and place are the same.
+        let there = usize::try_from(period).ok().and_then(|at| of.get(at)).filter(|bin| bin.period == period);
+        there.or_else(|| of.iter().find(|bin| bin.period == period))
+    }
+
     /// True if a period has no place to be stored in: bins that are columns don't grow.
     pub fn is_beyond(&self, period: i64) -> bool {
         self.columns > 0 && usize::try_from(period).map_or(true, |period| period >= self.columns)
@@ -102,12 +110,15 @@ impl Snapshot<'_> {
                 return Ok(());
             };
             let value = cells.number_if_any(4).unwrap_or(0.0);
-            of.push(StoredBin {
-                period: cells.integer(3)?,
-                value,
-                userid: cells.integer(1)?,
-                row: cells.integer(5)?,
-            });
+            let period = cells.integer(3)?;
+            if !(0..MOST_PERIODS).contains(&period) {
+                return Err(format!(
+                    "job_usage_per_association_table: {} in {} has a period {period}",
+                    cells.text(0)?,
+                    cells.text(2)?
+                ));
+            }
+            of.push(StoredBin { period, value, userid: cells.integer(1)?, row: cells.integer(5)? });
             Ok(())
         })?;
         for of in &mut bins.of {
@@ -209,8 +220,7 @@ impl Snapshot<'_> {
         )?;
         for (at, period, value) in &changes.bins {
             let Some(account) = ledger.accounts.get(*at) else { continue };
-            let stored = bins.of.get(*at).and_then(|of| of.iter().find(|bin| bin.period == *period));
-            match stored {
+            match bins.stored(*at, *period) {
                 Some(bin) => update.execute((bin.row, *value))?,
                 None => insert.execute((
                     &account.user,

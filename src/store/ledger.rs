@@ -89,6 +89,8 @@ const BANK: [Column; 4] =
     [("bank", None), ("parent_bank", None), ("job_usage", None), ("ignore_older_than", Some("0"))];
 const FACTOR: [Column; 4] =
     [("username", None), ("userid", None), ("bank", None), ("last_job_timestamp", None)];
+/// More periods than this are a mistake: 100,000 hours are eleven years.
+pub(super) const MOST_PERIODS: i64 = 100_000;
 /// flux-accounting's own default: a week.
 const WEEK: f64 = 604_800.0;
 
@@ -184,6 +186,12 @@ impl Snapshot<'_> {
                 return Err(self
                     .error(Reason::Value(format!("config_table: {key} is {value}, expected a number > 0"))));
             }
+        }
+        if settings.reset_period / half_life > MOST_PERIODS as f64 {
+            return Err(self.error(Reason::Value(format!(
+                "config_table: a reset period of {} s has more than {MOST_PERIODS} half-lives of {half_life} s",
+                settings.reset_period
+            ))));
         }
         Ok(settings)
     }

@@ -209,3 +209,14 @@ fn scrubbing_takes_no_record_that_a_period_needs() {
     assert_eq!(site.run(now + 1.0).expect("a run").counted, 1);
     assert_eq!(site.usages()[0], 10.0 + 10.0 + 5.0);
 }
+
+#[test]
+fn usage_that_is_there_was_not_thrown_away() {
+    let site = Site::new("kept");
+    let begin = END - H;
+    site.sql(&format!("INSERT INTO config_table VALUES ('reconfigure_time', '{begin}')"));
+    site.sql("UPDATE job_usage_per_association_table SET value = 8.0 WHERE userid = 1 AND period = 1");
+    site.job(1, 1, "A", FIRST, 10.0);
+    assert_eq!(site.run(FIRST + 1.0).expect("a run").recounted, None);
+    assert_eq!(site.usages()[0], 18.0);
+}
