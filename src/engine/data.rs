@@ -64,7 +64,8 @@ impl Engine {
             if found.is_none() {
                 continue;
             }
-            if self.is_owner(job.user) && job.is_passed_over && job.phase == Phase::Priority {
+            let is_owner = self.is_owner(job.user);
+            if is_owner && job.is_passed_over && job.phase == Phase::Priority {
                 self.due.unmoved.insert(id);
                 effects = vec![Effect::Defer];
             }
@@ -73,6 +74,10 @@ impl Engine {
                 replayed.push(id);
             }
             self.ledger.change(id, |job| job.association = found);
+            // The owner's record ends a push.
+            if let Some(association) = found.filter(|_| !is_owner) {
+                self.due.half_pushed.insert(association);
+            }
         }
         effects.extend(self.read_eventlogs(replayed));
         effects

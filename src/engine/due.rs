@@ -24,6 +24,9 @@ pub(super) struct Due {
     pub unheld: BTreeSet<JobId>,
     /// Held jobs may go there.
     pub passes: BTreeMap<AssociationId, Line>,
+    /// Waiting jobs were attached there by data of which more may come: who of the replayed is released, and who is
+    /// held, is decided when the reprioritize comes that ends the push.
+    pub half_pushed: BTreeSet<AssociationId>,
 }
 
 impl Due {
@@ -48,7 +51,11 @@ impl Engine {
         effects.extend(self.complete_jobspecs());
         effects.extend(self.discover());
         for (association, line) in std::mem::take(&mut self.due.passes) {
-            effects.extend(self.pass_along(association, line));
+            if self.due.half_pushed.contains(&association) {
+                self.due.passes.insert(association, line);
+            } else {
+                effects.extend(self.pass_along(association, line));
+            }
         }
         effects.extend(self.replay_seen());
         effects

@@ -30,8 +30,13 @@ impl Engine {
 
     pub(super) fn release_all(&mut self) -> Vec<Effect> {
         self.due.passes.clear();
+        let pushed = std::mem::take(&mut self.due.half_pushed);
         let associations: Vec<AssociationId> = self.ledger.in_line().collect();
-        associations.into_iter().flat_map(|association| self.pass(association)).collect()
+        let mut effects: Vec<Effect> = associations.into_iter().flat_map(|a| self.pass(a)).collect();
+        // Of the others it is decided when their eventlogs are read.
+        let read = pushed.into_iter().filter(|association| !self.ledger.is_unread(*association));
+        effects.extend(read.map(|association| Effect::Then(Step::ReplayRead(association))));
+        effects
     }
 
     pub(super) fn pass_on(&mut self, mut pass: Pass) -> Vec<Effect> {

@@ -185,8 +185,8 @@ impl Engine {
         });
         match self.ledger.job(id).and_then(|job| job.association) {
             Some(association) if before == Knowledge::Unread => self.one_less_unread(association),
-            Some(association) => self.pass(association),
-            None => Vec::new(),
+            Some(association) if !self.due.half_pushed.contains(&association) => self.pass(association),
+            _ => Vec::new(),
         }
     }
 
@@ -249,6 +249,9 @@ impl Engine {
             return Vec::new();
         }
         self.all_may_be_known();
+        if self.due.half_pushed.contains(&association) {
+            return Vec::new();
+        }
         let mut effects = self.pass(association);
         effects.push(Effect::Then(Step::ReplayRead(association)));
         effects

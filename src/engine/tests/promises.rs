@@ -278,6 +278,38 @@ fn data_alone_serve_nobody_but_the_owner() {
 }
 
 #[test]
+fn half_of_a_push_releases_and_holds_nobody() {
+    for is_reload in [true, false] {
+        // In its queue one job may run; of the association any number.
+        let mut one = queue("q1");
+        one.max_running_jobs = Limit(1);
+        let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![one.clone()]);
+        let job = || HostJob::new(7).queue("q1");
+        let running = host.submit(job()).unwrap();
+        host.start(running);
+        let held = [(); 3].map(|()| host.submit(job()).unwrap());
+        let free = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
+        host.replay(is_reload, Engine::new(OWNER));
+        // First come the associations, in which everybody fits; the queue comes later.
+        let mut none = association(7, "A");
+        none.max_nodes = Limit(1);
+        host.event(Event::Associations(vec![record(none, "A")]));
+        for id in held {
+            assert_eq!(host.names(id), ["max-run-jobs-queue"], "reload {is_reload}");
+        }
+        assert_eq!(host.names(free), ["begin-time:9999"]);
+        host.event(Event::Queues(vec![one]));
+        host.event(Event::Reprioritize);
+        let states = held.map(|id| host.state(id));
+        assert_eq!(states, [Some(State::Depend); 3], "reload {is_reload}");
+        assert_eq!(host.names(free), ["begin-time:9999", "max-resources-user-limit"], "and now it is judged");
+        host.end(running);
+        assert_eq!(held.map(|id| host.state(id) == Some(State::Sched)), [true, false, false]);
+        exact(&host);
+    }
+}
+
+#[test]
 fn the_project_of_a_waiting_job_is_judged_when_the_data_come() {
     for (project, is_valid) in [("*", true), ("secret", false)] {
         let mut host = Host::new();
