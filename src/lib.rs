@@ -25,6 +25,7 @@
 //! - Counters are a function of the live jobs: a job changes only through `Ledger::change`, which takes its old
 //!   footprint out and puts the new one in. Nothing is counted by how often a callback fired.
 //! - No magic values: a job without association is `None`, a limit is a number and nothing else, a hold is an enum.
+//! - The command takes one thing from `plugin`: what it would say to a document that is about to be pushed.
 //! - `jobtap` knows no word of the field (no "bank"), the core knows no word of Flux's C interface; only `plugin` sees
 //!   both. `embedded` sees only the .so.
 //! - There are no statics and no thread-locals of ours: state hangs on the plugin handle and dies with it.

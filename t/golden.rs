@@ -324,6 +324,21 @@ fn check_more_deserving(name: &str, compare: &Value, tree: &Tree) {
             assert_eq!(ours, expected, "{name}: {a} against {b}");
         }
     }
+    // Where the pairs make an order, it is that of the walk as a whole.
+    if compare["strict_weak_order"] == true {
+        let walk = ranking.pbs_walk(tree).unwrap();
+        let place = |name: &str| walk.place(pbs_node(tree, name)).unwrap();
+        for (row, a) in rows(compare, "rows").zip(&leaves) {
+            for (expected, b) in row.as_str().unwrap().chars().zip(&leaves) {
+                let ours = match place(a).cmp(&place(b)) {
+                    Ordering::Less => '<',
+                    Ordering::Equal => '=',
+                    Ordering::Greater => '>',
+                };
+                assert_eq!(ours, expected, "{name}: {a} against {b} in the walk");
+            }
+        }
+    }
 }
 
 /// States after OpenPBS wrote its usage file and read it back: what is on record are the leaves' values.

@@ -16,6 +16,9 @@ _flux__fairshare() {
             ",$1")
                 cmd="flux__fairshare"
                 ;;
+            flux__fairshare,check-import)
+                cmd="flux__fairshare__subcmd__check__subcmd__import"
+                ;;
             flux__fairshare,compare)
                 cmd="flux__fairshare__subcmd__compare"
                 ;;
@@ -25,8 +28,14 @@ _flux__fairshare() {
             flux__fairshare,show)
                 cmd="flux__fairshare__subcmd__show"
                 ;;
+            flux__fairshare,status)
+                cmd="flux__fairshare__subcmd__status"
+                ;;
             flux__fairshare,update)
                 cmd="flux__fairshare__subcmd__update"
+                ;;
+            flux__fairshare,what-if)
+                cmd="flux__fairshare__subcmd__what__subcmd__if"
                 ;;
             flux__fairshare,why)
                 cmd="flux__fairshare__subcmd__why"
@@ -38,7 +47,7 @@ _flux__fairshare() {
 
     case "${cmd}" in
         flux__fairshare)
-            opts="-h -V --help --version show update push compare why"
+            opts="-h -V --help --version show update push compare why what-if status check-import"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -51,8 +60,8 @@ _flux__fairshare() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        flux__fairshare__subcmd__compare)
-            opts="-p -t -P -h --path --tree --format --usage --wait --policies --set --limit --json --csv --parsable --help"
+        flux__fairshare__subcmd__check__subcmd__import)
+            opts="-p -t -P -h --path --tree --format --usage --wait --policy --set --limit --json --csv --parsable --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -75,7 +84,77 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
+                    return 0
+                    ;;
+                --usage)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --policy)
+                    COMPREPLY=($(compgen -W "weighted-walk fair-tree classic depth-oblivious pbs" -- "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --limit)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        flux__fairshare__subcmd__compare)
+            opts="-p -t -P -h --path --tree --format --usage --wait --policies --set --limit --json --csv --parsable --color --no-pager --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tree)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
                     return 0
                     ;;
                 --usage)
@@ -102,6 +181,13 @@ _flux__fairshare() {
                     ;;
                 --limit)
                     COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
                     fi
@@ -151,7 +237,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__show)
-            opts="-p -t -u -b -d -s -l -o -P -h --path --tree --format --usage --wait --policy --set --user --bank --depth --sort --long --columns --no-header --json --csv --parsable --help"
+            opts="-p -t -u -b -U -a -d -s -l -o -n -P -h --path --tree --format --usage --wait --policy --set --user --bank --users-only --all --depth --sort --long --columns --no-header --json --csv --parsable --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -174,7 +260,7 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
                     return 0
                     ;;
                 --usage)
@@ -242,19 +328,90 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --sort)
-                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor stored served active depth bar list" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight place rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor usage_over_perc walk stored served active depth bar list pbs-walk" -- "${cur}"))
                     return 0
                     ;;
                 -s)
-                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor stored served active depth bar list" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight place rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor usage_over_perc walk stored served active depth bar list pbs-walk" -- "${cur}"))
                     return 0
                     ;;
                 --columns)
-                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor stored served active depth bar" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight place rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor usage_over_perc walk stored served active depth bar" -- "${cur}"))
                     return 0
                     ;;
                 -o)
-                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor stored served active depth bar" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight place rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor usage_over_perc walk stored served active depth bar" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        flux__fairshare__subcmd__status)
+            opts="-u -b -p -P -h --user --bank --uri --path --json --csv --parsable --color --no-pager --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --user)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                -u)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --bank)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                -b)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --uri)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 *)
@@ -265,7 +422,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__update)
-            opts="-p -n -v -P -h --path --wait --policy --set --dry-run --limit --verbose --json --csv --parsable --help"
+            opts="-n -p -v -P -h --dry-run --path --wait --policy --set --limit --verbose --json --csv --parsable --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -304,6 +461,13 @@ _flux__fairshare() {
                     fi
                     return 0
                     ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -311,8 +475,8 @@ _flux__fairshare() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        flux__fairshare__subcmd__why)
-            opts="-p -t -l -h --path --tree --format --usage --wait --policy --set --long --json --help"
+        flux__fairshare__subcmd__what__subcmd__if)
+            opts="-p -t -P -h --path --tree --format --wait --policy --set --shares --usage --add-user --in --idle --half-life --limit --json --csv --parsable --color --no-pager --usages --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -335,7 +499,119 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --format)
-                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
+                    return 0
+                    ;;
+                --wait)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --policy)
+                    COMPREPLY=($(compgen -W "weighted-walk fair-tree classic depth-oblivious pbs" -- "${cur}"))
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --shares)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --usage)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --add-user)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --in)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --idle)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --half-life)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --limit)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --usages)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        flux__fairshare__subcmd__why)
+            opts="-p -t -l -h --path --tree --format --usage --wait --policy --set --long --json --half-life --color --no-pager --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tree)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
                     return 0
                     ;;
                 --usage)
@@ -360,6 +636,20 @@ _flux__fairshare() {
                     fi
                     return 0
                     ;;
+                --half-life)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -375,3 +665,26 @@ if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERS
 else
     complete -F _flux__fairshare -o bashdefault -o default flux-fairshare
 fi
+
+_flux_fairshare_below_flux() {
+    local at
+    for ((at = 1; at < COMP_CWORD; ++at)); do
+        [[ ${COMP_WORDS[at]} == -* ]] && continue
+        [[ ${COMP_WORDS[at]} == fairshare ]] || break
+        COMP_WORDS=(flux-fairshare "${COMP_WORDS[@]:at+1}")
+        COMP_CWORD=$((COMP_CWORD - at))
+        [[ "${BASH_VERSINFO[0]}" -ge 4 ]] && compopt -o bashdefault -o default 2>/dev/null
+        _flux__fairshare flux-fairshare "$2" "$3"
+        return
+    done
+    if ! declare -F _flux_core >/dev/null; then
+        if declare -F _comp_load >/dev/null; then
+            _comp_load flux 2>/dev/null
+        elif declare -F __load_completion >/dev/null; then
+            __load_completion flux 2>/dev/null
+        fi
+        complete -F _flux_fairshare_below_flux flux
+    fi
+    declare -F _flux_core >/dev/null && _flux_core "$@"
+}
+complete -F _flux_fairshare_below_flux flux

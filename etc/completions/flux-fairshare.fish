@@ -29,9 +29,12 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -s V -l vers
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "show" -d 'Show the tree: shares, usage and fair-share of every bank and user'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "update" -d 'Compute the fair-shares and store them in the database'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "push" -d 'Send the database to the priority plugin'
-complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "compare" -d 'Compare two policies on the same tree: who gains, who loses, how much the orders differ'
-complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "why" -d 'Explain a user\'s fair-share, or why one user is ahead of another, in words and numbers'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s p -l path -d 'The accounting database' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "compare" -d 'Compare policies on the same tree: who gains, who loses, how much the orders differ'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "why" -d 'Explain a user\'s or a bank\'s fair-share, or why one is ahead of another, in words and numbers'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "what-if" -d 'Show who would move if something were different; nothing is changed'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "status" -d 'Show the state of the priority plugin that is loaded: its data, jobs held by each limit, a recount'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "check-import" -d 'Compare the values in a document with ours: how many agree, and which do not'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
 tree\t''
@@ -39,8 +42,11 @@ export-db\t''
 csv\t''
 resource-group\t''
 pbsfs\t''
-sshare\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l usage -d 'Usages that go with a resource_group file: "name value" per line, or the output of pbsfs' -r -F
+sshare\t''
+sshare-json\t''
+sacctmgr-dump\t''
+sacctmgr-assoc\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
@@ -51,29 +57,33 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l s
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s u -l user -d 'Only these users, with the banks above them' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s b -l bank -d 'Only these banks and what is below them, with the banks above' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s d -l depth -d 'Only this many levels below the root' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s s -l sort -d 'Order of siblings: name, list (as the input has them) or a column; larger numbers first, with a leading - last' -r -f -a "name\t'bank or user, indented by depth'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s s -l sort -d 'Order of siblings: name, list (as the input has them), pbs-walk (as PBS\'s scheduler compares them) or a column; larger numbers first, with a leading - last' -r -f -a "name\t'bank or user, indented by depth'
 kind\t'bank or association'
 bank\t'the bank, or the association\'s bank'
 parent\t'the bank above'
 user\t'the user'
 shares\t'raw shares, or "parent"'
 norm_shares\t'shares as a part of the whole (of siblings\' shares under rank policies)'
-usage\t'raw usage'
+usage\t'usage; node-hours in tables, where it is known to be of nodes'
 norm_usage\t'usage as a part of the site\'s'
 effective_usage\t'the usage the policy compares with the shares'
 level_fs\t'norm shares / effective usage among siblings'
 weight\t'what weighted-walk sorts siblings by'
+place\t'1 for who goes first; who is tied shares one'
 rank\t'N for the most deserving association, 1 for the least'
 fairshare\t'0 to 1, larger is more deserving'
 fairshare_perc\t'pbs: the target'
 fairshare_tree_usage\t'pbs: the effective usage'
 fairshare_factor\t'pbs: 2^-(tree usage / target)'
+usage_over_perc\t'pbs: what its scheduler compares without a formula'
+walk\t'pbs: the place in its scheduler\'s own order'
 stored\t'the fair-share in the database, which the plugin uses until the next update'
 served\t'under-served, over-served, even, or has no shares'
 active\t'whether the association may be ranked'
 depth\t'levels below the root'
 bar\t'effective usage drawn against norm shares (table only)'
-list\t'as the input has them'"
+list\t'as the input has them'
+pbs-walk\t'as PBS\'s scheduler compares them'"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s o -l columns -d 'Columns by name or title, separated by commas; --help lists them' -r -f -a "name\t'bank or user, indented by depth'
 kind\t'bank or association'
 bank\t'the bank, or the association\'s bank'
@@ -81,28 +91,37 @@ parent\t'the bank above'
 user\t'the user'
 shares\t'raw shares, or "parent"'
 norm_shares\t'shares as a part of the whole (of siblings\' shares under rank policies)'
-usage\t'raw usage'
+usage\t'usage; node-hours in tables, where it is known to be of nodes'
 norm_usage\t'usage as a part of the site\'s'
 effective_usage\t'the usage the policy compares with the shares'
 level_fs\t'norm shares / effective usage among siblings'
 weight\t'what weighted-walk sorts siblings by'
+place\t'1 for who goes first; who is tied shares one'
 rank\t'N for the most deserving association, 1 for the least'
 fairshare\t'0 to 1, larger is more deserving'
 fairshare_perc\t'pbs: the target'
 fairshare_tree_usage\t'pbs: the effective usage'
 fairshare_factor\t'pbs: 2^-(tree usage / target)'
+usage_over_perc\t'pbs: what its scheduler compares without a formula'
+walk\t'pbs: the place in its scheduler\'s own order'
 stored\t'the fair-share in the database, which the plugin uses until the next update'
 served\t'under-served, over-served, even, or has no shares'
 active\t'whether the association may be ranked'
 depth\t'levels below the root'
 bar\t'effective usage drawn against norm shares (table only)'"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s U -l users-only -d 'Only users, no banks, as sshare has it'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s a -l all -d 'Everybody, which is so anyway: sshare needs to be told'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s l -l long -d 'More columns; says who is under-served and who over-served'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l no-header -d 'No line of titles'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s n -l no-header -d 'No line of titles'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l csv -d 'Print comma-separated values (RFC 4180)'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s P -l parsable -d 'Print values separated by |'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s p -l path -d 'The accounting database' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
@@ -111,20 +130,24 @@ depth-oblivious\t''
 pbs\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l set -d 'Options of the policy' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l limit -d 'With --dry-run: show this many in the table, 0 is all' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s n -l dry-run -d 'Write nothing; show whose fair-share would change'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s v -l verbose -d 'Say what was done, also when not on a terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l csv -d 'Print comma-separated values (RFC 4180)'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s P -l parsable -d 'Print values separated by |'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s p -l path -d 'The accounting database, or what "flux account export-json" printed; - is standard input' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s n -l dry-run -d 'Send nothing; say what would be sent'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s v -l verbose -d 'Say what was sent'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l json -d 'The same as JSON; what changed is null if the plugin, flux-accounting\'s, does not tell'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s p -l path -d 'The accounting database' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
 tree\t''
@@ -132,10 +155,13 @@ export-db\t''
 csv\t''
 resource-group\t''
 pbsfs\t''
-sshare\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l usage -d 'Usages that go with a resource_group file: "name value" per line, or the output of pbsfs' -r -F
+sshare\t''
+sshare-json\t''
+sacctmgr-dump\t''
+sacctmgr-assoc\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l policies -d 'The two policies, the present one first' -r -f -a "weighted-walk\,fair-tree\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l policies -d 'The policies, the present one first; all unless given' -r -f -a "weighted-walk\,fair-tree\t''
 weighted-walk\,classic\t''
 weighted-walk\,depth-oblivious\t''
 weighted-walk\,pbs\t''
@@ -156,12 +182,16 @@ pbs\,fair-tree\t''
 pbs\,classic\t''
 pbs\,depth-oblivious\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l set -d 'Options of the policy' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l limit -d 'In the table, show this many winners and as many losers; 0 is all' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l limit -d 'In the table, show this many winners and as many losers, or of several policies whom they differ most on; 0 is all' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l csv -d 'Print comma-separated values (RFC 4180)'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s P -l parsable -d 'Print values separated by |'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s p -l path -d 'The accounting database' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
 tree\t''
@@ -169,8 +199,11 @@ export-db\t''
 csv\t''
 resource-group\t''
 pbsfs\t''
-sshare\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l usage -d 'Usages that go with a resource_group file: "name value" per line, or the output of pbsfs' -r -F
+sshare\t''
+sshare-json\t''
+sacctmgr-dump\t''
+sacctmgr-assoc\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
@@ -178,6 +211,95 @@ classic\t''
 depth-oblivious\t''
 pbs\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l set -d 'Options of the policy' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l half-life -d 'How fast usage is forgotten, like 7d, where the tree does not say; a database does' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s l -l long -d 'Show every level of a very deep tree'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l json -d 'Print a JSON document'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
+tree\t''
+export-db\t''
+csv\t''
+resource-group\t''
+pbsfs\t''
+sshare\t''
+sshare-json\t''
+sacctmgr-dump\t''
+sacctmgr-assoc\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
+fair-tree\t''
+classic\t''
+depth-oblivious\t''
+pbs\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l set -d 'Options of the policy' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l shares -d 'Other shares of a bank, or of a user with /BANK if in several' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l usage -d 'More, less or another usage of a user: alice+=5000nh, alice-=20%, alice/chem=0' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l add-user -d 'A new user, with one share unless said, who has used nothing' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l in -d 'After so much time, like 7d, 36h or "2 weeks"' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l idle -d 'With --in: who runs nothing meanwhile, a user or a bank; of one user the way there is shown' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l half-life -d 'With --in: how fast usage is forgotten, like 7d, where the tree does not say; a database does' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l limit -d 'In the table, show this many winners and as many losers; 0 is all' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l usages -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l csv -d 'Print comma-separated values (RFC 4180)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s u -l user -d 'The associations of these users, by name or number' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s b -l bank -d 'The associations in these banks' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l csv -d 'Print comma-separated values (RFC 4180)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
+tree\t''
+export-db\t''
+csv\t''
+resource-group\t''
+pbsfs\t''
+sshare\t''
+sshare-json\t''
+sacctmgr-dump\t''
+sacctmgr-assoc\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
+fair-tree\t''
+classic\t''
+depth-oblivious\t''
+pbs\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l set -d 'Options of the policy' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l limit -d 'In the table, show this many of those that differ, the worst first; 0 is all' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l csv -d 'Print comma-separated values (RFC 4180)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s h -l help -d 'Print help (see more with \'--help\')'
+
+function __fish_flux_fairshare_below_flux
+    set -l words (commandline -opc)
+    set -l at (contains -i -- fairshare $words); or return
+    set -e words[1..$at]
+    complete -C (string join ' ' -- flux-fairshare (string escape -- $words) (commandline -ct))
+end
+complete -c flux -n '__fish_seen_subcommand_from fairshare' -f -a '(__fish_flux_fairshare_below_flux)'

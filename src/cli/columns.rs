@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The columns of a node: one definition for tables, JSON, CSV and `-o`.
 
-use super::output::{Cell, Column, Style};
-use crate::fairshare::{NodeDetail, NodeId, NodeKind, Policy, Ranking, Shares, Tree};
+use super::figures::Unit;
+use super::fingers;
+use super::output::{Cell, Column, Style, column};
+use super::suggest::did_you_mean;
+use crate::fairshare::{NodeDetail, NodeId, NodeKind, PbsWalk, Policy, Ranking, Shares, Tree};
 use crate::store::StoredAssociation;
 
 /// A ranked tree, and what the database it came from stores of its associations.
@@ -10,6 +13,8 @@ pub(super) struct View<'a> {
     pub(super) tree: &'a Tree,
     pub(super) ranking: &'a Ranking,
     pub(super) stored: &'a [StoredAssociation],
+    /// `pbs`: the scheduler's own order.
+    pub(super) walk: Option<PbsWalk>,
 }
 
 /// One node of it.
@@ -23,7 +28,7 @@ pub(super) struct Node<'a> {
 type Value = fn(&Node<'_>) -> Cell;
 
 /// Every column there is: definition, what it is, how it is read off.
-const COLUMNS: [(Column<'static>, &str, Value); 22] = [
+const COLUMNS: [(Column<'static>, &str, Value); 25] = [
     (column("name", "Bank/User", Style::Text), "bank or user, indented by depth", name),
     (column("kind", "Kind", Style::Text), "bank or association", kind),
     (column("bank", "Bank", Style::Text), "the bank, or the association's bank", bank),
@@ -35,7 +40,11 @@ const COLUMNS: [(Column<'static>, &str, Value); 22] = [
         "shares as a part of the whole (of siblings' shares under rank policies)",
         |node| Cell::Number(node.detail.norm_shares),
     ),
-    (column("usage", "Usage", Style::Usage), "raw usage", |node| Cell::Number(node.detail.usage)),
+    (
+        column("usage", "Usage", Style::Usage(Unit::Unknown)),
+        "usage; node-hours in tables, where it is known to be of nodes",
+        |node| Cell::Number(node.detail.usage),
+    ),
     (column("norm_usage", "NormUsage", Style::Fraction), "usage as a part of the site's", |node| {
         Cell::Number(node.detail.norm_usage)
     }),
@@ -44,14 +53,13 @@ const COLUMNS: [(Column<'static>, &str, Value); 22] = [
         "the usage the policy compares with the shares",
         |node| Cell::Number(node.detail.effective_usage),
     ),
-    (
-        column("level_fs", "LevelFS", Style::Fraction),
-        "norm shares / effective usage among siblings",
-        |node| node.detail.level_fs.into(),
-    ),
-    (column("weight", "Weight", Style::Fraction), "what weighted-walk sorts siblings by", |node| {
+    (column("level_fs", "LevelFS", Style::Ratio), "norm shares / effective usage among siblings", |node| {
+        node.detail.level_fs.into()
+    }),
+    (column("weight", "Weight", Style::Ratio), "what weighted-walk sorts siblings by", |node| {
         node.detail.weight.into()
     }),
+    (column("place", "Place", Style::Count), "1 for who goes first; who is tied shares one", place),
     (column("rank", "Rank", Style::Count), "N for the most deserving association, 1 for the least", |node| {
         node.detail.rank.map_or(Cell::None, |rank| Cell::Count(rank.into()))
     }),
@@ -67,6 +75,12 @@ const COLUMNS: [(Column<'static>, &str, Value); 22] = [
     (column("fairshare_factor", "Factor", Style::Fraction), "pbs: 2^-(tree usage / target)", |node| {
         node.detail.pbs.map(|pbs| pbs.fairshare_factor).into()
     }),
+    (
+        column("usage_over_perc", "Usage/Perc", Style::Quotient),
+        "pbs: what its scheduler compares without a formula",
+        usage_over_perc,
+    ),
+    (column("walk", "Walk", Style::Count), "pbs: the place in its scheduler's own order", walk),
     (
         column("stored", "Stored", Style::Fraction),
         "the fair-share in the database, which the plugin uses until the next update",
@@ -89,18 +103,19 @@ const BAR: usize = 20;
 /// What a table gives up on a narrow terminal, the first first.
 pub(super) const GIVE_UP: &[&str] = &[
     "bar",
+    "active",
     "norm_usage",
     "norm_shares",
+    "weight",
     "effective_usage",
     "level_fs",
     "fairshare_tree_usage",
     "fairshare_perc",
+    "served",
+    "usage_over_perc",
     "shares",
+    "walk",
 ];
-
-const fn column(key: &'static str, title: &'static str, style: Style) -> Column<'static> {
-    Column { key, title, style }
-}
 
 /// A column chosen for output.
 #[derive(Clone, Copy)]
@@ -111,14 +126,16 @@ pub(super) struct Chosen {
 
 /// The column of this name or, in any case of letters, of this title.
 pub(super) fn find(name: &str) -> Result<Chosen, String> {
-    let name = name.trim();
+    let name = fingers::column(name);
     let is_called = |column: &Column<'_>| {
         column.key.eq_ignore_ascii_case(name) || column.title.eq_ignore_ascii_case(name)
     };
     let known = COLUMNS.iter().find(|(column, ..)| is_called(column));
     known.map(|(column, _, value)| Chosen { column: *column, value: *value }).ok_or_else(|| {
         let keys: Vec<&str> = COLUMNS.iter().map(|(column, ..)| column.key).collect();
-        format!("unknown column \"{name}\"; known are {}", keys.join(", "))
+        let titles = COLUMNS.iter().map(|(column, ..)| column.title);
+        let near = did_you_mean(name, keys.iter().copied().chain(titles));
+        format!("unknown column \"{name}\"; known are {}{near}", keys.join(", "))
     })
 }
 
@@ -149,7 +166,13 @@ pub(super) fn of_document(policy: Policy) -> Vec<&'static str> {
         "fairshare",
     ];
     if policy == Policy::Pbs {
-        names.extend(["fairshare_perc", "fairshare_tree_usage", "fairshare_factor"]);
+        names.extend([
+            "fairshare_perc",
+            "fairshare_tree_usage",
+            "fairshare_factor",
+            "usage_over_perc",
+            "walk",
+        ]);
     }
     names
 }
@@ -161,10 +184,10 @@ pub(super) fn of_table(policy: Policy, long: bool, bars: bool) -> Vec<&'static s
         Policy::WeightedWalk if long => names.extend(["level_fs", "weight", "served"]),
         _ if policy.is_rank() && long => names.extend(["level_fs", "served"]),
         _ if policy.is_rank() => names.push("level_fs"),
-        Policy::Pbs => names.extend(["fairshare_perc", "fairshare_tree_usage"]),
+        Policy::Pbs => names.extend(["fairshare_perc", "fairshare_tree_usage", "usage_over_perc", "walk"]),
         _ => {}
     }
-    names.extend(["rank", "fairshare"]);
+    names.extend(["place", "fairshare"]);
     if long {
         names.push("active");
     }
@@ -196,7 +219,7 @@ fn text(text: &str) -> Cell {
 }
 
 fn name(node: &Node<'_>) -> Cell {
-    Cell::Indented(node.depth, node.name().to_owned())
+    Cell::Node { depth: node.depth, bank: node.is_bank(), name: node.name().to_owned() }
 }
 
 fn kind(node: &Node<'_>) -> Cell {
@@ -224,7 +247,21 @@ fn shares(node: &Node<'_>) -> Cell {
 }
 
 fn active(node: &Node<'_>) -> Cell {
-    if node.is_bank() { Cell::None } else { Cell::Flag(node.view.tree.is_active(node.node)) }
+    let active = node.view.tree.is_active(node.node);
+    if node.is_bank() && active { Cell::None } else { Cell::Flag(active) }
+}
+
+fn place(node: &Node<'_>) -> Cell {
+    node.view.ranking.place(node.node).map_or(Cell::None, |place| Cell::Count(place as u64))
+}
+
+fn walk(node: &Node<'_>) -> Cell {
+    let place = node.view.walk.as_ref().and_then(|walk| walk.place(node.node));
+    place.map_or(Cell::None, |place| Cell::Count(place as u64))
+}
+
+fn usage_over_perc(node: &Node<'_>) -> Cell {
+    node.view.ranking.usage_over_target(node.view.tree, node.node).into()
 }
 
 fn stored(node: &Node<'_>) -> Cell {

@@ -1,143 +1,213 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare compare`: what another policy would change.
 
-use serde_json::Value;
-
-use super::input::{Input, Rules, rank};
-use super::output::{Cell, Column, Look, OutputArgs, Report, Style};
+use super::input::{Input, Loaded, Rules, rank};
+use super::moves::{self, Moves, Side, Titles};
+use super::output::{Cell, Look, OutputArgs, Report, Rows, Style, column};
 use super::printable::count;
 use super::progress::Progress;
 use super::show::options_json;
-use super::tau::kendall_tau;
-use super::{Answer, Outcome};
-use crate::fairshare::{NodeId, Policy};
+use super::{Answer, Failure, Outcome, fingers};
+use crate::fairshare::{NodeId, NodeKind, Options, Policy, Ranking, Tree};
 
-/// Compare two policies on the same tree: who gains, who loses, how much the orders differ
+/// Compare policies on the same tree: who gains, who loses, how much the orders differ
+///
+/// With two, everyone who gains or loses and the sums below each bank. With more, or none named, which is all of them,
+/// everyone's place by each, and for each bank the mean of the places below it.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     input: Input,
-    /// The two policies, the present one first
-    #[arg(long, value_name = "FIRST,SECOND", value_parser = two_policies, required = true, help_heading = "Rules")]
-    policies: (Policy, Policy),
+    /// The policies, the present one first; all unless given
+    #[arg(
+        long,
+        value_name = "FIRST,SECOND",
+        value_delimiter = ',',
+        value_parser = policy,
+        help_heading = "Rules"
+    )]
+    policies: Vec<Policy>,
     #[command(flatten)]
     rules: Rules,
-    /// In the table, show this many winners and as many losers; 0 is all
-    #[arg(long, value_name = "NUMBER", default_value_t = 10, help_heading = "Output")]
+    /// In the table, show this many winners and as many losers, or of several policies whom they differ most on; 0 is all
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 10,
+        conflicts_with = "output",
+        help_heading = "Output"
+    )]
     limit: usize,
     #[command(flatten)]
     output: OutputArgs,
 }
 
-fn two_policies(text: &str) -> Result<(Policy, Policy), String> {
-    let Some((first, second)) = text.split_once(',') else {
-        return Err("expected two policies with a comma between".to_owned());
-    };
-    let policy = |name: &str| {
-        name.trim().parse().map_err(|error: crate::fairshare::ParsePolicyError| error.to_string())
-    };
-    Ok((policy(first)?, policy(second)?))
-}
-
-struct Change {
-    node: NodeId,
-    ranks: (u32, u32),
-    fairshares: (Option<f64>, Option<f64>),
-}
-
-impl Change {
-    fn gain(&self) -> i64 {
-        i64::from(self.ranks.1) - i64::from(self.ranks.0)
-    }
+fn policy(name: &str) -> Result<Policy, String> {
+    fingers::policy(name)
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
     let options = args.rules.options()?;
-    let (first, second) = args.policies;
+    if args.policies.len() == 1 {
+        return Err(Failure::Message(
+            "--policies: one policy can't be compared; name two, or none".to_owned(),
+        ));
+    }
+    let asked = if args.policies.is_empty() { &Policy::ALL[..] } else { &args.policies };
+    args.rules.apply_to(asked)?;
     let mut progress = Progress::start();
-    let tree = args.input.load(&options, &mut progress)?.tree;
-    let source = args.input.source();
+    let loaded = args.input.load(&options, &mut progress)?;
     progress.phase("ranking", || 0);
-    let before = rank(source, &tree, first, &options)?;
-    let after = rank(source, &tree, second, &options)?;
-    let mut changes: Vec<Change> = tree
-        .leaves()
-        .filter_map(|node| {
-            let ranks = (before.rank(node)?, after.rank(node)?);
-            Some(Change { node, ranks, fairshares: (before.fairshare(node), after.fairshare(node)) })
-        })
-        .collect();
-    let pairs: Vec<(u32, u32)> = changes.iter().map(|change| change.ranks).collect();
-    let tau = kendall_tau(&pairs);
-    let number = |wanted: fn(i64) -> bool| changes.iter().filter(|change| wanted(change.gain())).count();
-    let (winners, losers) = (number(|gain| gain > 0), number(|gain| gain < 0));
-    progress.phase("sorting", || 0);
-    // The greatest gain first; ties in the order of the tree.
-    changes.sort_by(|a, b| b.gain().cmp(&a.gain()).then(a.node.cmp(&b.node)));
-
-    let stay = changes.len() - winners - losers;
-    let mut notes = vec![format!(
-        "{}: {winners} {}, {losers} {}, {stay} {}",
-        count(changes.len(), "association"),
-        if winners == 1 { "gains" } else { "gain" },
-        if losers == 1 { "loses" } else { "lose" },
-        if stay == 1 { "keeps its rank" } else { "keep their rank" },
-    )];
-    notes.push(match tau {
-        Some(tau) => format!("Kendall tau {tau:.6} (1: same order, -1: reversed)"),
-        None => "Kendall tau: nothing to compare, all are tied".to_owned(),
-    });
-    let ranked = changes.len();
-    if args.output.is_table() && args.limit > 0 {
-        let last_winner = winners.min(args.limit);
-        let first_loser = changes.len() - losers.min(args.limit);
-        changes = changes
-            .into_iter()
-            .enumerate()
-            .filter(|(at, _)| *at < last_winner || *at >= first_loser)
-            .map(|(_, change)| change)
-            .collect();
-        let left_out = winners + losers - changes.len();
-        if left_out > 0 {
-            notes.insert(0, format!("and {left_out} more (--limit 0 shows all)"));
+    let policies = if args.policies.is_empty() { all(&loaded) } else { args.policies.clone() };
+    let source = args.input.source();
+    let mut rankings = Vec::new();
+    let mut notes = Vec::new();
+    for policy in policies {
+        match rank(source, &loaded.tree, policy, &options) {
+            Ok(ranking) => rankings.push(ranking),
+            // Nobody asked for this one.
+            Err(error) if args.policies.is_empty() => notes.push(format!("without {policy}: {error}")),
+            Err(error) => return Err(error),
         }
     }
-    let rows = changes.iter().map(|change| {
-        let gain = change.gain();
-        vec![
-            Cell::Text(tree.name(change.node).to_owned()),
-            tree.parent(change.node).map_or(Cell::None, |bank| Cell::Text(tree.name(bank).to_owned())),
-            Cell::Count(change.ranks.0.into()),
-            Cell::Count(change.ranks.1.into()),
-            if args.output.is_table() { Cell::Text(format!("{gain:+}")) } else { Cell::Number(gain as f64) },
-            change.fairshares.0.into(),
-            change.fairshares.1.into(),
-        ]
+    let limit = Some(args.limit).filter(|limit| args.output.is_table() && *limit > 0);
+    match rankings.as_slice() {
+        [first, second] => two(args, &loaded.tree, (first, second), &options, limit, progress),
+        several => many(args, &loaded.tree, several, &options, limit, notes, progress),
+    }
+}
+
+/// Every policy, the one of the system that the tree comes from first.
+fn all(loaded: &Loaded) -> Vec<Policy> {
+    let others = Policy::ALL.into_iter().filter(|policy| *policy != loaded.policy);
+    std::iter::once(loaded.policy).chain(others).collect()
+}
+
+fn two(
+    args: &Args,
+    tree: &Tree,
+    (first, second): (&Ranking, &Ranking),
+    options: &Options,
+    limit: Option<usize>,
+    mut progress: Progress,
+) -> Outcome {
+    progress.phase("sorting", || 0);
+    let side = |ranking| Side { tree, ranking };
+    let moves = Moves::new(side(first), side(second), Some);
+    let (first, second) = (first.policy().name(), second.policy().name());
+    let titles = Titles {
+        places: (first.to_owned(), second.to_owned()),
+        fairshares: (format!("{first} FS"), format!("{second} FS")),
+    };
+    let mut facts = vec![("policies", vec![first, second].into()), ("options", options_json(options))];
+    facts.extend(moves.facts());
+    let mut report = moves.report(&titles, facts, limit);
+    if args.output.is_table() {
+        report.hide(moves::FOR_PROGRAMS);
+    }
+    args.output.print_as(report, Look { header: true, give_up: moves::GIVE_UP }, progress)?;
+    Ok(Answer::Yes)
+}
+
+fn many(
+    args: &Args,
+    tree: &Tree,
+    rankings: &[Ranking],
+    options: &Options,
+    limit: Option<usize>,
+    mut notes: Vec<String>,
+    mut progress: Progress,
+) -> Outcome {
+    progress.phase("sorting", || 0);
+    let places =
+        |leaf: NodeId| rankings.iter().map(|ranking| ranking.place(leaf)).collect::<Option<Vec<_>>>();
+    let spread = |places: &[usize]| {
+        places.iter().max().zip(places.iter().min()).map_or(0, |(last, first)| last - first)
+    };
+    let mut list: Vec<(NodeId, Vec<usize>)> =
+        tree.leaves().filter_map(|leaf| Some((leaf, places(leaf)?))).collect();
+    let banks = mean_places(tree, &list, rankings.len());
+    list.sort_by(|a, b| spread(&b.1).cmp(&spread(&a.1)).then(a.0.cmp(&b.0)));
+    let ranked = list.len();
+    let shown = limit.map_or(ranked, |limit| limit.min(ranked));
+    if shown < ranked {
+        notes.push(format!("and {} more (--limit 0 shows all)", super::figures::number(ranked - shown)));
+    }
+    notes.push(format!(
+        "{}: the place of each by each policy, 1 goes first; below, for each bank the mean of all below it",
+        count(ranked, "association")
+    ));
+    let policies: Vec<&'static str> = rankings.iter().map(|ranking| ranking.policy().name()).collect();
+    let by_policy = |style| policies.iter().map(move |policy| column(policy, policy, style));
+    let rows = list.iter().take(shown).map(|(leaf, places)| {
+        let mut row = vec![
+            Cell::Text(tree.name(*leaf).to_owned()),
+            tree.parent(*leaf).map_or(Cell::None, |bank| Cell::Text(tree.name(bank).to_owned())),
+        ];
+        row.extend(places.iter().map(|place| Cell::Count(*place as u64)));
+        row
     });
-    let fairshares = (format!("{first} FS"), format!("{second} FS"));
-    let column = |key, title, style| Column { key, title, style };
+    let walk = rankings.first().map(|first| first.walk(tree)).unwrap_or_default();
+    let of_bank = walk.into_iter().filter(|(node, _)| tree.kind(*node) == NodeKind::Bank).filter_map(
+        |(node, depth)| {
+            let (users, sums) = banks.get(node.index()).filter(|(users, _)| *users > 0)?;
+            let mut row =
+                vec![Cell::Node { depth, bank: true, name: tree.name(node).to_owned() }, Cell::Count(*users)];
+            row.extend(sums.iter().map(|sum| Cell::Number((sum / *users as f64 * 10.0).round() / 10.0)));
+            Some(row)
+        },
+    );
+    let named = [column("user", "User", Style::Text), column("bank", "Bank", Style::Text)];
+    let summed = [column("bank", "Bank", Style::Text), column("users", "Users", Style::Count)];
     let report = Report {
         facts: vec![
-            ("policies", vec![first.name(), second.name()].into()),
-            ("options", options_json(&options)),
+            ("policies", policies.clone().into()),
+            ("options", options_json(options)),
             ("ranked", ranked.into()),
-            ("winners", winners.into()),
-            ("losers", losers.into()),
-            ("kendall_tau", tau.map_or(Value::Null, Value::from)),
         ],
-        rows_key: "associations",
-        columns: vec![
-            column("user", "User", Style::Text),
-            column("bank", "Bank", Style::Text),
-            column("rank_first", first.name(), Style::Count),
-            column("rank_second", second.name(), Style::Count),
-            column("change", "Change", Style::Count),
-            column("fairshare_first", &fairshares.0, Style::Fraction),
-            column("fairshare_second", &fairshares.1, Style::Fraction),
-        ],
-        rows: Box::new(rows),
+        rows: Rows {
+            key: "associations",
+            columns: named.into_iter().chain(by_policy(Style::Count)).collect(),
+            rows: Box::new(rows),
+        },
+        more: Some(Rows {
+            key: "banks",
+            columns: summed.into_iter().chain(by_policy(Style::Mean)).collect(),
+            rows: Box::new(of_bank),
+        }),
         notes,
+        ..Report::default()
     };
     args.output.print_as(report, Look { header: true, give_up: &[] }, progress)?;
     Ok(Answer::Yes)
+}
+
+/// Per node: of a bank the number of ranked associations below it, and the sum of their places by each policy.
+fn mean_places(tree: &Tree, list: &[(NodeId, Vec<usize>)], policies: usize) -> Vec<(u64, Vec<f64>)> {
+    let mut sums = vec![(0, Vec::new()); tree.len()];
+    for bank in tree.banks() {
+        if let Some(sum) = sums.get_mut(bank.index()) {
+            sum.1 = vec![0.0; policies];
+        }
+    }
+    let of_leaf = |(leaf, places): &(NodeId, Vec<usize>)| {
+        (*leaf, 1, places.iter().map(|place| *place as f64).collect::<Vec<_>>())
+    };
+    for (leaf, users, places) in list.iter().map(of_leaf) {
+        add(tree.parent(leaf), users, &places, &mut sums);
+    }
+    // Each before what is below it, so backwards each is complete when its turn comes.
+    let banks: Vec<NodeId> = tree.banks().collect();
+    for bank in banks.into_iter().rev() {
+        let Some((users, places)) = sums.get(bank.index()).cloned() else { continue };
+        add(tree.parent(bank), users, &places, &mut sums);
+    }
+    sums
+}
+
+fn add(bank: Option<NodeId>, users: u64, places: &[f64], sums: &mut [(u64, Vec<f64>)]) {
+    if let Some((count, sums)) = bank.and_then(|bank| sums.get_mut(bank.index())) {
+        *count += users;
+        sums.iter_mut().zip(places).for_each(|(sum, place)| *sum += place);
+    }
 }

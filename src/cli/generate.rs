@@ -9,7 +9,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, Command, CommandFactory, ValueHint};
 use clap_complete::Shell;
 
-use super::{Answer, Cli, EXIT_STATUS, Failure, Outcome, manual};
+use super::{Answer, Cli, EXIT_STATUS, Failure, Outcome, manual, shells};
 use crate::fairshare::Policy;
 use crate::store::formats::Format;
 
@@ -40,17 +40,25 @@ fn write(directory: &Path) -> io::Result<()> {
     for subcommand in visible(&command).filter(|command| command.get_name() != "help") {
         page(subcommand, &format!("{PROGRAM}-{}", subcommand.get_name()), &pages)?;
     }
-    let mut script = Vec::new();
-    clap_complete::generate(Shell::Bash, &mut completed(), PROGRAM, &mut script);
     // clap_complete 4.6 writes the hyphen of the program's name in two ways: as one where a state is entered, as the other
     // where it is looked up. So no state of a subcommand would ever be found.
     let (looked_up, entered) = (PROGRAM.replace('-', "__subcmd__"), PROGRAM.replace('-', "__"));
-    let script = String::from_utf8_lossy(&script).replace(&looked_up, &entered);
-    fs::write(completions.join(format!("{PROGRAM}.bash")), script)?;
-    for shell in [Shell::Fish, Shell::Zsh] {
-        clap_complete::generate_to(shell, &mut completed(), PROGRAM, &completions)?;
-    }
+    let script = script_of(Shell::Bash).replace(&looked_up, &entered);
+    fs::write(completions.join(format!("{PROGRAM}.bash")), script + shells::BASH)?;
+    let zsh = script_of(Shell::Zsh);
+    // The last thing it does is to answer: what it answers with has to be there before.
+    let (body, tail) = zsh.rsplit_once("\nif [ ").unwrap_or((&zsh, ""));
+    let body = body.replacen(shells::ZSH_HEAD.0, shells::ZSH_HEAD.1, 1);
+    let tail = tail.replacen(shells::ZSH_TAIL.0, shells::ZSH_TAIL.1, 1);
+    fs::write(completions.join(format!("_{PROGRAM}")), format!("{body}\n{}\nif [ {tail}", shells::ZSH))?;
+    fs::write(completions.join(format!("{PROGRAM}.fish")), script_of(Shell::Fish) + shells::FISH)?;
     Ok(())
+}
+
+fn script_of(shell: Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut completed(), PROGRAM, &mut script);
+    String::from_utf8_lossy(&script).into_owned()
 }
 
 fn visible(command: &Command) -> impl Iterator<Item = &Command> {
@@ -163,7 +171,8 @@ fn hinted(argument: Arg, columns: &[PossibleValue]) -> Arg {
         "columns" => columns.to_vec(),
         "sort" => {
             let list = PossibleValue::new("list").help("as the input has them");
-            columns.iter().cloned().chain([list]).collect()
+            let walk = PossibleValue::new("pbs-walk").help("as PBS's scheduler compares them");
+            columns.iter().cloned().chain([list, walk]).collect()
         }
         // A name, a number: no file, at least.
         _ => return argument.value_hint(ValueHint::Other),

@@ -4,37 +4,42 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::database::{DatabaseArg, Found};
+use super::figures::Unit;
 use super::progress::Progress;
-use super::{Failure, failure, remark};
-use crate::fairshare::{Options, Policy, Ranking, Tree};
-use crate::store::formats::{self, Format};
-use crate::store::{self, Access, Database, StoredAssociation};
+use super::suggest::did_you_mean;
+use super::{Failure, failure, fingers, mending, remark};
+use crate::fairshare::{OptionError, Options, Policy, Ranking, Tree};
+use crate::store::formats::{self, Claim, Format};
+use crate::store::{Access, Database, Pace, StoredAssociation};
 
 /// Which tree.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Input")]
 pub(super) struct Input {
-    /// The accounting database
-    #[arg(short, long, value_name = "FILE", default_value = store::DEFAULT_PATH, conflicts_with = "tree")]
-    path: PathBuf,
+    #[command(flatten)]
+    database: DatabaseArg,
     /// A tree from a document instead of the database; - is standard input
     ///
     /// Known are our plain JSON document, the output of "flux account export-db" (CSV tables, or JSON with
-    /// --fairshare-emulate), PBS's resource_group file or the output of pbsfs, and the output of Slurm's
-    /// "sshare -a -l -P". The plain document is {"banks": [{"name", "parent": null|NAME, "shares": NUMBER|"parent",
+    /// --fairshare-emulate), PBS's resource_group file or the output of pbsfs, the output of Slurm's "sshare -a -l -P" or
+    /// "sshare -a --json", and without usages that of "sacctmgr dump" or "sacctmgr show assoc tree -P". The plain document is {"banks": [{"name", "parent": null|NAME, "shares": NUMBER|"parent",
     /// "usage"?}], "associations": [{"user", "bank", "shares", "usage", "active"?}]}.
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "path")]
     tree: Option<PathBuf>,
     /// What the document is, where it can't be told from its beginning
     ///
-    /// One of database, tree, export-db, csv, resource-group, pbsfs, sshare.
-    #[arg(long, value_name = "FORMAT", requires = "tree")]
+    /// One of database, tree, export-db, csv, resource-group, pbsfs, sshare, sshare-json, sacctmgr-dump, sacctmgr-assoc.
+    #[arg(long, value_name = "FORMAT", requires = "tree", value_parser = format)]
     format: Option<Format>,
-    /// Usages that go with a resource_group file: "name value" per line, or the output of pbsfs
+    /// Usages that go with a resource_group file or with what sacctmgr printed
+    ///
+    /// A list of "name value" per line (or "user/account value"), the output of pbsfs, or the file that PBS's scheduler
+    /// keeps them in (sched_priv/usage).
     #[arg(long, value_name = "FILE", requires = "tree")]
     usage: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) wait: Wait,
+    wait: Wait,
 }
 
 /// How long to wait for others.
@@ -63,9 +68,9 @@ pub(super) struct Rules {
 pub(super) struct PolicyArg {
     /// The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs
     ///
-    /// Unless given, it is that of the system the tree comes from: weighted-walk for flux-accounting, fair-tree for sshare's
-    /// output, pbs for PBS's files.
-    #[arg(long, value_name = "POLICY")]
+    /// Unless given, it is that of the system the tree comes from: weighted-walk for flux-accounting, fair-tree for Slurm's
+    /// output (classic where sshare shows a FairShare of accounts too), pbs for PBS's files.
+    #[arg(long, value_name = "POLICY", value_parser = fingers::policy)]
     policy: Option<Policy>,
 }
 
@@ -75,10 +80,20 @@ impl PolicyArg {
         self.policy.unwrap_or_default()
     }
 
+    /// The policy that was asked for, if any.
+    pub(super) fn given(self) -> Option<Policy> {
+        self.policy
+    }
+
     /// The policy for a tree from wherever it comes.
     pub(super) fn of(self, loaded: &Loaded) -> Policy {
         self.policy.unwrap_or(loaded.policy)
     }
+}
+
+/// The name in `name=value`.
+fn name_of(setting: &str) -> &str {
+    setting.split_once('=').map_or(setting, |(name, _)| name).trim()
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -90,9 +105,18 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs_f64(number))
 }
 
+/// A format by its name.
+fn format(text: &str) -> Result<Format, String> {
+    let name = text.trim().to_lowercase().replace('_', "-");
+    name.parse()
+        .map_err(|error: String| format!("{error}{}", did_you_mean(&name, Format::ALL.map(Format::name))))
+}
+
 impl Wait {
-    pub(super) fn open(self, path: &Path, access: Access) -> Result<Database, Failure> {
-        Database::open(path, access, self.wait).map_err(failure)
+    /// Opens the database of a command that reads nothing else.
+    pub(super) fn open(self, found: &Found, access: Access) -> Result<Database, Failure> {
+        Database::open(&found.path, access, self.wait)
+            .map_err(|error| mending::unopened(&error, found, false))
     }
 }
 
@@ -100,21 +124,61 @@ impl Rules {
     pub(super) fn options(&self) -> Result<Options, Failure> {
         let mut options = Options::default();
         for setting in &self.set {
-            options.set(setting).map_err(|error| Failure::Message(format!("--set: {error}")))?;
+            options.set(setting).map_err(|error| {
+                let near = did_you_mean(name_of(setting), options.settings().map(|(name, _)| name));
+                let near = if matches!(error, OptionError::UnknownName(_)) { near } else { String::new() };
+                Failure::Message(format!("--set: {error}{near}"))
+            })?;
         }
         Ok(options)
+    }
+
+    /// Refuses a setting that none of the policies has a use for.
+    pub(super) fn apply_to(&self, policies: &[Policy]) -> Result<(), Failure> {
+        let names = self.set.iter().map(|setting| name_of(setting));
+        let useless = |name: &&str| !policies.iter().any(|policy| Options::applies(name, *policy));
+        match names.into_iter().find(useless) {
+            None => Ok(()),
+            Some(name) => {
+                let whose: Vec<&str> = Policy::ALL
+                    .into_iter()
+                    .filter(|policy| Options::applies(name, *policy))
+                    .map(Policy::name)
+                    .collect();
+                let ranked: Vec<&str> = policies.iter().map(|policy| policy.name()).collect();
+                let (ranked, whose) = (ranked.join(" and "), whose.join(" and "));
+                Err(Failure::Message(format!(
+                    "--set: {name} does not apply: the policy is {ranked}, and {name} is for {whose}"
+                )))
+            }
+        }
+    }
+
+    /// True if an option of this name is set.
+    pub(super) fn sets(&self, name: &str) -> bool {
+        self.set.iter().any(|setting| name_of(setting) == name)
     }
 }
 
 impl Input {
     /// The file the tree comes from.
     pub(super) fn source(&self) -> &Path {
-        self.tree.as_deref().unwrap_or(&self.path)
+        self.tree.as_deref().unwrap_or_else(|| self.database.path())
     }
 
     /// The database, if the tree comes from one.
-    pub(super) fn database(&self) -> Option<&Path> {
-        (self.tree.is_none() || self.format == Some(Format::Database)).then(|| self.source())
+    pub(super) fn database(&self) -> Option<Result<Database, Failure>> {
+        let found = match &self.tree {
+            None => self.database.found().clone(),
+            Some(tree) if self.format == Some(Format::Database) => Found { path: tree.clone(), by: None },
+            Some(_) => return None,
+        };
+        Some(self.open(&found))
+    }
+
+    fn open(&self, found: &Found) -> Result<Database, Failure> {
+        let opened = Database::open(&found.path, Access::Read, self.wait.wait);
+        opened.map_err(|error| mending::unopened(&error, found, true))
     }
 
     /// Reads and checks the tree.
@@ -126,25 +190,40 @@ impl Input {
             Some(file) => formats::load(file, self.format, self.usage.as_deref(), options.inactive_usage)
                 .map_err(failure)?,
         };
-        let (builder, stored, policy) = match document {
+        let is_document = document.is_some();
+        let (builder, stored, from) = match document {
             Some(document) => {
                 for note in &document.notes {
                     remark(format_args!("{}: {note}", source.display()));
                 }
-                (document.builder, Vec::new(), document.format.policy())
+                let from = From { policy: document.policy, claims: document.claims, ..From::default() };
+                (document.builder, Vec::new(), from)
             }
             None => {
-                let mut database = self.wait.open(source, Access::Read)?;
+                let found = match &self.tree {
+                    None => self.database.found().clone(),
+                    Some(tree) => Found { path: tree.clone(), by: None },
+                };
+                let mut database = self.open(&found)?;
                 let snapshot = database.snapshot().map_err(failure)?;
                 progress.phase("reading", || snapshot.association_estimate());
                 let stored =
                     snapshot.tree(options.inactive_usage, &mut |done| progress.at(done)).map_err(failure)?;
-                (stored.builder, stored.associations, Policy::default())
+                let pace = Some(snapshot.pace().map_err(failure)?);
+                let from = From { pace, left_out: stored.left_out, ..From::default() };
+                (stored.builder, stored.associations, from)
             }
         };
         progress.phase("building the tree", || 0);
-        let tree = builder.build().map_err(|error| about(source, error))?;
-        Ok(Loaded { tree, stored, policy })
+        let tree = builder.build().map_err(|error| {
+            if is_document { about(source, error) } else { mending::no_tree(source, &error) }
+        })?;
+        let unit = match from.pace {
+            Some(pace) if pace.node_seconds => Unit::NodeSeconds,
+            _ => Unit::Unknown,
+        };
+        let From { policy, claims, pace, left_out } = from;
+        Ok(Loaded { tree, stored, policy, claims, unit, pace, left_out })
     }
 }
 
@@ -155,6 +234,34 @@ pub(super) struct Loaded {
     pub stored: Vec<StoredAssociation>,
     /// The rule of the system it comes from.
     pub policy: Policy,
+    /// What that system had computed itself.
+    pub claims: Vec<Claim>,
+    /// What its usages count.
+    pub unit: Unit,
+    /// How a database forgets usage.
+    pub pace: Option<Pace>,
+    /// Inactive banks that the options leave out of the tree.
+    pub left_out: Vec<String>,
+}
+
+/// What comes with a tree besides it.
+#[derive(Default)]
+struct From {
+    policy: Policy,
+    claims: Vec<Claim>,
+    pace: Option<Pace>,
+    left_out: Vec<String>,
+}
+
+impl Loaded {
+    /// What to say where there is no bank of this name.
+    pub(super) fn no_bank(&self, name: &str) -> String {
+        if self.left_out.iter().any(|bank| bank == name) {
+            format!("bank \"{name}\" is inactive, and inactive_usage=ignore leaves it out")
+        } else {
+            super::show::no_bank(&self.tree, name)
+        }
+    }
 }
 
 /// An error about what a file says.

@@ -1,36 +1,63 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What a manual page says that no definition of an argument does: files, environment, examples.
 
+use super::database;
 use crate::store;
 
 type Entry = (&'static str, &'static str);
 
-const FILES: &[Entry] = &[(store::DEFAULT_PATH, "The accounting database, unless an option names another.")];
-
-const INSTANCE: &[Entry] = &[(
-    "FLUX_URI",
-    "The instance that push sends to, unless --uri names one; where neither is given, the system's.",
+const FILES: &[Entry] = &[(
+    store::DEFAULT_PATH,
+    "The accounting database, unless an option or the environment names another, or flux-accounting was built for one.",
 )];
 
-const COLOUR: &[Entry] = &[(
-    "NO_COLOR",
-    "If set to anything but nothing, the table has no bars and no colours, on a terminal too.",
-)];
+const DATABASE: Entry = (
+    database::VARIABLE,
+    "The accounting database, unless -p names one; else it is flux-accounting's own default.",
+);
+
+const INSTANCE: &[Entry] = &[
+    DATABASE,
+    (
+        "FLUX_URI",
+        "The instance that push and status speak to, unless --uri names one; where neither is given, the system's.",
+    ),
+];
+
+const COLOUR: &[Entry] = &[
+    DATABASE,
+    (
+        "NO_COLOR, CLICOLOR, CLICOLOR_FORCE",
+        "Unless --color says it: no colours and no bars where NO_COLOR is set to anything but nothing or CLICOLOR is 0; both also \
+         into files and pipes where CLICOLOR_FORCE is set.",
+    ),
+    ("COLUMNS", "The width of tables and text, before what the terminal says, and where there is none."),
+    (
+        "FLUX_FAIRSHARE_PAGER, PAGER, LESS",
+        "What shows output that is longer than the terminal; less if neither says, with the options FRX if LESS is not set; cat or \
+         nothing is none.",
+    ),
+    (
+        "LC_ALL, LC_CTYPE, LANG",
+        "Lines of the tree and blocks of bars are drawn where the letters are those of UTF-8.",
+    ),
+];
+
+const OTHERS: &[Entry] = &[DATABASE];
 
 /// True for the commands that can exit with status 1.
 pub(super) fn says_no(command: &str) -> bool {
-    !matches!(command, "update" | "push" | "compare")
+    !matches!(command, "update" | "push" | "compare" | "what-if")
 }
 
 /// The sections of a command's page, by its name.
 pub(super) fn sections(command: &str) -> Vec<(&'static str, &'static [Entry])> {
     let environment = match command {
-        "push" | "flux-fairshare" => Some(INSTANCE),
-        "show" => Some(COLOUR),
-        _ => None,
+        "push" | "status" | "flux-fairshare" => INSTANCE,
+        "show" | "why" | "compare" | "what-if" => COLOUR,
+        _ => OTHERS,
     };
-    let mut sections = vec![("FILES", FILES)];
-    sections.extend(environment.map(|entries| ("ENVIRONMENT", entries)));
+    let mut sections = vec![("FILES", FILES), ("ENVIRONMENT", environment)];
     sections.push(("EXAMPLES", examples(command)));
     sections
 }
@@ -51,15 +78,43 @@ fn examples(command: &str) -> &'static [Entry] {
             ("flux fairshare why ann", "Where ann's fair-share was lost."),
             ("flux fairshare why ann ben/physics", "Why one of them is ahead of the other."),
         ],
-        "compare" => &[(
-            "flux fairshare compare --policies weighted-walk,fair-tree",
-            "Who would gain and who would lose under Slurm's rule.",
-        )],
+        "what-if" => &[
+            ("flux fairshare what-if --shares chem=20", "Who would move if a bank had other shares."),
+            (
+                "flux fairshare what-if --usage ann+=5000nh --add-user ben/chem=2 --policy fair-tree",
+                "Several changes at once: what update would store then.",
+            ),
+            (
+                "flux fairshare what-if --in 3w --idle ann",
+                "How ann's fair-share recovers while she rests and the others go on as they did.",
+            ),
+        ],
+        "compare" => &[
+            ("flux fairshare compare", "Everyone's place under every policy, and the mean for each bank."),
+            (
+                "flux fairshare compare --policies weighted-walk,fair-tree",
+                "Who would gain and who would lose under Slurm's rule.",
+            ),
+        ],
         "update" => &[
             ("flux fairshare update --dry-run", "Who would move, and how far."),
             (
                 "flux fairshare update && flux fairshare push",
                 "Store the fair-shares, and send them to the plugin.",
+            ),
+        ],
+        "status" => &[
+            ("flux fairshare status", "What the plugin knows, whom it holds and by which limit."),
+            ("flux fairshare status -u ann", "Her associations: counters beside limits."),
+        ],
+        "check-import" => &[
+            (
+                "sshare -a -l -P | flux fairshare check-import --tree -",
+                "How many of Slurm's FairShare and LevelFS ours equal.",
+            ),
+            (
+                "(pbsfs; pbsfs -g ann; pbsfs -g ben) | flux fairshare check-import --tree -",
+                "The same of PBS's percentages, usages of groups and two users' tree usages.",
             ),
         ],
         "push" => &[

@@ -2,30 +2,45 @@
 //! The command line: definitions, and the way from an outcome to an exit status.
 //!
 //! One file per subcommand: its clap arguments and `run`. What was typed becomes a tree in `input.rs`; what is printed goes
-//! through the trait in `output.rs`. Man pages and completions come from the same definitions (`generate.rs`).
+//! through the trait in `output.rs`: tables (`table.rs`) as `screen.rs` finds standard output, through `pager.rs`. Man pages and completions come from the same definitions (`generate.rs`).
 
+mod check_import;
 mod columns;
 mod compare;
+mod database;
 mod demo;
 mod embedded;
+mod figures;
+mod fingers;
 mod generate;
 mod input;
 mod manual;
+mod mending;
+mod moves;
 mod order;
 mod output;
+mod pager;
 mod parts;
 mod printable;
 mod progress;
 mod push;
+mod screen;
+mod shells;
 mod show;
+mod status;
+mod suggest;
+mod table;
 mod tau;
 mod update;
+mod what_if;
 mod why;
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, ErrorKind, Write, stderr, stdout};
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind as Refused};
 use clap::{Parser, Subcommand};
 
 const EXIT_STATUS: &str = "\
@@ -36,7 +51,7 @@ Exit status:
 
 /// Fair-share over the flux-accounting database: compute, understand, compare, store, send.
 #[derive(Debug, Parser)]
-#[command(name = "flux-fairshare", bin_name = "flux fairshare", version, disable_help_subcommand = true, after_help = EXIT_STATUS, after_long_help = EXIT_STATUS)]
+#[command(name = "flux-fairshare", bin_name = "flux fairshare", version, after_help = EXIT_STATUS, after_long_help = EXIT_STATUS)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -47,11 +62,13 @@ enum Command {
     Show(show::Args),
     Update(update::Args),
     Push(push::Args),
-    // Left alone, clap counts options that have a default among those that must be given.
-    #[command(override_usage = "flux fairshare compare [OPTIONS] --policies <FIRST,SECOND>")]
     Compare(compare::Args),
+    // Left alone, clap counts options that have a default among those that must be given.
     #[command(override_usage = "flux fairshare why [OPTIONS] <USER[/BANK]> [USER2[/BANK2]]")]
     Why(why::Args),
+    WhatIf(what_if::Args),
+    Status(status::Args),
+    CheckImport(check_import::Args),
     Generate(generate::Args),
     Demo(demo::Args),
     #[command(hide = true)]
@@ -109,13 +126,10 @@ fn remark(text: impl fmt::Display) {
 
 /// Runs the command named by the process's arguments.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let arguments = fingers::understood(std::env::args_os().collect());
+    let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version, too, come this way; a closed pipe is nobody's error.
-            let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
-        }
+        Err(error) => return refused(error, &arguments),
     };
     let outcome = match cli.command {
         Command::Show(args) => show::run(&args),
@@ -123,10 +137,17 @@ pub fn main() -> ExitCode {
         Command::Push(args) => push::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Why(args) => why::run(&args),
+        Command::WhatIf(args) => what_if::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::CheckImport(args) => check_import::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Embedded(args) => embedded::run(&args),
     };
+    exit(outcome)
+}
+
+fn exit(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
@@ -135,5 +156,24 @@ pub fn main() -> ExitCode {
             remark(failure);
             ExitCode::from(2)
         }
+    }
+}
+
+/// Arguments that are not understood; help and version, too, come this way.
+fn refused(mut error: clap::Error, arguments: &[OsString]) -> ExitCode {
+    if matches!(error.kind(), Refused::UnknownArgument | Refused::InvalidValue) {
+        let option = match error.get(ContextKind::InvalidArg) {
+            Some(ContextValue::String(option)) => option.clone(),
+            _ => String::new(),
+        };
+        let command = arguments.get(1).and_then(|command| command.to_str());
+        if let Some(hint) = fingers::hint(command, &option) {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
+        }
+    }
+    // What is asked for, help, must arrive; a complaint need not, and has an exit status of its own.
+    match error.print().and_then(|()| stdout().flush()) {
+        Err(failed) if !error.use_stderr() => exit(Err(Failure::Output(failed))),
+        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
     }
 }

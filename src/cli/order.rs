@@ -17,6 +17,7 @@ enum By {
     Rank,
     Name,
     List,
+    PbsWalk,
     Column(Chosen),
 }
 
@@ -24,16 +25,25 @@ impl Order {
     /// `fairshare`, `name`, `list` or a column, with a leading - backwards.
     pub(super) fn parse(text: &str) -> Result<Order, String> {
         let (key, reverse) = text.strip_prefix('-').map_or((text, false), |key| (key, true));
-        if key == "list" {
-            return Ok(Order { by: By::List, reverse });
+        match key {
+            "list" => return Ok(Order { by: By::List, reverse }),
+            "pbs-walk" => return Ok(Order { by: By::PbsWalk, reverse }),
+            _ => {}
         }
-        let chosen = columns::find(key).map_err(|text| format!("{text}; or list"))?;
+        let chosen = columns::find(key).map_err(|text| format!("{text}; or list, pbs-walk"))?;
         let by = match chosen.column.key {
-            "fairshare" => By::Rank,
+            // Of places the first is 1: they are no numbers of which the largest comes first.
+            "fairshare" | "place" => By::Rank,
+            "walk" => By::PbsWalk,
             "name" => By::Name,
             _ => By::Column(chosen),
         };
         Ok(Order { by, reverse })
+    }
+
+    /// Whether it is of one policy only.
+    pub(super) fn is_pbs_walk(&self) -> bool {
+        matches!(self.by, By::PbsWalk)
     }
 
     /// Every node with its depth, parents before children.
@@ -43,10 +53,26 @@ impl Order {
             By::Rank => view.ranking.walk(tree),
             By::Name => tree.walk(),
             By::List => tree.walk_list_order(),
+            By::PbsWalk => pbs_walk(view),
             By::Column(chosen) => return by_column(view, chosen, self.reverse),
         };
         if self.reverse { backwards(tree, &nodes) } else { nodes }
     }
+}
+
+/// As OpenPBS's scheduler compares siblings: the smaller usage / target first.
+fn pbs_walk(view: &View<'_>) -> Vec<(NodeId, usize)> {
+    let mut keyed: Vec<(u64, NodeId)> = Vec::new();
+    view.tree.depth_first(|siblings| {
+        let ratio = |node: NodeId| view.ranking.usage_over_target(view.tree, node).unwrap_or(f64::INFINITY);
+        keyed.clear();
+        // The bits of numbers >= 0 sort as they do.
+        keyed.extend(siblings.iter().map(|&node| (ratio(node).to_bits(), node)));
+        keyed.sort_unstable();
+        for (place, &(_, node)) in siblings.iter_mut().zip(&keyed) {
+            *place = node;
+        }
+    })
 }
 
 /// The same walk with siblings the other way round.

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! One report, four ways to print it: table, JSON, CSV, parsable.
 
-use std::io::{self, BufWriter, IsTerminal, Write, stdout};
+use std::io::{self, IsTerminal, Write, stdout};
 
 use serde_json::Value;
 
-use super::printable::{printable, width};
+use super::figures::Unit;
+use super::pager::Paper;
+use super::printable::printable;
 use super::progress::Progress;
+use super::screen::{Screen, ScreenArgs};
+use super::table::Table;
 
 /// One value of a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,10 +18,16 @@ pub(super) enum Cell {
     /// Nothing to say: JSON null, else empty.
     None,
     Text(String),
-    /// A name, which tables indent by its depth.
-    Indented(usize, String),
+    /// A name in the tree, which tables put by its depth.
+    Node {
+        depth: usize,
+        bank: bool,
+        name: String,
+    },
     Count(u64),
     Number(f64),
+    /// With its sign: better if positive.
+    Gain(i64),
     Flag(bool),
     /// A drawing for tables: so many of its cells are used, so many are the share.
     Bar {
@@ -37,10 +47,20 @@ impl From<Option<f64>> for Cell {
 pub(super) enum Style {
     Text,
     Count,
+    /// A number that is a name.
+    Id,
     /// Six decimals, as sshare.
     Fraction,
-    /// Node-seconds: no decimals unless small.
-    Usage,
+    /// As [`Style::Ratio`], of a division that may have nothing to divide by.
+    Quotient,
+    /// One decimal.
+    Mean,
+    /// A part, as a percentage.
+    Percent,
+    /// What siblings are compared by: six decimals, but "unused" for what has no bounds.
+    Ratio,
+    /// In its unit.
+    Usage(Unit),
     /// With its sign.
     Change,
     /// So many cells wide, where there is one.
@@ -55,16 +75,58 @@ pub(super) struct Column<'a> {
     pub(super) style: Style,
 }
 
+/// A column in few words.
+pub(super) const fn column<'a>(key: &'static str, title: &'a str, style: Style) -> Column<'a> {
+    Column { key, title, style }
+}
+
+/// Rows under titles.
+pub(super) struct Rows<'a> {
+    /// Their key in the JSON document.
+    pub(super) key: &'static str,
+    pub(super) columns: Vec<Column<'a>>,
+    pub(super) rows: Box<dyn Iterator<Item = Vec<Cell>> + 'a>,
+}
+
 /// What a command found out: some facts, and rows.
 pub(super) struct Report<'a> {
     /// Keys of the JSON document besides the rows; other forms leave them to [`Report::notes`].
     pub(super) facts: Vec<(&'static str, Value)>,
-    /// The key of the rows in the JSON document.
-    pub(super) rows_key: &'static str,
-    pub(super) columns: Vec<Column<'a>>,
-    pub(super) rows: Box<dyn Iterator<Item = Vec<Cell>> + 'a>,
+    pub(super) rows: Rows<'a>,
+    /// More rows of another kind, for tables and JSON.
+    pub(super) more: Option<Rows<'a>>,
+    /// What a person reads above the table.
+    pub(super) before: Vec<String>,
     /// What a person reads below the table.
     pub(super) notes: Vec<String>,
+    /// Lines at the end that are not to be broken.
+    pub(super) drawing: Vec<String>,
+}
+
+impl Default for Report<'_> {
+    fn default() -> Self {
+        let rows = Rows { key: "rows", columns: Vec::new(), rows: Box::new(std::iter::empty()) };
+        Report {
+            facts: Vec::new(),
+            rows,
+            more: None,
+            before: Vec::new(),
+            notes: Vec::new(),
+            drawing: Vec::new(),
+        }
+    }
+}
+
+impl Report<'_> {
+    /// Leaves columns out.
+    pub(super) fn hide(&mut self, keys: &'static [&'static str]) {
+        let hidden: Vec<bool> = self.rows.columns.iter().map(|column| keys.contains(&column.key)).collect();
+        self.rows.columns.retain(|column| !keys.contains(&column.key));
+        let rows = std::mem::replace(&mut self.rows.rows, Box::new(std::iter::empty()));
+        self.rows.rows = Box::new(rows.map(move |row| {
+            row.into_iter().zip(&hidden).filter(|(_, hidden)| !**hidden).map(|(cell, _)| cell).collect()
+        }));
+    }
 }
 
 /// A way to print a report.
@@ -82,9 +144,11 @@ pub(super) struct OutputArgs {
     /// Print comma-separated values (RFC 4180)
     #[arg(long, group = "output")]
     csv: bool,
-    /// Print values separated by |
+    /// Print values separated by |; a value with a | in it is quoted as in CSV
     #[arg(short = 'P', long, group = "output")]
     parsable: bool,
+    #[command(flatten)]
+    screen: ScreenArgs,
 }
 
 /// What differs from one printing of a report to the next.
@@ -102,6 +166,11 @@ impl OutputArgs {
         !(self.json || self.csv || self.parsable)
     }
 
+    /// What is printed on.
+    pub(super) fn screen(self) -> Screen {
+        self.screen.screen()
+    }
+
     /// Prints to standard output.
     pub(super) fn print(self, report: Report<'_>) -> io::Result<()> {
         self.print_as(report, Look { header: true, give_up: &[] }, Progress::none())
@@ -109,181 +178,53 @@ impl OutputArgs {
 
     /// As [`OutputArgs::print`], in another way than usual, and with the progress of the command up to here.
     pub(super) fn print_as(self, report: Report<'_>, look: Look<'_>, progress: Progress) -> io::Result<()> {
+        let terminal = stdout().is_terminal();
         // Rows on the same screen are progress enough; a table needs them all before it prints the first.
-        let progress = if stdout().is_terminal() && !self.is_table() { Progress::none() } else { progress };
-        let mut out = BufWriter::with_capacity(1 << 16, stdout().lock());
+        let progress = if terminal && !self.is_table() { Progress::none() } else { progress };
+        let screen = self.screen();
+        let mut out = if self.is_table() { Paper::for_people(&screen) } else { Paper::plain() };
         let header = look.header;
         let output: &dyn Output = match self {
             OutputArgs { json: true, .. } => &Json,
-            OutputArgs { csv: true, .. } => &Separated { separator: ",", quote: true, header },
-            OutputArgs { parsable: true, .. } => &Separated { separator: "|", quote: false, header },
-            _ => &Table { look, colour: colour(), room: room() },
+            OutputArgs { csv: true, .. } => &Separated { separator: ",", header, terminal },
+            OutputArgs { parsable: true, .. } => &Separated { separator: "|", header, terminal },
+            _ => &Table::new(&screen, look),
         };
         output.print(report, progress, &mut out)?;
-        out.flush()
+        out.finish()
     }
 }
 
-/// True if a person with colours looks at standard output.
-pub(super) fn colour() -> bool {
-    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    stdout().is_terminal() && !unwanted && !dumb
-}
-
-/// How wide the terminal is, if standard output is one.
-fn room() -> Option<usize> {
-    terminal_size::terminal_size_of(stdout()).map(|(terminal_size::Width(width), _)| width.into())
-}
-
-struct Table<'a> {
-    look: Look<'a>,
-    colour: bool,
-    room: Option<usize>,
-}
 struct Json;
 struct Separated {
     separator: &'static str,
-    quote: bool,
     header: bool,
+    /// Names of others must not act on one.
+    terminal: bool,
 }
-
-/// Deeper than this a name is not moved further right, but told its depth.
-const DEEPEST_INDENT: usize = 24;
-/// Blanks between two columns.
-const GAP: usize = 2;
 
 impl Output for Table<'_> {
     fn print(&self, report: Report<'_>, mut progress: Progress, out: &mut dyn Write) -> io::Result<()> {
-        let styles: Vec<Style> = report.columns.iter().map(|column| column.style).collect();
-        let title =
-            |column: &Column<'_>| if self.look.header { column.title.to_owned() } else { String::new() };
-        let titles: Vec<String> = report.columns.iter().map(title).collect();
-        let mut widths: Vec<usize> = titles.iter().map(|title| width(title)).collect();
-        let mut lines: Vec<Vec<String>> = Vec::new();
-        for row in progress.over("formatting", report.rows) {
-            let line: Vec<String> =
-                row.into_iter().zip(&styles).map(|(cell, style)| self.human(cell, *style)).collect();
-            for ((width, text), style) in widths.iter_mut().zip(&line).zip(&styles) {
-                *width = (*width).max(visible(text, *style));
-            }
-            lines.push(line);
+        for line in &report.before {
+            self.screen.wrapped(&printable(line), "", "  ", out)?;
         }
-        let shown = self.shown(&report.columns, &widths);
-        if stdout().is_terminal() {
-            progress = Progress::none();
+        // Each part is set off from the one before.
+        let mut begun = !report.before.is_empty();
+        for rows in std::iter::once(report.rows).chain(report.more) {
+            begun |= self.print(rows, begun, &mut progress, out)?;
         }
-        let print = |line: &[String], heading: bool, out: &mut dyn Write| -> io::Result<()> {
-            let mut text = String::new();
-            let columns = line.iter().zip(&widths).zip(&styles).zip(&shown);
-            for (((cell, width), style), _) in columns.filter(|(_, shown)| **shown) {
-                if !text.is_empty() {
-                    text.push_str(&" ".repeat(GAP));
-                }
-                let style = if heading && matches!(style, Style::Bar(_)) { Style::Text } else { *style };
-                let pad = " ".repeat(width.saturating_sub(visible(cell, style)));
-                match style {
-                    Style::Text | Style::Bar(_) => text.extend([cell.as_str(), &pad]),
-                    _ => text.extend([&pad, cell.as_str()]),
-                }
-            }
-            writeln!(out, "{}", text.trim_end())
-        };
-        if !lines.is_empty() && self.look.header {
-            print(&titles, true, out)?;
-        }
-        for line in progress.over("printing", lines.iter()) {
-            print(line, false, out)?;
+        drop(progress);
+        if !report.notes.is_empty() && begun {
+            writeln!(out)?;
         }
         for note in &report.notes {
-            writeln!(out, "{note}")?;
+            self.screen.wrapped(&printable(note), "", "", out)?;
         }
-        Ok(())
-    }
-}
-
-impl Table<'_> {
-    /// Which columns fit.
-    fn shown(&self, columns: &[Column<'_>], widths: &[usize]) -> Vec<bool> {
-        let mut shown = vec![true; columns.len()];
-        let Some(room) = self.room else { return shown };
-        let mut whole = widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP);
-        for key in self.look.give_up {
-            if whole <= room {
-                break;
-            }
-            for ((column, width), shown) in columns.iter().zip(widths).zip(&mut shown) {
-                if column.key == *key {
-                    *shown = false;
-                    whole = whole.saturating_sub(width + GAP);
-                }
-            }
+        if !report.drawing.is_empty() {
+            writeln!(out)?;
         }
-        shown
+        report.drawing.iter().try_for_each(|line| writeln!(out, "{line}"))
     }
-
-    /// A value as a table shows it.
-    fn human(&self, cell: Cell, style: Style) -> String {
-        match (cell, style) {
-            (Cell::None, _) => String::new(),
-            (Cell::Text(text), _) => printable(&text).into_owned(),
-            (Cell::Indented(depth, name), _) => {
-                let indent = " ".repeat(depth.min(DEEPEST_INDENT));
-                let told = if depth > DEEPEST_INDENT { format!("({depth}) ") } else { String::new() };
-                format!("{indent}{told}{}", printable(&name))
-            }
-            (Cell::Bar { usage, share }, Style::Bar(width)) => bar(usage, share, width, self.colour),
-            (Cell::Bar { .. }, _) => String::new(),
-            (Cell::Count(number), _) => number.to_string(),
-            (Cell::Flag(flag), _) => if flag { "yes" } else { "no" }.to_owned(),
-            (Cell::Number(number), Style::Usage) => usage(number),
-            (Cell::Number(number), Style::Change) => format!("{number:+.6}"),
-            (Cell::Number(number), _) if number.is_finite() && number >= 1e9 => format!("{number:.3e}"),
-            (Cell::Number(number), _) => format!("{number:.6}"),
-        }
-    }
-}
-
-fn visible(text: &str, style: Style) -> usize {
-    match style {
-        Style::Bar(width) if !text.is_empty() => width,
-        _ => width(text),
-    }
-}
-
-/// Two decimals; small ones keep three digits that say something.
-fn usage(number: f64) -> String {
-    if number.fract() == 0.0 || number >= 1000.0 {
-        format!("{number:.0}")
-    } else if number >= 0.1 {
-        format!("{number:.2}")
-    } else if number >= 1e-6 {
-        let decimals = 2 - number.log10().floor() as i32;
-        let text = format!("{number:.*}", usize::try_from(decimals).unwrap_or(2));
-        text.trim_end_matches('0').to_owned()
-    } else {
-        format!("{number:.2e}")
-    }
-}
-
-/// Usage up to the share and beyond it, a stroke at the share. Colours say which part is which, or letters do.
-fn bar(usage: usize, share: usize, width: usize, colour: bool) -> String {
-    let mut text = String::new();
-    for at in 0..width {
-        let is_stroke = at + 1 == share;
-        let (code, block, letter) = match (at < usage, at < share) {
-            (true, true) => ("32", '█', '='),
-            (true, false) => ("31", '█', '+'),
-            (false, true) => ("2", '·', '.'),
-            (false, false) => ("2", ' ', ' '),
-        };
-        if colour {
-            text.push_str(&format!("\x1b[{code}m{}\x1b[0m", if is_stroke { '│' } else { block }));
-        } else {
-            text.push(if is_stroke { '|' } else { letter });
-        }
-    }
-    text
 }
 
 impl Output for Json {
@@ -294,28 +235,38 @@ impl Output for Json {
             serde_json::to_writer(&mut *out, value)?;
             out.write_all(b", ")?;
         }
-        write!(out, "\"{}\": [", report.rows_key)?;
-        let mut separator = "\n";
-        for row in progress.over("printing", report.rows) {
-            out.write_all(separator.as_bytes())?;
-            separator = ",\n";
-            out.write_all(b"{")?;
-            for (index, (cell, column)) in row.iter().zip(&report.columns).enumerate() {
-                let comma = if index == 0 { "" } else { ", " };
-                write!(out, "{comma}\"{}\": ", column.key)?;
-                json_cell(cell, out)?;
-            }
-            out.write_all(b"}")?;
+        json_rows(report.rows, &mut progress, out)?;
+        if let Some(more) = report.more {
+            out.write_all(b",\n")?;
+            json_rows(more, &mut progress, out)?;
         }
-        out.write_all(b"\n]}\n")
+        out.write_all(b"}\n")
     }
+}
+
+fn json_rows(rows: Rows<'_>, progress: &mut Progress, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "\"{}\": [", rows.key)?;
+    let mut separator = "\n";
+    for row in progress.over("printing", rows.rows) {
+        out.write_all(separator.as_bytes())?;
+        separator = ",\n";
+        out.write_all(b"{")?;
+        for (index, (cell, column)) in row.iter().zip(&rows.columns).enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(out, "{comma}\"{}\": ", column.key)?;
+            json_cell(cell, out)?;
+        }
+        out.write_all(b"}")?;
+    }
+    out.write_all(b"\n]")
 }
 
 fn json_cell(cell: &Cell, out: &mut dyn Write) -> io::Result<()> {
     match cell {
         Cell::None | Cell::Bar { .. } => out.write_all(b"null"),
-        Cell::Text(text) | Cell::Indented(_, text) => Ok(serde_json::to_writer(out, text)?),
+        Cell::Text(text) | Cell::Node { name: text, .. } => Ok(serde_json::to_writer(out, text)?),
         Cell::Count(number) => write!(out, "{number}"),
+        Cell::Gain(number) => write!(out, "{number}"),
         Cell::Flag(flag) => write!(out, "{flag}"),
         Cell::Number(number) => Ok(serde_json::to_writer(out, &json_number(*number))?),
     }
@@ -331,22 +282,21 @@ pub(super) fn json_number(number: f64) -> Value {
 
 impl Output for Separated {
     fn print(&self, report: Report<'_>, mut progress: Progress, out: &mut dyn Write) -> io::Result<()> {
-        let titles: Vec<&str> = report.columns.iter().map(|column| column.key).collect();
+        let Rows { columns, rows, .. } = report.rows;
         if self.header {
+            let titles: Vec<&str> = columns.iter().map(|column| column.key).collect();
             writeln!(out, "{}", titles.join(self.separator))?;
         }
-        for row in progress.over("printing", report.rows) {
+        for row in progress.over("printing", rows) {
             for (index, cell) in row.iter().enumerate() {
                 if index > 0 {
                     out.write_all(self.separator.as_bytes())?;
                 }
                 match cell {
                     Cell::None | Cell::Bar { .. } => {}
-                    Cell::Text(text) | Cell::Indented(_, text) if self.quote && needs_quotes(text) => {
-                        write!(out, "\"{}\"", text.replace('"', "\"\""))?;
-                    }
-                    Cell::Text(text) | Cell::Indented(_, text) => out.write_all(text.as_bytes())?,
+                    Cell::Text(text) | Cell::Node { name: text, .. } => self.text(text, out)?,
                     Cell::Count(number) => write!(out, "{number}")?,
+                    Cell::Gain(number) => write!(out, "{number}")?,
                     Cell::Flag(flag) => write!(out, "{flag}")?,
                     Cell::Number(number) => write!(out, "{number}")?,
                 }
@@ -357,6 +307,12 @@ impl Output for Separated {
     }
 }
 
-fn needs_quotes(text: &str) -> bool {
-    text.contains(|letter: char| matches!(letter, ',' | '"') || letter.is_control())
+impl Separated {
+    /// A text, in quotes where it would not be read back as one value; on a terminal nothing in it acts.
+    fn text(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        let text = if self.terminal { printable(text) } else { text.into() };
+        let quoted = text.contains(|letter: char| letter == '"' || letter.is_control())
+            || text.contains(self.separator);
+        if quoted { write!(out, "\"{}\"", text.replace('"', "\"\"")) } else { out.write_all(text.as_bytes()) }
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// A text with what a terminal would act upon, or not show, escaped as in a string literal.
 pub(super) fn printable(text: &str) -> Cow<'_, str> {
@@ -32,22 +32,41 @@ fn acts(letter: char) -> bool {
 
 /// How many cells of a terminal a text takes.
 pub(super) fn width(text: &str) -> usize {
-    text.width()
+    if text.is_ascii() { text.len() } else { text.width() }
 }
 
-/// The text with blanks behind it, `cells` wide or wider.
-pub(super) fn left(text: &str, cells: usize) -> String {
-    format!("{text}{}", " ".repeat(cells.saturating_sub(width(text))))
+/// The text's beginning with an ellipsis behind it, together at most `cells` wide. Codes of colours in it take no place, and
+/// all of them stay.
+pub(super) fn cut(text: &str, cells: usize, ellipsis: &str) -> String {
+    let room = cells.saturating_sub(width(ellipsis));
+    let (mut shown, mut taken, mut full, mut code) = (String::new(), 0, false, false);
+    for letter in text.chars() {
+        if code || letter == '\x1b' {
+            code = letter != 'm';
+            shown.push(letter);
+            continue;
+        }
+        let wide = letter.width().unwrap_or(0);
+        if !full && taken + wide > room {
+            full = true;
+            shown.push_str(ellipsis);
+        }
+        if !full {
+            taken += wide;
+            shown.push(letter);
+        }
+    }
+    shown
 }
 
-/// `1 level`, `2 levels`.
+/// `1 level`, `2 levels`, `1,000 levels`.
 pub(super) fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+    format!("{} {what}{}", super::figures::number(number), if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{count, left, printable, width};
+    use super::{count, cut, printable, width};
 
     #[test]
     fn what_acts_is_escaped() {
@@ -67,7 +86,11 @@ mod tests {
     #[test]
     fn widths_are_those_of_a_terminal() {
         assert_eq!([width("abc"), width("日本"), width("e\u{301}")], [3, 4, 1]);
-        assert_eq!(left("日本", 6), "日本  ");
+        assert_eq!(
+            [cut("abcdef", 4, "…"), cut("日本語", 5, "…"), cut("abcdef", 4, "..")],
+            ["abc…", "日本…", "ab.."]
+        );
+        assert_eq!(cut("\x1b[1mabcdef\x1b[0m", 4, "…"), "\x1b[1mabc…\x1b[0m");
         assert_eq!([count(1, "level"), count(2, "level")], ["1 level", "2 levels"]);
     }
 }

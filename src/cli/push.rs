@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare push`: send the accounting data to the priority plugin.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
+use serde_json::Value;
 
+use super::database::DatabaseArg;
 use super::input::Wait;
 use super::parts::{self, Changes};
 use super::printable::count;
-use super::{Answer, Failure, Outcome, failure, remark, say};
+use super::{Answer, Failure, Outcome, failure, mending, remark, say};
 use crate::flux::{Flux, FluxError, user_name};
-use crate::store::{self, Access, AssociationRecord, PolicyData, formats};
+use crate::plugin::document;
+use crate::store::{Access, AssociationRecord, PolicyData, StoreError, formats};
 
 /// Send the database to the priority plugin
 ///
@@ -20,9 +23,8 @@ use crate::store::{self, Access, AssociationRecord, PolicyData, formats};
 /// removed, and it never works on more than a part at a time; flux-accounting's is sent piece by piece.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The accounting database, or what "flux account export-json" printed; - is standard input
-    #[arg(short, long, value_name = "FILE", default_value = store::DEFAULT_PATH)]
-    path: PathBuf,
+    #[command(flatten)]
+    database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
     /// The Flux instance; otherwise the enclosing or the system's
@@ -47,9 +49,13 @@ struct Payload<'a, T: ?Sized> {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let data = read(args)?;
+    let path = args.database.path();
     if !data.notes.is_empty() {
         let notes = data.notes.join(", ");
-        remark(format_args!("{}: an old schema; sent for what it lacks: {notes}", args.path.display()));
+        remark(format_args!("{}: an old schema; sent for what it lacks: {notes}", path.display()));
+    }
+    if let (Some(by), true) = (args.database.found().by, args.dry_run || args.verbose) {
+        say(format_args!("database {} ({by})", path.display()))?;
     }
     if args.dry_run {
         say(format_args!("would send {}", summary(&data)))?;
@@ -57,11 +63,10 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let flux = Flux::connect(args.uri.as_deref()).map_err(refused)?;
     let owner = owner_record(&flux, &data)?;
-    let sending = Sending { flux: &flux, path: &args.path };
-    let changes = parts::send(&flux, &data, owner.as_ref())
-        .map_err(|error| Failure::Message(format!("{}: {error}", args.path.display())))?;
+    let sending = Sending { flux: &flux, path, data: &data };
+    let changes = parts::send(&flux, &data, owner.as_ref()).map_err(|error| sending.told(&error))?;
     if changes.is_none() {
-        sending.all(&data, owner.as_ref())?;
+        sending.all(owner.as_ref())?;
     }
     if args.json {
         say(parts::report(&data, owner.as_ref(), changes.as_ref()))?;
@@ -95,13 +100,62 @@ fn summary(data: &PolicyData) -> String {
     .join(", ")
 }
 
+/// What is to be sent; of a dry run, judged as the plugin would.
 fn read(args: &Args) -> Result<PolicyData, Failure> {
-    if let Some(data) = formats::policy_data(&args.path).map_err(failure)? {
-        return Ok(data);
+    let path = args.database.path();
+    let missing = |error: StoreError| mending::unopened(&error, args.database.found(), false);
+    if let Some(text) = formats::policy_text(path).map_err(missing)? {
+        if args.dry_run {
+            judge(path, &text)?;
+        }
+        return formats::policy_data(path, &text).map_err(failure);
     }
-    let mut database = args.wait.open(&args.path, Access::Read)?;
+    let mut database = args.wait.open(args.database.found(), Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
-    snapshot.policy_data().map_err(failure)
+    let data = snapshot.policy_data().map_err(failure)?;
+    if args.dry_run {
+        judge(path, &serde_json::to_string(&data).map_err(failure)?)?;
+    }
+    Ok(data)
+}
+
+fn judge(path: &Path, text: &str) -> Result<(), Failure> {
+    let place = path.display();
+    let record = |index: usize| {
+        let document: Value = serde_json::from_str(text).ok()?;
+        let record = document.get(ASSOCIATIONS)?.get(index)?;
+        Some((record.get("userid")?.to_string(), record.get("bank").and_then(Value::as_str)?.to_owned()))
+    };
+    match document::judge(text) {
+        Ok((warnings, more)) => {
+            for warning in &warnings {
+                remark(format_args!("{place}: {}", with_name(warning, record)));
+            }
+            if more > 0 {
+                remark(format_args!("{place}: and {more} more of the kind"));
+            }
+            Ok(())
+        }
+        Err(fault) => {
+            let fault = with_name(&fault, record);
+            Err(Failure::Message(format!("{place}: the plugin would refuse it: {fault}")))
+        }
+    }
+}
+
+const ASSOCIATIONS: &str = "associations";
+
+/// What is said of `associations[3]`, with who that is: `record` knows user id and bank.
+fn with_name(said: &str, record: impl Fn(usize) -> Option<(String, String)>) -> String {
+    let index = || {
+        let (_, rest) = said.split_once(ASSOCIATIONS)?;
+        rest.strip_prefix('[')?.split_once(']')?.0.parse().ok()
+    };
+    let Some((userid, bank)) = index().and_then(record) else { return said.to_owned() };
+    let name = userid.parse().ok().and_then(user_name).map_or(String::new(), |name| format!("{name}, "));
+    // A plugin may say it itself; the name of the user it can't.
+    let bare = said.rsplit_once(" (user ").map_or(said, |(bare, _)| bare);
+    format!("{bare} (user {name}{userid}, bank {bank})")
 }
 
 /// A failure to reach the instance; where it is a refusal, with the reason.
@@ -132,7 +186,8 @@ fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationReco
         fairshare: 0.5,
         max_running_jobs: PLENTY,
         max_active_jobs: PLENTY,
-        queues: String::new(),
+        // None is to be closed to him.
+        queues: data.queues.iter().map(|queue| queue.queue.as_str()).collect::<Vec<_>>().join(","),
         active: 1,
         projects: "*".to_owned(),
         def_project: "*".to_owned(),
@@ -145,11 +200,13 @@ fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationReco
 struct Sending<'a> {
     flux: &'a Flux,
     path: &'a Path,
+    data: &'a PolicyData,
 }
 
 impl Sending<'_> {
     /// Piece by piece, as flux-accounting's plugin takes it.
-    fn all(&self, data: &PolicyData, owner: Option<&AssociationRecord>) -> Result<(), Failure> {
+    fn all(&self, owner: Option<&AssociationRecord>) -> Result<(), Failure> {
+        let data = self.data;
         self.send("rec_update", &data.associations)?;
         self.send("rec_q_update", &data.queues)?;
         self.send("rec_proj_update", &data.projects)?;
@@ -182,15 +239,45 @@ impl Sending<'_> {
                     }
                     _ => "",
                 };
-                Err(Failure::Message(format!("{}: not all was accepted: {error}{hint}", self.path.display())))
+                let error = self.named(&error.to_string());
+                let said = format!("{}: not all was accepted: {error}{hint}", self.path.display());
+                Err(Failure::Message(said))
             }
         }
+    }
+
+    /// What the plugin said of a push in parts, of which nothing was accepted.
+    fn told(&self, error: &Failure) -> Failure {
+        Failure::Message(format!("{}: {}", self.path.display(), self.named(&error.to_string())))
+    }
+
+    fn named(&self, said: &str) -> String {
+        with_name(said, |index| {
+            let record = self.data.associations.get(index)?;
+            Some((record.userid.to_string(), record.bank.clone()))
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_is_at_fault_is_named() {
+        let record = |index| (index == 3).then(|| ("0".to_owned(), "chem".to_owned()));
+        for (said, told) in [
+            ("x: associations[3].bank: bad", "x: associations[3].bank: bad (user root, 0, bank chem)"),
+            (
+                "associations[3].bank: bad (user 0, bank chem)",
+                "associations[3].bank: bad (user root, 0, bank chem)",
+            ),
+            ("associations[4].bank: bad", "associations[4].bank: bad"),
+            ("queues[3].queue: bad", "queues[3].queue: bad"),
+        ] {
+            assert_eq!(with_name(said, record), told);
+        }
+    }
 
     #[test]
     fn a_guest_is_told_who_may_push() {

@@ -6,12 +6,17 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::columns::{self, Chosen, View};
+use super::figures::{Unit, number};
 use super::input::{Input, Loaded, PolicyArg, Rules, rank};
 use super::order::Order;
-use super::output::{Cell, Look, OutputArgs, Report, colour};
+use super::output::{Cell, Look, OutputArgs, Report, Rows, Style};
+use super::printable::count;
 use super::progress::Progress;
+use super::suggest::did_you_mean;
+use super::update::ROUNDING;
 use super::{Answer, Failure, Outcome, remark};
-use crate::fairshare::{NodeId, Options, Policy, Tree};
+use crate::fairshare::{NodeId, NodeKind, Options, Policy, Ranking, Tree};
+use crate::store::StoredAssociation;
 
 /// Show the tree: shares, usage and fair-share of every bank and user
 ///
@@ -30,12 +35,27 @@ pub(super) struct Args {
     #[arg(short, long, value_name = "USER", value_delimiter = ',', help_heading = "Selection")]
     user: Vec<String>,
     /// Only these banks and what is below them, with the banks above
-    #[arg(short, long, value_name = "BANK", value_delimiter = ',', help_heading = "Selection")]
+    #[arg(
+        short,
+        long,
+        short_alias = 'A',
+        alias = "accounts",
+        value_name = "BANK",
+        value_delimiter = ',',
+        help_heading = "Selection"
+    )]
     bank: Vec<String>,
+    /// Only users, no banks, as sshare has it
+    #[arg(short = 'U', long, alias = "Users", help_heading = "Selection")]
+    users_only: bool,
+    /// Everybody, which is so anyway: sshare needs to be told
+    #[arg(short = 'a', long, hide = true)]
+    all: bool,
     /// Only this many levels below the root
     #[arg(short, long, value_name = "LEVELS", help_heading = "Selection")]
     depth: Option<usize>,
-    /// Order of siblings: name, list (as the input has them) or a column; larger numbers first, with a leading - last
+    /// Order of siblings: name, list (as the input has them), pbs-walk (as PBS's scheduler compares them) or a column;
+    /// larger numbers first, with a leading - last
     #[arg(
         short,
         long,
@@ -52,7 +72,7 @@ pub(super) struct Args {
     #[arg(short = 'o', long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Output")]
     columns: Vec<String>,
     /// No line of titles
-    #[arg(long, conflicts_with = "json", help_heading = "Output")]
+    #[arg(short = 'n', long, alias = "noheader", conflicts_with = "json", help_heading = "Output")]
     no_header: bool,
     #[command(flatten)]
     output: OutputArgs,
@@ -64,11 +84,17 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut progress = Progress::start();
     let loaded = args.input.load(&options, &mut progress)?;
     let policy = args.policy.of(&loaded);
-    let chosen = choose(args, policy)?;
-    let Loaded { tree, stored, .. } = loaded;
+    args.rules.apply_to(&[policy])?;
+    if order.is_pbs_walk() && policy != Policy::Pbs {
+        let text = format!("--sort: that order is of policy pbs, not of {policy}; add --policy pbs");
+        return Err(Failure::Message(text));
+    }
+    let screen = args.output.screen();
+    let chosen = choose(args, policy, screen.colour, loaded.unit)?;
+    let Loaded { tree, stored, .. } = &loaded;
     progress.phase("ranking", || 0);
-    let ranking = rank(args.input.source(), &tree, policy, &options)?;
-    let selected = match select(args, &tree) {
+    let ranking = rank(args.input.source(), tree, policy, &options)?;
+    let selected = match select(args, &loaded) {
         Ok(selected) => selected,
         Err(missing) => {
             drop(progress);
@@ -77,10 +103,12 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
     };
     progress.phase("sorting", || 0);
-    let view = View { tree: &tree, ranking: &ranking, stored: &stored };
+    let walk = if args.needs_walk(&chosen) { ranking.pbs_walk(tree) } else { None };
+    let view = View { tree, ranking: &ranking, stored, walk };
     let mut nodes = order.walk(&view);
     nodes.retain(|(node, depth)| {
         args.depth.is_none_or(|deepest| *depth <= deepest)
+            && (!args.users_only || tree.kind(*node) == NodeKind::Association)
             && selected.as_ref().is_none_or(|selected| selected.contains(node))
     });
     let row = |&(node, depth): &(NodeId, usize)| {
@@ -88,13 +116,19 @@ pub(super) fn run(args: &Args) -> Outcome {
         chosen.iter().map(|chosen| (chosen.value)(&node)).collect::<Vec<Cell>>()
     };
     // What was asked for by name is never left out.
-    let give_up = if args.columns.is_empty() && !args.long { columns::GIVE_UP } else { &[] };
+    let give_up = if args.columns.is_empty() { columns::GIVE_UP } else { &[] };
+    let stale = loaded.pace.map(|_| stale(tree, &ranking, stored));
+    let mut facts = facts(policy, &options);
+    facts.extend(stale.map(|stale| ("stale", stale.into())));
     let report = Report {
-        facts: facts(policy, &options),
-        rows_key: "nodes",
-        columns: chosen.iter().map(|chosen| chosen.column).collect(),
-        rows: Box::new(nodes.iter().map(row)),
-        notes: Vec::new(),
+        facts,
+        rows: Rows {
+            key: "nodes",
+            columns: chosen.iter().map(|chosen| chosen.column).collect(),
+            rows: Box::new(nodes.iter().map(row)),
+        },
+        notes: if args.no_header { Vec::new() } else { args.notes(policy, &ranking, stale) },
+        ..Report::default()
     };
     args.output.print_as(report, Look { header: !args.no_header, give_up }, progress)?;
     Ok(Answer::Yes)
@@ -117,14 +151,60 @@ pub(super) fn options_json(options: &Options) -> Value {
     )
 }
 
-fn choose(args: &Args, policy: Policy) -> Result<Vec<Chosen>, Failure> {
+impl Args {
+    fn needs_walk(&self, chosen: &[Chosen]) -> bool {
+        chosen.iter().any(|chosen| chosen.column.key == "walk")
+    }
+
+    /// What a person should know about the table.
+    fn notes(&self, policy: Policy, ranking: &Ranking, stale: Option<usize>) -> Vec<String> {
+        let mut notes = Vec::new();
+        if policy == Policy::Pbs && self.columns.is_empty() {
+            notes.push(
+                "Place and FairShare are of the formula's factor, 2^-(TreeUsage / Perc). Walk is the place in the order of \
+                 the scheduler itself, which without a formula compares Usage/Perc level by level: --sort pbs-walk shows it."
+                    .to_owned(),
+            );
+        }
+        if let Some(stale) = stale.filter(|stale| *stale > 0) {
+            let with =
+                if policy == Policy::default() { String::new() } else { format!(" --policy {policy}") };
+            let differ = if stale == 1 { "differs" } else { "differ" };
+            notes.push(format!(
+                "{} of {} stored {differ} from what is shown here; the plugin goes by what is stored. \
+                 \"flux fairshare update{with}\" stores this, with --dry-run it shows who would move; then \"flux fairshare \
+                 push\" sends it.",
+                number(stale),
+                count(ranking.ranked(), "fair-share"),
+            ));
+        }
+        notes
+    }
+}
+
+/// How many stored fair-shares are not those of the ranking; digits that flux-accounting does not store do not count.
+fn stale(tree: &Tree, ranking: &Ranking, stored: &[StoredAssociation]) -> usize {
+    let differs = |leaf: &NodeId| {
+        let stored = stored.get(tree.list_index(*leaf)).and_then(|stored| stored.fairshare);
+        ranking
+            .fairshare(*leaf)
+            .is_some_and(|own| stored.is_none_or(|stored| (own - stored).abs() > ROUNDING))
+    };
+    tree.leaves().filter(differs).count()
+}
+
+fn choose(args: &Args, policy: Policy, bars: bool, unit: Unit) -> Result<Vec<Chosen>, Failure> {
     let names: Vec<&str> = match (args.columns.is_empty(), args.output.is_table()) {
         (false, _) => args.columns.iter().map(String::as_str).collect(),
         (true, false) => columns::of_document(policy),
-        (true, true) => columns::of_table(policy, args.long, colour()),
+        (true, true) => columns::of_table(policy, args.long, bars),
     };
     let chosen: Result<Vec<Chosen>, String> = names.into_iter().map(columns::find).collect();
-    let chosen = chosen.map_err(|text| Failure::Message(format!("-o: {text}")))?;
+    let mut chosen = chosen.map_err(|text| Failure::Message(format!("-o: {text}")))?;
+    for Chosen { column, .. } in chosen.iter_mut().filter(|chosen| chosen.column.key == "usage") {
+        column.style = Style::Usage(unit);
+        column.title = if unit == Unit::NodeSeconds { "NodeHours" } else { column.title };
+    }
     if !args.output.is_table() && chosen.iter().any(|chosen| chosen.column.key == "bar") {
         let text =
             "-o: bar is a drawing, for the table only; its numbers are effective_usage and norm_shares";
@@ -134,13 +214,14 @@ fn choose(args: &Args, policy: Policy) -> Result<Vec<Chosen>, Failure> {
 }
 
 /// The nodes asked for and all above them; `None` is all. The error says who is not there.
-fn select(args: &Args, tree: &Tree) -> Result<Option<HashSet<NodeId>>, String> {
+fn select(args: &Args, loaded: &Loaded) -> Result<Option<HashSet<NodeId>>, String> {
+    let tree = &loaded.tree;
     if args.user.is_empty() && args.bank.is_empty() {
         return Ok(None);
     }
     let mut below: HashSet<NodeId> = HashSet::new();
     for name in &args.bank {
-        let mut todo = vec![tree.bank(name).ok_or_else(|| format!("no bank \"{name}\""))?];
+        let mut todo = vec![tree.bank(name).ok_or_else(|| loaded.no_bank(name))?];
         while let Some(node) = todo.pop() {
             if below.insert(node) {
                 todo.extend(tree.children(node));
@@ -176,11 +257,26 @@ fn above(tree: &Tree, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
     std::iter::successors(tree.parent(node), |bank| tree.parent(*bank))
 }
 
-/// There is no user of this name; maybe a bank was meant.
+/// There is no user of this name; maybe a bank was meant, or one of the associations that Slurm has per partition.
 pub(super) fn no_user(tree: &Tree, name: &str) -> String {
     let text = format!("no user \"{name}\"");
-    match tree.bank(name) {
-        Some(_) => format!("{text}: {name} is a bank; to see it: show --bank {name}"),
-        None => text,
+    if tree.bank(name).is_some() {
+        return format!("{text}: {name} is a bank; to see it: show --bank {name}");
+    }
+    let users = || tree.leaves().map(|leaf| tree.name(leaf));
+    let parts: Vec<&str> =
+        users().filter(|user| user.strip_prefix(name).is_some_and(|rest| rest.starts_with(':'))).collect();
+    if parts.is_empty() {
+        return text + &did_you_mean(name, users());
+    }
+    format!("{text}, but one per partition: {}", parts.join(", "))
+}
+
+/// There is no bank of this name; maybe a user was meant.
+pub(super) fn no_bank(tree: &Tree, name: &str) -> String {
+    let text = format!("no bank \"{name}\"");
+    match tree.leaves_of(name).next() {
+        Some(_) => format!("{text}: {name} is a user; to see it: show --user {name}"),
+        None => text + &did_you_mean(name, tree.banks().map(|bank| tree.name(bank))),
     }
 }

@@ -2,16 +2,16 @@
 //! `flux fairshare update`: compute the fair-shares and store them.
 
 use std::io::{IsTerminal, Write, stderr};
-use std::path::PathBuf;
 
-use super::input::{PolicyArg, Rules, Wait, about, rank};
-use super::output::{Cell, Column, OutputArgs, Report, Style};
+use super::database::DatabaseArg;
+use super::input::{PolicyArg, Rules, Wait, rank};
+use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
 use super::printable::count;
 use super::progress::Progress;
 use super::show::facts;
-use super::{Answer, Failure, Outcome, failure};
+use super::{Answer, Failure, Outcome, failure, mending};
 use crate::fairshare::{NodeId, Ranking, Tree};
-use crate::store::{self, Access, StoredAssociation};
+use crate::store::{Access, StoredAssociation};
 
 /// Compute the fair-shares and store them in the database
 ///
@@ -20,20 +20,26 @@ use crate::store::{self, Access, StoredAssociation};
 /// Inactive associations keep the value they have. Prints nothing unless on a terminal or asked to.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The accounting database
-    #[arg(short, long, value_name = "FILE", default_value = store::DEFAULT_PATH, help_heading = "Input")]
-    path: PathBuf,
+    /// Write nothing; show whose fair-share would change
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    #[command(flatten, next_help_heading = "Input")]
+    database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
     #[command(flatten)]
     policy: PolicyArg,
     #[command(flatten)]
     rules: Rules,
-    /// Write nothing; show whose fair-share would change
-    #[arg(short = 'n', long)]
-    dry_run: bool,
     /// With --dry-run: show this many in the table, 0 is all
-    #[arg(long, value_name = "NUMBER", default_value_t = 20, help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value_t = 20,
+        requires = "dry_run",
+        conflicts_with = "output",
+        help_heading = "Output"
+    )]
     limit: usize,
     /// Say what was done, also when not on a terminal
     #[arg(short, long, help_heading = "Output")]
@@ -43,7 +49,7 @@ pub(super) struct Args {
 }
 
 /// flux-accounting stores six decimals: less than this is no move, only more digits.
-const ROUNDING: f64 = 5e-7;
+pub(super) const ROUNDING: f64 = 5e-7;
 
 /// One association whose stored fair-share is not the computed one.
 struct Change {
@@ -58,15 +64,17 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let options = args.rules.options()?;
     let policy = args.policy.of_database();
+    args.rules.apply_to(&[policy])?;
+    let path = args.database.path();
     let mut progress = Progress::start();
     let access = if args.dry_run { Access::Read } else { Access::Write };
-    let mut database = args.wait.open(&args.path, access)?;
+    let mut database = args.wait.open(args.database.found(), access)?;
     let snapshot = database.snapshot().map_err(failure)?;
     progress.phase("reading", || snapshot.association_estimate());
     let stored = snapshot.tree(options.inactive_usage, &mut |done| progress.at(done)).map_err(failure)?;
     progress.phase("ranking", || 0);
-    let tree = stored.builder.build().map_err(|error| about(&args.path, error))?;
-    let ranking = rank(&args.path, &tree, policy, &options)?;
+    let tree = stored.builder.build().map_err(|error| mending::no_tree(path, &error))?;
+    let ranking = rank(path, &tree, policy, &options)?;
     let mut changes = changes(&tree, &ranking, &stored.associations);
     if args.dry_run {
         drop(progress);
@@ -84,7 +92,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         let _ = writeln!(
             stderr(),
             "{}: {} ranked by {policy}, {} changed",
-            args.path.display(),
+            path.display(),
             count(ranking.ranked(), "association"),
             count(rows.len(), "fair-share")
         );
@@ -121,7 +129,6 @@ fn print_moves(
     changes.sort_by(|a, b| b.distance().abs().total_cmp(&a.distance().abs()).then(a.node.cmp(&b.node)));
     let moves = changes.len();
     let limit = if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX };
-    let column = |key, title, style| Column { key, title, style };
     let rows = changes.iter().take(limit).map(|change| {
         vec![
             Cell::Text(tree.name(change.node).to_owned()),
@@ -144,15 +151,18 @@ fn print_moves(
     facts.push(("ranked", ranking.ranked().into()));
     args.output.print(Report {
         facts,
-        rows_key: "moves",
-        columns: vec![
-            column("user", "User", Style::Text),
-            column("bank", "Bank", Style::Text),
-            column("stored", "Stored", Style::Fraction),
-            column("fairshare", "FairShare", Style::Fraction),
-            column("change", "Change", Style::Change),
-        ],
-        rows: Box::new(rows),
+        rows: Rows {
+            key: "moves",
+            columns: vec![
+                column("user", "User", Style::Text),
+                column("bank", "Bank", Style::Text),
+                column("stored", "Stored", Style::Fraction),
+                column("fairshare", "FairShare", Style::Fraction),
+                column("change", "Change", Style::Change),
+            ],
+            rows: Box::new(rows),
+        },
         notes,
+        ..Report::default()
     })
 }

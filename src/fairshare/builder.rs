@@ -6,7 +6,7 @@
 
 use super::names::{Interner, Names};
 use super::tree::{Flags, MAX_USAGE, NO_NODE};
-use super::{Shares, Tree, TreeError};
+use super::{NodeId, Shares, Tree, TreeError};
 
 /// No bank has this name, or the bank has no parent.
 const NONE: u32 = u32::MAX;
@@ -61,6 +61,15 @@ impl Builder {
         self.banks.push(name, parent, shares, usage, true);
     }
 
+    /// As [`Builder::bank`], of a bank that is out of use. It is told so where it is shown; whether its associations are
+    /// ranked is a matter of each.
+    pub fn inactive_bank(&mut self, name: &str, parent: Option<&str>, shares: Shares, usage: Option<f64>) {
+        self.bank(name, parent, shares, usage);
+        if let Some(flags) = self.banks.flags.last_mut() {
+            flags.put(Flags::INACTIVE, true);
+        }
+    }
+
     /// Adds an association; see [`super::Association`].
     pub fn association(&mut self, user: &str, bank: &str, shares: Shares, usage: Option<f64>, active: bool) {
         let bank = match self.last_bank.filter(|&last| self.names.names().get(last) == bank) {
@@ -70,6 +79,25 @@ impl Builder {
         self.last_bank = Some(bank);
         let user = self.names.intern(user);
         self.leaves.push(user, bank, shares, usage, active);
+    }
+
+    /// The rows a tree was built from, in their order, with the usages and shares it has now: to add more.
+    pub fn of(tree: &Tree) -> Builder {
+        let mut builder = Builder::default();
+        let mut nodes: Vec<NodeId> = tree.banks().chain(tree.leaves()).collect();
+        nodes.sort_unstable_by_key(|&node| (!tree.is_bank(node), tree.list_index(node)));
+        for node in nodes {
+            let (name, shares, usage) = (tree.name(node), tree.shares(node), tree.own_usage(node));
+            let above = tree.parent(node).map(|bank| tree.name(bank));
+            match above {
+                Some(bank) if !tree.is_bank(node) => {
+                    builder.association(name, bank, shares, usage, tree.is_active(node));
+                }
+                _ if tree.is_active(node) => builder.bank(name, above, shares, usage),
+                _ => builder.inactive_bank(name, above, shares, usage),
+            }
+        }
+        builder
     }
 
     /// Checks everything and makes the tree. O(n log n).

@@ -31,6 +31,7 @@
 //! - `formula`: numbers handed down level by level.
 //! - `ranking`: ranks and fair-shares are stored, all other numbers of a node are computed when asked for.
 //! - `why`: the first common ancestor of two associations, and the pair below it that decided.
+//! - `outlook`: who is just ahead, what would change it, and OpenPBS's own walk.
 //!
 //! No I/O, no clock, no recursion on the call stack: depth is bounded by memory only.
 #![forbid(unsafe_code)]
@@ -41,6 +42,7 @@ mod error;
 mod formula;
 mod names;
 mod options;
+mod outlook;
 mod policy;
 mod ranking;
 mod site;
@@ -52,6 +54,7 @@ mod why;
 pub use builder::Builder;
 pub use error::TreeError;
 pub use options::{InactiveUsage, OptionError, Options, Ties};
+pub use outlook::{Overtake, PbsWalk};
 pub use policy::{ParsePolicyError, Policy};
 pub use ranking::{NodeDetail, PbsDetail, RankError, Ranking};
 pub use site::{Association, Bank, Shares, Site};

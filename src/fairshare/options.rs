@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use super::Policy;
 use super::tree::MAX_USAGE;
 
 /// How tied siblings are ranked (`fair-tree` only; the other policies have one rule).
@@ -27,7 +28,8 @@ pub enum InactiveUsage {
     Ignore,
 }
 
-/// What a site can choose beside the policy. Options that a policy has no use for are ignored by it.
+/// What a site can choose beside the policy. Options that a policy has no use for are ignored by it;
+/// [`Options::applies`] says which.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// `ties=documented|slurm-program`
@@ -110,6 +112,16 @@ impl Options {
             }
         }
         Ok(())
+    }
+
+    /// True if the option of this name means something to the policy.
+    pub fn applies(name: &str, policy: Policy) -> bool {
+        match name {
+            "ties" => policy == Policy::FairTree,
+            "pbs.min_usage" => policy == Policy::Pbs,
+            "dampening" => matches!(policy, Policy::Classic | Policy::DepthOblivious),
+            _ => true,
+        }
     }
 
     /// Every option as (name, value), in the form [`Options::set`] reads.

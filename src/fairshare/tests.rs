@@ -2,6 +2,7 @@
 //! Published examples, refusals and edge cases.
 mod decay;
 mod extremes;
+mod outlook;
 mod peers;
 mod properties;
 mod reference;

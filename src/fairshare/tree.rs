@@ -198,7 +198,7 @@ impl Tree {
         if self.flags(node).has(Flags::USAGE_UNSET) { None } else { self.usage.get(node.index()).copied() }
     }
 
-    /// False for an inactive association.
+    /// False for an inactive association, and for a bank that was said to be ([`Builder::inactive_bank`]).
     pub fn is_active(&self, node: NodeId) -> bool {
         !self.flags(node).has(Flags::INACTIVE)
     }

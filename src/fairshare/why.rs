@@ -22,6 +22,9 @@ pub struct Level {
     /// The sum of usages it competes in, itself included: of [`NodeDetail::usage`], so that parts add up to a whole. Under
     /// `fair-tree` with what the bank above has on top, for that is what its rule divides by.
     pub sibling_usage: f64,
+    /// Its part of the usage of the bank above, and all parts together: as [`Level::detail`] and [`Level::sibling_usage`] have
+    /// them, but for `pbs` without the minimum that everyone starts with, which no bank adds up.
+    pub counted: (f64, f64),
     /// What is compared with siblings, larger is more deserving: weight, level fair-share, or the fair-share of a formula
     /// policy. `None` for the root and for an inactive association, which takes no part.
     pub value: Option<f64>,
@@ -160,7 +163,18 @@ impl Ranking {
             (self.siblings(tree, node).0, self.shown_usage(tree, node))
         };
         let value = self.value(tree, node).filter(|_| self.takes_part(tree, node));
-        Level { node, depth, detail: self.detail(tree, node), sibling_shares, sibling_usage, value }
+        let detail = self.detail(tree, node);
+        let counted = match self.policy {
+            Policy::Pbs if depth > 0 => (self.recorded(tree, node), self.siblings(tree, node).1),
+            Policy::Pbs => (self.recorded(tree, node), self.recorded(tree, node)),
+            _ => (detail.usage, sibling_usage),
+        };
+        Level { node, depth, detail, sibling_shares, sibling_usage, counted, value }
+    }
+
+    /// What a node adds to the banks above it.
+    fn recorded(&self, tree: &Tree, node: NodeId) -> f64 {
+        if tree.is_bank(node) { self.sums.usage_of(tree, node) } else { self.counted_usage(tree, node) }
     }
 
     /// The sum of the usages of all that a node competes with, itself included, as each of them is shown: `pbs` shows a

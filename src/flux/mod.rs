@@ -12,7 +12,7 @@ use std::fmt;
 use std::ptr::NonNull;
 
 use library::{Api, ErrorText, FluxFuture, FluxHandle};
-pub use user::user_name;
+pub use user::{user_id, user_name};
 
 /// `FLUX_ROLE_OWNER`.
 const ROLE_OWNER: u32 = 1;

@@ -7,6 +7,9 @@ use super::*;
 fn root_is_known_and_a_wild_id_is_not() {
     assert_eq!(user_name(0).as_deref(), Some("root"));
     assert_eq!(user_name(4_294_967_290), None);
+    assert_eq!(user_id("root"), Some(0));
+    assert_eq!(user_id("nobody of this name"), None);
+    assert_eq!(user_id("a NUL \0"), None);
 }
 
 #[test]

@@ -1,20 +1,45 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! User names by id, from whatever source the system is set up with (files, LDAP, ..).
+//! User names by id, and ids by name, from whatever source the system is set up with (files, LDAP, ..).
 
-use std::ffi::c_char;
+use std::ffi::{CString, c_char};
+use std::mem::MaybeUninit;
 
 use super::library::owned_text;
 
 /// The name of a user id; `None` if the system knows none.
 pub fn user_name(uid: u32) -> Option<String> {
+    look_up(
+        |entry, buffer, length, found| {
+            // SAFETY: getpwuid_r(3) writes the entry, its strings into the buffer of that length, and where the entry is.
+            unsafe { libc::getpwuid_r(uid, entry, buffer, length, found) }
+        },
+        // SAFETY: pw_name of an entry that was found points into the buffer, which is still here.
+        |entry| unsafe { owned_text(entry.pw_name) },
+    )?
+}
+
+/// The id of a user name; `None` if the system knows none.
+pub fn user_id(name: &str) -> Option<u32> {
+    let name = CString::new(name).ok()?;
+    look_up(
+        |entry, buffer, length, found| {
+            // SAFETY: as for getpwuid_r; the name is a C string that outlives the call.
+            unsafe { libc::getpwnam_r(name.as_ptr(), entry, buffer, length, found) }
+        },
+        |entry| entry.pw_uid,
+    )
+}
+
+/// Calls one of the reentrant look-ups, with as much memory as it asks for, and reads the entry it finds.
+fn look_up<T>(
+    ask: impl Fn(*mut libc::passwd, *mut c_char, usize, *mut *mut libc::passwd) -> i32,
+    read: impl Fn(&libc::passwd) -> T,
+) -> Option<T> {
     let mut buffer: Vec<c_char> = vec![0; 1024];
     loop {
-        let mut entry = std::mem::MaybeUninit::<libc::passwd>::uninit();
+        let mut entry = MaybeUninit::<libc::passwd>::uninit();
         let mut found: *mut libc::passwd = std::ptr::null_mut();
-        // SAFETY: getpwuid_r(3) writes the entry, its strings into the buffer of that length, and where the entry is.
-        let status = unsafe {
-            libc::getpwuid_r(uid, entry.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &raw mut found)
-        };
+        let status = ask(entry.as_mut_ptr(), buffer.as_mut_ptr(), buffer.len(), &raw mut found);
         if status == libc::ERANGE && buffer.len() < 1 << 20 {
             buffer.resize(buffer.len() * 2, 0);
             continue;
@@ -22,7 +47,7 @@ pub fn user_name(uid: u32) -> Option<String> {
         if status != 0 || found.is_null() {
             return None;
         }
-        // SAFETY: the entry was found, so it was filled in; pw_name points into the buffer, which is still here.
-        return unsafe { owned_text(entry.assume_init().pw_name) };
+        // SAFETY: the entry was found, so it was filled in.
+        return Some(read(unsafe { entry.assume_init_ref() }));
     }
 }

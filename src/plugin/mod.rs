@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The plugin: the one place that knows both Flux and the engine.
 
+pub mod document;
 mod effects;
 mod events;
 mod jobspec;

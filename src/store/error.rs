@@ -2,11 +2,14 @@
 //! What can be wrong with a file: one sentence that names the file and the reason.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
+
+use super::Access;
 
 /// A file that can't be used. Whatever the reason, nothing was changed.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +18,8 @@ pub struct StoreError {
     pub path: PathBuf,
     /// What is wrong with it.
     pub reason: Reason,
+    /// It was to be changed: then the text says that it is as it was.
+    pub writing: bool,
 }
 
 /// Why a file can't be used.
@@ -22,7 +27,9 @@ pub struct StoreError {
 pub enum Reason {
     /// It does not exist.
     Missing,
-    /// The system refuses to open or read it.
+    /// The system does not let this user read it; in its words.
+    Denied(String),
+    /// The system refuses to open or read it for another reason.
     Unreadable(String),
     /// There is nothing in it.
     Empty,
@@ -53,7 +60,22 @@ pub enum Reason {
 
 impl StoreError {
     pub(crate) fn new(path: &Path, reason: Reason) -> Self {
-        StoreError { path: path.to_owned(), reason }
+        StoreError { path: path.to_owned(), reason, writing: false }
+    }
+
+    /// An error of opening or reading a file.
+    pub(super) fn system(path: &Path, error: &std::io::Error) -> Self {
+        let reason = match error.kind() {
+            ErrorKind::NotFound => Reason::Missing,
+            ErrorKind::PermissionDenied => Reason::Denied(error.to_string()),
+            _ => Reason::Unreadable(error.to_string()),
+        };
+        Self::new(path, reason)
+    }
+
+    /// The same error of something that was to write, or only to read.
+    pub(super) fn of(self, access: Access) -> Self {
+        StoreError { writing: access == Access::Write, ..self }
     }
 
     /// The reason behind an SQLite error.
@@ -89,25 +111,33 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.path.display())?;
         match &self.reason {
-            Reason::Missing => write!(f, "no such file"),
-            Reason::Unreadable(text) => write!(f, "can't be read: {text}"),
-            Reason::Empty => write!(f, "an empty file"),
-            Reason::NotADatabase => write!(f, "not an SQLite database"),
+            Reason::Missing => write!(f, "no such file")?,
+            Reason::Denied(text) | Reason::Unreadable(text) => write!(f, "can't be read: {text}")?,
+            Reason::Empty => write!(f, "an empty file")?,
+            Reason::NotADatabase => write!(f, "not an SQLite database")?,
             Reason::Locked(waited) => {
-                write!(
-                    f,
-                    "locked by another process (waited {} s); nothing was changed",
-                    waited.as_secs_f64()
-                )
+                write!(f, "locked by another process (waited {} s)", waited.as_secs_f64())?;
             }
-            Reason::Truncated { expected, found } => {
-                write!(f, "truncated: {found} of {expected} bytes; nothing was changed")
+            Reason::Truncated { expected, found } => write!(f, "truncated: {found} of {expected} bytes")?,
+            Reason::Damaged(text) => write!(f, "damaged: {text}")?,
+            Reason::ReadOnly(text) => write!(f, "read-only: {text}")?,
+            Reason::Sqlite(text) | Reason::Schema(text) | Reason::Value(text) | Reason::Format(text) => {
+                f.write_str(text)?;
             }
-            Reason::Damaged(text) => write!(f, "damaged: {text}; nothing was changed"),
-            Reason::ReadOnly(text) => write!(f, "read-only: {text}; nothing was changed"),
-            Reason::Sqlite(text) => write!(f, "{text}; nothing was changed"),
-            Reason::Schema(text) | Reason::Value(text) | Reason::Format(text) => f.write_str(text),
         }
+        // What was not even opened needs no such assurance.
+        let opened = !matches!(
+            self.reason,
+            Reason::Missing
+                | Reason::Denied(_)
+                | Reason::Unreadable(_)
+                | Reason::Empty
+                | Reason::NotADatabase
+                | Reason::Schema(_)
+                | Reason::Value(_)
+                | Reason::Format(_)
+        );
+        if self.writing && opened { f.write_str("; nothing was changed") } else { Ok(()) }
     }
 }
 

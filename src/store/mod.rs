@@ -8,13 +8,14 @@
 
 mod error;
 pub mod formats;
+mod pace;
 mod policy_data;
 mod schema;
 mod tree;
 mod values;
 
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -22,6 +23,7 @@ use std::time::{Duration, SystemTime};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 pub use error::{Reason, StoreError};
+pub use pace::Pace;
 pub use policy_data::{
     AssociationRecord, BankRecord, ConfigRecord, FactorRecord, PolicyData, ProjectRecord, QueueRecord,
 };
@@ -57,6 +59,7 @@ pub struct Database {
 #[derive(Debug)]
 pub struct Snapshot<'a> {
     path: &'a Path,
+    access: Access,
     wait: Duration,
     transaction: Transaction<'a>,
     unlocked: Option<Stamp>,
@@ -68,6 +71,10 @@ type Stamp = (u64, Option<SystemTime>);
 impl Database {
     /// Opens an existing database; never creates one. Locks held by others are waited for up to `wait`.
     pub fn open(path: &Path, access: Access, wait: Duration) -> Result<Database, StoreError> {
+        Self::open_for(path, access, wait).map_err(|error| error.of(access))
+    }
+
+    fn open_for(path: &Path, access: Access, wait: Duration) -> Result<Database, StoreError> {
         let journal = probe(path)?;
         // A reader may have to roll back a write that was cut off, so it asks for write access too; SQLite falls back to
         // read-only where the system refuses, and query_only keeps a reader from changing anything itself.
@@ -91,22 +98,22 @@ impl Database {
             Access::Read => TransactionBehavior::Deferred,
             Access::Write => TransactionBehavior::Immediate,
         };
-        let (path, wait, unlocked) = (self.path.as_path(), self.wait, self.unlocked);
+        let (path, wait, unlocked, access) = (self.path.as_path(), self.wait, self.unlocked, self.access);
         let transaction = self
             .connection
             .transaction_with_behavior(behavior)
-            .map_err(|error| StoreError::sqlite(path, wait, &error))?;
-        Ok(Snapshot { path, wait, transaction, unlocked })
+            .map_err(|error| StoreError::sqlite(path, wait, &error).of(access))?;
+        Ok(Snapshot { path, access, wait, transaction, unlocked })
     }
 }
 
 impl Snapshot<'_> {
     fn fail(&self, error: &rusqlite::Error) -> StoreError {
-        StoreError::sqlite(self.path, self.wait, error)
+        StoreError::sqlite(self.path, self.wait, error).of(self.access)
     }
 
     fn error(&self, reason: Reason) -> StoreError {
-        StoreError::new(self.path, reason)
+        StoreError::new(self.path, reason).of(self.access)
     }
 
     /// What was read without locks must still be what is there.
@@ -195,8 +202,7 @@ fn probe(path: &Path) -> Result<Journal, StoreError> {
     let fail = |reason| Err(StoreError::new(path, reason));
     let mut file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return fail(Reason::Missing),
-        Err(error) => return fail(Reason::Unreadable(error.to_string())),
+        Err(error) => return Err(StoreError::system(path, &error)),
     };
     let mut head = Vec::with_capacity(100);
     if let Err(error) = file.by_ref().take(100).read_to_end(&mut head) {

@@ -19,6 +19,7 @@ pub struct PolicyData {
     /// One per bank.
     pub banks: Vec<BankRecord>,
     /// Switches.
+    #[serde(default)]
     pub config: ConfigRecord,
     /// One per factor of the priority.
     pub priority_factors: Vec<FactorRecord>,

@@ -15,6 +15,8 @@ pub struct StoredTree {
     pub builder: Builder,
     /// By list index of the associations.
     pub associations: Vec<StoredAssociation>,
+    /// Inactive banks that are not in the tree.
+    pub left_out: Vec<String>,
 }
 
 /// Where an association is stored, and its fair-share there.
@@ -99,7 +101,8 @@ impl Snapshot<'_> {
             }
         }
         self.check_unchanged()?;
-        Ok(StoredTree { builder, associations })
+        let left_out = if drop { dead.into_iter().map(str::to_owned).collect() } else { Vec::new() };
+        Ok(StoredTree { builder, associations, left_out })
     }
 
     fn banks(&self, table: &Table, select: &str) -> Result<Vec<BankRow>, StoreError> {
@@ -178,6 +181,37 @@ impl Snapshot<'_> {
         Ok(bins)
     }
 
+    /// As [`Snapshot::usage_bins`], of everyone, in no order.
+    pub fn all_usage_bins(&self, take: &mut dyn FnMut(&str, &str, UsageBin)) -> Result<(), StoreError> {
+        let table = self.table("job_usage_per_association_table")?;
+        let old = self.table("job_usage_factor_table")?;
+        let mut each = |sql: &str| -> rusqlite::Result<()> {
+            let mut statement = self.transaction.prepare(sql)?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let (user, bank) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+                take(user, bank, UsageBin { period: row.get(2)?, usage: row.get(3)? });
+            }
+            Ok(())
+        };
+        let mut outcome = Ok(());
+        if table.is_some() {
+            outcome = each(
+                "SELECT username, bank, period, coalesce(value, 0.0) FROM job_usage_per_association_table",
+            );
+        } else if let Some(old) = old {
+            for period in (0..1000).take_while(|period| old.has(&format!("usage_factor_period_{period}"))) {
+                let sql = format!(
+                    "SELECT username, bank, {period}, coalesce(usage_factor_period_{period}, 0.0) \
+                     FROM job_usage_factor_table"
+                );
+                outcome = outcome.and_then(|()| each(&sql));
+            }
+        }
+        outcome.map_err(|error| self.fail(&error))?;
+        self.check_unchanged()
+    }
+
     /// Writes fair-shares and commits: all of them or, on any error or a kill, none. `changes` are (row, fair-share),
     /// fastest in ascending order of rows.
     pub fn write_fairshare(
@@ -203,8 +237,8 @@ impl Snapshot<'_> {
             Ok(())
         };
         write(progress).map_err(|error| self.fail(&error))?;
-        let (path, wait) = (self.path, self.wait);
-        self.transaction.commit().map_err(|error| StoreError::sqlite(path, wait, &error))
+        let (path, wait, access) = (self.path, self.wait, self.access);
+        self.transaction.commit().map_err(|error| StoreError::sqlite(path, wait, &error).of(access))
     }
 }
 
@@ -221,8 +255,11 @@ pub(super) fn add_banks<'a>(
         if dead {
             names.insert(bank.name.as_str());
         }
-        if !dead || inactive == InactiveUsage::Count {
-            builder.bank(&bank.name, bank.parent.as_deref(), Shares::Count(bank.shares), None);
+        let (parent, shares) = (bank.parent.as_deref(), Shares::Count(bank.shares));
+        match (dead, inactive) {
+            (false, _) => builder.bank(&bank.name, parent, shares, None),
+            (true, InactiveUsage::Count) => builder.inactive_bank(&bank.name, parent, shares, None),
+            (true, InactiveUsage::Ignore) => {}
         }
     }
     names

@@ -30,7 +30,47 @@ impl<'a> Cells<'a, '_> {
             }
         }
         let who = if who.is_empty() { format!(", row {}", self.number) } else { format!(":{who}") };
-        format!("{}{who}: {column} is {}, expected {expected}", self.table, show(self.value(index)))
+        let mend = self.mend(column).map_or(String::new(), |mend| format!("; {mend}"));
+        format!("{}{who}: {column} is {}, expected {expected}{mend}", self.table, show(self.value(index)))
+    }
+
+    /// The command of flux-accounting's that puts such a value right.
+    fn mend(&self, column: &str) -> Option<String> {
+        let named = |key: &str| {
+            let at = self.columns.iter().position(|name| *name == key)?;
+            self.value(at).as_str().ok().map(|name| format!("'{}'", name.replace('\'', "'\\''")))
+        };
+        let option = column.replace('_', "-");
+        let command = match (self.table, column) {
+            (_, "job_usage") => return Some("\"flux account-update-usage\" computes usages anew".to_owned()),
+            ("association_table", "username" | "userid" | "bank" | "active" | "fairshare") => return None,
+            ("association_table", _) => {
+                format!(
+                    "edit-user --bank={} --{option}=VALUE {}",
+                    named("bank")?,
+                    named("username").unwrap_or_else(|| "USERNAME".to_owned())
+                )
+            }
+            ("bank_table", "shares" | "priority") => format!("edit-bank --{option}=VALUE {}", named("bank")?),
+            ("bank_table", "parent_bank") => format!("edit-bank --parent-bank=BANK {}", named("bank")?),
+            (
+                "queue_table",
+                "priority"
+                | "max_running_jobs"
+                | "max_nodes_per_assoc"
+                | "max_sched_jobs"
+                | "min_nodes_per_job"
+                | "max_nodes_per_job"
+                | "max_time_per_job",
+            ) => {
+                format!("edit-queue --{option}=VALUE {}", named("queue")?)
+            }
+            ("priority_factor_weight_table", "weight") => {
+                format!("edit-factor --factor={} --weight=VALUE", named("factor")?)
+            }
+            _ => return None,
+        };
+        Some(format!("\"flux account {command}\" puts it right"))
     }
 
     /// Text, borrowed from the row.

@@ -13,19 +13,37 @@ use super::{PROGRAM, Ran, fairshare, finish};
 /// Both show and update refuse with this text, and leave the file as it is.
 #[track_caller]
 fn refused(path: &str, text: &str) {
+    refused_with(path, text, "");
+}
+
+/// As [`refused`], and update says that nothing was changed, which show, a reader, has no reason to.
+#[track_caller]
+fn refused_unchanged(path: &str, text: &str) {
+    refused_with(path, text, "; nothing was changed");
+}
+
+#[track_caller]
+fn refused_with(path: &str, text: &str, of_update: &str) {
     let before = fs::read(path).ok();
-    for command in ["show", "update"] {
+    for (command, more) in [("show", ""), ("update", of_update)] {
         let ran = fairshare([command, "-p", path, "--wait", "0.1"]);
-        assert_eq!(ran.error(), format!("flux-fairshare: {path}: {text}"), "{command}");
+        assert_eq!(ran.error(), format!("flux-fairshare: {path}: {text}{more}"), "{command}");
     }
     assert_eq!(fs::read(path).ok(), before);
 }
+
+const ELSEWHERE: &str = "-p FILE or FLUX_FAIRSHARE_DATABASE names another";
+const DOCUMENT: &str = ", -t FILE reads a document instead";
 
 #[test]
 fn missing_empty_and_foreign_files() {
     let directory = super::directory("foreign");
     let path = directory.join("none.db");
-    refused(path.to_str().expect("text"), "no such file");
+    for (command, document) in [("show", DOCUMENT), ("update", "")] {
+        let text = format!("no such file; {ELSEWHERE}{document}, \"flux account create-db\" makes one");
+        let ran = fairshare([command.as_ref(), "-p".as_ref(), path.as_os_str()]);
+        assert_eq!(ran.error(), format!("flux-fairshare: {}: {text}", path.display()));
+    }
     assert!(!path.exists(), "nothing was created");
     refused(&super::file("empty", ""), "an empty file");
     refused(
@@ -41,10 +59,10 @@ fn truncated_files() {
     let whole = site.bytes();
     for keep in [100, 4096, whole.len() / 2, whole.len() - 1] {
         fs::write(&site.path, &whole[..keep]).expect("written");
-        refused(site.path(), &format!("truncated: {keep} of {} bytes; nothing was changed", whole.len()));
+        refused_unchanged(site.path(), &format!("truncated: {keep} of {} bytes", whole.len()));
     }
     fs::write(&site.path, &whole[..50]).expect("written");
-    refused(site.path(), "truncated: 50 of 512 bytes; nothing was changed");
+    refused_unchanged(site.path(), "truncated: 50 of 512 bytes");
 }
 
 #[test]
@@ -153,15 +171,12 @@ fn trees_that_can_not_be() {
 fn locked_by_another() {
     let site = Site::small("locked");
     let other = site.open();
-    // The file itself must not be opened here: closing it would drop the locks this process holds.
     other.execute_batch("BEGIN EXCLUSIVE").expect("locked");
-    for command in ["show", "update"] {
+    // The file itself must not be opened here: closing it would drop the locks this process holds.
+    for (command, more) in [("show", ""), ("update", "; nothing was changed")] {
         let ran = fairshare([command, "-p", site.path(), "--wait", "0.1"]);
-        let expected = format!(
-            "flux-fairshare: {}: locked by another process (waited 0.1 s); nothing was changed",
-            site.path()
-        );
-        assert_eq!(ran.error(), expected);
+        let text = format!("locked by another process (waited 0.1 s){more}");
+        assert_eq!(ran.error(), format!("flux-fairshare: {}: {text}", site.path()));
     }
     other
         .execute_batch("ROLLBACK; BEGIN IMMEDIATE; UPDATE association_table SET shares = 9")
@@ -260,7 +275,10 @@ fn read_only_files() {
     assert_eq!(fs::read(&view.database).expect("readable"), before);
     mode(&view.database, 0o000);
     let ran = view.run("show");
-    assert!(ran.error().ends_with("can't be read: Permission denied (os error 13)"), "{ran:?}");
+    let text = format!(
+        "can't be read: Permission denied (os error 13); it takes an account that may read it, or another file: {ELSEWHERE}{DOCUMENT}"
+    );
+    assert!(ran.error().ends_with(&text), "{ran:?}");
 }
 
 #[test]

@@ -176,7 +176,8 @@ fn push_names_a_value_that_is_none() {
     assert_eq!(
         fairshare(["push", "-n", "-p", site.path()]).error(),
         format!(
-            "flux-fairshare: {}: association_table: userid 65534 bank \"B\": max_nodes is \"many\", expected a whole number",
+            "flux-fairshare: {}: association_table: userid 65534 bank \"B\": max_nodes is \"many\", expected a whole number; \
+             \"flux account edit-user --bank='B' --max-nodes=VALUE USERNAME\" puts it right",
             site.path()
         )
     );
@@ -212,5 +213,8 @@ fn push_reads_what_export_json_printed() {
         "{ran:?}"
     );
     let bad = super::file("push_json_bad", r#"{"associations": [{"userid": 1}], "queues": []}"#);
-    assert!(fairshare(["push", "-n", "-p", &bad]).error().contains("missing field"), "names the field");
+    let ran = fairshare(["push", "-n", "-p", &bad]);
+    assert!(ran.error().ends_with("the plugin would refuse it: policy.projects: key is missing"), "{ran:?}");
+    let ran = fairshare(["push", "-p", &bad]);
+    assert!(ran.error().contains("missing field"), "names the field: {ran:?}");
 }

@@ -44,12 +44,12 @@ fn manual_pages_and_completions_are_up_to_date() {
 
 #[test]
 fn the_short_help_fits_a_screen() {
-    for command in ["show", "update", "push", "compare", "why"] {
+    for command in ["show", "update", "push", "compare", "why", "what-if"] {
         let ran = fairshare([command, "-h"]);
         assert!(ran.ok().lines().count() <= 50, "{command}");
         assert!(fairshare([command, "--help"]).ok().len() >= ran.out.len());
     }
-    for command in ["show", "update", "push", "compare", "why"] {
+    for command in ["show", "update", "push", "compare", "why", "what-if"] {
         // As long as flux-accounting's own tools wait.
         assert!(fairshare([command, "--help"]).ok().contains("[default: 30]"), "{command}");
     }
@@ -73,7 +73,7 @@ fn bash_completes_commands_options_and_values() {
     let script = fresh.join("completions/flux-fairshare.bash");
     let offered = |words: &[&str]| offered(&script, words);
     let commands = offered(&["flux-fairshare", ""]);
-    for command in ["show", "update", "push", "compare", "why"] {
+    for command in ["show", "update", "push", "compare", "why", "what-if", "status", "check-import"] {
         assert!(commands.iter().any(|offer| offer == command), "{command}: {commands:?}");
     }
     for hidden in ["embedded", "generate", "demo"] {
@@ -89,16 +89,60 @@ fn bash_completes_commands_options_and_values() {
     assert_eq!(offered(&["flux-fairshare", "show", "--wait", ""]), Vec::<String>::new(), "no files");
 }
 
+/// What bash offers below `flux`, where Flux's own script may have been read before.
+fn offered_below_flux(script: &Path, before: &str, words: &[&str]) -> Vec<String> {
+    let line = format!(
+        r#"{before}; source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+        complete -p flux | grep -q 'F _flux_fairshare_below_flux flux' || echo not-registered
+        _flux_fairshare_below_flux flux "${{COMP_WORDS[COMP_CWORD]}}" "${{COMP_WORDS[COMP_CWORD-1]}}"; printf '%s\n' "${{COMPREPLY[@]}}""#
+    );
+    let output =
+        Command::new("bash").args(["-c", &line, "bash"]).arg(script).args(words).output().expect("bash");
+    String::from_utf8(output.stdout).expect("text").split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn completion_of_flux_answers_below_fairshare_and_passes_on_the_rest() {
+    let fresh = directory("below_flux");
+    fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
+    let script = fresh.join("completions/flux-fairshare.bash");
+    let theirs = "_flux_core() { COMPREPLY=(jobs jobtap); }; complete -F _flux_core flux";
+    for before in ["true", theirs] {
+        let offered = |words: &[&str]| offered_below_flux(&script, before, words);
+        assert_eq!(offered(&["flux", "fairshare", "sh"]), ["show"]);
+        assert_eq!(offered(&["flux", "-v", "fairshare", "show", "--pol"]), ["--policy"]);
+        let policies = ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"];
+        assert_eq!(offered(&["flux", "fairshare", "why", "--policy", ""]), policies);
+    }
+    assert_eq!(offered_below_flux(&script, theirs, &["flux", "jo"]), ["jobs", "jobtap"]);
+    assert_eq!(offered_below_flux(&script, theirs, &["flux", "jobs", "fairshare"]), ["jobs", "jobtap"]);
+}
+
+#[test]
+fn fish_offers_below_flux_what_it_offers_for_the_program() {
+    if Command::new("fish").arg("--version").output().is_err() {
+        return; // An optional shell.
+    }
+    let fresh = directory("below_flux_fish");
+    fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
+    let offered = |line: &str| {
+        let script = fresh.join("completions/flux-fairshare.fish");
+        let program = format!("source '{}'; complete -C '{line}'", script.display());
+        let output = Command::new("fish").args(["--no-config", "-c", &program]).output().expect("fish");
+        let text = String::from_utf8(output.stdout).expect("text");
+        text.split('\n').filter_map(|line| line.split('\t').next()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let policies = ["classic", "depth-oblivious", "fair-tree", "pbs", "weighted-walk"];
+    let below = offered("flux fairshare show --policy ");
+    assert!(policies.iter().all(|policy| below.iter().any(|offer| offer == policy)), "{below:?}");
+    assert!(offered("flux fairshare sta").contains(&"status".to_owned()));
+}
+
 #[test]
 fn the_usage_of_a_missing_argument_asks_for_no_more_than_that() {
     let ran = fairshare(["why"]);
     assert!(
         ran.error().contains("Usage: flux fairshare why [OPTIONS] <USER[/BANK]> [USER2[/BANK2]]"),
-        "{ran:?}"
-    );
-    let ran = fairshare(["compare"]);
-    assert!(
-        ran.error().contains("Usage: flux fairshare compare [OPTIONS] --policies <FIRST,SECOND>"),
         "{ran:?}"
     );
 }
@@ -112,7 +156,7 @@ fn manual_pages_say_what_belongs_to_their_command() {
     let no = "there is no such user or bank";
     assert!(show.contains(no) && !push.contains(no) && !page("flux-fairshare-update.1").contains(no));
     assert!(push.contains("FLUX_URI") && show.contains("NO_COLOR") && !show.contains("FLUX_URI"));
-    assert!(page("flux-fairshare-compare.1").contains("[OPTIONS] \\-\\-policies <FIRST,SECOND>"));
+    assert!(page("flux-fairshare-why.1").contains("[OPTIONS] <USER[/BANK]> [USER2[/BANK2]]"));
     for text in [push, show] {
         assert!(text.contains(concat!("\"flux-fairshare ", env!("CARGO_PKG_VERSION"))), "the footer: {text}");
         for section in [".SH FILES", ".SH EXAMPLES", ".SH \"SEE ALSO\""] {

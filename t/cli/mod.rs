@@ -3,15 +3,22 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "helpers of tests may fail as tests do")]
 
 mod bad_files;
+mod complaints;
 mod databases;
 mod documents;
 mod explain;
 mod generated;
 mod golden;
+mod imports;
+mod imports_pbs;
 mod kill;
 mod pipes;
+mod screens;
 mod site;
 mod table;
+mod teaching;
+mod unreadable;
+mod what_if;
 
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};

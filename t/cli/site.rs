@@ -53,8 +53,7 @@ impl Site {
             transaction.execute(sql, *bank).expect("a bank");
         }
         for association in associations {
-            let sql =
-                "INSERT INTO association_table (username, bank, shares, job_usage) VALUES (?1, ?2, ?3, ?4)";
+            let sql = "INSERT INTO association_table (username, bank, default_bank, shares, job_usage) VALUES (?1, ?2, ?2, ?3, ?4)";
             transaction.execute(sql, *association).expect("an association");
         }
         transaction.commit().expect("committed");
@@ -81,7 +80,7 @@ impl Site {
             let sql = "INSERT INTO bank_table (bank, parent_bank, shares) VALUES (?1, 'root', ?2)";
             transaction.execute(sql, (&bank, group as i64 % 7 + 1)).expect("a bank");
             let mut statement = transaction
-                .prepare("INSERT INTO association_table (username, bank, shares, job_usage) VALUES (?1, ?2, ?3, ?4)")
+                .prepare("INSERT INTO association_table (username, bank, default_bank, shares, job_usage) VALUES (?1, ?2, ?2, ?3, ?4)")
                 .expect("a statement");
             for user in 0..users {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -15,9 +15,17 @@ const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "A",
 
 /// The command on a terminal so many columns wide; `None` where there is no `script` to make one.
 fn on_terminal(columns: u32, term: &str, command: &str) -> Option<Ran> {
-    let shell = format!("stty cols {columns} rows 50; {}", command.replace("PROGRAM", PROGRAM));
+    on_screen((columns, 50), term, command)
+}
+
+/// As [`on_terminal`], of so many columns and rows.
+pub(super) fn on_screen((columns, rows): (u32, u32), term: &str, command: &str) -> Option<Ran> {
+    let shell = format!("stty cols {columns} rows {rows}; {}", command.replace("PROGRAM", PROGRAM));
     let mut script = Command::new("script");
-    script.args(["-qec", &shell, "/dev/null"]).env("TERM", term).env_remove("NO_COLOR");
+    script.args(["-qec", &shell, "/dev/null"]).env("TERM", term).env("LC_ALL", "C.UTF-8");
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "PAGER", "LESS"] {
+        script.env_remove(name);
+    }
     script.env("SHELL", "/bin/sh");
     let there_is = Command::new("script").arg("--version").output().is_ok();
     there_is.then(|| finish(&mut script, ""))
@@ -43,6 +51,8 @@ root
   cat      ============|+++++++
  A         ====|++++++
   ann      ===================|
+
+= used within the share, + used beyond it, | the share
 ";
     assert_eq!(ran.ok(), expected);
     for form in ["--json", "--csv", "--parsable"] {
@@ -65,20 +75,24 @@ fn the_default_table_fits_the_terminal() {
     let titles = |columns, arguments: &str| {
         let ran = on_terminal(columns, "xterm", &format!("PROGRAM show --tree {path} {arguments}"))?;
         let widest = ran.out.lines().map(|line| plain(line).chars().count()).max().expect("lines");
-        Some((widest, ran.out.lines().next().expect("titles").trim_end().to_owned()))
+        Some((widest, plain(ran.out.lines().next().expect("titles"))))
     };
     let Some((widest, wide)) = titles(120, "") else { return };
     assert!(widest > 80 && wide.ends_with("FairShare  Usage|Share"), "{wide}");
     for columns in [100, 80, 60, 40] {
         let (widest, titles) = titles(columns, "").expect("a terminal");
         assert!(widest <= columns as usize, "{columns}: {widest}: {titles}");
-        for kept in ["Bank/User", "Usage", "Rank", "FairShare"] {
+        for kept in ["Bank/User", "Usage", "Place", "FairShare"] {
             assert!(titles.contains(kept), "{columns}: {titles}");
         }
     }
     assert!(!titles(100, "").expect("a terminal").1.contains("Usage|Share"));
-    // Whoever asks by name, or for all, gets all; so does a pipe.
-    assert!(titles(40, "--long").expect("a terminal").0 > 80);
+    for columns in [120, 80, 60, 50] {
+        let (widest, titles) = titles(columns, "--long").expect("a terminal");
+        assert!(widest <= columns as usize, "{columns}: {widest}: {titles}");
+        assert!(titles.contains("Place") && titles.contains("FairShare"), "{titles}");
+    }
+    // Whoever asks by name gets all; so does a pipe.
     assert!(titles(40, "-o name,norm_usage,norm_shares,usage").expect("a terminal").0 > 40);
     let ran = fairshare(["show", "--tree", &path]);
     let titles: Vec<&str> = ran.ok().lines().next().expect("titles").split_whitespace().collect();
@@ -90,7 +104,7 @@ fn the_default_table_fits_the_terminal() {
         "NormUsage",
         "EffUsage",
         "LevelFS",
-        "Rank",
+        "Place",
         "FairShare",
     ];
     assert_eq!(titles, expected);
@@ -137,7 +151,7 @@ fn small_usages_keep_their_digits() {
     assert_eq!(ran.ok().lines().last().map(str::trim), Some("ben  0.00123"));
     let path = file("smaller_usage", TREE.replace("0.001234", "1e-9").replace("30", "30.5"));
     let ran = fairshare(["show", "--tree", &path, "-o", "name,usage", "--bank", "B"]);
-    let expected = "Bank/User    Usage\nroot         70.50\n B           30.50\n  ben      1.00e-9\n  cat        30.50\n";
+    let expected = "Bank/User       Usage\nroot            70.50\n B              30.50\n  ben      < 0.000001\n  cat           30.50\n";
     assert_eq!(ran.ok(), expected);
 }
 

@@ -23,7 +23,7 @@ use self::host::{Active, Host, Stage};
 use self::site::{Job, Site};
 use self::table::{Cell, Paper, Tone, plain};
 use self::view::{Term, View};
-use super::output::colour;
+use super::screen::ScreenArgs;
 use super::{Answer, Failure, Outcome, failure};
 use crate::embedded::f58;
 
@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         HostKind::Embedded => Box::new(embedded::Embedded::start(&site, &plugin).map_err(Failure::Message)?),
     };
     let mut out = stdout().lock();
-    let paper = Paper { out: &mut out, colour: colour() };
+    let paper = Paper { out: &mut out, colour: ScreenArgs::default().screen().colour };
     Story { host: host.as_ref(), site: &site, paper }.tell()
 }
 

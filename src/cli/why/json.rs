@@ -43,6 +43,9 @@ impl Site<'_> {
             "sibling_usage": json_number(level.sibling_usage),
             "norm_usage": json_number(detail.norm_usage),
             "effective_usage": json_number(detail.effective_usage),
+            "counted_usage": json_number(level.counted.0),
+            "counted_sibling_usage": json_number(level.counted.1),
+            "even_usage": level.even_usage(),
             "value": maybe(level.value),
             "fairshare": maybe(detail.fairshare),
             "top_users": top,
@@ -61,10 +64,25 @@ impl Site<'_> {
     ) -> Value {
         let levels: Vec<Value> =
             explanation.levels.iter().map(|level| self.level_json(level, false)).collect();
+        let ahead = self.ranking.just_ahead(node);
+        let overtake = ahead.and_then(|ahead| {
+            let comparison = self.ranking.compare(self.tree, node, ahead)?;
+            let change = self.ranking.overtake(&comparison)?;
+            let mut document = self.node_json(change.node);
+            if let Value::Object(document) = &mut document {
+                document.insert("shares".to_owned(), change.shares.into());
+                document.insert("usage_below".to_owned(), change.usage.into());
+            }
+            Some(document)
+        });
         json!({
             "association": self.node_json(node),
             "fairshare": self.ranking.fairshare(node),
             "rank": self.ranking.rank(node),
+            "place": self.ranking.place(node),
+            "pbs_walk": self.walk.as_ref().and_then(|walk| walk.place(node)),
+            "just_ahead": ahead.map(|ahead| self.node_json(ahead)),
+            "overtake": overtake,
             "worst": explanation.worst,
             "worst_level": explanation.worst.and_then(|at| explanation.levels.get(at)).map(|level| self.level_json(level, true)),
             "levels": levels,
@@ -78,13 +96,14 @@ impl Site<'_> {
         b: NodeId,
         comparison: &Comparison,
     ) -> Vec<(String, Value)> {
-        let ahead = match comparison.verdict {
+        let verdict = self.verdict(a, b, comparison);
+        let ahead = match verdict {
             Some(Verdict::First) => self.node_json(a),
             Some(Verdict::Second) => self.node_json(b),
             Some(Verdict::Tied) | None => Value::Null,
         };
         // Null where there is nothing to compare: one of them is not ranked.
-        let verdict = comparison.verdict.map(|verdict| match verdict {
+        let verdict = verdict.map(|verdict| match verdict {
             Verdict::First => "first",
             Verdict::Second => "second",
             Verdict::Tied => "tied",

@@ -2,31 +2,40 @@
 //! `flux fairshare why`: what made a fair-share, or why one user is ahead of another.
 
 mod json;
+mod one;
+mod outlook;
 mod text;
+mod two;
 
 use std::borrow::Cow;
-use std::io::{self, Write, stdout};
+use std::io::{self, Write};
+use std::time::Duration;
 
 use serde_json::Value;
 
+use super::figures::{self, Unit, parse_duration};
 use super::input::{Input, PolicyArg, Rules, rank};
+use super::pager::Paper;
 use super::printable::printable;
 use super::progress::Progress;
+use super::screen::{Screen, ScreenArgs};
 use super::show::{no_user, options_json};
+use super::suggest::did_you_mean;
 use super::{Answer, Failure, Outcome, failure, remark};
-use crate::fairshare::{NodeId, NodeKind, Policy, Ranking, Tree};
-use crate::store::{Access, UsageBin};
+use crate::fairshare::{NodeId, NodeKind, PbsWalk, Policy, Ranking, Tree};
+use crate::store::{Pace, UsageBin};
 
-/// Explain a user's fair-share, or why one user is ahead of another, in words and numbers
+/// Explain a user's or a bank's fair-share, or why one is ahead of another, in words and numbers
 ///
-/// For one user: the levels from the root down and where most was lost. For two: the first bank above both, the two nodes
-/// right below it, and which shares and whose usage made the values that decide.
+/// For one: the levels from the root down, where most was lost, who is just ahead, what would change it, and when usage has
+/// decayed back to the share. For two: the first bank above both, the two nodes right below it, and which shares and whose
+/// usage made the values that decide.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The user, with /BANK if in several
+    /// The user, with /BANK if in several, or a bank
     #[arg(value_name = "USER[/BANK]")]
     first: String,
-    /// The user to compare with
+    /// The user, or the bank, to compare with
     #[arg(value_name = "USER2[/BANK2]")]
     second: Option<String>,
     #[command(flatten)]
@@ -41,6 +50,11 @@ pub(super) struct Args {
     /// Print a JSON document
     #[arg(long, help_heading = "Output")]
     json: bool,
+    /// How fast usage is forgotten, like 7d, where the tree does not say; a database does
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Rules")]
+    half_life: Option<Duration>,
+    #[command(flatten)]
+    screen: ScreenArgs,
 }
 
 /// A ranked tree and how to talk about it.
@@ -50,6 +64,18 @@ struct Site<'a> {
     policy: Policy,
     /// Levels of one chain shown at most.
     levels: usize,
+    unit: Unit,
+    screen: &'a Screen,
+    /// How the database forgets usage.
+    pace: Option<Pace>,
+    /// How usage is forgotten, where that was said.
+    half_life: Option<f64>,
+    /// Seconds since 1970.
+    now: f64,
+    /// `pbs`: the scheduler's own order.
+    walk: Option<PbsWalk>,
+    /// Whether the tree is a PBS site's.
+    of_pbs: bool,
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -57,19 +83,39 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut progress = Progress::start();
     let loaded = args.input.load(&options, &mut progress)?;
     let policy = args.policy.of(&loaded);
-    let tree = loaded.tree;
+    args.rules.apply_to(&[policy])?;
+    let tree = &loaded.tree;
     progress.phase("ranking", || 0);
-    let ranking = rank(args.input.source(), &tree, policy, &options)?;
+    let ranking = rank(args.input.source(), tree, policy, &options)?;
     drop(progress);
-    let site =
-        Site { tree: &tree, ranking: &ranking, policy, levels: if args.long { usize::MAX } else { 24 } };
-    let mut names = vec![args.first.as_str()];
-    names.extend(args.second.as_deref());
+    let screen = args.screen.screen();
+    let site = Site {
+        tree,
+        ranking: &ranking,
+        policy,
+        levels: if args.long { usize::MAX } else { 24 },
+        unit: loaded.unit,
+        screen: &screen,
+        pace: loaded.pace,
+        half_life: args.half_life.map(|half_life| half_life.as_secs_f64()),
+        now: figures::now(),
+        walk: ranking.pbs_walk(tree),
+        of_pbs: loaded.policy == Policy::Pbs,
+    };
+    // A shell that completes names ends them in a slash, where a bank could follow.
+    let whole =
+        |name: &'_ str| name.strip_suffix('/').filter(|user| !user.is_empty()).unwrap_or(name).to_owned();
+    let mut names = vec![whole(&args.first)];
+    names.extend(args.second.as_deref().map(whole));
+    let names = names.iter().map(String::as_str);
     let mut nodes = Vec::new();
     for name in names {
-        let found = find(&tree, name);
+        let found = find(tree, name);
         if found.is_empty() {
-            let missing = missing(&tree, name);
+            let missing = match loaded.left_out.iter().any(|bank| bank == name) {
+                true => loaded.no_bank(name),
+                false => missing(tree, name),
+            };
             remark(format_args!("{}: {missing}", args.input.source().display()));
             return Ok(Answer::No);
         }
@@ -82,22 +128,32 @@ pub(super) fn run(args: &Args) -> Outcome {
     match nodes.as_slice() {
         [(_, found)] => {
             let mut list = Vec::new();
-            for node in found {
-                let explanation = ranking.explain(&tree, *node);
-                let bins = usage_bins(args, &tree, *node)?;
-                if args.json {
-                    list.push(site.explanation_json(*node, &explanation, &bins));
-                } else {
-                    site.explain(*node, &explanation, &bins, &mut text)?;
+            for (at, node) in found.iter().enumerate() {
+                if at > 0 {
+                    text.extend_from_slice(b"\n\n");
+                }
+                let explanation = ranking.explain(tree, *node);
+                let is_bank = tree.kind(*node) == NodeKind::Bank;
+                let bins = if is_bank { Vec::new() } else { usage_bins(args, tree, *node)? };
+                match (args.json, is_bank) {
+                    (true, _) => list.push(site.explanation_json(*node, &explanation, &bins)),
+                    (false, true) => site.explain_bank(*node, &explanation, &mut text)?,
+                    (false, false) => site.explain(*node, &explanation, &bins, &mut text)?,
                 }
             }
             document.insert("associations".to_owned(), list.into());
         }
         [first, second] => {
-            let (a, b) = (one(&tree, first)?, one(&tree, second)?);
-            let comparison = ranking.compare(&tree, a, b).ok_or_else(|| {
-                let (first, second) = (printable(first.0), printable(second.0));
-                Failure::Message(format!("{first} and {second} are the same association"))
+            let (a, b) = (one(tree, first)?, one(tree, second)?);
+            let comparison = ranking.compare(tree, a, b).ok_or_else(|| {
+                let names = [first.0, second.0].map(printable);
+                let [first, second] = &names;
+                Failure::Message(if a == b {
+                    let what = if tree.kind(a) == NodeKind::Bank { "bank" } else { "association" };
+                    format!("{first} and {second} are the same {what}")
+                } else {
+                    format!("{first} and {second} are one above the other: there is nothing to compare")
+                })
             })?;
             if args.json {
                 document.extend(site.comparison_json(a, b, &comparison));
@@ -107,23 +163,25 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
         _ => {}
     }
-    let mut out = stdout().lock();
+    let mut out = if args.json { Paper::plain() } else { Paper::for_people(&screen) };
     if args.json {
         serde_json::to_writer_pretty(&mut out, &document).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
         out.write_all(&text)?;
     }
+    out.finish()?;
     Ok(Answer::Yes)
 }
 
-/// All associations meant by `USER` or `USER/BANK`.
+/// All associations meant by `USER` or `USER/BANK`; a bank, where no user has the name.
 fn find(tree: &Tree, name: &str) -> Vec<NodeId> {
     let with_bank = name.split_once('/').and_then(|(user, bank)| tree.leaf(user, bank));
-    match with_bank {
+    let found = match with_bank {
         Some(leaf) => vec![leaf],
         None => tree.leaves_of(name).collect(),
-    }
+    };
+    if found.is_empty() { tree.bank(name).into_iter().collect() } else { found }
 }
 
 /// What is there instead of a user that is not.
@@ -138,7 +196,10 @@ fn missing(tree: &Tree, name: &str) -> String {
         };
         Some(match tree.bank(bank) {
             Some(_) => format!("{user} is not in bank {bank}, but {list}"),
-            None => format!("there is no bank {bank}; {user} is {list}"),
+            None => {
+                let near = did_you_mean(bank, tree.banks().map(|bank| tree.name(bank)));
+                format!("there is no bank {bank}; {user} is {list}{near}")
+            }
         })
     });
     elsewhere.unwrap_or_else(|| no_user(tree, name))
@@ -156,14 +217,14 @@ fn one(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Result<NodeId, Failu
     }
 }
 
-fn bank_of(tree: &Tree, node: NodeId) -> &str {
+pub(super) fn bank_of(tree: &Tree, node: NodeId) -> &str {
     tree.parent(node).map_or("", |bank| tree.name(bank))
 }
 
 /// The recorded usage by period, where the tree comes from a database that keeps it.
 fn usage_bins(args: &Args, tree: &Tree, node: NodeId) -> Result<Vec<UsageBin>, Failure> {
-    let Some(path) = args.input.database() else { return Ok(Vec::new()) };
-    let mut database = args.input.wait.open(path, Access::Read)?;
+    let Some(database) = args.input.database() else { return Ok(Vec::new()) };
+    let mut database = database?;
     let snapshot = database.snapshot().map_err(failure)?;
     snapshot.usage_bins(tree.name(node), bank_of(tree, node)).map_err(failure)
 }
@@ -172,11 +233,6 @@ impl Site<'_> {
     /// A bank's name or an association's user, fit to be printed.
     fn name(&self, node: NodeId) -> Cow<'_, str> {
         printable(self.tree.name(node))
-    }
-
-    /// The name of the bank above, fit to be printed.
-    fn bank(&self, node: NodeId) -> Cow<'_, str> {
-        printable(bank_of(self.tree, node))
     }
 
     /// The three leaves below a bank that added most to its usage.

@@ -50,6 +50,10 @@ struct Association<'a> {
 /// The top-level keys of a document; values are skipped, not kept.
 #[derive(Deserialize)]
 struct Keys {
+    shares: Option<de::IgnoredAny>,
+    banks: Option<de::IgnoredAny>,
+    jobs: Option<de::IgnoredAny>,
+    meta: Option<de::IgnoredAny>,
     root: Option<de::IgnoredAny>,
     associations: Option<de::IgnoredAny>,
     priority_factors: Option<de::IgnoredAny>,
@@ -57,7 +61,7 @@ struct Keys {
     config: Option<de::IgnoredAny>,
 }
 
-/// Which JSON document a text is.
+/// Which JSON document a text is; `None` if it holds no tree.
 pub(super) fn detect(text: &str) -> Option<Format> {
     // A document with a syntax error is read as ours, whose parser names the place.
     let Ok(keys) = serde_json::from_str::<Keys>(text) else { return Some(Format::Tree) };
@@ -65,9 +69,25 @@ pub(super) fn detect(text: &str) -> Option<Format> {
         Some(Format::Emulate)
     } else if keys.priority_factors.is_some() || (keys.queues.is_some() && keys.config.is_some()) {
         Some(Format::ExportJson)
-    } else {
+    } else if keys.shares.is_some() && keys.banks.is_none() {
+        Some(Format::SshareJson)
+    } else if keys.banks.is_some() || (keys.associations.is_some() && keys.meta.is_none()) {
         Some(Format::Tree)
+    } else {
+        None
     }
+}
+
+/// What a JSON document that holds no tree looks like.
+pub(super) fn looks_like(text: &str) -> Option<&'static str> {
+    let keys: Keys = serde_json::from_str(text).ok()?;
+    Some(if keys.jobs.is_some() {
+        "looks like a list of jobs: \"sshare -a --json\" prints the tree"
+    } else if keys.associations.is_some() {
+        "looks like sacctmgr's JSON: \"sshare -a --json\" prints shares and usages, \"sacctmgr show assoc tree -P\" shares"
+    } else {
+        "JSON, but neither our plain document (with banks and associations) nor one that sshare or flux account prints"
+    })
 }
 
 /// The plain document.
@@ -100,9 +120,9 @@ pub(super) fn tree(text: &str) -> Result<Builder, String> {
     Ok(builder)
 }
 
-/// What `flux account export-json` printed, for a push without the database; `None` if the file is a database. A file
-/// that is no plain one is read once, to its end, and must be a document.
-pub fn policy_data(path: &Path) -> Result<Option<PolicyData>, StoreError> {
+/// The text of what `flux account export-json` printed, for a push without the database; `None` if the file is a database.
+/// A file that is no plain one is read once, to its end, and must be a document.
+pub fn policy_text(path: &Path) -> Result<Option<String>, StoreError> {
     if path.is_file() && !super::starts_like_json(path) {
         return Ok(None);
     }
@@ -111,7 +131,10 @@ pub fn policy_data(path: &Path) -> Result<Option<PolicyData>, StoreError> {
         let text = "a database is read from its own file, not through a pipe".to_owned();
         return Err(StoreError::new(path, Reason::Unreadable(text)));
     }
-    let text = super::text_of(path, bytes)?;
-    let data = serde_json::from_str(&text);
-    data.map(Some).map_err(|error| StoreError::new(path, Reason::Format(error.to_string())))
+    super::text_of(path, bytes).map(Some)
+}
+
+/// The records of such a text.
+pub fn policy_data(path: &Path, text: &str) -> Result<PolicyData, StoreError> {
+    serde_json::from_str(text).map_err(|error| StoreError::new(path, Reason::Format(error.to_string())))
 }

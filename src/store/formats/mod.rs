@@ -1,27 +1,31 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Trees from files that are no accounting database: documents of ours, flux-accounting's exports, PBS, Slurm.
 
+mod claims;
 mod csv;
 mod documents;
 mod emulate;
 mod fields;
+mod known;
 mod pbs;
 mod slurm;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
-use std::io::{ErrorKind, Read, stdin};
+use std::io::{Read, stdin};
 use std::path::Path;
 use std::str::FromStr;
 
 use super::{Reason, StoreError};
 use crate::fairshare::{Builder, InactiveUsage, Policy};
 
-pub use documents::policy_data;
+pub use claims::{Claim, Claimant, Quantity};
+pub use documents::{policy_data, policy_text};
 
 /// What stands for standard input.
 const STDIN: &str = "-";
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +46,17 @@ pub enum Format {
     Pbsfs,
     /// What `sshare -a -l -P` prints.
     Sshare,
+    /// What `sshare -a --json` prints.
+    SshareJson,
+    /// The file of `sacctmgr dump`: shares, usages in a list of their own.
+    SacctmgrDump,
+    /// What `sacctmgr show assoc tree -P` prints: shares, usages in a list of their own.
+    SacctmgrAssoc,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: [Format; 8] = [
+    pub const ALL: [Format; 11] = [
         Format::Database,
         Format::Tree,
         Format::Emulate,
@@ -55,6 +65,9 @@ impl Format {
         Format::ResourceGroup,
         Format::Pbsfs,
         Format::Sshare,
+        Format::SshareJson,
+        Format::SacctmgrDump,
+        Format::SacctmgrAssoc,
     ];
 
     /// The name used in text.
@@ -68,6 +81,9 @@ impl Format {
             Format::ResourceGroup => "resource-group",
             Format::Pbsfs => "pbsfs",
             Format::Sshare => "sshare",
+            Format::SshareJson => "sshare-json",
+            Format::SacctmgrDump => "sacctmgr-dump",
+            Format::SacctmgrAssoc => "sacctmgr-assoc",
         }
     }
 
@@ -75,9 +91,18 @@ impl Format {
     pub fn policy(self) -> Policy {
         match self {
             Format::ResourceGroup | Format::Pbsfs => Policy::Pbs,
-            Format::Sshare => Policy::FairTree,
+            Format::Sshare | Format::SshareJson | Format::SacctmgrDump | Format::SacctmgrAssoc => {
+                Policy::FairTree
+            }
             _ => Policy::WeightedWalk,
         }
+    }
+}
+
+impl Format {
+    /// True where usages are in a list of their own, if there are any.
+    fn lacks_usages(self) -> bool {
+        matches!(self, Format::ResourceGroup | Format::SacctmgrDump | Format::SacctmgrAssoc)
     }
 }
 
@@ -105,8 +130,35 @@ pub struct Document {
     pub builder: Builder,
     /// What the document is.
     pub format: Format,
+    /// The rule of the system it comes from, by the format or, better, by what is in it.
+    pub policy: Policy,
     /// What was left out of the tree, and why.
     pub notes: Vec<String>,
+    /// What that system had computed itself.
+    pub claims: Vec<Claim>,
+}
+
+/// What one format's reader makes of a text.
+#[derive(Debug)]
+struct Parsed {
+    builder: Builder,
+    /// `None`: that of the format.
+    policy: Option<Policy>,
+    notes: Vec<String>,
+    claims: Vec<Claim>,
+}
+
+impl From<Builder> for Parsed {
+    fn from(builder: Builder) -> Self {
+        Parsed { builder, policy: None, notes: Vec::new(), claims: Vec::new() }
+    }
+}
+
+impl Parsed {
+    fn of(self, format: Format) -> Document {
+        let Parsed { builder, policy, notes, claims } = self;
+        Document { builder, format, policy: policy.unwrap_or(format.policy()), notes, claims }
+    }
 }
 
 /// Reads a tree from a file of the given format, or of the one it looks like. `usage` is PBS's list of usages, where they
@@ -120,12 +172,20 @@ pub fn load(
 ) -> Result<Option<Document>, StoreError> {
     if path.is_dir() {
         if !path.join(csv::ASSOCIATIONS).exists() {
-            return Err(unknown(path, ""));
+            let text = format!(
+                "a directory without {}: a tree is read from a file, or from the directory that \"flux account export-db\" \
+                 wrote its tables to",
+                csv::ASSOCIATIONS
+            );
+            return Err(StoreError::new(path, Reason::Format(text)));
         }
+        refuse_format(path, format, &[Format::Csv])?;
+        refuse_usage(path, Format::Csv, usage)?;
         let builder = csv::read(path, None, inactive)?;
-        return Ok(Some(Document { builder, format: Format::Csv, notes: Vec::new() }));
+        return Ok(Some(Parsed::from(builder).of(Format::Csv)));
     }
     if format == Some(Format::Database) {
+        refuse_usage(path, Format::Database, usage)?;
         return Ok(None);
     }
     if usage == Some(path) && !path.is_file() {
@@ -133,8 +193,15 @@ pub fn load(
         return Err(StoreError::new(path, Reason::Format(text)));
     }
     let bytes = read_bytes(path)?;
-    if format.is_none() && super::looks_like_database(&bytes) {
+    if super::looks_like_database(&bytes) {
+        refuse_format(path, format, &[])?;
+        refuse_usage(path, Format::Database, usage)?;
         return Ok(None);
+    }
+    if pbs::is_usage_file(&bytes) {
+        let text = "looks like the usage file of PBS's scheduler, which has no shares: --tree resource_group --usage FILE \
+                    reads both";
+        return Err(StoreError::new(path, Reason::Format(text.to_owned())));
     }
     let text = text_of(path, bytes)?;
     let named = || (path.file_name()? == "resource_group").then_some(Format::ResourceGroup);
@@ -142,12 +209,35 @@ pub fn load(
     read(path, format, &text, usage, inactive).map(Some)
 }
 
+/// A format that was named, but can't be what the file is.
+fn refuse_format(path: &Path, named: Option<Format>, possible: &[Format]) -> Result<(), StoreError> {
+    match named.filter(|named| !possible.contains(named)) {
+        None => Ok(()),
+        Some(named) => {
+            let what = if path.is_dir() { "a directory" } else { "an SQLite database" };
+            let text = format!("--format {named} does not apply: it is {what}");
+            Err(StoreError::new(path, Reason::Format(text)))
+        }
+    }
+}
+
+fn refuse_usage(path: &Path, format: Format, usage: Option<&Path>) -> Result<(), StoreError> {
+    if usage.is_none() || format.lacks_usages() {
+        return Ok(());
+    }
+    let text = format!(
+        "holds its usages itself ({format}), so --usage does not apply: it goes with resource_group or what sacctmgr prints"
+    );
+    Err(StoreError::new(path, Reason::Format(text)))
+}
+
 fn unknown(path: &Path, text: &str) -> StoreError {
-    if text.trim().is_empty() && !path.is_dir() {
+    if text.trim().is_empty() {
         return StoreError::new(path, Reason::Empty);
     }
-    let hint = if text.lines().next().is_some_and(slurm::is_for_people) { " (sshare needs -P)" } else { "" };
-    let text = format!("looks like no known format; --format says which it is{hint}");
+    let json = text.trim_start().starts_with('{').then(|| documents::looks_like(text)).flatten();
+    let told = json.map(str::to_owned).or_else(|| known::looks_like(text));
+    let text = told.unwrap_or_else(|| "looks like no known format; --format says which it is".to_owned());
     StoreError::new(path, Reason::Format(text))
 }
 
@@ -160,9 +250,13 @@ fn detect(text: &str) -> Option<Format> {
     let line = start.lines().next()?;
     if slurm::is_header(line) {
         Some(Format::Sshare)
+    } else if slurm::is_assoc_header(line) {
+        Some(Format::SacctmgrAssoc)
+    } else if slurm::is_dump(text) {
+        Some(Format::SacctmgrDump)
     } else if csv::is_header(line) {
         Some(Format::Csv)
-    } else if start.lines().take(3).any(pbs::is_pbsfs_line) {
+    } else if start.lines().take(3).any(pbs::is_table_line) {
         Some(Format::Pbsfs)
     } else if pbs::is_resource_group(text) {
         Some(Format::ResourceGroup)
@@ -178,39 +272,46 @@ fn read(
     usage: Option<&Path>,
     inactive: InactiveUsage,
 ) -> Result<Document, StoreError> {
-    if usage.is_some() && format != Format::ResourceGroup {
-        let text =
-            format!("holds its usages itself ({format}); a usage list goes with a resource_group file");
-        return Err(StoreError::new(path, Reason::Format(text)));
-    }
+    refuse_usage(path, format, usage)?;
     let mut notes = Vec::new();
+    let usages = usage.map_or(Ok(Vec::new()), |list| usages(list, &mut notes))?;
     let parsed = match format {
         Format::Csv => {
-            return csv::read(path, Some(text), inactive).map(|builder| Document { builder, format, notes });
+            return csv::read(path, Some(text), inactive).map(|builder| Parsed::from(builder).of(format));
         }
-        Format::Tree => documents::tree(text),
-        Format::Emulate => emulate::emulate(text),
-        Format::ResourceGroup => {
-            let usages = usage.map_or(Ok(Vec::new()), usages)?;
-            pbs::resource_group(text, &usages, &mut notes)
-        }
+        Format::Tree => documents::tree(text).map(Parsed::from),
+        Format::Emulate => emulate::emulate(text).map(Parsed::from),
+        Format::ResourceGroup => pbs::resource_group(text, &usages, &mut notes).map(Parsed::from),
         Format::Pbsfs => pbs::pbsfs(text),
         Format::Sshare => slurm::sshare(text),
+        Format::SshareJson => slurm::json(text),
+        Format::SacctmgrDump => slurm::dump(text, &usages),
+        Format::SacctmgrAssoc => slurm::assoc(text, &usages),
         Format::ExportJson => {
             Err("the output of \"flux account export-json\" has neither a tree nor shares nor usage: it can \
                  only be pushed. \"flux account export-db --fairshare-emulate\" has them"
                 .to_owned())
         }
-        Format::Database => Err("not a text document".to_owned()),
+        Format::Database => Err("not an SQLite database".to_owned()),
     };
-    parsed
-        .map(|builder| Document { builder, format, notes })
-        .map_err(|text| StoreError::new(path, Reason::Format(text)))
+    let mut document = parsed.map_err(|text| StoreError::new(path, Reason::Format(text)))?.of(format);
+    if format.lacks_usages() && format != Format::ResourceGroup && usage.is_none() {
+        let text = "has shares, but no usage: everyone's counts as 0 (\"sshare -a -l -P\" has both, --usage takes a list)";
+        document.notes.push(text.to_owned());
+    }
+    document.notes.append(&mut notes);
+    Ok(document)
 }
 
-fn usages(list: &Path) -> Result<Vec<(String, f64)>, StoreError> {
-    let text = text_of(list, read_bytes(list)?)?;
-    pbs::usages(&text).map_err(|text| StoreError::new(list, Reason::Format(text)))
+/// PBS's own usage file, or a text.
+fn usages(list: &Path, notes: &mut Vec<String>) -> Result<Vec<(String, f64)>, StoreError> {
+    let bytes = read_bytes(list)?;
+    let usages = if pbs::is_usage_file(&bytes) {
+        pbs::usage_file(&bytes, notes)
+    } else {
+        pbs::usages(&text_of(list, bytes)?)
+    };
+    usages.map_err(|text| StoreError::new(list, Reason::Format(text)))
 }
 
 fn read_bytes(path: &Path) -> Result<Vec<u8>, StoreError> {
@@ -222,22 +323,25 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>, StoreError> {
         stdin().read_to_end(&mut bytes)?;
         Ok(bytes)
     };
-    read().map_err(|error| {
-        let reason = match error.kind() {
-            ErrorKind::NotFound => Reason::Missing,
-            _ => Reason::Unreadable(error.to_string()),
-        };
-        StoreError::new(path, reason)
-    })
+    read().map_err(|error| StoreError::system(path, &error))
 }
 
+/// The text of a file, without the byte order mark that editors of other systems put before it.
 fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, StoreError> {
-    String::from_utf8(bytes).map_err(|_| StoreError::new(path, Reason::Format("not text (UTF-8)".to_owned())))
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let text = known::looks_like_bytes(error.as_bytes());
+        StoreError::new(path, Reason::Format(text.to_owned()))
+    })?;
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.drain(..BYTE_ORDER_MARK.len_utf8());
+    }
+    Ok(text)
 }
 
 /// True for a file that starts like a JSON object. It is read for that: not for pipes.
 fn starts_like_json(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(64).read_to_end(&mut head));
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
     read.is_ok() && head.trim_ascii_start().starts_with(b"{")
 }

@@ -154,12 +154,12 @@ fn an_export_for_the_plugin_is_told_apart() {
 const SSHARE: &str = "\
 Account|User|RawShares|NormShares|RawUsage|NormUsage|EffectvUsage|FairShare|LevelFS|GrpTRESMins|TRESRunMins
 root|||0.000000|1000||1.000000||||cpu=0
- root|root|1|0.5|0|0.0|0.0|1.0|inf||cpu=0
- a||10|0.5|900|0.9|0.9||0.5||cpu=0
-  a|u1|parent|0.5|400|0.4|0.4|0.5|1.1||cpu=0
-  b||3|0.5|400|0.9|0.9||0.5||cpu=0
-   b|u1|7|0.5|399|0.4|0.4|0.5|1.1||cpu=0
- c||5|0.5|100|0.9|0.9||0.5||cpu=0
+ root|root|1|0.062500|0|0.0|0.0|1.0|inf||cpu=0
+ a||10|0.625000|900|0.9|0.9||0.5||cpu=0
+  a|u1|parent|0.625000|400|0.4|0.4|0.5|1.1||cpu=0
+  b||3|1.000000|400|0.9|0.9||0.5||cpu=0
+   b|u1|7|1.000000|399|0.4|0.4|0.5|1.1||cpu=0
+ c||5|0.312500|100|0.9|0.9||0.5||cpu=0
 ";
 
 #[test]
@@ -168,7 +168,7 @@ fn sshare_with_usage_of_deleted_users() {
     // c has no users left: its 100 are its own. b's one unit is rounding, and so is nothing else of a's missing 100.
     let expected =
         ["0 root 1 -", "1 root 1 0", "1 a 10 100", "2 u1 parent 400", "2 b 3 -", "3 u1 7 399", "1 c 5 100"];
-    assert_eq!(lines(slurm::sshare(SSHARE).expect("read")), expected);
+    assert_eq!(lines(slurm::sshare(SSHARE).expect("read").builder), expected);
 }
 
 #[test]
@@ -282,7 +282,7 @@ unknown   : Grp: 0      cgrp: 1    Shares: 0      Usage: 1      Perc:  0.000%
     assert_eq!(detect(text), Some(Format::Pbsfs));
     // A usage of 1 is what PBS shows for none.
     assert_eq!(
-        lines(pbs::pbsfs(text).expect("read")),
+        lines(pbs::pbsfs(text).expect("read").builder),
         ["0 root 1 -", "1 p 20 -", "1 ga 30 -", "2 x 0 33", "1 unknown 0 -"]
     );
     assert_eq!(pbs::usages(text).expect("usages"), [("x".to_owned(), 33.0)]);

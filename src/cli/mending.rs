@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What to do about a database that can't be used, or about what is in it.
+
+use std::path::Path;
+
+use super::Failure;
+use super::database::{Found, VARIABLE};
+use super::printable::printable;
+use crate::fairshare::TreeError;
+use crate::store::{Reason, StoreError};
+
+/// A database that can't be opened, and where else to look; also for a document, where the command reads one.
+pub(super) fn unopened(error: &StoreError, found: &Found, reads_documents: bool) -> Failure {
+    let who = found.by.map_or(String::new(), |by| format!(" ({by})"));
+    let document = if reads_documents { ", -t FILE reads a document instead" } else { "" };
+    let elsewhere = format!("-p FILE or {VARIABLE} names another{document}");
+    let told = match &error.reason {
+        Reason::Missing => {
+            format!("{error}{who}; {elsewhere}, \"flux account create-db\" makes one")
+        }
+        Reason::Denied(_) => {
+            format!("{error}{who}; it takes an account that may read it, or another file: {elsewhere}")
+        }
+        Reason::Unreadable(_) | Reason::Empty | Reason::NotADatabase if found.by.is_some() => {
+            format!("{error}{who}; {elsewhere}")
+        }
+        _ => error.to_string(),
+    };
+    Failure::Message(told)
+}
+
+/// Rows of a database that are no tree, and the command that mends them.
+pub(super) fn no_tree(source: &Path, error: &TreeError) -> Failure {
+    let mend = match error {
+        TreeError::NoBanks => "\"flux account add-bank root 1\" makes the first".to_owned(),
+        TreeError::NoRoot => "the one above all must have none; it takes sqlite3 to say so".to_owned(),
+        TreeError::SeveralRoots(_, other) => {
+            format!("{} puts it below another", flux(&["edit-bank", "--parent-bank=PARENT", other]))
+        }
+        TreeError::MissingParent { bank, parent } => format!(
+            "{} puts it below another, {} makes that one",
+            flux(&["edit-bank", "--parent-bank=PARENT", bank]),
+            flux(&["add-bank", "--parent-bank=root", parent, "SHARES"])
+        ),
+        TreeError::Cycle(bank) => {
+            format!("{} takes it out of the circle", flux(&["edit-bank", "--parent-bank=root", bank]))
+        }
+        TreeError::MissingBank { user, bank } => format!(
+            "{} makes it, {} removes the user from it",
+            flux(&["add-bank", "--parent-bank=root", bank, "SHARES"]),
+            flux(&["delete-user", "--force", user, bank])
+        ),
+        TreeError::DuplicateAssociation { user, bank } => {
+            format!("{} removes the user from it", flux(&["delete-user", "--force", user, bank]))
+        }
+        TreeError::BadUsage { .. } => "\"flux account-update-usage\" computes usages anew".to_owned(),
+        TreeError::DuplicateBank(_) | TreeError::TooLarge => {
+            return Failure::Message(format!("{}: {error}", source.display()));
+        }
+    };
+    Failure::Message(format!("{}: {error}; {mend}", source.display()))
+}
+
+/// A command of flux-accounting's, in quotes; names with blanks or worse in them are quoted as a shell wants it.
+fn flux(words: &[&str]) -> String {
+    let plain = |word: &str| word.chars().all(|letter| letter.is_alphanumeric() || "-_=./".contains(letter));
+    let quoted = |word: &&str| {
+        if plain(word) { (*word).to_owned() } else { format!("'{}'", printable(word).replace('\'', "'\\''")) }
+    };
+    format!("\"flux account {}\"", words.iter().map(quoted).collect::<Vec<_>>().join(" "))
+}

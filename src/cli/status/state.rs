@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the plugin's query and recount say, ours and flux-accounting's, and what it adds up to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What the plugin says of itself. Keys that flux-accounting's has not are optional.
+#[derive(Debug, Deserialize)]
+pub(super) struct State {
+    pub(super) name: String,
+    pub(super) path: String,
+    #[serde(default)]
+    pub(super) mf_priority_map: Vec<User>,
+    #[serde(default)]
+    pub(super) queues: BTreeMap<String, Value>,
+    #[serde(default)]
+    pub(super) projects: Vec<Value>,
+    pub(super) version: Option<String>,
+    pub(super) generation: Option<u64>,
+    /// When data last came, in seconds since the epoch.
+    pub(super) updated: Option<f64>,
+    pub(super) waiting: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct User {
+    pub(super) userid: u32,
+    pub(super) banks: Vec<Association>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Association {
+    pub(super) bank_name: String,
+    pub(super) fairshare: f64,
+    #[serde(default)]
+    pub(super) cur_run_jobs: i64,
+    #[serde(default)]
+    pub(super) max_run_jobs: i64,
+    #[serde(default)]
+    pub(super) cur_active_jobs: i64,
+    #[serde(default)]
+    pub(super) max_active_jobs: i64,
+    #[serde(default)]
+    pub(super) cur_nodes: i64,
+    #[serde(default)]
+    pub(super) max_nodes: i64,
+    #[serde(default)]
+    pub(super) cur_cores: i64,
+    #[serde(default)]
+    pub(super) max_cores: i64,
+    #[serde(default)]
+    pub(super) active: i64,
+    #[serde(default)]
+    pub(super) held_jobs: BTreeMap<String, Held>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Held {
+    #[serde(default)]
+    pub(super) deps: Vec<String>,
+}
+
+/// The answer of our plugin's `check`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Check {
+    pub(super) jobs: u64,
+    pub(super) waiting: u64,
+    pub(super) associations: u64,
+    pub(super) drift: Vec<Value>,
+}
+
+/// All associations together.
+pub(super) struct Summary {
+    pub(super) associations: usize,
+    pub(super) inactive: usize,
+    pub(super) banks: usize,
+    pub(super) running: i64,
+    pub(super) active: i64,
+    pub(super) nodes: i64,
+    pub(super) cores: i64,
+    pub(super) held: usize,
+    pub(super) by_limit: BTreeMap<String, usize>,
+}
+
+impl Summary {
+    /// Adds up.
+    pub(super) fn of(state: &State) -> Summary {
+        let all = || state.mf_priority_map.iter().flat_map(|user| &user.banks);
+        let sum = |value: fn(&Association) -> i64| all().map(value).sum();
+        let mut by_limit = BTreeMap::new();
+        for limit in all().flat_map(|association| association.held_jobs.values()).flat_map(|held| &held.deps)
+        {
+            *by_limit.entry(limit_of(limit).to_owned()).or_default() += 1;
+        }
+        Summary {
+            associations: all().count(),
+            inactive: all().filter(|association| association.active == 0).count(),
+            banks: all().map(|association| association.bank_name.as_str()).collect::<BTreeSet<_>>().len(),
+            running: sum(|association| association.cur_run_jobs),
+            active: sum(|association| association.cur_active_jobs),
+            nodes: sum(|association| association.cur_nodes),
+            cores: sum(|association| association.cur_cores),
+            held: all().map(|association| association.held_jobs.len()).sum(),
+            by_limit,
+        }
+    }
+}
+
+/// The limit behind the name of a dependency, which has a number where the job was held by it before.
+fn limit_of(dependency: &str) -> &str {
+    match dependency.rsplit_once('.') {
+        Some((limit, number)) if number.parse::<u32>().is_ok() => limit,
+        _ => dependency,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::limit_of;
+
+    #[test]
+    fn a_number_behind_a_limit_is_left_off() {
+        assert_eq!(limit_of("max-run-jobs-queue"), "max-run-jobs-queue");
+        assert_eq!(limit_of("max-sched-jobs-user-limit.2"), "max-sched-jobs-user-limit");
+        assert_eq!(limit_of("a.b"), "a.b");
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Who is just ahead, what would change it, when it is even: each answer is put to the rule itself.
+
+use proptest::prelude::*;
+
+use super::super::*;
+use super::tree;
+
+#[test]
+fn places_count_from_the_front_and_ties_share_one() {
+    let tree = tree("root - 1\nA root 1", "a A 1 9\nb A 1 3\nc A 1 3\nd A 1 1\n!e A 1 0");
+    let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
+    let leaf = |user| tree.leaf(user, "A").expect("leaf");
+    let ahead = |user| ranking.just_ahead(leaf(user)).map(|node| tree.name(node));
+    let rows = [("d", Some(1), None, 0), ("b", Some(2), Some("d"), 1), ("c", Some(2), Some("d"), 1)];
+    for (user, place, before, tied) in rows {
+        let node = leaf(user);
+        assert_eq!(
+            (ranking.place(node), ahead(user), ranking.tied_with(node)),
+            (place, before, tied),
+            "{user}"
+        );
+    }
+    assert_eq!((ranking.place(leaf("a")), ahead("a")), (Some(4), Some("c")));
+    assert_eq!((ranking.place(leaf("e")), ahead("e"), ranking.tied_with(leaf("e"))), (None, None, 0));
+}
+
+/// The worked example of OpenPBS's documentation, by its scheduler's own walk.
+#[test]
+fn the_walk_of_pbs_goes_through_equal_groups() {
+    let tree = tree(
+        "root - 1\ng1 root 50\ng2 root 50",
+        "a g1 10 49\nb g1 10 150\nc g2 10 100\nd g2 10 99\ns root 50 300",
+    );
+    let ranking = tree.rank(Policy::Pbs, &Options::default()).expect("a ranking");
+    let walk = ranking.pbs_walk(&tree).expect("pbs");
+    let place = |user, bank| walk.place(tree.leaf(user, bank).expect("leaf"));
+    assert_eq!(
+        [place("a", "g1"), place("d", "g2"), place("c", "g2"), place("b", "g1"), place("s", "root")],
+        [Some(1), Some(2), Some(3), Some(4), Some(5)]
+    );
+    // 150 of a sixth.
+    let b = tree.leaf("b", "g1").expect("leaf");
+    assert_eq!(ranking.usage_over_target(&tree, b).map(f64::round), Some(900.0));
+    assert!(tree.rank(Policy::Classic, &Options::default()).expect("a ranking").pbs_walk(&tree).is_none());
+}
+
+#[test]
+fn a_tree_gives_back_the_rows_it_was_built_from() {
+    let mut builder = Builder::default();
+    builder.bank("z", Some("root"), Shares::Count(4), Some(2.0));
+    builder.bank("root", None, Shares::Count(1), None);
+    builder.inactive_bank("b", Some("z"), Shares::Parent, None);
+    builder.association("x", "z", Shares::Parent, None, true);
+    builder.association("a", "b", Shares::Count(3), Some(7.0), false);
+    let tree = builder.build().expect("a tree");
+    let again = Builder::of(&tree).build().expect("a tree");
+    let seen = |tree: &Tree| -> Vec<_> {
+        let seen = |(node, depth): (NodeId, usize)| {
+            let name = tree.name(node).to_owned();
+            (
+                name,
+                depth,
+                tree.shares(node),
+                tree.own_usage(node),
+                tree.is_active(node),
+                tree.list_index(node),
+            )
+        };
+        tree.walk().into_iter().map(seen).collect()
+    };
+    assert_eq!(seen(&tree), seen(&again));
+}
+
+/// Two banks of two users; whole numbers, so that ties are common.
+fn sites() -> impl Strategy<Value = Vec<(u64, f64)>> {
+    prop::collection::vec((0u64..5, (0u32..6).prop_map(f64::from)), 6)
+}
+
+fn build(rows: &[(u64, f64)]) -> Tree {
+    let mut builder = Builder::default();
+    builder.bank("root", None, Shares::Count(1), None);
+    let (banks, users) = rows.split_at(2);
+    for (name, row) in ["A", "B"].iter().zip(banks) {
+        builder.bank(name, Some("root"), Shares::Count(row.0), None);
+    }
+    for (at, row) in users.iter().enumerate() {
+        let bank = if at < 2 { "A" } else { "B" };
+        builder.association(&format!("u{at}"), bank, Shares::Count(row.0), Some(row.1 * 7.0), true);
+    }
+    builder.build().expect("a tree")
+}
+
+proptest! {
+    /// With the shares, or the usage, that it names the one behind is ahead; with one share less it is not.
+    #[test]
+    fn what_would_change_it_does(rows in sites(), fair_tree in any::<bool>()) {
+        let policy = if fair_tree { Policy::FairTree } else { Policy::WeightedWalk };
+        let mut tree = build(&rows);
+        let rank = |tree: &Tree| tree.rank(policy, &Options::default()).expect("a ranking");
+        let leaves: Vec<NodeId> = tree.leaves().collect();
+        for (a, b) in leaves.iter().flat_map(|a| leaves.iter().map(move |b| (*a, *b))) {
+            let ranking = rank(&tree);
+            let Some(comparison) = ranking.compare(&tree, a, b) else { continue };
+            let Some(change) = ranking.overtake(&comparison) else { continue };
+            prop_assert_ne!(comparison.verdict, Some(Verdict::Tied));
+            let behind = if comparison.verdict == Some(Verdict::First) { b } else { a };
+            let (front, own) = (if behind == a { b } else { a }, tree.shares(change.node));
+            let is_ahead = |tree: &Tree| rank(tree).fairshare(behind) > rank(tree).fairshare(front);
+            if let Some(shares) = change.shares {
+                tree.set_shares(change.node, Shares::Count(shares));
+                prop_assert!(is_ahead(&tree), "{} shares", shares);
+                tree.set_shares(change.node, Shares::Count(shares - 1));
+                let less = rank(&tree).compare(&tree, a, b);
+                // Equal banks are merged, and then their members decide.
+                if less.is_some_and(|less| less.fork == less.decisive) {
+                    prop_assert!(!is_ahead(&tree), "{} shares", shares - 1);
+                }
+                tree.set_shares(change.node, own);
+            }
+            // A bank's usage is that of its users.
+            let Some((usage, used)) = change.usage.zip(tree.own_usage(change.node)) else { continue };
+            if tree.kind(change.node) == NodeKind::Association {
+                tree.set_usage(change.node, usage * 0.999).expect("a usage");
+                prop_assert!(is_ahead(&tree), "usage {}", usage);
+                tree.set_usage(change.node, usage * 1.001).expect("a usage");
+                prop_assert!(!is_ahead(&tree), "usage {}", usage);
+                tree.set_usage(change.node, used).expect("a usage");
+            }
+        }
+    }
+
+    /// With the usage at which it is even a node's part of the usage is its part of the shares.
+    #[test]
+    fn even_is_even(rows in sites()) {
+        let mut tree = build(&rows);
+        let leaves: Vec<NodeId> = tree.leaves().collect();
+        for leaf in leaves {
+            let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
+            let levels = ranking.explain(&tree, leaf).levels;
+            let Some(usage) = levels.last().and_then(Level::even_usage) else { continue };
+            let used = tree.own_usage(leaf).unwrap_or(0.0);
+            tree.set_usage(leaf, usage).expect("a usage");
+            let level = tree.rank(Policy::FairTree, &Options::default()).expect("a ranking").detail(&tree, leaf).level_fs;
+            prop_assert!((level.unwrap_or(0.0) - 1.0).abs() < 1e-9, "{:?}", level);
+            tree.set_usage(leaf, used).expect("a usage");
+        }
+    }
+}

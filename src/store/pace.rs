@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What usage counts in a database, and how it is forgotten.
+
+use std::collections::HashMap;
+
+use rusqlite::OptionalExtension;
+use rusqlite::types::Value;
+
+use super::{Snapshot, StoreError};
+
+/// How usage is forgotten: at the end of each period all that was recorded loses a part of itself, and what is older than the
+/// last period kept is dropped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// Seconds in a period.
+    pub period: f64,
+    /// What is left after each.
+    pub factor: f64,
+    /// Periods kept, the current one included.
+    pub periods: u32,
+    /// An instant at which one ended or will end, in seconds since 1970; `None` where the database does not say.
+    pub boundary: Option<f64>,
+    /// Whether usage is plain node-seconds: nodes weigh 1, cores and GPUs nothing.
+    pub node_seconds: bool,
+}
+
+impl Default for Pace {
+    /// flux-accounting's own figures.
+    fn default() -> Self {
+        Pace { period: 604_800.0, factor: 0.5, periods: 4, boundary: None, node_seconds: true }
+    }
+}
+
+impl Pace {
+    /// When the period that `now` belongs to ends.
+    pub fn next_boundary(&self, now: f64) -> f64 {
+        let boundary = self.boundary.unwrap_or(now);
+        boundary + ((now - boundary) / self.period).floor().max(-1e9) * self.period + self.period
+    }
+
+    /// How many boundaries lie between two instants.
+    pub fn boundaries(&self, now: f64, later: f64) -> u32 {
+        let first = self.next_boundary(now);
+        if later < first { 0 } else { ((later - first) / self.period).floor().min(1e9) as u32 + 1 }
+    }
+
+    /// What is left of (period, usage) after so many boundaries.
+    pub fn left(&self, bins: &[(i64, f64)], boundaries: u32) -> f64 {
+        let kept = |period: i64| period + i64::from(boundaries) < i64::from(self.periods);
+        let factor = self.factor.powi(i32::try_from(boundaries).unwrap_or(i32::MAX));
+        bins.iter().filter(|(period, _)| kept(*period)).map(|(_, usage)| usage * factor).sum()
+    }
+}
+
+impl Snapshot<'_> {
+    /// What the database says about it; flux-accounting's defaults where it says nothing.
+    pub fn pace(&self) -> Result<Pace, StoreError> {
+        let mut pace = Pace::default();
+        let read = |sql: &str| -> rusqlite::Result<HashMap<String, f64>> {
+            let mut statement = self.transaction.prepare(sql)?;
+            let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, number(row.get(1)?))))?;
+            rows.filter_map(|row| row.map(|(key, number)| Some((key, number?))).transpose()).collect()
+        };
+        if self.table("config_table")?.is_some() {
+            let settings = read(
+                "SELECT key, value FROM config_table WHERE key IN ('priority_decay_half_life', \
+                 'priority_usage_reset_period', 'decay_factor', 'node_weight', 'core_weight', 'gpu_weight')",
+            )
+            .map_err(|error| self.fail(&error))?;
+            let setting = |name: &str, otherwise: f64| settings.get(name).copied().unwrap_or(otherwise);
+            let period = setting("priority_decay_half_life", pace.period);
+            if period > 0.0 {
+                let reset = setting("priority_usage_reset_period", 4.0 * period);
+                pace.period = period;
+                pace.periods = (reset / period).clamp(1.0, 1e6) as u32;
+            }
+            pace.factor = setting("decay_factor", pace.factor).clamp(0.0, 1.0);
+            let weights = ["core_weight", "gpu_weight"].map(|name| setting(name, 0.0));
+            pace.node_seconds = setting("node_weight", 1.0) == 1.0 && weights == [0.0, 0.0];
+        }
+        if self.table("t_half_life_period_table")?.is_some_and(|table| table.has("end_half_life_period")) {
+            let sql = "SELECT end_half_life_period FROM t_half_life_period_table";
+            let boundary = self.transaction.query_row(sql, [], |row| row.get(0)).optional();
+            pace.boundary = boundary.map_err(|error| self.fail(&error))?.and_then(number);
+        }
+        Ok(pace)
+    }
+}
+
+fn number(value: Value) -> Option<f64> {
+    let number = match value {
+        Value::Integer(number) => Some(number as f64),
+        Value::Real(number) => Some(number),
+        Value::Text(text) => text.trim().parse().ok(),
+        Value::Null | Value::Blob(_) => None,
+    };
+    number.filter(|number: &f64| number.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pace;
+
+    #[test]
+    fn boundaries_are_a_period_apart() {
+        let pace = Pace { period: 10.0, boundary: Some(103.0), ..Pace::default() };
+        let next = [80.0, 93.0, 99.9, 103.0, 112.9, 113.0].map(|now| pace.next_boundary(now));
+        assert_eq!(next, [83.0, 103.0, 103.0, 113.0, 113.0, 123.0]);
+        let crossed = [99.0, 102.9, 103.0, 112.9, 113.0, 123.5].map(|later| pace.boundaries(99.0, later));
+        assert_eq!(crossed, [0, 0, 1, 1, 2, 3]);
+    }
+
+    #[test]
+    fn what_is_too_old_is_dropped() {
+        let pace = Pace::default();
+        let bins = [(0, 8.0), (1, 4.0), (3, 2.0)];
+        assert_eq!([0, 1, 3, 4].map(|crossed| pace.left(&bins, crossed)), [14.0, 6.0, 1.0, 0.0]);
+    }
+}

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Which input can't be right and which option does not apply, and what is said of it.
+
+use std::process::{Command, Stdio};
+
+use super::golden::documents;
+use super::imports::sshare;
+use super::site::Site;
+use super::{PROGRAM, directory, fairshare, file};
+
+const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "chem", "parent": "root", "shares": 1}],
+ "associations": [{"user": "alice", "bank": "chem", "shares": 1, "usage": 1}, {"user": "bob", "bank": "chem", "shares": 1, "usage": 2}]}"#;
+
+#[test]
+fn sshare_without_a_is_found_out_by_its_own_norm_shares() {
+    for (name, golden) in documents("slurm") {
+        let whole = sshare(&golden);
+        // As one who calls it sees it: all accounts, but only the own users. Whoever is alone at a level does not show.
+        let users: Vec<&str> =
+            whole.lines().filter_map(|line| line.split('|').nth(1)).filter(|user| !user.is_empty()).collect();
+        let mine = users.get(3).expect("a user");
+        let is_mine = |line: &&str| {
+            let user = line.split('|').nth(1).unwrap_or("");
+            user.is_empty() || user == "User" || user == *mine
+        };
+        let partial: String = whole.lines().filter(is_mine).map(|line| format!("{line}\n")).collect();
+        let path = file(&format!("without_a_{name}"), partial);
+        let ran = fairshare(["show", "--tree", &path]);
+        assert!(ran.error().contains("not everybody in account \""), "{name}: {ran:?}");
+        assert!(ran.error().contains("\"sshare -a -l -P\" lists everybody"), "{name}: {ran:?}");
+    }
+}
+
+#[test]
+fn sshare_that_lists_nobody_or_a_part_of_the_tree() {
+    let head = "Account|User|RawShares|NormShares|RawUsage|EffectvUsage|FairShare\n";
+    for (name, rows, text) in [
+        (
+            "nobody",
+            "root|||0.0|9||\n chem||1|1.0|9||\n",
+            "lists accounts but not one user: \"sshare -a -l -P\"",
+        ),
+        (
+            "branch",
+            "chem||1|1.0|9||\n chem|ann|1|1.0|9|1.0|1.0\n",
+            "starts at account \"chem\", not at the root",
+        ),
+        (
+            "users",
+            "chem|ann|1|1.0|9|1.0|1.0\n",
+            "line 2: user \"ann\": no account is listed; -U leaves them out",
+        ),
+    ] {
+        let path = file(&format!("part_{name}"), format!("{head}{rows}"));
+        let ran = fairshare(["show", "--tree", &path]);
+        assert!(ran.error().contains(text), "{ran:?}");
+    }
+}
+
+#[test]
+fn associations_per_partition_are_rows_of_their_own_as_in_slurm() {
+    let text = "Account|User|Partition|RawShares|NormShares|RawUsage|EffectvUsage|FairShare\n\
+        root||||0.000000|100||\n chem|||1|1.000000|100||\n  chem|amira|gpu|1|0.250000|60||\n  chem|amira|cpu|1|0.250000|10||\n\
+        \x20 chem|amira||1|0.250000|0||\n  chem|ben|gpu|1|0.250000|30||\n";
+    let path = file("partitions", text);
+    let ran = fairshare(["show", "--tree", &path, "--csv", "-o", "user,usage,rank"]);
+    assert_eq!(
+        ran.ok(),
+        "user,usage,rank\n,100,\n,100,\namira,0,4\namira:cpu,10,3\nben,30,2\namira:gpu,60,1\n"
+    );
+    assert!(fairshare(["why", "amira:gpu", "--tree", &path]).ok().starts_with("amira:gpu in bank chem"));
+    // Without -m the partitions are not named.
+    let unnamed: String = text
+        .lines()
+        .map(|line| {
+            let mut fields: Vec<&str> = line.split('|').collect();
+            fields.remove(2);
+            fields.join("|") + "\n"
+        })
+        .collect();
+    let path = file("partitions_unnamed", unnamed);
+    let ran = fairshare(["show", "--tree", &path, "--csv", "-o", "user,rank"]);
+    assert_eq!(
+        (ran.status, ran.out.as_str()),
+        (0, "user,rank\n,\n,\namira:3,4\namira:2,3\nben,2\namira:1,1\n")
+    );
+    assert!(ran.err.contains("user \"amira\" has several associations in account \"chem\""), "{ran:?}");
+    assert!(ran.err.contains("\"sshare -a -l -m -P\" names the partitions"), "{ran:?}");
+    let ran = fairshare(["why", "amira", "--tree", &path]);
+    assert!(
+        ran.err.ends_with("no user \"amira\", but one per partition: amira:1, amira:2, amira:3\n"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_push_that_the_plugin_would_refuse_is_refused_dry_and_names_the_user() {
+    let site = Site::small("push_refused");
+    for (sql, text) in [
+        ("SET userid = -5", "associations[1].userid: expected 0 to 4294967294, got -5 (user -5, bank B)"),
+        (
+            "SET userid = 0, default_bank = ''",
+            "associations[1].def_bank: expected a name, got an empty string (user root, 0, bank B)",
+        ),
+        (
+            "SET userid = 4000000, default_bank = 'B', projects = 'a' || char(0)",
+            "associations[1].projects: contains the character NUL (user 4000000, bank B)",
+        ),
+    ] {
+        site.sql("UPDATE association_table SET userid = 1, default_bank = bank");
+        site.sql("INSERT INTO priority_factor_weight_table VALUES ('fairshare', 1) ON CONFLICT DO NOTHING");
+        site.sql(&format!("UPDATE association_table {sql} WHERE username = 'ben'"));
+        let ran = fairshare(["push", "-n", "-p", site.path()]);
+        let expected = format!("flux-fairshare: {}: the plugin would refuse it: {text}", site.path());
+        assert_eq!(ran.error(), expected);
+    }
+    site.sql(
+        "UPDATE association_table SET userid = 4000000, projects = '*', max_nodes = -1 WHERE username = 'ben'",
+    );
+    let ran = fairshare(["push", "-n", "-p", site.path()]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let warning = "associations[1].max_nodes: negative limit -1 admits nothing (user 4000000, bank B)\n";
+    assert!(ran.err.ends_with(warning), "{ran:?}");
+
+    let document = r#"{"associations": [{"userid": "ann", "bank": "chem"}], "queues": [], "projects": [], "banks": [], "priority_factors": [], "config": {}}"#;
+    let ran = fairshare(["push", "-n", "-p", &file("push_refused_document", document)]);
+    assert!(ran.error().ends_with("expected integer, got string (user \"ann\", bank chem)"), "{ran:?}");
+}
+
+#[test]
+fn options_that_do_not_apply_are_refused() {
+    let site = Site::small("not_applying");
+    let (database, tree) = (site.path(), file("not_applying_tree", TREE));
+    let usage = file("not_applying_usage", "alice 1\n");
+    let named = "is for classic and depth-oblivious";
+    let rows: [(&[&str], &str); 9] = [
+        (
+            &["show", "-t", database, "--usage", &usage],
+            "holds its usages itself (database), so --usage does not apply",
+        ),
+        (
+            &["show", "-t", &tree, "--usage", &usage],
+            "holds its usages itself (tree), so --usage does not apply",
+        ),
+        (
+            &["show", "-t", database, "--format", "sshare"],
+            "--format sshare does not apply: it is an SQLite database",
+        ),
+        (&["show", "-t", &tree, "--policy", "fair-tree", "--set", "dampening=2"], named),
+        (
+            &["why", "alice", "-t", &tree, "--set", "ties=documented"],
+            "the policy is weighted-walk, and ties is for fair-tree",
+        ),
+        (
+            &["update", "-p", database, "--set", "pbs.min_usage=0"],
+            "the policy is weighted-walk, and pbs.min_usage is for pbs",
+        ),
+        (
+            &["compare", "-t", &tree, "--policies", "pbs,fair-tree", "--set", "dampening=2"],
+            "the policy is pbs and fair-tree, and dampening",
+        ),
+        (&["update", "-p", database, "--limit", "3"], "--dry-run"),
+        (
+            &["compare", "-t", &tree, "--policies", "pbs,classic", "--limit", "3", "--json"],
+            "cannot be used with",
+        ),
+    ];
+    for (arguments, text) in rows {
+        let ran = fairshare(arguments);
+        assert!(ran.error().contains(text), "{arguments:?}: {ran:?}");
+    }
+    // What applies to one of two is of use.
+    fairshare(["compare", "-t", &tree, "--policies", "classic,fair-tree", "--set", "dampening=2"]).ok();
+}
+
+#[test]
+fn a_directory_is_no_tree() {
+    let path = directory("as_tree");
+    let ran = fairshare(["show", "-t", path.to_str().expect("text")]);
+    assert!(
+        ran.error().contains(
+            "a directory without association_table.csv: a tree is read from a file, or from the directory"
+        ),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_slash_behind_a_user_says_nothing() {
+    let path = file("slash", TREE);
+    let whole = fairshare(["why", "alice", "--tree", &path]);
+    assert_eq!(fairshare(["why", "alice/", "--tree", &path]).ok(), whole.ok());
+    assert_eq!(
+        fairshare(["why", "alice/", "bob/", "--tree", &path]).ok(),
+        fairshare(["why", "alice", "bob", "--tree", &path]).ok()
+    );
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_text() {
+    for (name, text) in [
+        ("json", TREE),
+        ("groups", "g1 50 root 40\nBob 52 g1 50\n"),
+        ("sshare", "Account|User|RawShares|RawUsage\nroot|||1\n root|ann|1|1\n"),
+    ] {
+        let plain = fairshare(["show", "--csv", "--tree", &file(&format!("no_mark_{name}"), text)]);
+        let marked =
+            fairshare(["show", "--csv", "--tree", &file(&format!("mark_{name}"), format!("\u{feff}{text}"))]);
+        assert_eq!(marked.ok(), plain.ok(), "{name}");
+    }
+    let export = r#"{"associations": [], "queues": [], "projects": [], "banks": [], "priority_factors": [], "config": {}}"#;
+    let ran = fairshare(["push", "-n", "-p", &file("mark_push", format!("\u{feff}{export}"))]);
+    assert!(ran.ok().starts_with("would send 0 associations"), "{ran:?}");
+}
+
+#[test]
+fn resource_group_is_read_from_the_top_and_faults_have_a_line() {
+    for (name, text, expected) in [
+        (
+            "name",
+            "g1 50 root 40\nBob 52 g1 50\nBob 53 g1 10\n",
+            "line 3: \"Bob\": this name is on line 2 already; PBS leaves the second line out",
+        ),
+        (
+            "number",
+            "g1 50 root 40\n# x\nBob 50 g1 50\n",
+            "line 3: \"Bob\": the number 50 is that of \"g1\" already (line 1); each line needs its own",
+        ),
+        (
+            "missing",
+            "g1 50 root 40\nBob 52 g2 50\n",
+            "line 2: \"Bob\": there is no group \"g2\"; PBS leaves this line out",
+        ),
+        (
+            "later",
+            "Bob 52 g1 50\ng1 50 root 40\n",
+            "line 1: \"Bob\": its group \"g1\" comes later, on line 2; PBS reads from the top and leaves this line out",
+        ),
+        ("itself", "g1 50 g1 40\n", "line 1: \"g1\": it is its own group"),
+        ("root", "root 50 root 40\n", "line 1: \"root\": this is what the root of the tree is called"),
+    ] {
+        let path = file(&format!("groups_{name}"), text);
+        let ran = fairshare(["show", "--tree", &path]);
+        assert_eq!(ran.error(), format!("flux-fairshare: {path}: {expected}"));
+    }
+    // A member of PBS's own group for those whom no file lists.
+    let path = file("groups_unknown", "g1 50 root 40\neve 52 unknown 50\n");
+    fairshare(["show", "--tree", &path]).ok();
+}
+
+#[test]
+fn help_that_does_not_arrive_is_an_error() {
+    for arguments in [&["--help"][..], &["show", "-h"], &["--version"], &["help", "why"]] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+        let output = Command::new(PROGRAM).args(arguments).stdout(full).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let text = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(text, "flux-fairshare: can't write the output: No space left on device (os error 28)\n");
+    }
+    let mut child = Command::new(PROGRAM).arg("--help").stdout(Stdio::piped()).spawn().expect("it starts");
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "a closed pipe is nobody's error");
+}
+
+#[test]
+fn a_dry_run_is_no_rule() {
+    let help = fairshare(["update", "-h"]);
+    let rules =
+        help.ok().split("\nRules:\n").nth(1).expect("a section").split("\n\n").next().expect("its text");
+    assert!(rules.contains("--policy") && !rules.contains("--dry-run"), "{rules}");
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Trees from Slurm in every form that its programs print, made of the values in `t/golden/`; and check-import, which must
+//! find that ours are theirs.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::golden::documents;
+use super::{Ran, fairshare, file};
+
+/// A number as sshare prints it.
+fn six(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        number => format!("{:.6}", number.as_f64().expect("a number")),
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("")
+}
+
+/// The account above each account.
+fn parents(golden: &Value) -> HashMap<String, String> {
+    let rows = golden["tree"].as_array().expect("a tree");
+    let accounts = rows.iter().filter(|row| row["kind"] == "account" && row["parent"].is_string());
+    accounts.map(|row| (text(&row["name"]).to_owned(), text(&row["parent"]).to_owned())).collect()
+}
+
+fn indent(golden: &Value, account: &str, is_user: bool) -> String {
+    let parents = parents(golden);
+    let depth = std::iter::successors(Some(account), |at| parents.get(*at).map(String::as_str)).count() - 1;
+    " ".repeat(depth + usize::from(is_user))
+}
+
+fn raw_shares(row: &Value) -> String {
+    match &row["raw_shares"] {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        number => number.to_string(),
+    }
+}
+
+fn rows(golden: &Value) -> impl Iterator<Item = &Value> {
+    golden["expected"].as_array().expect("rows").iter()
+}
+
+/// What `sshare -a -l -P` printed: the same text, made of the table that holds it.
+pub fn sshare(golden: &Value) -> String {
+    let fair_tree = golden["algorithm"] == "fair_tree";
+    let level = if fair_tree { "|LevelFS" } else { "" };
+    let mut out = format!(
+        "Account|User|RawShares|NormShares|RawUsage|NormUsage|EffectvUsage|FairShare{level}|GrpTRESMins|TRESRunMins\n"
+    );
+    for row in rows(golden) {
+        let account = text(&row["account"]);
+        let mut fields = vec![
+            format!("{}{account}", indent(golden, account, row["user"].is_string())),
+            text(&row["user"]).to_owned(),
+            raw_shares(row),
+            six(&row["norm_shares"]),
+            row["raw_usage"].to_string(),
+            six(&row["norm_usage"]),
+            six(&row["effective_usage"]),
+            six(&row["fairshare"]),
+        ];
+        fields.extend(fair_tree.then(|| six(&row["level_fs"])));
+        fields.extend(["".to_owned(), "cpu=0".to_owned()]);
+        out.push_str(&(fields.join("|") + "\n"));
+    }
+    out
+}
+
+/// A number as data_parser writes it.
+fn number(value: &Value) -> Value {
+    match value {
+        Value::Null => json!({"set": false, "infinite": false, "number": 0.0}),
+        Value::String(_) => json!({"set": false, "infinite": true, "number": 0.0}),
+        number => json!({"set": true, "infinite": false, "number": number}),
+    }
+}
+
+/// What `sshare -a --json` prints.
+fn sshare_json(golden: &Value) -> String {
+    let parents = parents(golden);
+    let share = |row: &Value| {
+        let (account, user) = (text(&row["account"]), row["user"].as_str());
+        let shares = match row["raw_shares"].as_str() {
+            Some(_) => json!({"set": true, "infinite": false, "number": 2_147_483_647}),
+            None => number(&row["raw_shares"]),
+        };
+        json!({
+            "id": 1, "cluster": "c", "name": user.unwrap_or(account),
+            "parent": user.map_or_else(|| parents.get(account).cloned().unwrap_or_default(), |_| account.to_owned()),
+            "partition": "", "shares_normalized": number(&row["full"]["norm_shares"]), "shares": shares,
+            "tres": {"run_seconds": [], "group_minutes": [], "usage": [{"name": "cpu", "value": 1.5}]},
+            "effective_usage": number(&row["full"]["effective_usage"]),
+            "usage_normalized": number(&row["full"]["norm_usage"]), "usage": row["raw_usage"],
+            "fairshare": {"factor": number(&row["full"]["fairshare"]), "level": number(&row["full"]["level_fs"])},
+            "type": [if user.is_some() { "USER" } else { "ASSOCIATION" }],
+        })
+    };
+    let shares: Vec<Value> = rows(golden).map(share).collect();
+    json!({"shares": {"shares": shares, "total_shares": 1}, "meta": {}, "errors": [], "warnings": []})
+        .to_string()
+}
+
+pub fn all_agree(name: &str, ran: &Ran) {
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{name}: {ran:?}");
+    let lines: Vec<&str> = ran.out.lines().filter(|line| line.ends_with(" agree")).collect();
+    assert!(!lines.is_empty(), "{name}: {ran:?}");
+    for line in lines {
+        let numbers: Vec<usize> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        assert!(numbers[0] == numbers[1] && numbers[1] > 0, "{name}: {line}");
+    }
+}
+
+#[test]
+fn slurm_agrees_in_text_and_in_json() {
+    for (name, golden) in documents("slurm") {
+        for (form, text) in [("txt", sshare(&golden)), ("json", sshare_json(&golden))] {
+            let path = file(&format!("import_{name}_{form}"), text);
+            let ran = match text_of(&golden["algorithm"]) {
+                // What the document shows is told apart by itself, but from JSON classic alone is taken.
+                "depth_oblivious" if form == "json" => {
+                    fairshare(["check-import", "--tree", &path, "--policy", "depth_oblivious"])
+                }
+                _ => fairshare(["check-import", "--tree", &path]),
+            };
+            all_agree(&format!("{name} {form}"), &ran);
+        }
+    }
+}
+
+pub fn text_of(value: &Value) -> &str {
+    value.as_str().expect("text")
+}
+
+#[test]
+fn the_rule_that_agrees_best_is_named_and_another_differs() {
+    let golden = golden("slurm", "t02_tie_two_accounts.fair_tree");
+    let path = file("import_ties", sshare(&golden));
+    let ran = fairshare(["check-import", "--tree", &path]);
+    let expected = "FairShare: 13 of 13 agree\nLevelFS: 17 of 17 agree\nby fair-tree with ties=slurm-program, which agrees best of 2 rules\n";
+    assert_eq!(ran.ok(), expected);
+    let ran = fairshare(["check-import", "--tree", &path, "--set", "ties=documented"]);
+    assert_eq!((ran.status, ran.err.as_str()), (1, ""));
+    assert!(ran.out.contains("FairShare: 6 of 13 agree\n"), "{ran:?}");
+    assert!(ran.out.contains("a     a4    FairShare  0.538462  0.230769\n"), "{ran:?}");
+    let ran = fairshare(["check-import", "--tree", &path, "--set", "ties=documented", "--json"]);
+    let document: Value = serde_json::from_str(&ran.out).expect("JSON");
+    assert_eq!((&document["agree"], &document["of"]), (&json!(23), &json!(30)));
+    assert_eq!(document["quantities"]["LevelFS"], json!({"agree": 17, "of": 17}));
+    assert_eq!(document["differences"].as_array().expect("a list").len(), 7);
+}
+
+pub fn golden(kind: &str, name: &str) -> Value {
+    documents(kind).into_iter().find(|(found, _)| found == name).expect("a table").1
+}
+
+#[test]
+fn a_value_changed_by_hand_is_found() {
+    let golden = golden("slurm", "t01_flux_docs.fair_tree");
+    let right = sshare(&golden);
+    let row = right.lines().find(|line| line.contains("|leaf.1.1|")).expect("a row");
+    let fairshare_of = |row: &str| row.split('|').nth(7).expect("FairShare").to_owned();
+    let wrong = row.replace(&format!("|{}|", fairshare_of(row)), "|0.123456|");
+    let path = file("import_by_hand", right.replace(row, &wrong));
+    let ran = fairshare(["check-import", "--tree", &path, "--csv"]);
+    assert_eq!(ran.status, 1);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (2, "bank,user,quantity,theirs,ours"), "{ran:?}");
+    assert!(lines[1].starts_with("account1,leaf.1.1,FairShare,0.123456,"), "{ran:?}");
+}
+
+#[test]
+fn usages_cut_to_whole_numbers_leave_room_which_is_counted() {
+    // Slurm had 10.9 and 20.1, and computed with them; RawUsage says 10 and 20.
+    let level = |usage: f64| 0.5 / (usage / 31.0);
+    let text = format!(
+        "Account|User|RawShares|NormShares|RawUsage|NormUsage|EffectvUsage|FairShare|LevelFS\n\
+         root|||0.0|31||1.0||\n a||1|1.0|31|1.0|1.0||1.000000\n  a|u|1|0.500000|10|0|0|1.000000|{:.6}\n  a|v|1|0.500000|20|0|0|0.500000|{:.6}\n",
+        level(10.9),
+        level(20.1)
+    );
+    let ran = fairshare(["check-import", "--tree", &file("import_cut", text)]);
+    assert!(
+        ran.ok().contains(
+            "LevelFS: 3 of 3 agree\n2 of them as near as usages printed as whole numbers can tell\n"
+        ),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_database_is_compared_with_what_it_stores() {
+    let site = super::site::Site::small("import_database");
+    let ran = fairshare(["check-import", "-p", site.path()]);
+    assert_eq!(ran.status, 1, "{ran:?}");
+    fairshare(["update", "-p", site.path()]).ok();
+    assert_eq!(
+        fairshare(["check-import", "-p", site.path()]).ok(),
+        "FairShare: 4 of 4 agree\nby weighted-walk\n"
+    );
+}
+
+#[test]
+fn a_document_without_values_of_its_own_is_no_import() {
+    let path = file("import_bare", r#"{"banks": [{"name": "root", "parent": null}], "associations": []}"#);
+    let ran = fairshare(["check-import", "--tree", &path]);
+    assert!(ran.error().contains("holds nothing that the system it comes from had computed"), "{ran:?}");
+}
+
+/// The file of `sacctmgr dump`, with options around the one that matters, and the comments it begins with.
+fn dump(golden: &Value, as_number: bool) -> String {
+    let mut out = "# To edit this file start with a cluster line for the new cluster\n\
+        # Cluster - 'cluster_name':MaxTRESPerJob=node=50\n\
+        Cluster - 'c':Fairshare=1:QOS='normal'\n"
+        .to_owned();
+    let tree = golden["tree"].as_array().expect("a tree");
+    let accounts = tree.iter().filter(|row| row["kind"] == "account").map(|row| text(&row["name"]));
+    for account in accounts {
+        let below: Vec<&Value> = tree.iter().filter(|row| row["parent"] == account).collect();
+        if !below.is_empty() {
+            out.push_str(&format!("Parent - '{account}'\n"));
+        }
+        for row in below {
+            let shares = match row["shares"].as_str() {
+                Some(_) if as_number => "2147483647".to_owned(),
+                Some(parent) => parent.to_owned(),
+                None => row["shares"].to_string(),
+            };
+            let name = text(&row["name"]);
+            out.push_str(&match text(&row["kind"]) {
+                "user" => format!("User - '{name}':DefaultAccount='{account}':AdminLevel='None':Fairshare={shares}:MaxJobs=5\n"),
+                _ => format!("Account - '{name}':Description='what: it is':Organization='o\\'s':Fairshare={shares}\n"),
+            });
+        }
+    }
+    out
+}
+
+/// What `sacctmgr show assoc tree -P` prints.
+fn assoc(golden: &Value) -> String {
+    let mut out = "Cluster|Account|User|Partition|Share|Priority|GrpJobs|QOS|Def QOS\n".to_owned();
+    for row in rows(golden) {
+        let (account, user) = (text(&row["account"]), text(&row["user"]));
+        let shares = if row["raw_shares"].is_null() { "1".to_owned() } else { raw_shares(row) };
+        let indent = indent(golden, account, !user.is_empty());
+        out.push_str(&format!("c|{indent}{account}|{user}||{shares}||||normal|\n"));
+    }
+    out
+}
+
+#[test]
+fn shares_without_usage_from_sacctmgr() {
+    let columns = ["--csv", "-o", "bank,user,shares,norm_shares", "--sort", "name"];
+    let note = "has shares, but no usage: everyone's counts as 0";
+    for name in ["t09_parent_users.fair_tree", "t07_deep_irregular.fair_tree"] {
+        let golden = golden("slurm", name);
+        let show = |path: &str, more: &[&str]| {
+            let mut all = vec!["show", "--tree", path];
+            all.extend(columns);
+            all.extend(more);
+            fairshare(all)
+        };
+        let whole = show(&file(&format!("dump_{name}_whole"), sshare(&golden)), &[]);
+        for (form, text) in
+            [("text", dump(&golden, false)), ("number", dump(&golden, true)), ("assoc", assoc(&golden))]
+        {
+            let path = file(&format!("dump_{name}_{form}"), text);
+            let ran = show(&path, &[]);
+            assert_eq!((ran.status, &ran.out), (0, &whole.out), "{name} {form}");
+            assert!(ran.err.contains(note), "{ran:?}");
+        }
+    }
+}
+
+#[test]
+fn usages_in_a_list_go_with_what_sacctmgr_printed() {
+    let golden = golden("slurm", "t12_multi_account_users.fair_tree");
+    let tree = golden["tree"].as_array().expect("a tree");
+    let users = tree.iter().filter(|row| row["kind"] == "user");
+    let list: String = users
+        .map(|row| format!("{}/{} {}\n", text(&row["name"]), text(&row["parent"]), row["usage"]))
+        .collect();
+    let usage = file("dump_usages", list);
+    let columns = ["--csv", "-o", "bank,user,fairshare", "--set", "ties=slurm-program"];
+    let path = file("dump_whole", sshare(&golden));
+    let whole = fairshare(["show", "--tree", &path].into_iter().chain(columns));
+    let path = file("dump_and_usages", dump(&golden, true));
+    let ran = fairshare(["show", "--tree", &path, "--usage", &usage].into_iter().chain(columns));
+    assert_eq!(ran.ok(), whole.ok());
+}
+
+#[test]
+fn an_assoc_list_names_parents_or_shows_them() {
+    let named = "Account|ParentName|User|Share\nroot|||1\nchem|root||10\nchem||ann|3\nchem||ben|parent\nphys|root||5\nphys||cat|1\n";
+    let path = file("assoc_named", named);
+    let ran = fairshare(["show", "--tree", &path, "--csv", "-o", "user,bank,norm_shares", "--sort", "list"]);
+    assert!(ran.out.contains("ann,chem,1\n") && ran.out.contains(",phys,0.3333"), "{ran:?}");
+    let flat = "Cluster|Account|User|Share\nc|root||1\nc|chem||10\nc|chem|ann|3\n";
+    let ran = fairshare(["show", "--tree", &file("assoc_flat", flat)]);
+    assert!(
+        ran.error().ends_with("nothing shows what it is below; \"sacctmgr show assoc tree -P\" does"),
+        "{ran:?}"
+    );
+    let two = "Cluster|Account|User|Share\nc|root||1\nd|root||1\n";
+    let ran = fairshare(["show", "--tree", &file("assoc_two", two)]);
+    assert!(ran.error().contains("there are several clusters, c and d"), "{ran:?}");
+}

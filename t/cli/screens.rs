@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Screens as people see them: 80, 120 and 200 columns, with colours and without, on a real terminal. `UPDATE_GOLDEN=1`
+//! rewrites `t/golden/screens/`, which is to be read before it is committed.
+
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::site::Site;
+use super::table::on_screen;
+use super::{fairshare, file};
+
+/// A site of three levels with usage in node-hours and bins of it.
+fn site(test: &str) -> Site {
+    let site = Site::new(
+        test,
+        &[
+            ("root", "", 1),
+            ("science", "root", 60),
+            ("chem", "science", 1),
+            ("phys", "science", 3),
+            ("ops", "root", 40),
+        ],
+        &[
+            ("amira", "chem", 2, 1.8e7),
+            ("bo", "chem", 1, 0.0),
+            ("carla", "phys", 1, 3.6e6),
+            ("dmitri", "phys", 1, 7.2e6),
+            ("amira", "phys", 1, 36.0),
+            ("a-user-with-a-name-longer-than-people-read", "ops", 1, 9.0e5),
+            ("erik", "ops", 1, 2.5e6),
+        ],
+    );
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64();
+    site.sql(&format!(
+        "CREATE TABLE t_half_life_period_table (cluster tinytext, end_half_life_period real);
+         INSERT INTO t_half_life_period_table VALUES ('cluster', {});
+         UPDATE association_table SET active = 0 WHERE username = 'bo';
+         INSERT INTO job_usage_per_association_table SELECT username, userid, bank, 0, job_usage * 0.75 FROM association_table;
+         INSERT INTO job_usage_per_association_table SELECT username, userid, bank, 1, job_usage * 0.25 FROM association_table",
+        now + 1.9 * 86_400.0
+    ));
+    fairshare(["update", "-p", site.path()]).ok();
+    site.sql("UPDATE association_table SET job_usage = 8.1e6 WHERE username = 'carla'");
+    site
+}
+
+const GROUPS: &str = "g1 101 root 50\ng2 102 root 50\na 103 g1 10\nb 104 g1 10\nc 105 g2 10\nd 106 g2 10\ns 107 root 50\nz 108 g2 0\n";
+const USAGES: &str = "a 49\nb 150\nc 100\nd 99\ns 200\nz 5\n";
+
+/// What differs from one run to the next is masked: dates, codes of the terminal made visible.
+fn masked(text: &str, path: &str) -> String {
+    let text = text.replace(path, "SITE").replace("\r\n", "\n").replace('\x1b', "ESC");
+    let mut masked = String::new();
+    let mut rest = text.as_str();
+    while let Some(letter) = rest.chars().next() {
+        let date = rest.get(..10).filter(|date| {
+            date.bytes().enumerate().all(|(at, byte)| match at {
+                4 | 7 => byte == b'-',
+                _ => byte.is_ascii_digit(),
+            })
+        });
+        let taken = match date {
+            Some(_) => {
+                masked.push_str("YYYY-MM-DD");
+                10
+            }
+            None => {
+                masked.push(letter);
+                letter.len_utf8()
+            }
+        };
+        rest = &rest[taken..];
+    }
+    let lines: Vec<&str> = masked.lines().map(str::trim_end).collect();
+    lines.join("\n") + "\n"
+}
+
+/// The command at each width, first without colours, then with.
+fn screen(name: &str, path: &str, arguments: &str) {
+    let mut screens = format!("$ flux fairshare {arguments}\n").replace(path, "SITE");
+    for colour in ["never", "always"] {
+        for columns in [80, 120, 200] {
+            let command = format!("PROGRAM {arguments} --color {colour}");
+            let Some(ran) = on_screen((columns, 200), "xterm", &command) else { return };
+            assert_eq!(ran.status, 0, "{name}: {ran:?}");
+            let text = masked(&ran.out, path);
+            check(name, columns, colour == "always", &text);
+            screens.push_str(&format!("\n===== {columns} columns, colour {colour}\n{text}"));
+        }
+    }
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("t/golden/screens").join(format!("{name}.txt"));
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::create_dir_all(golden.parent().expect("a directory")).expect("a directory");
+        fs::write(&golden, &screens).expect("written");
+    }
+    let wanted = fs::read_to_string(&golden).unwrap_or_default();
+    assert!(wanted == screens, "{name}: UPDATE_GOLDEN=1 rewrites it; is now\n{screens}");
+}
+
+/// No line is wider than the screen; colours are of those that any background leaves readable: bold, faint, red, green.
+#[track_caller]
+fn check(name: &str, columns: u32, colour: bool, text: &str) {
+    assert_eq!(text.contains("ESC"), colour, "{name}: {text}");
+    for line in text.lines() {
+        let mut parts = line.split("ESC[");
+        let mut plain = parts.next().expect("a line").to_owned();
+        for part in parts {
+            let (code, rest) = part.split_once('m').expect("a code of colour");
+            assert!(["0", "1", "2", "31", "32"].contains(&code), "{name}: {code} in {line}");
+            plain.push_str(rest);
+        }
+        assert!(
+            unicode_width::UnicodeWidthStr::width(plain.as_str()) <= columns as usize,
+            "{name}: {columns}: {line}"
+        );
+    }
+}
+
+#[test]
+fn of_a_database() {
+    let site = site("screens");
+    let path = site.path();
+    for (name, arguments) in [
+        ("show", "show -p SITE"),
+        ("show-long", "show -p SITE --long"),
+        ("why-user", "why amira/chem -p SITE"),
+        ("why-two", "why amira/chem dmitri -p SITE"),
+        ("why-bank", "why chem -p SITE"),
+        ("why-inactive", "why bo -p SITE"),
+        ("compare", "compare -p SITE"),
+        ("compare-two", "compare -p SITE --policies weighted-walk,depth-oblivious"),
+        ("what-if", "what-if -p SITE --shares chem=20 --usage erik+=5000nh --add-user new/ops=2"),
+        ("what-if-in", "what-if -p SITE --in 21d --idle amira/chem"),
+    ] {
+        screen(name, path, &arguments.replace("SITE", path));
+    }
+}
+
+#[test]
+fn of_a_pbs_site() {
+    let (groups, usages) = (file("screens_groups", GROUPS), file("screens_usages", USAGES));
+    let tree = format!("{groups} --usage {usages}");
+    for (name, arguments) in [
+        ("pbs-show", "show -t SITE"),
+        ("pbs-show-walk", "show -t SITE --sort pbs-walk"),
+        ("pbs-why-two", "why a s -t SITE"),
+        ("pbs-why-no-shares", "why z -t SITE"),
+    ] {
+        screen(name, &tree, &arguments.replace("SITE", &tree));
+    }
+}
+
+#[test]
+fn colour_is_a_matter_of_option_and_environment() {
+    let path = file("screens_colour", super::what_if::TREE);
+    let rows =
+        [("", true), ("NO_COLOR=1", false), ("CLICOLOR=0", false), ("TERM=dumb", false), ("NO_COLOR=", true)];
+    for (setting, colour) in rows {
+        let Some(ran) = on_screen((80, 50), "xterm", &format!("{setting} PROGRAM show -t {path}")) else {
+            return;
+        };
+        assert_eq!(ran.out.contains('\x1b'), colour, "{setting}: {ran:?}");
+        let ran = on_screen((80, 50), "xterm", &format!("{setting} PROGRAM show -t {path} --color always"));
+        assert!(ran.expect("a terminal").out.contains('\x1b'), "{setting}");
+        let ran = on_screen(
+            (80, 50),
+            "xterm",
+            &format!("CLICOLOR_FORCE=1 {setting} PROGRAM show -t {path} --color never"),
+        );
+        assert!(!ran.expect("a terminal").out.contains('\x1b'), "{setting}");
+    }
+    let ran = on_screen((80, 50), "xterm", &format!("PROGRAM show -t {path} | cat")).expect("a terminal");
+    assert!(!ran.out.contains('\x1b'), "{ran:?}");
+    let ran = on_screen((80, 50), "xterm", &format!("CLICOLOR_FORCE=1 PROGRAM show -t {path} | cat"));
+    assert!(ran.expect("a terminal").out.contains('\x1b'));
+    // A locale without the letters gets no lines of them.
+    let ran = on_screen((80, 50), "xterm", &format!("LC_ALL=C PROGRAM show -t {path}")).expect("a terminal");
+    assert!(ran.out.is_ascii(), "{ran:?}");
+}
+
+/// As with git: what does not fit goes to the pager, in colours; the rest, and what programs read, does not.
+#[test]
+fn what_is_longer_than_the_terminal_goes_to_a_pager() {
+    let path = file("screens_pager", super::what_if::TREE);
+    let paged = |rows, setting: &str, arguments: &str| {
+        let command = format!("PAGER=\"sed 's/^/paged /'\" {setting} PROGRAM {arguments} -t {path}");
+        on_screen((80, rows), "xterm", &command)
+    };
+    let Some(ran) = paged(4, "", "show") else { return };
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert!(lines.len() > 5 && lines.iter().all(|line| line.starts_with("paged ")), "{ran:?}");
+    assert!(ran.out.contains('\x1b'), "{ran:?}");
+    let not = |rows, setting: &str, arguments: &str| {
+        let ran = paged(rows, setting, arguments).expect("a terminal");
+        assert!(!ran.out.contains("paged") && ran.out.contains("u"), "{setting} {arguments}: {ran:?}");
+    };
+    not(50, "", "show");
+    not(4, "", "show --no-pager");
+    not(4, "", "show --json");
+    not(4, "", "show --csv");
+    not(4, "FLUX_FAIRSHARE_PAGER=cat", "show");
+    not(4, "PAGER=", "show");
+    assert!(paged(4, "", "why u/a").expect("a terminal").out.contains("paged"));
+    // One that leaves early is nobody's error.
+    let ran = paged(4, "FLUX_FAIRSHARE_PAGER=true", "show").expect("a terminal");
+    assert_eq!((ran.status, ran.out.as_str()), (0, ""), "{ran:?}");
+    // One that is not there: no text is lost. PATH has no less.
+    let command = format!("env -u PAGER PATH=/nonexistent PROGRAM show -t {path}");
+    let ran = on_screen((80, 4), "xterm", &command.replace("env", "/usr/bin/env")).expect("a terminal");
+    assert!(ran.out.contains("root") && ran.status == 0, "{ran:?}");
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the command says to people whose fingers come from elsewhere, or slip: what it understands, what it suggests, what a
+//! document looks like, and the command that mends a datum.
+
+use std::process::Command;
+
+use super::site::Site;
+use super::{PROGRAM, directory, fairshare, file, finish};
+
+const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "chem", "parent": "root", "shares": 1}],
+ "associations": [{"user": "alice", "bank": "chem", "shares": 1, "usage": 1}, {"user": "bob", "bank": "chem", "shares": 1, "usage": 2}]}"#;
+
+#[test]
+fn options_of_others_are_told_what_they_are_called_here() {
+    let path = file("others_options", TREE);
+    for (arguments, text) in [
+        (
+            &["why", "alice", "--csv"][..],
+            "tip: why prints sentences, or with --json a document; rows are what \"show\" prints",
+        ),
+        (
+            &["show", "-p", "-o", "RawShares"],
+            "tip: -p is followed by a database; what sshare calls -p and -P is -P here",
+        ),
+        (&["show", "-p"], "tip: -p is followed by a database; what sshare calls -p and -P is -P here"),
+        (&["show", "-M", "c"], "tip: a database or document is one tree: -p or -t says which"),
+        (&["push", "-t", "x"], "tip: a document can be looked at, not stored or sent"),
+    ] {
+        assert!(fairshare(arguments).error().contains(text), "{arguments:?}");
+    }
+    let whole = fairshare(["why", "alice", "-t", &path]);
+    for arguments in [&["-g", "alice", "-t", &path][..], &["show", "-g", "alice", "-t", &path]] {
+        assert_eq!(fairshare(arguments).ok(), whole.ok());
+    }
+    let both = fairshare(["why", "alice", "bob", "-t", &path]);
+    assert_eq!(fairshare(["-c", "alice", "bob", "-t", &path]).ok(), both.ok());
+    assert!(fairshare(["help", "show"]).ok().starts_with("Show the tree: "));
+}
+
+#[test]
+fn options_of_sshare_are_understood() {
+    let path = file("sshare_options", TREE);
+    let show = |arguments: &[&str]| {
+        let mut all = vec!["show", "-t", &path];
+        all.extend(arguments);
+        fairshare(all).ok().to_owned()
+    };
+    let whole = show(&["--csv"]);
+    assert_eq!(show(&["-a", "--csv"]), whole);
+    assert_eq!(show(&["-n", "--csv"]), whole.split_once('\n').expect("a header").1);
+    assert_eq!(
+        show(&["-A", "chem", "-u", "bob", "--csv"]),
+        show(&["--bank", "chem", "--user", "bob", "--csv"])
+    );
+    let columns = show(&["-U", "-P", "-o", "Account%20,User,RawShares,EffectvUsage", "--sort", "list"]);
+    assert_eq!(
+        columns,
+        "bank|user|shares|effective_usage\nchem|alice|1|0.3333333333333333\nchem|bob|1|0.6666666666666666\n"
+    );
+    assert_eq!(show(&["--policy", "fair_tree", "--json"]), show(&["--policy", "fair-tree", "--json"]));
+}
+
+#[test]
+fn what_is_nearly_right_gets_a_suggestion() {
+    let path = file("suggestions", TREE);
+    for (arguments, status, text) in [
+        (&["why", "alise", "-t", &path][..], 1, "no user \"alise\"; did you mean \"alice\"?"),
+        (
+            &["why", "alice/chm", "-t", &path],
+            1,
+            "there is no bank chm; alice is in chem; did you mean \"chem\"?",
+        ),
+        (&["show", "-u", "bbo", "-t", &path], 1, "no user \"bbo\"; did you mean \"bob\"?"),
+        (&["show", "-b", "cehm", "-t", &path], 1, "no bank \"cehm\"; did you mean \"chem\"?"),
+        (
+            &["show", "-b", "alice", "-t", &path],
+            1,
+            "no bank \"alice\": alice is a user; to see it: show --user alice",
+        ),
+        (&["show", "-o", "user,fairshair", "-t", &path], 2, "did you mean \"fairshare\"?"),
+        (&["show", "--policy", "fair-three", "-t", &path], 2, "did you mean \"fair-tree\"?"),
+        (&["show", "--set", "damping=2", "-t", &path], 2, "did you mean \"dampening\"?"),
+        (&["show", "--format", "sshar", "-t", &path], 2, "did you mean \"sshare\"?"),
+        (&["shwo"], 2, "a similar subcommand exists: 'show'"),
+    ] {
+        let ran = fairshare(arguments);
+        assert_eq!(ran.status, status, "{ran:?}");
+        assert!(ran.err.contains(text), "{arguments:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn an_unreadable_document_is_told_what_it_looks_like() {
+    let sshare = "\"sshare -a -l -P\" prints what can be read";
+    for (name, text, what, how) in [
+        (
+            "people",
+            "Account  User  RawShares  NormShares  RawUsage\n-----\n",
+            "sshare's table for people",
+            sshare,
+        ),
+        (
+            "headless",
+            "root|||0.0|9||1.0|||\n chem||1|1.0|9||1.0|||\n",
+            "sshare's output without its header (-n)",
+            sshare,
+        ),
+        ("columns", "Account|User|FairShare\nroot||\n", "lacks the columns RawShares and RawUsage", sshare),
+        (
+            "sprio",
+            "          JOBID PARTITION   PRIORITY       SITE  FAIRSHARE\n",
+            "what sprio prints",
+            sshare,
+        ),
+        (
+            "sacctmgr",
+            "   Cluster    Account       User  Partition     Share\n",
+            "sacctmgr's table for people",
+            "\"sacctmgr show assoc tree -P\"",
+        ),
+        ("names", " TREEROOT(0)\n     g1(50)\n", "what \"pbsfs -t\" prints", "pbsfs alone"),
+        ("entity", "fairshare entity: bob\nResgroup\t\t: 50\n", "what \"pbsfs -g\" prints", "pbsfs alone"),
+        ("yaml", "---\nshares:\n  shares: []\n", "YAML", "--json"),
+        ("jobs", r#"{"jobs": [], "meta": {}}"#, "a list of jobs", "\"sshare -a --json\""),
+        ("sacctmgr_json", r#"{"associations": [], "meta": {}}"#, "sacctmgr's JSON", "\"sshare -a --json\""),
+        ("failed", "sshare: error: no\n", "an error of that program", "sshare: error: no"),
+    ] {
+        let path = file(&format!("unreadable_{name}"), text);
+        let ran = fairshare(["show", "--tree", &path]);
+        assert!(ran.error().contains(what) && ran.error().contains(how), "{name}: {ran:?}");
+    }
+    let clusters = "CLUSTER: one\nAccount|User|RawShares|RawUsage\nroot|||1\n root|ann|1|1\n";
+    let path = file("unreadable_one_cluster", clusters);
+    fairshare(["show", "--tree", &path]).ok();
+    let path = file("unreadable_clusters", format!("{clusters}\nCLUSTER: two\n{}", &clusters[13..]));
+    let ran = fairshare(["show", "--tree", &path]);
+    assert!(ran.error().ends_with("line 6: there are several clusters, one and two, and each is a tree of its own: \"sshare -M NAME -a -l -P\" prints one"), "{ran:?}");
+    let ran = fairshare(["show", "--tree", &file("unreadable_gzip", b"\x1f\x8b\x08\0\xff\xfe")]);
+    assert!(ran.error().contains("not text (UTF-8) but compressed"), "{ran:?}");
+}
+
+#[test]
+fn a_datum_that_is_wrong_names_the_command_that_mends_it() {
+    for (index, (sql, mend)) in [
+        ("UPDATE association_table SET shares = -1 WHERE username = 'ann'", "\"flux account edit-user --bank='A' --shares=VALUE 'ann'\" puts it right"),
+        ("UPDATE bank_table SET shares = 1.5 WHERE bank = 'A'", "\"flux account edit-bank --shares=VALUE 'A'\" puts it right"),
+        ("UPDATE association_table SET job_usage = 'much' WHERE username = 'ann'", "\"flux account-update-usage\" computes usages anew"),
+        ("UPDATE association_table SET bank = 'Z' WHERE username = 'ann'", "\"flux account add-bank --parent-bank=root Z SHARES\" makes it, \"flux account delete-user --force ann Z\" removes the user from it"),
+        ("UPDATE bank_table SET parent_bank = 'A' WHERE bank = 'A'", "\"flux account edit-bank --parent-bank=root A\" takes it out of the circle"),
+        ("DELETE FROM bank_table", "\"flux account add-bank root 1\" makes the first"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let site = Site::small(&format!("mended{index}"));
+        site.sql(sql);
+        let ran = fairshare(["show", "-p", site.path()]);
+        assert!(ran.error().ends_with(mend), "{sql}: {ran:?}");
+    }
+    let site = Site::small("mended_push");
+    site.sql("UPDATE association_table SET max_nodes = 'many' WHERE username = 'ann'");
+    let ran = fairshare(["push", "-n", "-p", site.path()]);
+    assert!(
+        ran.error()
+            .ends_with("\"flux account edit-user --bank='A' --max-nodes=VALUE USERNAME\" puts it right"),
+        "{ran:?}"
+    );
+}
+
+/// Runs a command without naming a database, as if Flux looked for its commands here.
+fn without_database(arguments: &[&str], commands: &std::path::Path, variable: Option<&str>) -> super::Ran {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).env("FLUX_EXEC_PATH", commands).env_remove("FLUX_FAIRSHARE_DATABASE");
+    if let Some(variable) = variable {
+        command.env("FLUX_FAIRSHARE_DATABASE", variable);
+    }
+    finish(&mut command, "")
+}
+
+#[test]
+fn the_database_that_flux_accounting_was_built_for_is_the_default() {
+    let site = Site::small("default_database");
+    let prefix = directory("default_database_prefix");
+    let (commands, module) =
+        (prefix.join("libexec/flux/cmd"), prefix.join("lib/python3.99/site-packages/fluxacct/accounting"));
+    std::fs::create_dir_all(&commands).expect("a directory");
+    std::fs::create_dir_all(&module).expect("a directory");
+    std::fs::write(commands.join("flux-account.py"), "").expect("written");
+    let say = |path: &str| {
+        std::fs::write(module.join("__init__.py"), format!("DB_SCHEMA_VERSION = 38\nDB_PATH = \"{path}\"\n"))
+            .expect("written");
+    };
+    let default_database = |commands, variable| without_database(&["show", "--csv"], commands, variable);
+    say(site.path());
+    let ran = without_database(&["push", "-n"], &commands, None);
+    let said = format!("database {} (flux-accounting's own default)\nwould send 4 associations", site.path());
+    assert!(ran.ok().starts_with(&said), "{ran:?}");
+    assert!(default_database(&commands, None).ok().contains("ann"));
+    say("/nowhere/at/all.db");
+    let ran = default_database(&commands, None);
+    assert!(
+        ran.error().starts_with(
+            "flux-fairshare: /nowhere/at/all.db: no such file (flux-accounting's own default); -p FILE"
+        ),
+        "{ran:?}"
+    );
+    // The environment comes first.
+    assert!(default_database(&commands, Some(site.path())).ok().contains("ann"));
+    let ran = default_database(&commands, Some("/nowhere/else.db"));
+    assert!(ran.error().contains("/nowhere/else.db: no such file (FLUX_FAIRSHARE_DATABASE)"), "{ran:?}");
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What once could not be read, or said something wrong: sums of PBS, inactive banks, long names, names in `-P`, terminals of
+//! no rows.
+
+use super::site::Site;
+use super::table::on_screen;
+use super::{PROGRAM, fairshare, file, finish};
+
+/// The figures of a level, as the table has them.
+fn figures(text: &str, name: &str) -> Vec<String> {
+    let mut table = text.lines().skip_while(|line| !line.contains("of level"));
+    let line = table.find(|line| line.trim_start().starts_with(&format!("{name} "))).expect("a level");
+    line.split_whitespace().skip(1).map(|figure| figure.replace(',', "")).collect()
+}
+
+const PBS: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "g1", "parent": "root", "shares": 50},
+     {"name": "g2", "parent": "root", "shares": 50}, {"name": "g0", "parent": "root", "shares": 0}],
+ "associations": [{"user": "a", "bank": "g1", "shares": 1, "usage": 49}, {"user": "b", "bank": "g1", "shares": 1, "usage": 150},
+     {"user": "c", "bank": "g2", "shares": 1, "usage": 100}, {"user": "d", "bank": "g2", "shares": 1},
+     {"user": "e", "bank": "g2", "shares": 0, "usage": 7}, {"user": "f", "bank": "g0", "shares": 3, "usage": 2}]}"#;
+
+/// The 1 that PBS starts everyone with is in no sum: what the levels show adds up.
+#[test]
+fn the_sums_of_pbs_add_up() {
+    let path = file("pbs_sums", PBS);
+    let ran = fairshare(["why", "a", "--tree", &path, "--policy", "pbs"]);
+    let text = ran.ok();
+    let (root, group, user) = (figures(text, "root"), figures(text, "g1"), figures(text, "a"));
+    assert_eq!((root[0].as_str(), group[3].as_str(), user[3].as_str()), ("308", "199", "49"), "{text}");
+    // 199 of 308, 49 of 199: each a part of what the level above shows.
+    assert_eq!((group[4].as_str(), user[4].as_str()), ("64.61", "24.62"), "{text}");
+    let below = fairshare(["why", "g1", "--tree", &path, "--policy", "pbs"]);
+    assert!(below.ok().contains("and 199 of the 308 used (64.61 %), most by b 150 (75.38 %)"), "{below:?}");
+}
+
+#[test]
+fn no_target_is_no_formula() {
+    let path = file("pbs_no_target", PBS);
+    for (user, why) in [("e", "it has no shares"), ("f", "a bank above it has no shares to give")] {
+        let ran = fairshare(["why", user, "a", "--tree", &path, "--policy", "pbs"]);
+        assert!(ran.ok().contains(&format!("which makes fair-share 0: {why}.")), "{ran:?}");
+        assert!(!ran.out.contains("target 0.000000"), "a division by nothing: {ran:?}");
+    }
+}
+
+#[test]
+fn an_inactive_bank_is_no_inactive_user() {
+    let site = Site::small("inactive_bank");
+    site.sql("UPDATE bank_table SET active = 0 WHERE bank = 'A'");
+    let ran = fairshare(["why", "ann", "-p", site.path()]);
+    let text = "bank A is inactive, and so is everyone below it: there is nothing to lose or to win.";
+    assert!(ran.ok().contains(text) && !ran.out.contains("An inactive user"), "{ran:?}");
+    let ran = fairshare(["why", "A", "-p", site.path()]);
+    assert!(ran.ok().starts_with("bank A is inactive: nobody below it is ranked"), "{ran:?}");
+    let ran = fairshare(["show", "-p", site.path(), "--csv", "--bank", "A", "-o", "name,active"]);
+    assert_eq!(ran.ok(), "name,active\nroot,\nA,false\nann,false\n");
+    let ignore = ["-p", site.path(), "--set", "inactive_usage=ignore"];
+    let text = format!(
+        "flux-fairshare: {}: bank \"A\" is inactive, and inactive_usage=ignore leaves it out\n",
+        site.path()
+    );
+    for asked in [vec!["show", "-b", "A"], vec!["why", "A"]] {
+        let ran = fairshare(asked.into_iter().chain(ignore));
+        assert_eq!((ran.status, ran.err.as_str()), (1, text.as_str()));
+    }
+}
+
+/// Where the line has no end, names have one; programs get all of them.
+#[test]
+fn long_names_are_cut_for_eyes_only() {
+    let (user, bank) = ("u".repeat(300), "日本".repeat(150));
+    let tree = PBS.replace("\"a\"", &format!("\"{user}\"")).replace("\"g2\"", &format!("\"{bank}\""));
+    let path = file("long_names", tree);
+    let widest = |text: &str| text.lines().map(|line| line.chars().count()).max().expect("lines");
+    let ran = fairshare(["show", "--tree", &path]);
+    let cut = ["uuuu…", "uuuu.."].iter().any(|cut| ran.out.contains(cut));
+    assert!(widest(ran.ok()) < 140 && cut, "{ran:?}");
+    let ran = fairshare(["compare", "--tree", &path, "--limit", "0"]);
+    assert!(widest(ran.ok()) < 190, "{ran:?}");
+    let ran = fairshare(["why", &user, "--tree", &path]);
+    let table: Vec<&str> = ran.ok().lines().skip_while(|line| !line.contains("of level")).take(4).collect();
+    assert!(widest(&table.join("\n")) < 120, "{table:?}");
+    // Titles stand where their figures do.
+    let end = |line: &str, word: &str| line.find(word).map(|at| at + word.len());
+    assert_eq!(end(table[0], "shares"), end(table[2], " 50"), "{table:?}");
+    for form in ["--json", "--csv", "-P"] {
+        let ran = fairshare(["show", "--tree", &path, form, "-o", "name"]);
+        assert!(ran.ok().contains(&user) && ran.out.contains(&bank), "{form}");
+    }
+    for columns in [40, 80, 120] {
+        let show = format!("PROGRAM show --tree {path} --color never");
+        let Some(ran) = on_screen((columns, 50), "xterm", &show) else { return };
+        let shown = ran.out.lines().take_while(|line| !line.trim().is_empty());
+        for line in shown {
+            assert!(
+                unicode_width::UnicodeWidthStr::width(line.trim_end()) <= columns as usize,
+                "{columns}: {line}"
+            );
+        }
+        assert!(ran.out.contains("uuuu…"), "{columns}: {}", ran.out);
+    }
+}
+
+#[test]
+fn what_separates_is_quoted_in_names() {
+    let path = file("separators", PBS.replace("\"a\"", "\"a|b\\nc\"").replace("\"b\"", "\"x\\\"y\""));
+    let show = ["show", "--tree", &path, "--bank", "g1", "-o", "user,bank", "--no-header"];
+    let ran = fairshare(show.into_iter().chain(["-P"]));
+    assert_eq!(ran.ok(), "|root\n|g1\n\"a|b\nc\"|g1\n\"x\"\"y\"|g1\n");
+    let ran = fairshare(show.into_iter().chain(["--csv"]));
+    assert_eq!(ran.ok(), ",root\n,g1\n\"a|b\nc\",g1\n\"x\"\"y\",g1\n");
+}
+
+#[test]
+fn names_do_not_act_on_a_terminal_in_any_form() {
+    let path = file("acting_forms", PBS.replace("\"a\"", "\"a\\u001b[31m\\u0007\""));
+    for form in ["-P", "--csv", "--json", "--color=never"] {
+        let show = format!("PROGRAM show --tree {path} {form}");
+        let Some(ran) = on_screen((80, 50), "xterm", &show) else { return };
+        assert!(!ran.out.contains('\x1b') && !ran.out.contains('\x07'), "{form}: {ran:?}");
+        assert!(ran.out.contains("[31m"), "{form}: {ran:?}");
+    }
+}
+
+/// As with git COLUMNS goes before what the terminal says.
+#[test]
+fn columns_of_the_environment_count() {
+    let path = file("columns", PBS);
+    for columns in ["60", "100"] {
+        let mut command = std::process::Command::new(PROGRAM);
+        let ran = finish(command.args(["show", "--tree", &path]).env("COLUMNS", columns), "");
+        let widest = ran.ok().lines().map(str::len).max().expect("lines");
+        assert!(widest <= columns.parse().expect("a number"), "{columns}: {ran:?}");
+        let Some(ran) =
+            on_screen((200, 50), "dumb", &format!("COLUMNS={columns} PROGRAM show --tree {path}"))
+        else {
+            return;
+        };
+        let widest = ran.out.lines().map(|line| line.trim_end().chars().count()).max().expect("lines");
+        assert!(widest <= columns.parse().expect("a number"), "{columns}: {ran:?}");
+    }
+    let mut command = std::process::Command::new(PROGRAM);
+    let ran = finish(command.args(["show", "--tree", &path]).env("COLUMNS", "0"), "");
+    assert!(ran.ok().contains("NormUsage"), "0 is no width: {ran:?}");
+}
+
+/// Terminals that do not know how high they are still know how wide.
+#[test]
+fn a_terminal_of_no_rows_has_columns() {
+    let path = file("no_rows", PBS);
+    let Some(ran) = on_screen((50, 0), "dumb", &format!("PROGRAM show --tree {path}")) else { return };
+    let widest = ran.out.lines().map(|line| line.trim_end().chars().count()).max().expect("lines");
+    assert!(widest <= 50, "{ran:?}");
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! what-if, and what why says about tomorrow: each answer against what happens if it is done.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use super::site::{Site, fairshares};
+use super::{fairshare, file};
+
+/// A user in two banks.
+pub const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "a", "parent": "root", "shares": 1}, {"name": "b", "parent": "root", "shares": 1}],
+        "associations": [{"user": "u", "bank": "a", "shares": 1, "usage": 5}, {"user": "u", "bank": "b", "shares": 1, "usage": 5}]}"#;
+
+/// The fair-shares of a what-if by (user, bank).
+fn then(document: &Value) -> BTreeMap<(String, String), f64> {
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let rows = document["associations"].as_array().expect("rows");
+    rows.iter()
+        .map(|row| {
+            ((text(&row["user"]), text(&row["bank"])), row["fairshare_second"].as_f64().expect("a number"))
+        })
+        .collect()
+}
+
+/// The fair-shares of a database by (user, bank).
+fn stored(site: &Site) -> BTreeMap<(String, String), f64> {
+    let connection = site.open();
+    let mut statement = connection
+        .prepare("SELECT username, bank, fairshare FROM association_table WHERE active")
+        .expect("a table");
+    let rows = statement.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?))).expect("rows");
+    rows.map(|row| row.expect("a row")).collect()
+}
+
+/// Everything at once, by every policy: what update stores in a database that was really changed so.
+#[test]
+fn the_answer_is_what_update_would_store() {
+    for policy in ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"] {
+        let site = Site::large("what_if", 7, 30);
+        site.sql("UPDATE association_table SET job_usage = job_usage * 3600");
+        let before = site.bytes();
+        let ran = fairshare([
+            "what-if",
+            "-p",
+            site.path(),
+            "--json",
+            "--policy",
+            policy,
+            "--shares",
+            "g1=50,u2x3=9",
+            "--shares",
+            "u0x0/g0=0",
+            "--usage",
+            "u1x1+=5000nh",
+            "--usage",
+            "u3x4-=25%,u5x5=7200",
+            "--add-user",
+            "new/g4=3,u0x0/g6",
+        ]);
+        assert_eq!(site.bytes(), before, "nothing is changed");
+        let wanted = then(&ran.json());
+        site.sql(
+            "UPDATE bank_table SET shares = 50 WHERE bank = 'g1';
+             UPDATE association_table SET shares = 9 WHERE username = 'u2x3';
+             UPDATE association_table SET shares = 0 WHERE username = 'u0x0' AND bank = 'g0';
+             UPDATE association_table SET job_usage = job_usage + 18000000 WHERE username = 'u1x1';
+             UPDATE association_table SET job_usage = job_usage * 0.75 WHERE username = 'u3x4';
+             UPDATE association_table SET job_usage = 7200 WHERE username = 'u5x5';
+             INSERT INTO association_table (username, bank, shares) VALUES ('new', 'g4', 3), ('u0x0', 'g6', 1)",
+        );
+        fairshare(["update", "-p", site.path(), "--policy", policy]).ok();
+        assert_eq!(wanted.len(), 7 * 30 + 2);
+        assert_eq!(wanted, stored(&site), "{policy}");
+        assert!(fairshares(&site.path).iter().any(|(user, _)| user == "new"));
+    }
+}
+
+/// A site of two banks with recorded usage, whose period ends in so many seconds.
+fn decaying(test: &str, left: f64) -> Site {
+    let site = Site::small(test);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64();
+    site.sql(&format!(
+        "CREATE TABLE t_half_life_period_table (cluster tinytext, end_half_life_period real);
+         INSERT INTO t_half_life_period_table VALUES ('cluster', {});
+         UPDATE association_table SET job_usage = job_usage * 3600000;
+         INSERT INTO job_usage_per_association_table SELECT username, userid, bank, 0, job_usage * 0.75 FROM association_table;
+         INSERT INTO job_usage_per_association_table SELECT username, userid, bank, 3, job_usage * 0.25 FROM association_table",
+        now + left
+    ));
+    site
+}
+
+/// At a boundary each bin is halved and the oldest is dropped; between two nothing happens.
+#[test]
+fn in_some_time_usage_is_what_the_bins_decay_to() {
+    let site = decaying("what_if_in", 2.0 * 86_400.0);
+    let ran = fairshare(["what-if", "-p", site.path(), "--in", "1d", "--json"]);
+    assert_eq!(ran.json()["winners"], 0);
+    for (time, halved) in [("3d", 1), ("10d", 2)] {
+        let other = decaying(&format!("what_if_done_{time}"), 2.0 * 86_400.0);
+        // The oldest part is gone after one boundary.
+        let left = 0.75 * 0.5f64.powi(halved);
+        other.sql(&format!("UPDATE association_table SET job_usage = job_usage * {left} WHERE bank = 'A'"));
+        fairshare(["update", "-p", other.path()]).ok();
+        for idle in ["A", "ann"] {
+            let ran = fairshare(["what-if", "-p", site.path(), "--in", time, "--idle", idle, "--json"]);
+            assert_eq!(then(&ran.json()), stored(&other), "{time} {idle}");
+        }
+    }
+    let ran = fairshare(["what-if", "-p", site.path(), "--in", "3w", "--idle", "ann"]);
+    let (head, plot) = ran.ok().split_once("The fair-share of ann in bank A, 0 to 1:\n").expect("a plot");
+    assert!(head.contains("If: 21 days later, ann idle\n"), "{head}");
+    let places: Vec<&str> =
+        plot.lines().map(|line| line.split_whitespace().nth(1).expect("a place")).collect();
+    assert_eq!(places, ["4th", "1st", "1st", "1st", "1st"], "{plot}");
+    let fairshares: Vec<&str> = plot.lines().filter_map(|line| line.split_whitespace().last()).collect();
+    assert_eq!(fairshares.first(), Some(&"0.2500"), "{plot}");
+}
+
+/// why says when the share is reached again; at that boundary it is, and at the one before it is not.
+#[test]
+fn even_again_is_when_it_is_said_to_be() {
+    let site = decaying("even_again", 1.9 * 86_400.0);
+    // A quarter of the shares, four fifths of the usage.
+    site.sql(
+        "UPDATE association_table SET job_usage = job_usage * 6 WHERE username = 'ann';
+        UPDATE job_usage_per_association_table SET value = value * 6 WHERE username = 'ann'",
+    );
+    let ran = fairshare(["why", "ann", "-p", site.path()]);
+    let text = ran.ok();
+    assert!(
+        text.contains("Beside what the others used 20,000 node-hours would be the share of bank A. Its usage is back there in 23 days ("),
+        "{text}"
+    );
+    let level = |time: &str| {
+        let ran = fairshare(["what-if", "-p", site.path(), "--in", time, "--idle", "A", "--json"]);
+        then(&ran.json())[&("ann".to_owned(), "A".to_owned())]
+    };
+    // Of two banks the one that is less than even is ahead.
+    assert_eq!((level("22d"), level("24d")), (0.25, 1.0));
+    let json = fairshare(["why", "ann", "-p", site.path(), "--json"]).json();
+    assert_eq!(json["associations"][0]["worst_level"]["even_usage"], 72_000_000.0);
+}
+
+/// The number of shares that why names does it, and one less does not.
+#[test]
+fn what_would_change_it_is_no_more_than_needed() {
+    let site = Site::small("overtake");
+    let json = fairshare(["why", "ann", "-p", site.path(), "--json"]).json();
+    let shares = json["associations"][0]["overtake"]["shares"].as_u64().expect("a number");
+    assert_eq!((json["associations"][0]["overtake"]["bank"].as_str(), shares), (Some("A"), 3));
+    let place = |shares: u64| {
+        let change = format!("A={shares}");
+        let ran = fairshare(["what-if", "-p", site.path(), "--shares", &change, "--json"]);
+        then(&ran.json())[&("ann".to_owned(), "A".to_owned())]
+    };
+    // With one less the banks are equal, and those below compete as one list.
+    assert_eq!((place(shares), place(shares - 1)), (1.0, 0.75));
+}
+
+#[test]
+fn what_is_asked_must_mean_something() {
+    let path = file("what_if_wrong", TREE);
+    let rows: [(&[&str], &str); 9] = [
+        (&[], "nothing is different: give --shares, --usage, --add-user, --policy or --in"),
+        (&["--shares", "z=1"], "no user or bank \"z\""),
+        (&["--shares", "u=1"], "u is in several banks: say u/a or u/b"),
+        (&["--usage", "a+=1"], "a is a bank: what it used is what those below it used"),
+        (
+            &["--usage", "u/a+=1nh"],
+            "--usage: this tree does not say that its usage is of nodes: give it as the tree counts, without nh",
+        ),
+        (&["--add-user", "v/z"], "no bank \"z\""),
+        (&["--add-user", "u/a"], "user \"u\" is twice in bank \"a\""),
+        (&["--in", "7d"], "--in: the tree does not say how fast usage is forgotten; --half-life 7d would"),
+        (&["--in", "7d", "--half-life", "7d", "--idle", "z"], "no user or bank \"z\""),
+    ];
+    for (arguments, text) in rows {
+        let ran = fairshare(["what-if", "--tree", &path].iter().chain(arguments));
+        assert_eq!(ran.error(), format!("flux-fairshare: {text}"));
+    }
+    for wrong in [
+        ["--shares", "a"],
+        ["--usage", "u/a*=2"],
+        ["--usage", "u/a+=-1"],
+        ["--add-user", "v"],
+        ["--in", "soon"],
+        ["--shares", "a=-1"],
+    ] {
+        assert_eq!(fairshare(["what-if", "--tree", &path].iter().chain(&wrong)).status, 2, "{wrong:?}");
+    }
+}
+
+#[test]
+fn show_says_when_what_is_stored_is_stale() {
+    let site = Site::small("stale");
+    fairshare(["update", "-p", site.path()]).ok();
+    assert!(!fairshare(["show", "-p", site.path()]).ok().contains("differ"));
+    site.sql("UPDATE association_table SET job_usage = 0 WHERE username = 'ann'");
+    let ran = fairshare(["show", "-p", site.path()]);
+    assert!(ran.ok().contains("4 of 4 fair-shares stored differ from what is shown here"), "{ran:?}");
+    assert!(ran.ok().contains("\"flux fairshare update\" stores this"), "{ran:?}");
+    assert_eq!(fairshare(["show", "-p", site.path(), "--json"]).json()["stale"], 4);
+    let plain = fairshare(["show", "-p", site.path(), "--no-header"]);
+    assert_eq!(plain.ok().lines().count(), 7, "{plain:?}");
+}
+
+#[test]
+fn compare_of_all_policies_and_sums_per_bank() {
+    let site = Site::large("compare_all", 3, 4);
+    let json = fairshare(["compare", "-p", site.path(), "--json"]).json();
+    let policies = ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"];
+    assert_eq!(json["policies"], serde_json::json!(policies));
+    let rows = json["associations"].as_array().expect("rows");
+    for policy in policies {
+        let shown =
+            fairshare(["show", "-p", site.path(), "--policy", policy, "--json", "-o", "user,bank,place"])
+                .json();
+        for node in shown["nodes"].as_array().expect("nodes").iter().filter(|node| !node["user"].is_null()) {
+            let row = rows.iter().find(|row| row["user"] == node["user"] && row["bank"] == node["bank"]);
+            assert_eq!(row.expect("a row")[policy], node["place"], "{policy}");
+        }
+        let places = rows.iter().filter(|row| row["bank"] == "g1").filter_map(|row| row[policy].as_f64());
+        let banks = json["banks"].as_array().expect("banks");
+        let bank = banks.iter().find(|bank| bank["bank"] == "g1").expect("a bank");
+        assert_eq!(
+            bank[policy].as_f64(),
+            Some((places.sum::<f64>() / 4.0 * 10.0).round() / 10.0),
+            "{policy}"
+        );
+    }
+    let json = fairshare(["compare", "-p", site.path(), "--json", "--policies", "weighted-walk,pbs"]).json();
+    let gained = |bank: &str| -> f64 {
+        let rows = json["associations"].as_array().expect("rows").iter().filter(|row| row["bank"] == bank);
+        rows.filter_map(|row| row["change"].as_f64()).sum()
+    };
+    for bank in json["banks"].as_array().expect("banks").iter().filter(|bank| bank["bank"] != "root") {
+        assert_eq!(bank["change"].as_f64(), Some(gained(bank["bank"].as_str().expect("text"))), "{bank}");
+        assert_eq!(bank["users"], 4);
+    }
+    let parent = file(
+        "compare_parent",
+        r#"{"banks": [{"name": "root", "parent": null}], "associations": [{"user": "u", "bank": "root", "shares": "parent", "usage": 1}]}"#,
+    );
+    let ran = fairshare(["compare", "--tree", &parent]);
+    assert!(ran.ok().contains("without pbs: ") && ran.out.contains("without weighted-walk: "), "{ran:?}");
+}

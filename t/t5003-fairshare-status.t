@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='flux fairshare status: the state of the plugin for people, ours or flux-accounting'"'"'s'
+
+# The tests build upon each other: one instance, one site.
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+
+# status ARGUMENT...; value JQ_FILTER: of the document it prints.
+status() { flux fairshare status -p "$DB" "$@"; }
+value() { status --json | jq -r "$1"; }
+
+test_expect_success 'an instance, a site, no plugin' '
+	start_instance && make_site
+'
+test_expect_success 'without the plugin the answer is no, and how to load it' '
+	test_expect_code 1 flux fairshare status >out 2>err && test_must_be_empty out &&
+	grep "no priority plugin is loaded: \"flux jobtap load mf_priority.so\" loads it" err
+'
+test_expect_success 'a plugin that has no data' '
+	load_plugin && status >out && cat out && grep "^associations  0: 0 users in 0 banks" out && grep "^held          none" out
+'
+test_expect_success 'our plugin says its generation and agrees with its recount' '
+	if mf check >check.out 2>&1; then
+		test_set_prereq OURS && grep "^data .*generation 0" out && grep "^check         no drift: 0 jobs of 0 associations" out
+	else
+		grep "flux-accounting.s own" out && grep "^check         this plugin has none" out
+	fi
+'
+test_expect_success 'after a push: associations, banks, queues, projects' '
+	flux account edit-user user5001 --max-running-jobs=1 && flux account edit-user user5003 --max-running-jobs=1 &&
+	flux fairshare push -p $DB && status >out && cat out &&
+	grep "^associations  5: 5 users in 3 banks" out && grep "^configured    1 queue, 2 projects" out &&
+	grep "^database      $DB" out
+'
+test_expect_success 'held jobs are counted by limit' '
+	a=$(mf submit 5001) && running $a && b=$(mf submit 5001) && held_by $b max-running-jobs-user-limit &&
+	c=$(mf submit 5001) && held_by $c max-running-jobs-user-limit &&
+	d=$(mf submit 5003) && running $d && e=$(mf submit 5003) && held_by $e max-running-jobs-user-limit &&
+	status >out && cat out && grep "^held          3 jobs" out && grep "     3 by max-running-jobs-user-limit" out &&
+	grep "^jobs          5 active, 2 running on 2 nodes and 2 cores" out
+'
+test_expect_success 'the document has the same, and no associations that were not asked for' '
+	value ".held_jobs, .running_jobs, .active_jobs, .associations, .held_by[\"max-running-jobs-user-limit\"], (.selected | length)" >out &&
+	printf "%s\n" 3 2 5 5 3 0 >expected && test_cmp expected out
+'
+test_expect_success 'associations of a user: counters beside limits' '
+	status -u 5001 --csv >out && cat out &&
+	head -1 out | grep "^user,userid,bank,fairshare,running_jobs,max_running_jobs," &&
+	test $(wc -l <out) = 2 && grep ",5001,A,0.5,1,1,3,7,1,2147483647," out
+'
+test_expect_success 'associations in a bank' '
+	status -b B --json | jq -r ".selected[] | [.userid, .running_jobs, .held_jobs] | @tsv" | sort >out &&
+	printf "5003\t1\t1\n5004\t0\t0\n" >expected && test_cmp expected out
+'
+test_expect_success 'whom the plugin does not know' '
+	test_expect_code 1 status -u 4999 2>err && grep "the plugin has no user \"4999\"" err &&
+	test_expect_code 1 status -b Z 2>err && grep "the plugin has nobody in a bank \"Z\"" err
+'
+test_expect_success OURS 'the recount is that of the plugin' '
+	value ".check.drift | length" >out && echo 0 >expected && test_cmp expected out &&
+	value ".check.jobs" >out && echo 5 >expected && test_cmp expected out
+'
+test_expect_success 'whichever plugin it is, upstream'"'"'s is told by what it has not' '
+	remove_plugin && upstream=$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so &&
+	if test -e "$upstream"; then
+		flux jobtap load "$upstream" && flux fairshare push -p $DB && status >out && cat out &&
+		grep "^plugin        mf_priority.so, " out && grep "^associations  .*: 5 users" out &&
+		if flux python "$T_DIR/scripts/mf.py" check >/dev/null 2>&1; then :; else
+			grep "flux-accounting.s own" out && grep "^data          age not known" out
+		fi &&
+		flux jobtap remove mf_priority.so
+	fi && load_plugin
+'
+test_expect_success 'the default database is the one that flux-accounting names' '
+	flux python -c "import fluxacct.accounting as a; print(a.DB_PATH)" >expected &&
+	env -u FLUX_FAIRSHARE_DATABASE flux fairshare status | sed -n "s/^database *\([^ :]*\).*/\1/p" >out && test_cmp expected out
+'
+test_expect_success 'the instance ends' '
+	cancel_all; stop_service && stop_instance
+'
+test_done
