@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='the demo, in a real instance and in the embedded job manager: the same tables'
+# A sequence: each test works with what those before it made.
 # Sharness moves HOME; the demo's cargo must still find its own things.
 export CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}"
 . "$(dirname "$0")/lib.sh"

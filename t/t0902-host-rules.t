@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='rules of the host on which the embedded job manager is unkind: what t/embedded/walk.rs says holds in Flux'
 
-# The tests are a sequence: each works with the jobs of the first.
+# A sequence: the first test starts the instance, and each works with its jobs.
 . "$(dirname "$0")/lib.sh"
 
 # load_probe SCRIPT: a probe that runs these steps in its callbacks; loading it has Flux ask for all prices.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='the methods: what they do, and that a bad payload changes nothing'
 
+# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
 
 test_expect_success 'an instance with records and jobs' '
@@ -60,13 +61,13 @@ test_expect_success 'an integer beyond 32 bits is kept whole' '
 	test "$(mf query "q[\"mf_priority_map\"][-1][\"banks\"][0][\"max_nodes\"]")" = 4294967296
 '
 test_expect_success 'a negative limit is taken as none allowed, with a warning that names it' '
-	new_log && mf data assoc 5007 A max_nodes=-5 && logged "associations[0].max_nodes" &&
+	new_log && mf data assoc 5007 A max_nodes=-5 && logged "associations[0].max_nodes: negative limit -5 admits nothing (user 5007, bank A)" &&
 	refused "job size (1 node(s), 1 core(s)) is greater than max resources limits configured for association ($(mf query \
 		"q[\"mf_priority_map\"][-1][\"banks\"][0][\"max_nodes\"]") node(s), 2147483647 core(s))" mf submit 5007
 '
 
 test_expect_success 'a negative max_active_jobs is no limit, as 0 is none' '
-	new_log && mf data assoc 5008 A max_active_jobs=-1 && logged "associations[0].max_active_jobs: negative limit -1 means unlimited" &&
+	new_log && mf data assoc 5008 A max_active_jobs=-1 && logged "associations[0].max_active_jobs: negative limit -1 means unlimited, as 0 does (user 5008, bank A)" &&
 	id=$(mf submit 5008) && wait_for depend $id && cancel $id
 '
 

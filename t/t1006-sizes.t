@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='jobspecs: sizes that can and cannot be counted, malformed ones'
 
+# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
 
 # No queues here: with queues Flux itself looks at the size first.

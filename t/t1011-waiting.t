@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='jobs that come before the data, and data that come late'
 
+# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
 
 test_expect_success 'an instance without data' 'start_instance && stop_queues && load_plugin'

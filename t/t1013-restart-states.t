@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='the instance restarted, with and without data, over jobs in every state'
 
+# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
 
 test_expect_success 'jobs in RUN, SCHED, PRIORITY and DEPEND, held by us, by others, by both' '

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='the query document, and check'
 
+# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
 
 test_expect_success 'an instance with a running and a held job' '

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='flux fairshare show and update on a database that flux account made'
 
+# A sequence: each test works with what those before it made.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
 

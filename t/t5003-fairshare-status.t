@@ -22,7 +22,7 @@ test_expect_success 'a plugin that has no data' '
 '
 test_expect_success 'our plugin says its generation and agrees with its recount' '
 	if mf check >check.out 2>&1; then
-		test_set_prereq OURS && grep "^data .*generation 0" out && grep "^check         no drift: 0 jobs of 0 associations" out
+		test_set_prereq OURS && grep "^data          generation 0, nothing was pushed yet" out && grep "^check         no drift: 0 jobs of 0 associations" out
 	else
 		grep "flux-accounting.s own" out && grep "^check         this plugin has none" out
 	fi
@@ -56,6 +56,11 @@ test_expect_success 'associations in a bank' '
 test_expect_success 'whom the plugin does not know' '
 	test_expect_code 1 status -u 4999 2>err && grep "the plugin has no user \"4999\"" err &&
 	test_expect_code 1 status -b Z 2>err && grep "the plugin has nobody in a bank \"Z\"" err
+'
+test_expect_success OURS 'our plugin says its version, and when its data came' '
+	status >out && cat out &&
+	grep "^plugin        mf_priority.so, version [0-9.]* (" out && grep "^data          generation [0-9]*, .* old" out &&
+	value "(now - .updated) < 60 and .age < 60 and .age >= 0" >out && echo true >expected && test_cmp expected out
 '
 test_expect_success OURS 'the recount is that of the plugin' '
 	value ".check.drift | length" >out && echo 0 >expected && test_cmp expected out &&

@@ -128,10 +128,10 @@ impl Play {
     fn batch(&mut self, batch: &[Value]) -> Vec<Option<String>> {
         let submissions: Vec<Submission> = batch.iter().map(|step| self.submission(step)).collect();
         let results = self.host.submit_batch(&submissions);
-        let mut keep = |(step, result): (&Value, Result<u64, String>)| {
+        let keep = |(step, result): (&Value, Result<u64, String>)| {
             result.map(|id| self.ids.insert(text(step, "submit").unwrap_or_default().to_string(), id)).err()
         };
-        batch.iter().zip(results).map(|pair| keep(pair)).collect()
+        batch.iter().zip(results).map(keep).collect()
     }
 
     /// Does one step; the text of a refusal that a scenario may ask for.

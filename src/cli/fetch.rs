@@ -36,7 +36,8 @@ pub(super) struct Begun<'a> {
 
 /// What came into the database.
 pub(super) struct Stored {
-    new: u64,
+    /// Records that were not there before.
+    pub(super) new: u64,
     fetched: Fetched,
     copied: Option<Fetched>,
 }
@@ -115,11 +116,6 @@ impl Begun<'_> {
 }
 
 impl Stored {
-    /// Whether anything came.
-    pub(super) fn is_new(&self) -> bool {
-        self.new > 0
-    }
-
     /// Names the jobs whose records can't be had.
     pub(super) fn tell(&self, path: &Path, note: &mut dyn FnMut(String)) {
         let all = [Some(&self.fetched), self.copied.as_ref()].into_iter().flatten();

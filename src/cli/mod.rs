@@ -37,6 +37,7 @@ mod table;
 mod tau;
 mod update;
 mod usage;
+mod watch;
 mod what_if;
 mod why;
 

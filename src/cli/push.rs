@@ -202,7 +202,8 @@ fn with_name(said: &str, record: impl Fn(usize) -> Option<(String, String)>) -> 
     let name = userid.parse().ok().and_then(user_name).map_or(String::new(), |name| format!("{name}, "));
     // A plugin may say it itself; the name of the user it can't.
     let bare = said.rsplit_once(" (user ").map_or(said, |(bare, _)| bare);
-    format!("{bare} (user {name}{userid}, bank {bank})")
+    let bank = if bank.is_empty() { String::new() } else { format!(", bank {bank}") };
+    format!("{bare} (user {name}{userid}{bank})")
 }
 
 /// A failure to reach the instance; where it is a refusal, with the reason.
@@ -312,6 +313,11 @@ mod tests {
 
     #[test]
     fn whoever_is_at_fault_is_named() {
+        let nobodys = |_| Some(("0".to_owned(), String::new()));
+        assert_eq!(
+            with_name("associations[3].bank: bad", nobodys),
+            "associations[3].bank: bad (user root, 0)"
+        );
         let record = |index| (index == 3).then(|| ("0".to_owned(), "chem".to_owned()));
         for (said, told) in [
             ("x: associations[3].bank: bad", "x: associations[3].bank: bad (user root, 0, bank chem)"),

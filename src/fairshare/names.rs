@@ -40,8 +40,15 @@ impl Names {
 pub(super) struct Interner {
     names: Names,
     /// A power of two of slots, at most half of them used.
-    slots: Vec<u32>,
+    slots: Vec<Slot>,
     full: bool,
+}
+
+/// A name's number, and a part of its hash: names that differ are told apart without a look at them, far away in memory.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    number: u32,
+    tag: u32,
 }
 
 impl Interner {
@@ -50,11 +57,12 @@ impl Interner {
         if self.names.len() * 2 >= self.slots.len() {
             self.grow();
         }
-        let slot = self.slot(name);
+        let hash = hash(name);
+        let slot = self.slot(hash, |number| self.names.get(number) == name);
         if let Some(&found) = self.slots.get(slot)
-            && found != NONE
+            && found.number != NONE
         {
-            return found;
+            return found.number;
         }
         let number = self.names.len();
         self.names.text.push_str(name);
@@ -64,7 +72,7 @@ impl Interner {
         };
         self.names.ends.push(end);
         if let Some(free) = self.slots.get_mut(slot) {
-            *free = number;
+            *free = Slot { number, tag: tag(hash) };
         }
         number
     }
@@ -81,14 +89,12 @@ impl Interner {
         (!self.full).then_some(self.names)
     }
 
-    /// The slot that holds `name`, or the free one where it belongs.
-    fn slot(&self, name: &str) -> usize {
-        let mut hasher = DefaultHasher::new();
-        hasher.write(name.as_bytes());
+    /// The slot of a name of this hash that `is_it`, or the free one where it belongs.
+    fn slot(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> usize {
         let mask = self.slots.len().saturating_sub(1);
-        let mut slot = hasher.finish() as usize & mask;
-        while let Some(&number) = self.slots.get(slot) {
-            if number == NONE || self.names.get(number) == name {
+        let mut slot = hash as usize & mask;
+        while let Some(&Slot { number, tag: own }) = self.slots.get(slot) {
+            if number == NONE || (own == tag(hash) && is_it(number)) {
                 break;
             }
             slot = (slot + 1) & mask;
@@ -99,12 +105,25 @@ impl Interner {
     fn grow(&mut self) {
         let size = (self.slots.len() * 2).max(64);
         self.slots.clear();
-        self.slots.resize(size, NONE);
-        for number in 0..self.names.len() {
-            let slot = self.slot(self.names.get(number as u32));
+        self.slots.resize(size, Slot { number: NONE, tag: 0 });
+        for number in 0..self.names.len() as u32 {
+            let hash = hash(self.names.get(number));
+            // All are different: the first free one is it.
+            let slot = self.slot(hash, |_| false);
             if let Some(free) = self.slots.get_mut(slot) {
-                *free = number as u32;
+                *free = Slot { number, tag: tag(hash) };
             }
         }
     }
+}
+
+fn hash(name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(name.as_bytes());
+    hasher.finish()
+}
+
+/// The half of a hash that does not choose the slot.
+fn tag(hash: u64) -> u32 {
+    (hash >> 32) as u32
 }

@@ -3,7 +3,7 @@
 
 use super::guard::Instance;
 use super::shared::{address, give, shared, take_back};
-use super::{Args, Failed, Host, Jobtap, Plugin, Reply, c_text};
+use super::{Args, Failed, Host, Jobtap, Plugin, Reply, Timer, c_text};
 use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
@@ -31,15 +31,16 @@ impl Jobtap for Noting {
         let again = address_of(host);
         // SAFETY: the test keeps the instance alive.
         let instance = unsafe { shared::<Instance<Noting>>(again) };
-        instance.guarded("timer", || None, || instance.jobtap.timer(Host(instance)));
+        instance.guarded("timer", || None, || instance.jobtap.timer(Host(instance), Timer::Deferred));
         Ok(payload.map(str::to_owned))
     }
 
-    fn timer(&self, _host: Host<'_, Self>) {
+    fn timer(&self, _host: Host<'_, Self>, _timer: Timer) {
         self.0.borrow_mut().push("timer".to_owned());
     }
 
     fn eventlog(&self, _host: Host<'_, Self>, _id: u64, _text: Option<&str>) {}
+    fn dependencies(&self, _host: Host<'_, Self>, _id: u64, _reply: Option<&str>) {}
     fn fail_safe(&self, _host: Host<'_, Self>, _topic: &str, _args: Args<'_>) {}
     fn recover(&self, _host: Host<'_, Self>, _id: Option<u64>) {}
 }

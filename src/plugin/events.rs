@@ -130,7 +130,8 @@ impl MfPriority {
 
     fn query(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
         // Putting it together calls nothing of Flux, so the engine may be read meanwhile.
-        let merged = self.read(|engine| args.merge(&query::document(engine))).ok_or(Failed)?;
+        let merged =
+            self.read(|engine| args.merge(&query::document(engine, self.updated.get()))).ok_or(Failed)?;
         merged.or_else(|fault| complain(host, "plugin.query", &fault))
     }
 }

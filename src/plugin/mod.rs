@@ -23,12 +23,15 @@ use reading::Reader;
 use services::Pushed;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
+use std::time::SystemTime;
 
 /// The plugin's state: the engine, borrowed only while it decides.
 pub struct MfPriority {
     engine: RefCell<Engine>,
     parts: RefCell<Parts>,
     pushed: Cell<Pushed>,
+    /// When data last came, at load or in a push.
+    updated: Cell<Option<SystemTime>>,
     /// What Flux refused first since a request came, in words.
     refusal: RefCell<Option<String>>,
     logger: Logger,
@@ -113,16 +116,19 @@ impl Jobtap for MfPriority {
         };
         services::warn(plugin, &mut reader.warnings);
         services::warn_of_the_rest(plugin, &reader.warnings);
-        if let Some(policy) = policy {
+        let came = policy.map(|policy| {
             engine.handle(Event::Policy(policy));
-        }
+            SystemTime::now()
+        });
         // Jobs that occupy most are counted first, so that what the held ones exceed is known when they come.
         plugin.set_load_order(c"-state").map_err(|error| format!("mf_priority: {error}"))?;
         let logger = plugin.logger();
         let book = engine.book();
         let data = match book.len() {
             0 => "no associations yet".to_owned(),
-            count => format!("{count} associations, {} queues", book.queues().count()),
+            count => {
+                format!("{}, {}", counted(count, "association"), counted(book.queues().count(), "queue"))
+            }
         };
         logger.log(
             LogLevel::Info,
@@ -132,6 +138,7 @@ impl Jobtap for MfPriority {
             engine: RefCell::new(engine),
             parts: RefCell::default(),
             pushed: Cell::default(),
+            updated: Cell::new(came),
             refusal: RefCell::default(),
             logger,
         })
@@ -148,7 +155,7 @@ impl Jobtap for MfPriority {
     fn timer(&self, host: Host<'_, Self>, timer: Timer) {
         if self.read(Engine::is_replaying) == Some(true) {
             let jobs = self.read(|engine| engine.ledger().jobs().count()).unwrap_or_default();
-            self.logger.log(LogLevel::Info, &format!("mf_priority: took over {jobs} live jobs"));
+            self.logger.log(LogLevel::Info, &format!("mf_priority: took over {}", counted(jobs, "live job")));
         }
         let event = match timer {
             Timer::Deferred => Event::Deferred,
@@ -180,10 +187,14 @@ impl Jobtap for MfPriority {
     }
 }
 
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 impl Drop for MfPriority {
     fn drop(&mut self) {
         let jobs = self.read(|engine| engine.ledger().jobs().count()).unwrap_or_default();
-        let text = format!("mf_priority: removed; {jobs} live jobs keep their names and priorities");
+        let text = format!("mf_priority: removed; {} left alone", counted(jobs, "live job"));
         self.logger.log(LogLevel::Info, &text);
     }
 }

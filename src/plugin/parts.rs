@@ -11,9 +11,9 @@ use super::reading::Reader;
 use super::services::{busy, error, refuse, tell, warn, warn_of_the_rest};
 use super::wire::{self, Beginning};
 use crate::engine::Event;
-use crate::jobtap::{EINVAL, ENOENT, Host, Reply, RequestError};
+use crate::jobtap::{EINVAL, ENOENT, Host, LogLevel, Reply, RequestError};
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Records in one part: what a part costs must stay far below what anybody would notice.
 const MAX_RECORDS: usize = 1000;
@@ -115,20 +115,21 @@ impl MfPriority {
         payload: Option<&str>,
         reader: &mut Reader,
     ) -> Result<Event<'static>, RequestError> {
+        let too_much = |most: usize, what: &str, given: usize| {
+            let text = format!("mf_priority: a part is at most {most} {what}, this is {given}");
+            host.plugin().log(LogLevel::Error, &text);
+            error(EINVAL, text)
+        };
         let bytes = payload.map_or(0, str::len);
         if bytes > MAX_BYTES {
-            return Err(error(
-                EINVAL,
-                format!("mf_priority: a part is at most {MAX_BYTES} bytes, this is {bytes}"),
-            ));
+            return Err(too_much(MAX_BYTES, "bytes", bytes));
         }
         let before = reader.records();
         let part = wire::policy_part(payload, reader)
             .map_err(|fault| refuse(host.plugin(), "policy_part", &fault))?;
         let records = reader.records() - before;
         if records > MAX_RECORDS {
-            let text = format!("mf_priority: a part is at most {MAX_RECORDS} records, this is {records}");
-            return Err(error(EINVAL, text));
+            return Err(too_much(MAX_RECORDS, "records", records));
         }
         Ok(Event::PolicyPart(part))
     }
@@ -167,6 +168,7 @@ impl MfPriority {
             self.read(|engine| (engine.book().generation(), engine.book().latest())).ok_or_else(busy)?;
         tell(host.plugin(), "policy", generation, difference);
         self.pushed.take();
+        self.updated.set(Some(SystemTime::now()));
         done.map_err(|refused| {
             let text = format!("the policy is in force (generation {generation}), but: {}", refused.text);
             error(refused.errno, text)

@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 #[derive(Serialize)]
 pub struct Document<'a> {
@@ -22,6 +23,9 @@ pub struct Document<'a> {
     config: ShownConfig,
     waiting: usize,
     removed_associations: Vec<ShownRemoved<'a>>,
+    version: &'static str,
+    /// When data last came, in seconds since the epoch.
+    updated: Option<f64>,
 }
 
 /// Some of the associations.
@@ -125,8 +129,9 @@ fn by_id<S: Serializer>(held: &BTreeMap<u64, ShownHold<'_>>, serializer: S) -> R
 /// What a page shows at most of held jobs before it ends, however few the associations.
 const MAX_HELD: usize = 2000;
 
-/// The document.
-pub fn document(engine: &Engine) -> Document<'_> {
+/// The document. `updated` is when data last came.
+pub fn document(engine: &Engine, updated: Option<SystemTime>) -> Document<'_> {
+    let since_epoch = |time: SystemTime| time.duration_since(UNIX_EPOCH).ok();
     let book = engine.book();
     let config = book.config();
     Document {
@@ -147,6 +152,8 @@ pub fn document(engine: &Engine) -> Document<'_> {
         },
         waiting: engine.ledger().waiting().count(),
         removed_associations: removed(engine, |_| true),
+        version: env!("CARGO_PKG_VERSION"),
+        updated: updated.and_then(since_epoch).map(|since| since.as_secs_f64()),
     }
 }
 

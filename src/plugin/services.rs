@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The RPC methods. Each payload is applied whole or not at all; each refusal is logged and told to the sender.
+//! The RPC methods. Each payload is applied whole or not at all; each that is refused is logged, and the sender told why.
 
 use super::reading::{Reader, Warnings};
 use super::wire::{self, WireError};
@@ -8,6 +8,7 @@ use crate::accounts::Difference;
 use crate::engine::{Engine, Event};
 use crate::jobtap::{EINVAL, EIO, EPROTO, Host, LogLevel, Plugin, Reply, RequestError};
 use serde_json::json;
+use std::time::SystemTime;
 
 /// What was pushed since the last line in the log about it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,6 +52,7 @@ impl MfPriority {
     fn note_push(&self, counts: bool) -> Result<(), RequestError> {
         let mut pushed = self.pushed.get();
         pushed.is_due = true;
+        self.updated.set(Some(SystemTime::now()));
         if counts {
             let latest = self.read(|engine| engine.book().latest()).ok_or_else(busy)?;
             pushed.difference.added += latest.added;

@@ -239,3 +239,10 @@ pub fn job_in(userid: u32, bank: &str, nodes: u64) -> Submission {
     let attributes = [("queue", "q"), ("bank", bank)];
     Submission::simple(userid, &Shape { nodes, cores: 4, attributes: &attributes, ..Shape::default() })
 }
+
+/// A job that waits for the end of another one.
+pub fn after(id: u64) -> Submission {
+    let mut after = job(5002, 1);
+    after.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "afterany", "value": id}]);
+    after
+}

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A job as the host has it, to compare with what the plugin tells of it.
 
-use mf_priority::embedded::{Job, State};
-use serde_json::Value;
+use std::collections::BTreeMap;
 
-/// Names of a list, in order.
-pub fn sorted(list: &Value) -> Vec<String> {
+use mf_priority::embedded::{Job, State};
+use serde_json::{Value, json};
+
+fn sorted(list: &Value) -> Vec<String> {
     let mut names: Vec<String> =
         list.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect();
     names.sort();
@@ -39,6 +40,32 @@ impl Seen {
             ours,
             subscriptions: job.subscriptions(),
             prices: prices.filter_map(|entry| entry["context"]["priority"].as_i64()).collect(),
+        }
+    }
+}
+
+/// What the query tells of associations, counted from the host's jobs.
+pub fn assert_counts(query: &Value, jobs: &[Seen], text: impl Fn() -> String) {
+    for user in query["mf_priority_map"].as_array().unwrap() {
+        for bank in user["banks"].as_array().unwrap() {
+            let mine: Vec<&Seen> = jobs
+                .iter()
+                .filter(|job| json!(job.user) == user["userid"] && json!(job.bank) == bank["bank_name"])
+                .collect();
+            let count = |states: &[State]| mine.iter().filter(|job| states.contains(&job.state)).count();
+            let active = mine.iter().filter(|job| job.state != State::Inactive).count();
+            let want = [active, count(&[State::Run, State::Cleanup]), count(&[State::Sched])];
+            let have = ["cur_active_jobs", "cur_run_jobs", "cur_sched_jobs"].map(|key| bank[key].clone());
+            assert_eq!(have.to_vec(), want.map(|n| json!(n)).to_vec(), "{}", text());
+            let want: BTreeMap<String, Vec<String>> = mine
+                .iter()
+                .filter(|job| job.state == State::Depend && !job.ours.is_empty())
+                .map(|job| (job.id.to_string(), job.ours.clone()))
+                .collect();
+            let have = bank["held_jobs"].as_object().unwrap().iter();
+            let have: BTreeMap<String, Vec<String>> =
+                have.map(|(id, held)| (id.clone(), sorted(&held["deps"]))).collect();
+            assert_eq!(have, want, "names: {}", text());
         }
     }
 }

@@ -75,6 +75,8 @@ def pages():
 
 
 one_message(0.1)
+query = json.dumps({"name": "mf_priority.so"})
+show("the query, one document", rpc("job-manager.jobtap-query", query)[0])
 show(f"policy_update of {n} associations, each changed", min(one_message(0.2), one_message(0.3)))
 try:
     call("policy_abort", {"push": 0})
@@ -85,4 +87,3 @@ longest, commit = min(in_parts(0.4), in_parts(0.5), in_parts(0.6))
 show(f"the longest request of a push in parts of {size}", longest)
 show("its commit", commit)
 show("the longest of all pages of 1000 associations", pages())
-show("the query, one document", rpc("job-manager.jobtap-query", json.dumps({"name": "mf_priority.so"}))[0])

@@ -119,6 +119,27 @@ fn in_some_time_usage_is_what_the_bins_decay_to() {
     assert_eq!(fairshares.first(), Some(&"0.2500"), "{plot}");
 }
 
+/// However many boundaries there are, the last step of the way is the end.
+#[test]
+fn the_way_ends_where_the_time_does() {
+    for (time, period) in [("3w", 604_800), ("2d", 3600), ("30d", 86_400), ("1h", 604_800)] {
+        let site = decaying(&format!("what_if_way_{period}_{time}"), 1800.0);
+        site.sql(&format!(
+            "INSERT INTO config_table VALUES ('priority_decay_half_life', '{period}'), ('priority_usage_reset_period', '{}')",
+            period * 1000
+        ));
+        let ran = fairshare(["what-if", "-p", site.path(), "--in", time, "--idle", "ann", "--json"]);
+        let json = ran.json();
+        let steps = json["course"]["steps"].as_array().expect("steps");
+        assert!((2..=10).contains(&steps.len()), "{time}: {steps:?}");
+        let ann = ("ann".to_owned(), "A".to_owned());
+        assert_eq!(steps.last().expect("a step")["fairshare"].as_f64(), Some(then(&json)[&ann]), "{time}");
+        // The same without looking on the way.
+        let ran = fairshare(["what-if", "-p", site.path(), "--in", time, "--idle", "A", "--json"]);
+        assert_eq!(then(&ran.json()), then(&json), "{time}");
+    }
+}
+
 /// why says when the share is reached again; at that boundary it is, and at the one before it is not.
 #[test]
 fn even_again_is_when_it_is_said_to_be() {

@@ -25,7 +25,7 @@ class Follower(Release):
         pending = {job.id for job in self.model.jobs.values() if job.state in ("PRIORITY", "SCHED")}
         for job in self.model.jobs.values():
             if job.late and job.state == "DEPEND":
-                self.rehold[job.id] = set()
+                self.rehold.setdefault(job.id, set())
             job.late = False
         while True:
             self.take_names()
@@ -162,7 +162,7 @@ class Follower(Release):
         self.absorb(job)
         if self.at != before:
             return
-        if job.id != getattr(self, "updating", None):
+        if job.id != self.updating:
             self.fail("not expected")
         self.take()
         self.updating = None

@@ -38,7 +38,8 @@ class Site:
             "userid": key[0], "bank": key[1], "queues": rng.choice(["q1,q2", "q1,q2", "q1,q2", "q1"]),
             "fairshare": rng.choice([0.5, 0.25, 1.0, 0.75, 0]), "max_running_jobs": maybe(FEW),
             "max_sched_jobs": maybe(FEW), "max_nodes": maybe((3, 4, 6)), "max_cores": maybe((8, 12, 16)),
-            "max_active_jobs": rng.choice([0] * 5 + [6, 9]),
+            "max_active_jobs": rng.choice([0] * 5 + [6, 9]), "projects": rng.choice(["*", "*", "*,p1"]),
+            "def_project": rng.choice(["*", "*", "*", "p2"]),
         }
         return {k: v for k, v in record.items() if v != UNLIMITED}
 
@@ -54,7 +55,7 @@ class Site:
     def whole(self):
         return {
             "associations": list(self.associations.values()), "queues": list(self.queues.values()),
-            "projects": [{"project": "*"}], "banks": self.bank_records(),
+            "projects": [{"project": name} for name in ("*", "p1", "p2")], "banks": self.bank_records(),
             "priority_factors": self.factors(), "config": dict(self.config),
         }
 
@@ -111,6 +112,10 @@ class Maker:
             step["queue"] = queue
         if bank == "B" or rng.random() < 0.2:
             step["bank"] = bank
+        if rng.random() < (0.02 if self.has_data else 0.15):
+            step["bank"] = "Z"
+        if rng.random() < 0.1:
+            step["project"] = rng.choice(["*", "p1", "p2"])
         if rng.random() < 0.25:
             step["urgency"] = rng.choice([0, 0, 0, 10, 20, 31])
         mine = [job for job in self.jobs[-8:] if job[1] == uid]
@@ -205,7 +210,7 @@ class Maker:
 
     def loading(self, key):
         self.is_loaded = True
-        self.has_data = self.rng.random() < 0.7
+        self.has_data = self.rng.random() < 0.7 or "nodata" not in self.can
         return {key: copy.deepcopy(self.site.whole()) if self.has_data else None}
 
     def a_reload(self):
@@ -231,9 +236,9 @@ class Maker:
         return {"remove": True}
 
 
-OPTIONAL = {"keep", "drop", "queues", "policy", "rush", "module"}
+OPTIONAL = {"keep", "drop", "queues", "policy", "rush", "module", "nodata"}
 FLUX = OPTIONAL | {"begin", "run"}
-EMBEDDED = {"keep", "drop", "policy"}
+EMBEDDED = {"keep", "drop", "policy", "nodata"}
 
 
 def make(seed, steps, can=FLUX):

@@ -29,7 +29,7 @@ class Instance:
         if not os.path.lexists(self.plugin):
             os.symlink(os.path.realpath(plugin), self.plugin)
         self.broker = self.handle = self.journal = None
-        self.seen = {}
+        self.seen = {}  # time of the last event of each job: not all events are logged, so counting them will not do
         self.events = []
         self.replaying = False
         self.backlog = []
@@ -98,11 +98,11 @@ class Instance:
             self.replaying = False
         elif self.replaying:
             known = self.seen.get(jobid, 0)
-            self.backlog += [(jobid, entry) for entry in entries[known:]]
-            self.seen[jobid] = max(known, len(entries))
+            self.backlog += [(jobid, entry) for entry in entries if entry["timestamp"] > known + 1e-6]
         else:
             self.events += [(jobid, entry) for entry in entries]
-            self.seen[jobid] = self.seen.get(jobid, 0) + len(entries)
+        for entry in entries:
+            self.seen[jobid] = max(self.seen.get(jobid, 0), entry["timestamp"])
         return True
 
     def reload_manager(self):

@@ -46,7 +46,7 @@ class Judge:
                 begin(follower, step, outcome, names)
                 follower.run()
                 check_settled(follower, outcome)
-                after.does = None
+                after.does = after.happens = None
                 left.append(after)
             except Difference as difference:
                 failures.append((follower.at, str(difference)))
@@ -93,7 +93,9 @@ def begin(follower, step, outcome, names):
     answer = outcome["answers"][0] if outcome["answers"] else None
     if "submit" in step or "batch" in step:
         for one, refused in zip(step.get("batch", [step]), outcome["answers"]):
-            submit(follower, one, refused, outcome["ids"].get(one["submit"]), names)
+            # A job of the same batch has no id yet that another could wait for.
+            known = {name: jobid for name, jobid in names.items() if name not in outcome["ids"]}
+            submit(follower, one, refused, outcome["ids"].get(one["submit"]), known)
         return
     if "update" in step:
         update(follower, step, answer, names)
@@ -103,6 +105,8 @@ def begin(follower, step, outcome, names):
         if model.loaded:
             key = next(key for key in ("data", "push", "policy") if key in step)
             model.update(step[key], whole=key == "policy")
+            if "early-holds" in model.known:
+                follower.rehold.update({job.id: set(range(8)) for job in model.jobs.values() if job.late})
             if key != "data":
                 follower.reprioritize()
     elif "reprioritize" in step:

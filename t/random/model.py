@@ -43,8 +43,6 @@ OPEN = {
     "has ended with its pass (minimum)",
     "judged_reserves": "a job that was never held, judged when another plugin let it go, reserves a place to run as "
     "one that was released, or takes none until it runs, as t1005 pins of SCHED jobs that were never held",
-    "finds_grants": "a plugin that is loaded over a SCHED job finds out that it was released, and so reserves "
-    "(5.1 #5), or starts anew",
     "counts_bounced": "a job that a restart found in SCHED and sent back to PRIORITY, since there were no data: when "
     "they come it counts in SCHED at once (a bounce changes nothing), or when it is there again",
 }
@@ -56,10 +54,14 @@ class Model:
     # Off: as the plugin was before it judged jobs that others let go; then a grant that others keep may be taken back
     # at any time.
     judges = True
+    # Differences that are known and looked past, to find others: "early-holds", names that are added to a replayed job
+    # when its association comes, before the other data have.
+    known = ()
 
     def __init__(self, **decided):
         self.decided = decided  # of OPEN
         self.does = None  # asks for one that is not decided yet
+        self.happens = None  # asks for what may be so this time, and otherwise the next
         self.jobs = {}
         self.loaded = True
         self.clear()
@@ -135,11 +137,17 @@ class Model:
         """A fresh plugin, loaded with `document` or without any, sees the jobs again."""
         self.clear()
         self.loaded = True
+        # That a SCHED job was released, and so reserves until it runs (5.1 #5), is in its eventlog. A plugin reads
+        # eventlogs where they can decide something: for each association it finds out, or starts anew.
+        finds = {}
         for job in (job for job in self.jobs.values() if job.active()):
             job.assoc = job.charge = job.memo = None
             job.blocked = job.unchecked = False
             job.was_held = job.was_ever_held()
-            job.grant = job.was_held and job.state == "SCHED" and self.does("finds_grants")
+            job.grant = job.was_held and job.state == "SCHED"
+            if job.grant:
+                owner = (job.uid, job.bank)
+                finds[owner] = job.grant = finds[owner] if owner in finds else self.happens()
             job.bounced = job.state == "SCHED"
             job.replayed = True
             # The eventlog of a job in DEPEND names those who keep it.
@@ -236,6 +244,8 @@ class Model:
             return ("wait",)
         if job.unchecked and not self.permits(job.assoc, job.queue):
             return ("fatal", self.not_permitted(job.assoc, job.queue))
+        if job.unchecked and self.wrong_project(self.associations[job.assoc], job):
+            return ("fatal", self.wrong_project(self.associations[job.assoc], job))
         if job.urgency == 0:
             return ("price", 0, None)
         if job.urgency == 31:
@@ -256,22 +266,27 @@ class Model:
     def not_permitted(self, key, queue):
         return f'queue "{queue}" not valid for user; valid queues for user: {",".join(self.queues_of(key))}'
 
+    def wrong_project(self, record, job):
+        projects = [name.strip() for name in record["projects"].split(",") if name.strip()]
+        is_default = job.project is None or job.project == record["def_project"]
+        if is_default or (job.project in self.projects and job.project in projects):
+            return None
+        return f'project "{job.project}" not valid for user; valid projects for user: {",".join(projects)}'
+
     def validate(self, job, new=True):
         """Why job.validate refuses this job: a text, or None."""
         key = self.lookup(job.uid, job.bank)
         if key is None:
             return NO_ENTRY % job.uid if self.data else None
         record, queue = self.associations[key], self.queues.get(job.queue)
-        projects = [p.strip() for p in record["projects"].split(",") if p.strip()]
         if record["active"] == 0:
             return "user/bank entry has been disabled from flux-accounting DB"
         if self.deny_unknown and job.queue and queue is None:
             return f'queue "{job.queue}" is unknown to flux-accounting and deny-unknown-queues is enabled'
         if not self.permits(key, job.queue):
             return self.not_permitted(key, job.queue)
-        is_default = job.project is None or job.project == record["def_project"]
-        if not is_default and (job.project not in self.projects or job.project not in projects):
-            return f'project "{job.project}" not valid for user; valid projects for user: {",".join(projects)}'
+        if self.wrong_project(record, job):
+            return self.wrong_project(record, job)
         if new and 0 < record["max_active_jobs"] <= len(self.of(key)):
             return "user has max active jobs"
         if queue is not None and job.nodes > queue["max_nodes_per_assoc"]:

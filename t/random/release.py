@@ -15,9 +15,14 @@ class Release(Stream):
             if job.assoc is not None and self.missing(job):
                 self.fail(f"job {job.id} was accepted without {self.missing(job)}")
             job.state = "DEPEND"
-            if job.assoc is not None:
-                for kind in model.exceeded(job):
-                    self.hold(job, kind)
+            full = model.exceeded(job) if job.assoc is not None else []
+            # A keeper that let go before the job was stored: its event stands in line before the names.
+            while full and (event := self.peek()) and event[0] == job.id and event[1] == "dependency-remove":
+                name = self.take()[2]["description"]
+                if name in job.deps:
+                    job.deps.remove(name)
+            for kind in full:
+                self.hold(job, kind)
         job.state = "DEPEND"
         self.after_names(job)
 
@@ -39,17 +44,12 @@ class Release(Stream):
         if job.state == "DEPEND" and not job.deps and self.busy is not job:
             self.expect(job, "depend")
             job.blocked = False
-            if self.model.loaded and job.assoc is not None and self.was_judged(job):
+            if self.model.loaded and job.assoc is not None and not job.unseen:
                 full = self.model.exceeded(job)
                 if full:
                     self.fail(f"job {job.id} goes past {', '.join(NAMES[kind] for kind in full)}")
             job.state = "PRIORITY"
             self.on_priority(job)
-
-    @staticmethod
-    def was_judged(job):
-        """Whether the plugin could judge it: not if it could not know who let it go."""
-        return not getattr(job, "unseen", False)
 
     def on_priority(self, job):
         model = self.model

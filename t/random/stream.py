@@ -18,7 +18,7 @@ class Stream:
     """One step: `choices` are the answers to `choose`, 0 when there are none left."""
 
     def __init__(self, model, events, choices=()):
-        self.model, model.does = model, self.does
+        self.model, model.does, model.happens = model, self.does, lambda: bool(self.choose(2))
         refused = {jobid for jobid, name, _ in events if name == "invalidate"}
         self.events = [e for e in events if e[0] not in refused and not self.is_quiet(e)]
         self.at = 0
@@ -30,6 +30,7 @@ class Stream:
         self.due_fatal = {}  # job: text of the exception that must come
         self.busy = None  # a job that is inside a callback: events of it queue up behind
         self.queued = []
+        self.updating = None  # the job whose update was accepted in this step
 
     @staticmethod
     def is_quiet(event):

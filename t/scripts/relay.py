@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """A socket between a Flux client and its broker, which breaks where it is told to.
 
-  relay.py SOCKET [--cut N | --stall N] [--rename OLD NEW]
+  relay.py SOCKET [--cut N | --stall N] [--rename OLD NEW] [--empty-list]
 
 Listens on SOCKET and passes each message on to the broker of FLUX_URI and back, for one client after the other. With
 --cut the connection is closed when N answers have come through, as when the broker dies; with --stall no more come,
-and the file SOCKET.stalled appears. --rename replaces a service's name in requests by one of the same length.
+and the file SOCKET.stalled appears. --rename replaces a service's name in requests by one of the same length. With --empty-list
+no job has ended: a client that asks for all is given those since the year 2255.
 """
 import argparse
 import os
@@ -38,6 +39,7 @@ def main():
     p.add_argument("--cut", type=int)
     p.add_argument("--stall", type=int)
     p.add_argument("--rename", nargs=2)
+    p.add_argument("--empty-list", action="store_true")
     o = p.parse_args()
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(o.socket)
@@ -54,6 +56,9 @@ def main():
                         old, new = (name.encode() for name in o.rename)
                         assert len(old) == len(new)
                         frame = frame.replace(old, new)
+                    if o.empty_list:
+                        frame = frame.replace(b'"since":0.0', b'"since":9e9')
+                        assert b"job-list" not in frame or b"9e9" in frame
                     broker.sendall(frame)
             except (EOFError, OSError):
                 broker.close()

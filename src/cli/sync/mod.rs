@@ -3,8 +3,6 @@
 
 mod told;
 
-use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::io::{IsTerminal, Write, stderr};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -17,12 +15,12 @@ use super::input::{PolicyArg, Rules, Wait, seconds};
 use super::output::OutputArgs;
 use super::progress::Progress;
 use super::push::{self, Push};
+use super::watch;
 use super::{Answer, Failure, Outcome, failure, remark};
 use crate::flux::Flux;
 use crate::pipeline::fairshare::Ranked;
-use crate::pipeline::watch::{Cause, System};
-use crate::pipeline::{self, Plan, Rule};
-use crate::store::{Access, PolicyData, Snapshot};
+use crate::pipeline::{Plan, Rule};
+use crate::store::{Access, Snapshot};
 use told::{print, summary, tell};
 
 /// Fetch ended jobs, count usage, rank, and push, as one
@@ -33,12 +31,12 @@ use told::{print, summary, tell};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    database: DatabaseArg,
+    pub(super) database: DatabaseArg,
     #[command(flatten)]
-    wait: Wait,
+    pub(super) wait: Wait,
     /// The Flux instance; otherwise the enclosing or the system's
     #[arg(long, value_name = "URI", help_heading = "Input")]
-    uri: Option<String>,
+    pub(super) uri: Option<String>,
     /// Also take the jobs of a job archive, as flux-core wrote it before 0.40
     #[arg(short, long, value_name = "ARCHIVE", help_heading = "Input")]
     copy: Option<PathBuf>,
@@ -117,10 +115,10 @@ pub(super) fn now(given: Option<f64>) -> f64 {
 
 /// What the steps in the database came to.
 #[derive(Default)]
-struct Done {
-    fetched: Option<Stored>,
-    usage: Option<Plan>,
-    ranked: Option<Ranked>,
+pub(super) struct Done {
+    pub(super) fetched: Option<Stored>,
+    pub(super) usage: Option<Plan>,
+    pub(super) ranked: Option<Ranked>,
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -131,7 +129,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Err(Failure::Message("--copy goes with the step fetch".to_owned()));
     }
     if let Some(every) = args.watch {
-        return watch(args, every);
+        return watch::run(args, every);
     }
     let done = store_all(args, &mut |text| remark(text))?;
     if args.dry_run {
@@ -154,7 +152,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// The steps in the database, as one transaction. What somebody should know goes to `note`, asked or not.
-fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Done, Failure> {
+pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Done, Failure> {
     let mut done = Done::default();
     if args.asks(Step::Fetch) || args.asks(Step::Usage) || args.asks(Step::Fairshare) {
         let mut progress = Progress::start();
@@ -197,66 +195,9 @@ fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Done, Failure>
     Ok(done)
 }
 
-/// Does it whenever something happened.
-fn watch(args: &Args, every: Duration) -> Outcome {
-    // What is known is said once, not at each step.
-    let mut known = HashSet::new();
-    let mut sent = None;
-    let step = |cause: Cause| {
-        let mut note = |text: String| {
-            if known.insert(text.clone()) {
-                remark(text);
-            }
-        };
-        step(args, cause, &mut sent, &mut note).map_err(|error| error.to_string())
-    };
-    let mut world = System::new(args.database.path(), args.uri.as_deref(), step, |line| remark(line))
-        .map_err(|error| failure(format_args!("{}: {error}", args.database.path().display())))?;
-    pipeline::watch::watch(&mut world, every);
-    Ok(Answer::Yes)
-}
-
-/// One step of a watch: what changed, if anything did. `sent` is what the plugin has; it gets what differs, and all when it
-/// may have lost it.
-fn step(
-    args: &Args,
-    cause: Cause,
-    sent: &mut Option<PolicyData>,
-    note: &mut dyn FnMut(String),
-) -> Result<Option<String>, Failure> {
-    let done = store_all(args, note)?;
-    let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
-    let data = push::read(&push)?;
-    let differs = sent.as_ref() != Some(&data);
-    let mut pushed = None;
-    if differs || !matches!(cause, Cause::Jobs | Cause::Database) {
-        // Until it is accepted, who knows what the plugin has.
-        *sent = None;
-        pushed = Some(push::send_data(&push, &data)?);
-        *sent = Some(data);
-    }
-    if !differs && !done.is_news() {
-        return Ok(None);
-    }
-    let mut line = format!("{}: {}", args.database.path().display(), summary(args, &done));
-    if let Some(pushed) = pushed {
-        let _ = write!(line, "; {pushed}");
-    }
-    Ok(Some(line))
-}
-
 impl Args {
     fn asks(&self, step: Step) -> bool {
         self.only.is_empty() || self.only.contains(&step)
-    }
-}
-
-impl Done {
-    /// Whether anything was stored.
-    fn is_news(&self) -> bool {
-        let usage = self.usage.as_ref().is_some_and(|plan| !plan.changes.is_empty());
-        let ranked = self.ranked.as_ref().is_some_and(|ranked| !ranked.changes.is_empty());
-        self.fetched.as_ref().is_some_and(Stored::is_new) || usage || ranked
     }
 }
 

@@ -18,6 +18,8 @@ use crate::store::{Database, Pace, UsageBin};
 
 /// Steps on the way at most, the beginning aside.
 const STEPS: usize = 8;
+/// The last boundary stands for an end less than this after it: between two nothing changes.
+const DAY: f64 = 86_400.0;
 /// Cells of the longest line of a plot.
 const PLOT: usize = 30;
 
@@ -123,11 +125,15 @@ impl Course {
                 // Between two boundaries nothing changes.
                 let crossed = pace.boundaries(self.now, self.now + length);
                 let every = (f64::from(crossed) / steps).ceil().max(1.0) as usize;
-                let boundary =
-                    |at: u32| pace.next_boundary(self.now) - self.now + f64::from(at) * pace.period;
+                // A little after it, whichever way sums are rounded.
+                let first = pace.next_boundary(self.now) - self.now + 0.001;
+                let boundary = |at: u32| first + f64::from(at) * pace.period;
                 let mut moments: Vec<f64> = (0..crossed).step_by(every).map(boundary).collect();
-                moments.push(length);
-                moments.dedup();
+                let is_end =
+                    |last: &f64| pace.boundaries(self.now, self.now + last) == crossed && length - last < DAY;
+                if !moments.last().is_some_and(is_end) {
+                    moments.push(length);
+                }
                 moments
             }
             Forgetting::Steady { .. } => (1..=STEPS).map(|at| length * at as f64 / steps).collect(),

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare sync --watch`: one step after the other, as long as it is let.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::printable::count;
+use super::push::{self, Push};
+use super::sync::{Args, Done, store_all};
+use super::{Answer, Failure, Outcome, failure, remark};
+use crate::pipeline::watch::{Cause, System, watch};
+use crate::store::PolicyData;
+
+/// Watches until a signal ends it.
+pub(super) fn run(args: &Args, every: Duration) -> Outcome {
+    // What is known is said once, not at each step.
+    let mut known = HashSet::new();
+    let mut sent = None;
+    let step = |cause: Cause| {
+        let mut note = |text: String| {
+            if known.insert(text.clone()) {
+                remark(text);
+            }
+        };
+        step(args, cause, &mut sent, &mut note).map_err(|error| error.to_string())
+    };
+    let mut world = System::new(args.database.path(), args.uri.as_deref(), step, |line| remark(line))
+        .map_err(|error| failure(format_args!("{}: {error}", args.database.path().display())))?;
+    watch(&mut world, every);
+    Ok(Answer::Yes)
+}
+
+/// One step: what changed, if anything did. `sent` is what the plugin has; it gets what differs, and all of it when it may
+/// have lost it.
+fn step(
+    args: &Args,
+    cause: Cause,
+    sent: &mut Option<PolicyData>,
+    note: &mut dyn FnMut(String),
+) -> Result<Option<String>, Failure> {
+    let done = store_all(args, note)?;
+    let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
+    let data = push::read(&push)?;
+    let differs = sent.as_ref() != Some(&data);
+    let mut news = news(&done);
+    if differs || !matches!(cause, Cause::Jobs | Cause::Database) {
+        // Until it is accepted, who knows what the plugin has.
+        *sent = None;
+        let pushed = push::send_data(&push, &data)?;
+        *sent = Some(data);
+        // What is sent anew only because time passed is no news.
+        if differs || cause != Cause::Time {
+            news.push(pushed);
+        }
+    }
+    Ok((!news.is_empty()).then(|| news.join("; ")))
+}
+
+/// What was stored.
+fn news(done: &Done) -> Vec<String> {
+    let mut news = Vec::new();
+    let mut add = |number: usize, text: String| {
+        if number > 0 {
+            news.push(text);
+        }
+    };
+    if let Some(stored) = &done.fetched {
+        let new = usize::try_from(stored.new).unwrap_or(usize::MAX);
+        add(new, format!("{} ended", count(new, "job")));
+    }
+    if let Some(plan) = &done.usage {
+        let (boundaries, changed) = (plan.tally.boundaries, plan.changes.usages.len());
+        add(boundaries, format!("{boundaries} period boundary crossed"));
+        add(changed, format!("usage of {} changed", count(changed, "association")));
+    }
+    if let Some(ranked) = &done.ranked {
+        let changed = ranked.changes.len();
+        add(changed, format!("{} changed", count(changed, "fair-share")));
+    }
+    news
+}

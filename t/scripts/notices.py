@@ -1,0 +1,11 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Stands in for systemd: notices.py SOCKET FILE writes each notice that comes to SOCKET into FILE, a line each."""
+import socket
+import sys
+
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+listener.bind(sys.argv[1])
+with open(sys.argv[2], "w", encoding="utf-8", buffering=1) as out:
+    while True:
+        print(listener.recv(65536).decode().strip(), file=out)

@@ -1,0 +1,96 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='flux fairshare sync --watch: what changes reaches the plugin, whatever becomes of Flux and the database'
+
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+
+# eventually COMMAND...: it succeeds within MF_WAIT seconds.
+eventually() {
+	local i
+	for i in $(seq $((MF_WAIT * 5))); do
+		"$@" >/dev/null 2>&1 && return 0
+		sleep 0.2
+	done
+	"$@"
+}
+
+# said TEXT [N]: the watch has said it on so many lines (one or more).
+said() {
+	if test $# -gt 1; then test "$(grep -cF -- "$1" watch.log)" = "$2"; else grep -F -- "$1" watch.log; fi
+}
+
+# plugin_has USERID KEY VALUE: what the plugin knows of an association.
+plugin_has() {
+	mf query | jq -e ".mf_priority_map[] | select(.userid == $1) | .banks[0].$2 == $3"
+}
+
+# counted USERID: a job of theirs is on record.
+counted() {
+	test "$(sql "SELECT count(*) FROM jobs WHERE userid = $1")" = 1
+}
+
+# A restart moves the socket: the watch is told of one place.
+here() {
+	ln -sfn "${FLUX_URI#local://}" here.sock
+}
+
+test_expect_success 'an instance with the plugin, a site, and somebody who listens to notices' '
+	write_conf "$(with_plugin)" && start_instance && make_site && here &&
+	{ python3 "$T_DIR/scripts/notices.py" notices.sock notices 8>&- 9>&- & listener=$!; } &&
+	eventually test -S notices.sock
+'
+test_expect_success 'the watch says that it is ready, and brings the data into the plugin' '
+	{ NOTIFY_SOCKET=$PWD/notices.sock "$FAIRSHARE_UNDER_TEST" sync --watch 1 --wait 0.5 -p "$PWD/$DB" \
+		--uri "local://$PWD/here.sock" >watch.out 2>watch.log 8>&- 9>&- & watch=$!; } &&
+	eventually grep READY=1 notices && eventually said "(start)" && plugin_has 5004 max_active_jobs 3
+'
+test_expect_success 'flux account edit-user reaches the plugin within seconds' '
+	flux account edit-user user5004 --max-active-jobs=77 &&
+	MF_WAIT=10 eventually plugin_has 5004 max_active_jobs 77 && eventually said "the database changed"
+'
+test_expect_success 'an ended job is in the database and counts' '
+	id=$(mf submit 5001 --run 0.5s) && ended $id && eventually said "1 job ended; usage of 1 association changed; 2 fair-shares changed; sent" &&
+	test "$(sql "SELECT bank FROM jobs")" = A &&
+	test "$(sql "SELECT job_usage > 0 FROM association_table WHERE userid = 5001")" = 1 &&
+	value=$(sql "SELECT fairshare FROM association_table WHERE userid = 5002") &&
+	eventually plugin_has 5002 fairshare $value
+'
+test_expect_success 'with nothing to do it is silent, and writes nothing' '
+	sleep 3 && cp watch.log before.log && cp $DB before.db && sleep 4 && test_cmp before.log watch.log && cmp before.db $DB &&
+	grep WATCHDOG=1 notices
+'
+test_expect_success 'a locked database is told once, waited for, and taken up' '
+	hold_lock && touch $DB && eventually said "locked by another process" &&
+	sleep 4 && said "locked by another process" 1 && release_lock && eventually said "all is well again" 1
+'
+test_expect_success 'a database that takes the place of the old one is read' '
+	cp $DB other.db && flux python -c "import sqlite3
+with sqlite3.connect(\"other.db\") as db:
+    db.execute(\"UPDATE association_table SET max_active_jobs = 99 WHERE userid = 5003\")" &&
+	mv other.db $DB && eventually plugin_has 5003 max_active_jobs 99
+'
+test_expect_success 'one that is gone is told, and taken up when it is there again' '
+	mv $DB away.db && eventually said "No such file" && mv away.db $DB && eventually said "all is well again" 2
+'
+test_expect_success 'SIGHUP: the data are pushed also where nothing has changed' '
+	reload_plugin && test_must_fail plugin_has 5003 max_active_jobs 99 &&
+	kill -HUP $watch && eventually plugin_has 5003 max_active_jobs 99
+'
+test_expect_success 'it outlives a restart of Flux, whose new plugin gets the data' '
+	stop_service && restart_instance && eventually said "Flux" && here &&
+	eventually plugin_has 5003 max_active_jobs 99 && kill -0 $watch && eventually said "Flux is back"
+'
+test_expect_success 'a job of the new instance counts' '
+	id=$(mf submit 5002 --run 0.3s) && ended $id &&
+	eventually counted 5002
+'
+test_expect_success 'SIGTERM ends it in order' '
+	kill $watch && wait $watch && eventually grep STOPPING=1 notices && cat watch.log && test_must_be_empty watch.out
+'
+test_expect_success 'what cannot be right from the start is an error' '
+	test_expect_code 2 flux fairshare sync --watch -p nowhere.db 2>err && grep "nowhere.db: No such file" err &&
+	test_expect_code 2 flux fairshare sync --watch --only fetch -p $DB 2>err && grep "cannot be used with" err
+'
+kill $listener 2>/dev/null
+finish
