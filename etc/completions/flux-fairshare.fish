@@ -29,6 +29,10 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -s V -l vers
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "show" -d 'Show the tree: shares, usage and fair-share of every bank and user'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "update" -d 'Compute the fair-shares and store them in the database'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "push" -d 'Send the database to the priority plugin'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "sync" -d 'Fetch ended jobs, count usage, rank, and push, as one'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "recount" -d 'Count all usage anew from the records, and say where the stored usage differs and why'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "usage" -d 'Show who used how much: node, core and GPU hours out of the records of ended jobs'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "scrub" -d 'Remove the records of jobs that ended long ago'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "compare" -d 'Compare policies on the same tree: who gains, who loses, how much the orders differ'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "why" -d 'Explain a user\'s or a bank\'s fair-share, or why one is ahead of another, in words and numbers'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "what-if" -d 'Show who would move if something were different; nothing is changed'
@@ -147,6 +151,74 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s n
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s v -l verbose -d 'Say what was sent'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l json -d 'The same as JSON; what changed is null if the plugin, flux-accounting\'s, does not tell'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s c -l copy -d 'Also take the jobs of a job archive, as flux-core wrote it before 0.40' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l only -d 'Do only this; may be given several times' -r -f -a "fetch\t'Bring records of ended jobs into the database'
+usage\t'Count usage'
+fairshare\t'Compute fair-shares'
+push\t'Send the database to the plugin'"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l watch -d 'Stay, and do it when jobs ended or the database changed' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l usage-rule -d 'The rule that makes usage of jobs: exact or flux-accounting' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
+fair-tree\t''
+classic\t''
+depth-oblivious\t''
+pbs\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l set -d 'Options of the policy' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l now -d 'The time it is, in seconds since the epoch; for tests and recounts' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l limit -d 'With --dry-run: show this many in the table, 0 is all' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s n -l dry-run -d 'Store and send nothing; show what would change'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s v -l verbose -d 'Say what was done, also when not on a terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l csv -d 'Print comma-separated values (RFC 4180)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l now -d 'The time it is, in seconds since the epoch' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l limit -d 'Show this many in the table, 0 is all' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -s w -l write -d 'Store the recounted usage'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l csv -d 'Print comma-separated values (RFC 4180)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l since -d 'From when on: 2026-11-21, 2026-11-21T13:00, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l until -d 'Up to when' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l by -d 'What to add up by' -r -f -a "association\t''
+user\t''
+bank\t''
+project\t''
+day\t''
+period\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s u -l user -d 'Only this user; may be given several times' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s b -l bank -d 'Only this bank and those below it; may be given several times' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l limit -d 'Show this many in the table, 0 is all' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l whole -d 'Count a job whole where it ended'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l csv -d 'Print comma-separated values (RFC 4180)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -l now -d 'The time it is, in seconds since the epoch' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -s n -l dry-run -d 'Remove nothing; say what would be'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
