@@ -28,6 +28,8 @@ def make(path, associations, banks, jobs):
     with contextlib.closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA synchronous = OFF")
         start = time.time() - 86400
+        # All jobs lie in the site's first period.
+        db.execute("UPDATE t_half_life_period_table SET end_half_life_period = ?", (start - 60 + 604800,))
         db.execute("INSERT INTO bank_table (bank, shares) VALUES ('root', 1)")
         db.executemany("INSERT INTO bank_table (bank, parent_bank, shares) VALUES (?, 'root', ?)",
                        [(f"bank{n}", n % 7 + 1) for n in range(banks)])
@@ -49,7 +51,7 @@ def make(path, associations, banks, jobs):
                 r = json.dumps({"version": 1, "execution": {
                     "R_lite": [{"rank": str(first) if first == last else f"{first}-{last}",
                                 "children": {"core": "0-63", "gpu": "0-3"}}],
-                    "starttime": ended - 60.5, "expiration": ended + 3600, "nodelist": [f"node[{first}-{last}]"]}})
+                    "starttime": ended - 60.5, "expiration": ended + 3600, "nodelist": [f"node{first}" if first == last else f"node[{first}-{last}]"]}})
                 yield (n + 1, userid, ended - 100, ended - 60.5, ended, "0", r, jobspec, "", bank, 3600, 60.5)
 
         db.executemany("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows())
