@@ -77,8 +77,6 @@ pub struct Book {
     config: Config,
     generation: u64,
     has_data: bool,
-    /// The instance owner's own association, if its record came by itself and lists no queue: no queue is closed to it.
-    owners_own: Option<AssociationId>,
 }
 
 impl Book {
@@ -105,11 +103,6 @@ impl Book {
             None => user.default_bank.present(&self.epochs)?.as_str(),
         };
         user.banks.get(bank).copied().filter(|id| self.present(*id).is_some())
-    }
-
-    /// Whether jobs of an association may be submitted to `queue`, a queue the site has configured.
-    pub fn permits_queue(&self, id: AssociationId, queue: &str) -> bool {
-        self.owners_own == Some(id) || self.association(id).is_some_and(|a| a.permits_queue(queue))
     }
 
     /// The bank of jobs of `user` that name none.
@@ -203,22 +196,17 @@ impl Book {
     }
 
     /// Inserts or replaces associations; the last record of a user gives the default bank. `owner` is the instance
-    /// owner: a push ends with a synthetic record for it alone, which lists no queue because none is to be closed to it,
-    /// and which must not displace an active default bank.
+    /// owner: a push ends with a synthetic record for it alone, which must not displace an active default bank.
     pub fn upsert(&mut self, records: Vec<AssociationRecord>, owner: UserId) {
-        let synthetic = match records.as_slice() {
-            [only] if only.association.user == owner => Some(only.association.clone()),
-            _ => None,
+        let keeps = match records.as_slice() {
+            [only] => only.association.user == owner && self.has_other_default(owner, &only.association.bank),
+            _ => false,
         };
-        let keeps = synthetic.as_ref().is_some_and(|own| self.has_other_default(owner, &own.bank));
         self.latest = Difference::default();
         for record in records {
             self.has_data = true;
             let kept = keeps.then(|| self.default_bank(record.association.user).cloned()).flatten();
             self.put(record, kept);
-        }
-        if let Some(own) = synthetic.filter(|own| own.queues.is_empty()) {
-            self.owners_own = self.find(owner, Some(own.bank.as_str()));
         }
         self.generation += 1;
     }
@@ -233,7 +221,6 @@ impl Book {
         let AssociationRecord { association, def_bank } = record;
         let (user, id) = id_of(&mut self.users, &mut self.entries, &association);
         user.default_bank.put(&self.epochs, kept_default.unwrap_or(def_bank));
-        self.owners_own = self.owners_own.filter(|own| *own != id);
         self.present_changes(id, &association);
         let Some(entry) = self.entries.get_mut(id.index()) else { return };
         match entry.present(&self.epochs) {

@@ -131,7 +131,6 @@ impl Book {
         let difference = self.staged_difference();
         let Some(staged) = self.staged.take() else { return difference };
         self.epochs.commit();
-        self.owners_own = None;
         self.present = difference.added + difference.changed + difference.unchanged;
         self.has_data |= self.present > 0;
         self.queues = staged.queues.unwrap_or_default();

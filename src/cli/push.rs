@@ -234,8 +234,8 @@ fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationReco
         fairshare: 0.5,
         max_running_jobs: PLENTY,
         max_active_jobs: PLENTY,
-        // None is to be closed to him.
-        queues: data.queues.iter().map(|queue| queue.queue.as_str()).collect::<Vec<_>>().join(","),
+        // The plugin takes an owner's record without queues for one that may use all.
+        queues: String::new(),
         active: 1,
         projects: "*".to_owned(),
         def_project: "*".to_owned(),

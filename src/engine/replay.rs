@@ -257,9 +257,10 @@ impl Engine {
         effects
     }
 
-    /// Whether that was the last of all that is read.
+    /// Whether that was the last of all that is read. Of a job that can't be read somebody is still being asked: should
+    /// taking in the answer panic each time, comparing with Flux anew each time would have no end.
     fn all_may_be_known(&mut self) {
-        if !self.ledger.has_unread() {
+        if !self.ledger.has_unread() && self.unreadable.is_empty() {
             self.resync.ended();
         }
     }

@@ -58,13 +58,15 @@ impl Engine {
         format!("cannot find user/bank or user/default bank entry for uid: {user}")
     }
 
-    /// The refusal of a queue the site has but the association may not use.
+    /// The refusal of a queue the site has but the association may not use. The instance owner's record, where a push
+    /// makes one up, lists no queue because none is to be closed to him.
     pub(super) fn forbidden_queue(&self, association: AssociationId, queue: Option<&str>) -> Option<String> {
         let queue = queue.filter(|q| self.book.queue(q).is_some())?;
-        if self.book.permits_queue(association, queue) {
+        let association = self.book.association(association)?;
+        let is_made_up = self.is_owner(association.user) && association.queues.is_empty();
+        if is_made_up || association.permits_queue(queue) {
             return None;
         }
-        let association = self.book.association(association)?;
         let valid = joined(&association.queues);
         Some(format!("queue \"{queue}\" not valid for user; valid queues for user: {valid}"))
     }
