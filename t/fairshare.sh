@@ -71,3 +71,16 @@ release_lock() {
 	rm -f locked
 	return 0
 }
+
+# relay ARGUMENT...: something between us and the broker that breaks; its address is in $through.
+relay() {
+	rm -f relay.sock relay.sock.stalled
+	python3 "$T_DIR/scripts/relay.py" relay.sock "$@" 2>>relay.log 8>&- 9>&- &
+	relay_pid=$!
+	while ! test -S relay.sock; do sleep 0.05; done
+	through=local://$PWD/relay.sock
+}
+end_relay() {
+	kill $relay_pid && wait $relay_pid
+	return 0
+}

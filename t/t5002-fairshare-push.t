@@ -38,6 +38,20 @@ test_expect_success 'a plugin that knows of parts takes all or nothing, and says
 		logged "mf_priority: policy: generation" && flux fairshare push -v -p $DB | grep "; associations: 0 added, 0 changed, 0 removed, 5 unchanged"
 	fi
 '
+test_expect_success 'Flux gone in the middle of a push: exit 2 with the reason, and of its parts nothing is in force' '
+	records >before && cp $DB cut.db && (DB=cut.db && sql "UPDATE association_table SET max_running_jobs = 77") &&
+	for answers in 0 1 2 3 4 5 6; do
+		relay --cut $answers || return 1
+		test_expect_code 2 flux fairshare push -p cut.db --uri "$through" 2>err
+		rc=$?; end_relay; cat err
+		test $rc = 0 && grep -i "flux" err || return 1
+	done &&
+	{ mf rpc policy_abort "{\"push\":0}" >reply; grep -q ENOSYS reply || { records >after && test_cmp before after; }; }
+'
+test_expect_success 'the next push makes it good' '
+	flux fairshare push -p cut.db && records | jq -e "[.[0][].banks[].max_run_jobs] | index(77)" &&
+	flux fairshare push -p $DB && records >after && test_cmp before after
+'
 test_expect_success 'a switch that the database does not mention stays as it was' '
 	mf rpc rec_config_update "{\"data\":{\"deny_unknown_queues\":false,\"zero_score\":\"floor\"}}" &&
 	before=$(mf query "q.get(\"config\")") && flux fairshare push -p $DB && test "$(mf query "q.get(\"config\")")" = "$before" &&

@@ -22,19 +22,6 @@ equals_original() {
 	test_cmp theirs ours
 }
 
-# relay ARGUMENT...: something between us and the broker that breaks; its address is in $through.
-relay() {
-	rm -f relay.sock relay.sock.stalled
-	python3 "$T_DIR/scripts/relay.py" relay.sock "$@" 2>>relay.log 8>&- 9>&- &
-	relay_pid=$!
-	while ! test -S relay.sock; do sleep 0.05; done
-	through=local://$PWD/relay.sock
-}
-end_relay() {
-	kill $relay_pid && wait $relay_pid
-	return 0
-}
-
 # stalled: wait until no more answers come through; fails if the client ends before.
 stalled() {
 	while ! test -e relay.sock.stalled; do kill -0 $fetch_pid || return 1; sleep 0.05; done

@@ -16,6 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Due {
     /// To be refused after all.
     pub refusals: BTreeSet<JobId>,
+    /// The instance owner's, and his record has not come yet: to be refused if it does not come within a while.
+    pub expected: BTreeSet<JobId>,
     /// In PRIORITY, and Flux may leave them there: to be given their price by id.
     pub unmoved: BTreeSet<JobId>,
     /// Replayed, attached, and their jobspec lacks bank or project.
@@ -32,7 +34,14 @@ pub(super) struct Due {
 impl Due {
     /// The job has ended.
     pub fn forget(&mut self, id: JobId) {
-        for jobs in [&mut self.refusals, &mut self.unmoved, &mut self.incomplete, &mut self.unheld] {
+        let all = [
+            &mut self.refusals,
+            &mut self.expected,
+            &mut self.unmoved,
+            &mut self.incomplete,
+            &mut self.unheld,
+        ];
+        for jobs in all {
             jobs.remove(&id);
         }
     }

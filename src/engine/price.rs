@@ -14,6 +14,8 @@ const MEMO_STEP: f64 = 1e-9;
 enum Pending {
     /// It waits for data.
     Unavailable,
+    /// It is the instance owner's: his record comes after the reprioritize of the same push, if it comes.
+    Expected,
     /// It was accepted once, and the data that came lack its association: told once, in the log.
     Missed(String),
     /// It never will have one.
@@ -92,6 +94,7 @@ impl Engine {
     fn unpriced(&mut self, id: JobId, pending: Pending, answer: Effect) -> Vec<Effect> {
         match pending {
             Pending::Unavailable => vec![answer],
+            Pending::Expected => vec![answer, Effect::RetryLater],
             Pending::Missed(text) => vec![Effect::Log(Level::Error, text), answer],
             Pending::Fatal(_) => {
                 self.due.refusals.insert(id);
@@ -107,7 +110,7 @@ impl Engine {
             match self.admit(id, Completion::Now(Posting::ById)) {
                 Ok(more) => effects.extend(more),
                 Err(Pending::Fatal(note)) => effects.push(Effect::Raise(id, note)),
-                Err(Pending::Unavailable | Pending::Missed(_)) => {}
+                Err(Pending::Unavailable | Pending::Expected | Pending::Missed(_)) => {}
             }
         }
         effects
@@ -216,19 +219,22 @@ impl Engine {
         };
         let was_told = job.is_passed_over;
         let text = Engine::unknown_association(job.user);
-        // The instance owner's record arrives last, after the reprioritize of the same push, and is for the bank he is
-        // named after. A replayed job was accepted once; a push that lacks it is no reason to kill it.
-        let may_come = job.bank.is_none() || self.is_owner(job.user);
-        if job.origin == Origin::Submitted && !may_come {
-            return Pending::Fatal(text);
-        }
+        // Without a bank it may still be the instance owner's, whose record arrives last.
         let bank = job.bank.as_ref().map(|bank| bank.to_string());
+        let (is_submission, is_owners) = (job.origin == Origin::Submitted, self.is_owner(job.user));
         self.ledger.change(id, |job| job.is_passed_over = true);
         match bank {
-            Some(bank) if !was_told && !may_come => {
+            None => Pending::Unavailable,
+            Some(_) if is_owners && !was_told => {
+                self.due.expected.insert(id);
+                Pending::Expected
+            }
+            Some(_) if is_submission => Pending::Fatal(text),
+            Some(_) if was_told => Pending::Unavailable,
+            // It was accepted once; a push that lacks its association is no reason to kill it.
+            Some(bank) => {
                 Pending::Missed(format!("job {id}: {text}, bank {bank}; it waits until a push brings it"))
             }
-            _ => Pending::Unavailable,
         }
     }
 

@@ -237,9 +237,13 @@ impl Engine {
         effects
     }
 
-    /// Tries again to read what could not be read.
+    /// Tries again to read what could not be read; and the owner's record should have come by now.
     pub(super) fn retry(&mut self) -> Vec<Effect> {
-        self.unreadable.iter().copied().map(Effect::ReadEventlog).collect()
+        let expected = std::mem::take(&mut self.due.expected);
+        self.due.refusals.extend(expected);
+        let mut effects = self.refuse();
+        effects.extend(self.unreadable.iter().copied().map(Effect::ReadEventlog));
+        effects
     }
 
     /// When all eventlogs of an association are read, whoever may go there is released, and then whoever must be held

@@ -243,10 +243,29 @@ fn the_owner_is_served_once_whatever_comes_first_and_never_killed() {
             }
             assert_eq!(host.state(id), Some(State::Sched), "{bank:?}, record first: {record_first}");
             assert_eq!(host.jobs[&id].bank.as_deref(), Some("me"));
+            host.retry();
             assert_eq!(host.exceptions, []);
             exact(&host);
         }
     }
+}
+
+#[test]
+fn an_owners_job_that_names_a_bank_which_never_comes_ends_as_anybody_elses() {
+    // Pinned by flux-accounting's t1012, which runs as the owner.
+    let owner = OWNER.0;
+    let mut host = Host::new();
+    let id = host.submit(HostJob::new(owner).bank("nowhere")).unwrap();
+    host.event(Event::Associations(vec![record(association(owner, "A"), "A")]));
+    host.event(Event::Reprioritize);
+    assert_eq!(
+        (host.state(id), host.exceptions.len()),
+        (Some(State::Priority), 0),
+        "his own record may still come"
+    );
+    host.retry();
+    let text = format!("cannot find user/bank or user/default bank entry for uid: {owner}");
+    assert_eq!(host.exceptions, [(id, text)]);
 }
 
 #[test]
