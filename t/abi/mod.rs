@@ -136,7 +136,8 @@ impl Site {
 
     pub fn query(&self) -> Value {
         let mut document = self.host.query(SO).expect("the query answers");
-        document.as_object_mut().unwrap().remove("path");
+        // Where it was loaded from, and when: no two loads have the same.
+        ["path", "updated"].map(|key| document.as_object_mut().unwrap().remove(key));
         document
     }
 
