@@ -54,8 +54,11 @@ test_expect_success 'unless deny_unknown_queues is set' '
 		mf submit 5006 -q strange -P nix &&
 	refused "queue \"gold\" not valid for user; valid queues for user: " mf submit 5006 -q gold
 '
-test_expect_success 'an empty config sets it back' '
-	mf rpc rec_config_update "{\"data\":{}}" && mf submit 5006 -q strange
+test_expect_success 'a config that does not mention it leaves it as it is' '
+	mf rpc rec_config_update "{\"data\":{}}" && test_must_fail mf submit 5006 -q strange
+'
+test_expect_success 'false sets it back' '
+	mf rpc rec_config_update "{\"data\":{\"deny_unknown_queues\":false}}" && mf submit 5006 -q strange
 '
 test_expect_success 'a project that does not exist' '
 	refused "project \"nix\" not valid for user; valid projects for user: p1,p2" mf submit 5001 -q gold -P nix
