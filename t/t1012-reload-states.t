@@ -65,11 +65,13 @@ test_expect_success 'also if its limit comes after the reload' '
 	c=$(mf submit 5001 -q q) && held_by $c max-running-jobs-user-limit
 '
 test_expect_success 'a name that was added in the moment before the reload is known' '
-	mf doc assoc 5001 A queues=q max_running_jobs=1 assoc 5001 B queues=q queue q project "*" >doc &&
-	start_queues && cancel_all && reload_plugin doc && a=$(mf submit 5001 -q q) && other=$(mf submit 5001 -q q -B B) && running $a $other &&
-	kept=$(mf submit 5001 -q q -d afterany:$other) && held_by $kept max-running-jobs-user-limit && cancel $a && ended $a &&
-	settled && deps_are $kept none && mf data assoc 5001 A queues=q max_running_jobs=0 && mf reload doc "$PLUGIN" &&
-	wait_for dependency-remove $kept description=max-running-jobs-user-limit.2 && settled && is_state DEPEND $kept &&
-	cancel $other && running $kept && mf counts 5001 A active=1 run=1 held=0
+	mf doc assoc 5001 A queues=q max_running_jobs=1 queue q project "*" >doc &&
+	gcc -shared -fPIC -o keeper.so "$T_DIR/random/keeper.c" && flux jobtap load "$PWD/keeper.so" &&
+	start_queues && cancel_all && reload_plugin doc && a=$(mf submit 5001 -q q) && running $a &&
+	kept=$(mf submit 5001 -q q -d keep:x) && held_by $kept max-running-jobs-user-limit && cancel $a && ended $a &&
+	settled && deps_are $kept none && taker=$(mf submit 5001 -q q) && running $taker &&
+	mf reload doc "$PLUGIN" job-manager.keeper.drop "{\"id\":$(flux job id $kept),\"name\":\"keep=x\"}" &&
+	held_by $kept max-running-jobs-user-limit.2 && settled && deps_are $kept max-running-jobs-user-limit.2 &&
+	is_state DEPEND $kept && cancel $taker && running $kept && mf counts 5001 A active=1 run=1 held=0
 '
 finish

@@ -64,8 +64,8 @@ test_expect_success 'a push that makes a score 0 does so too' '
 	start_queues && mf push assoc 5007 A queues=q2 max_running_jobs=1 fairshare=0.5
 '
 test_expect_success 'the project of a job that waited for data is judged when they come' '
-	cancel_all && reload_plugin && a=$(mf submit 5008 -P secret) && b=$(mf submit 5008 -P "*") && wait_for depend $b &&
-	mf push queue q1 queue q2 project secret project "*" assoc 5008 A && scheduled $b &&
+	cancel_all && reload_plugin && a=$(mf submit 5008 -q q2 -P secret) && b=$(mf submit 5008 -q q2 -P "*") && wait_for depend $b &&
+	mf push queue q1 queue q2 project secret project "*" assoc 5008 A queues=q2 && scheduled $b &&
 	wait_for exception $a type=mf_priority &&
 	mf events $a | grep "note=project \"secret\" not valid for user; valid projects for user: \*" && ended $a
 '

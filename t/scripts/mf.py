@@ -14,7 +14,7 @@ Run it inside an instance: flux python mf.py COMMAND ...
   state ID | deps ID | prio ID | events ID | spec ID    about one job
   counts UID BANK KEY=N...    compare the query's counters of one association
   query [EXPR]                the query document, or the Python value of EXPR over q (the document)
-  reload FILE PLUGIN          reprioritize, and in the same breath reload the plugin with the document of FILE
+  reload FILE PLUGIN TOPIC JSON   a request, and in the same breath reload the plugin with the document of FILE
   alive                       two round trips through the job manager
   check                       the plugin's own recount; fails on drift
 
@@ -399,7 +399,7 @@ def cmd_reload(argv):
     with open(argv[0], encoding="utf-8") as stream:
         load = {"remove": "mf_priority.so", "load": argv[1], "conf": {"config": json.load(stream)}}
     # Both are sent before either is answered: what the first one posts is not stored yet when the second comes.
-    requests = [handle.rpc(SERVICE + "reprioritize"), handle.rpc("job-manager.jobtap", load)]
+    requests = [handle.rpc(argv[2], json.loads(argv[3])), handle.rpc("job-manager.jobtap", load)]
     try:
         for request in requests:
             request.get()
