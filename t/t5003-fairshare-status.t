@@ -81,6 +81,11 @@ test_expect_success 'the default database is the one that flux-accounting names'
 	flux python -c "import fluxacct.accounting as a; print(a.DB_PATH)" >expected &&
 	env -u FLUX_FAIRSHARE_DATABASE flux fairshare status | sed -n "s/^database *\([^ :]*\).*/\1/p" >out && test_cmp expected out
 '
+test_expect_success OURS 'whose jobs wait for data is said' '
+	cancel_all; reload_plugin && id=$(mf submit 5001) && wait_for depend $id && status >out && cat out &&
+	grep "^waiting  *1 job, of users without data: 5001$" out && value ".waiting_users[0]" >out && echo 5001 >expected &&
+	test_cmp expected out
+'
 test_expect_success 'the instance ends' '
 	cancel_all; stop_service && stop_instance
 '

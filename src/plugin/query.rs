@@ -22,6 +22,7 @@ pub struct Document<'a> {
     banks: BTreeMap<&'a str, f64>,
     config: ShownConfig,
     waiting: usize,
+    waiting_users: Vec<u32>,
     removed_associations: Vec<ShownRemoved<'a>>,
     version: &'static str,
     /// When data last came, in seconds since the epoch.
@@ -128,6 +129,8 @@ fn by_id<S: Serializer>(held: &BTreeMap<u64, ShownHold<'_>>, serializer: S) -> R
 
 /// What a page shows at most of held jobs before it ends, however few the associations.
 const MAX_HELD: usize = 2000;
+/// Users without data who are shown by id; before the first push that may be everybody.
+const MAX_WAITING: usize = 1000;
 
 /// The document. `updated` is when data last came.
 pub fn document(engine: &Engine, updated: Option<SystemTime>) -> Document<'_> {
@@ -151,6 +154,7 @@ pub fn document(engine: &Engine, updated: Option<SystemTime>) -> Document<'_> {
             },
         },
         waiting: engine.ledger().waiting().count(),
+        waiting_users: engine.ledger().waiting_users().take(MAX_WAITING).map(|user| user.0).collect(),
         removed_associations: removed(engine, |_| true),
         version: env!("CARGO_PKG_VERSION"),
         updated: updated.and_then(since_epoch).map(|since| since.as_secs_f64()),

@@ -171,7 +171,7 @@ fn tell(args: &Args, state: &State, summary: &Summary, check: Option<&Check>) ->
         let text = if waiting == 0 {
             "none".to_owned()
         } else {
-            format!("{}, of users without data", count(waiting, "job"))
+            format!("{}, of users without data{}", count(waiting, "job"), named(&state.waiting_users))
         };
         line("waiting", text)?;
     }
@@ -285,6 +285,7 @@ fn print(
         ("cores", json!(summary.cores)),
         ("held_jobs", json!(summary.held)),
         ("held_by", json!(summary.by_limit)),
+        ("waiting_users", json!(state.waiting_users)),
         ("waiting_jobs", json!(check.map_or(state.waiting, |check| Some(check.waiting)))),
         (
             "check",
@@ -297,4 +298,16 @@ fn print(
     let report =
         Report { facts, rows: Rows { key: "selected", columns, rows: Box::new(rows) }, ..Report::default() };
     args.output.print_as(report, Look { header: true, give_up: &[] }, Progress::none())
+}
+
+/// The first of these users by name, and how many more there are.
+fn named(users: &[u32]) -> String {
+    const NAMED: usize = 5;
+    let names: Vec<String> =
+        users.iter().take(NAMED).map(|user| user_name(*user).unwrap_or_else(|| user.to_string())).collect();
+    match users.len().saturating_sub(NAMED) {
+        _ if names.is_empty() => String::new(),
+        0 => format!(": {}", names.join(", ")),
+        more => format!(": {} and {more} more", names.join(", ")),
+    }
 }

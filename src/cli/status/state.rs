@@ -22,6 +22,9 @@ pub(super) struct State {
     /// When data last came, in seconds since the epoch.
     pub(super) updated: Option<f64>,
     pub(super) waiting: Option<u64>,
+    /// Whose jobs these are.
+    #[serde(default)]
+    pub(super) waiting_users: Vec<u32>,
 }
 
 #[derive(Debug, Deserialize)]
