@@ -23,7 +23,8 @@ pub(super) fn on_screen((columns, rows): (u32, u32), term: &str, command: &str) 
     let shell = format!("stty cols {columns} rows {rows}; {}", command.replace("PROGRAM", PROGRAM));
     let mut script = Command::new("script");
     script.args(["-qec", &shell, "/dev/null"]).env("TERM", term).env("LC_ALL", "C.UTF-8");
-    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "PAGER", "LESS"] {
+    // anstream takes a terminal of a CI for one with colours, whatever TERM says.
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI", "COLUMNS", "PAGER", "LESS"] {
         script.env_remove(name);
     }
     script.env("SHELL", "/bin/sh");
