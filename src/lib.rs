@@ -17,15 +17,25 @@
 //!
 //! # Where to start reading
 //! `engine/event.rs` and `engine/effect.rs` are the protocol; `limits/job.rs` says what a job counts as;
-//! `limits/release.rs` is the release rule; `plugin/mod.rs` lists what Flux calls; `fairshare/mod.rs` explains the rules.
+//! `limits/release.rs` is the release rule; `engine/keepers.rs` says what other plugins' dependencies mean for it;
+//! `plugin/mod.rs` lists what Flux calls; `fairshare/mod.rs` explains the rules.
+//!
+//! # Where to add
+//! - a limit: a row of `RULES` in `limits/table.rs`;
+//! - a factor: `priority.rs`;
+//! - an RPC method: its name in `plugin/mod.rs`, what it does in `plugin/services.rs`;
+//! - a policy: a file in `fairshare/policy/`, and its name in `fairshare/policy/mod.rs`;
+//! - a command: a file in `cli/`, and a line of `Command` in `cli/mod.rs`.
 //!
 //! # Architecture invariants
 //! - The core (`ids`, `accounts`, `limits`, `priority`, `fairshare`, `engine`) does no I/O, reads no clock, has no
 //!   `unsafe` and no panics. Time, ids and text come in as values; what is to be done goes out as values.
 //! - No borrow of the engine lives across a call into Flux, because Flux re-enters callbacks.
+//! - While Flux asks for every priority, no other job is touched: any look at one makes Flux lose its place among its jobs.
+//!   What is due is noted by id in `engine/due.rs`, and worked out when it is done.
 //! - Counters are a function of the live jobs: a job changes only through `Ledger::change`, which takes its old
 //!   footprint out and puts the new one in. Nothing is counted by how often a callback fired.
-//! - No magic values: a job without association is `None`, a limit is a number and nothing else, a hold is an enum.
+//! - No magic values: a job without association is `None`, a limit is a number and nothing else.
 //! - The command takes one thing from `plugin`: what it would say to a document that is about to be pushed.
 //! - `jobtap` knows no word of the field (no "bank"), the core knows no word of Flux's C interface; only `plugin` sees
 //!   both. `embedded` sees only the .so.
