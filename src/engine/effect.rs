@@ -54,7 +54,7 @@ pub enum Effect {
     Subscribe(JobId),
     /// No longer.
     Unsubscribe(JobId),
-    /// Show the job as it is in Flux, as [`Event::Shown`].
+    /// Show the job as it is in Flux, as [`Event::Shown`](super::Event::Shown).
     LookUp(JobId),
     /// Take a hold off a job.
     RemoveDependency(JobId, Name),
