@@ -20,6 +20,7 @@ mod nested;
 mod panics;
 mod payloads;
 mod push;
+mod push_cost;
 mod random;
 mod replay;
 mod scenarios;
