@@ -99,6 +99,11 @@ impl Run {
         Run { requested: if limited { seconds } else { 0.0 }, ..self }
     }
 
+    /// The same run with another rate; one that is none counts nothing, and none counts more than [`MAX_RATE`].
+    pub fn with_rate(self, rate: f64) -> Run {
+        Run { rate: if rate > 0.0 { rate.min(MAX_RATE) } else { 0.0 }, ..self }
+    }
+
     /// The same run, ended; an end before the start is one at the start. `None` for a time that is none.
     pub fn ended_at(self, end: f64) -> Option<Run> {
         (end.abs() <= MAX_TIME).then_some(Run { end: end.max(self.start), ..self })
@@ -191,7 +196,7 @@ impl Scale {
     pub fn negligible_from(&self, scaled: f64) -> Option<f64> {
         let half_life = self.half_life.0?;
         let left = (scaled / NEGLIGIBLE).log2();
-        left.is_finite().then(|| self.epoch + left * half_life)
+        left.is_finite().then_some(self.epoch + left * half_life)
     }
 
     /// The scale to use at `now`, if this one would lose digits or overflow there. Its epoch is whole half-lives away, so that
@@ -204,4 +209,4 @@ impl Scale {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
