@@ -18,17 +18,17 @@
 //! # Where to start reading
 //! `engine/event.rs` and `engine/effect.rs` are the protocol; `limits/job.rs` says what a job counts as;
 //! `limits/release.rs` is the release rule; `engine/keepers.rs` says what other plugins' dependencies mean for it;
-//! `plugin/mod.rs` lists what Flux calls; `fairshare/mod.rs` explains the rules.
+//! `standing/mod.rs` says how usage accrues while jobs run; `plugin/mod.rs` lists what Flux calls; `fairshare/mod.rs` explains the rules.
 //!
 //! # Where to add
 //! - a limit: a row of `RULES` in `limits/table.rs`;
-//! - a factor: `priority.rs`;
+//! - a factor: `priority/`;
 //! - an RPC method: its name in `plugin/mod.rs`, what it does in `plugin/services.rs`;
 //! - a policy: a file in `fairshare/policy/`, and its name in `fairshare/policy/mod.rs`;
 //! - a command: a file in `cli/`, and a line of `Command` in `cli/mod.rs`.
 //!
 //! # Architecture invariants
-//! - The core (`ids`, `accounts`, `limits`, `priority`, `fairshare`, `engine`) does no I/O, reads no clock, has no
+//! - The core (`ids`, `accounts`, `limits`, `priority`, `fairshare`, `standing`, `engine`) does no I/O, reads no clock, has no
 //!   `unsafe` and no panics. Time, ids and text come in as values; what is to be done goes out as values.
 //! - No borrow of the engine lives across a call into Flux, because Flux re-enters callbacks.
 //! - While Flux asks for every priority, no other job is touched: any look at one makes Flux lose its place among its jobs.
@@ -53,6 +53,7 @@ pub mod jobtap;
 pub mod limits;
 pub mod plugin;
 pub mod priority;
+pub mod standing;
 
 #[cfg(feature = "cli")]
 pub mod cli;

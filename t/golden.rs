@@ -60,28 +60,32 @@ fn close(what: &str, ours: f64, expected: f64, tolerance: f64) {
     );
 }
 
+fn flux_tree(table: &Value) -> Tree {
+    let mut site = Site::default();
+    for row in rows(table, "banks") {
+        site.banks.push(Bank {
+            name: text(row, "name").into(),
+            parent: row["parent"].as_str().map(Into::into),
+            shares: shares(&row["shares"]),
+            usage: None,
+        });
+    }
+    for row in rows(table, "associations") {
+        site.associations.push(Association {
+            user: text(row, "user").into(),
+            bank: text(row, "bank").into(),
+            shares: shares(&row["shares"]),
+            usage: row["usage"].as_f64(),
+            active: row["active"].as_bool().unwrap(),
+        });
+    }
+    Tree::build(&site).expect("a tree")
+}
+
 #[test]
 fn flux_accounting() {
     for (name, table) in tables("flux", ".json") {
-        let mut site = Site::default();
-        for row in rows(&table, "banks") {
-            site.banks.push(Bank {
-                name: text(row, "name").into(),
-                parent: row["parent"].as_str().map(Into::into),
-                shares: shares(&row["shares"]),
-                usage: None,
-            });
-        }
-        for row in rows(&table, "associations") {
-            site.associations.push(Association {
-                user: text(row, "user").into(),
-                bank: text(row, "bank").into(),
-                shares: shares(&row["shares"]),
-                usage: row["usage"].as_f64(),
-                active: row["active"].as_bool().unwrap(),
-            });
-        }
-        let tree = Tree::build(&site).expect(&name);
+        let tree = flux_tree(&table);
         let options = Options { inactive_usage: InactiveUsage::Ignore, ..Options::default() };
         let ranking = tree.rank(Policy::WeightedWalk, &options).expect(&name);
         for row in rows(&table, "associations") {
@@ -250,6 +254,20 @@ fn pbs_tree(table: &Value, usage: impl Fn(&str) -> Option<f64>) -> Tree {
         }
     }
     Tree::build(&site).expect("a tree")
+}
+
+/// Every table's tree.
+pub(crate) fn trees() -> Vec<(String, Tree)> {
+    let flux = tables("flux", ".json").into_iter().map(|(name, table)| (name, flux_tree(&table)));
+    let slurm = tables("slurm", ".json").into_iter().map(|(name, table)| (name, slurm_tree(&table)));
+    let pbs = tables("pbs", ".json").into_iter().map(|(name, table)| {
+        let explicit: Vec<&str> =
+            rows(&table, "usage_set_explicitly").map(|leaf| leaf.as_str().unwrap()).collect();
+        let usage =
+            |leaf: &str| explicit.contains(&leaf).then(|| table["usage"][leaf].as_f64().expect("a usage"));
+        (name.clone(), pbs_tree(&table, usage))
+    });
+    flux.chain(slurm).chain(pbs).collect()
 }
 
 fn pbs_node(tree: &Tree, name: &str) -> NodeId {

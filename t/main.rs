@@ -14,3 +14,4 @@ mod cli;
 mod demo;
 mod embedded;
 mod golden;
+mod live;

@@ -5,7 +5,7 @@
 use std::f64::consts::LN_2;
 
 /// Below this a usage counts as 0: no denormals, and no nan made from them later.
-const NEGLIGIBLE: f64 = 1e-9;
+pub const NEGLIGIBLE: f64 = 1e-9;
 
 /// Usage as of an instant; it loses half of itself every half-life.
 ///

@@ -33,12 +33,14 @@
 //! - `why`: the first common ancestor of two associations, and the pair below it that decided.
 //! - `outlook`: who is just ahead, what would change it, and OpenPBS's own walk.
 //!
+//! - `accrual`: what a job counts at an instant, also while it runs, and usage in units that do not decay.
 //! - `periods`, `accounting`: where usage comes from, job by job and period by period: the exact rule and flux-accounting's.
 //!
 //! No I/O, no clock, no recursion on the call stack: depth is bounded by memory only.
 #![forbid(unsafe_code)]
 
 pub mod accounting;
+pub mod accrual;
 mod builder;
 pub mod decay;
 mod error;

@@ -34,11 +34,14 @@ impl Default for Weights {
 }
 
 impl Weights {
+    /// What a job counts a second.
+    pub fn rate(self, ran_on: Resources) -> f64 {
+        ran_on.nodes as f64 * self.node + ran_on.cores as f64 * self.core + ran_on.gpus as f64 * self.gpu
+    }
+
     /// The usage of a job that ran for so many seconds, rounded to five decimals.
     pub fn usage(self, ran_on: Resources, seconds: f64) -> f64 {
-        let rate =
-            ran_on.nodes as f64 * self.node + ran_on.cores as f64 * self.core + ran_on.gpus as f64 * self.gpu;
-        round5(rate * seconds)
+        round5(self.rate(ran_on) * seconds)
     }
 }
 

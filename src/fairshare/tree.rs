@@ -221,6 +221,14 @@ impl Tree {
         Ok(())
     }
 
+    /// Replaces what a node has used, and leaves it as it is whether that is on record: under `pbs` an association without
+    /// a record has the minimum usage and this. What no usage can be is taken as the nearest that can.
+    /// Says whether it was another one before.
+    pub fn accrue(&mut self, node: NodeId, usage: f64) -> bool {
+        let usage = if usage > 0.0 { usage.min(MAX_USAGE) } else { 0.0 };
+        self.usage.get_mut(node.index()).is_some_and(|own| std::mem::replace(own, usage) != usage)
+    }
+
     /// Replaces a node's shares.
     pub fn set_shares(&mut self, node: NodeId, shares: Shares) {
         if let (Some(own), Some(flags)) =

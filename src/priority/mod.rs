@@ -2,6 +2,8 @@
 //! Factors times weights give a priority; the terms are kept as values, so that they can be shown.
 #![forbid(unsafe_code)]
 
+pub mod order;
+
 use crate::accounts::{Association, Book, ZeroScore};
 
 /// Urgency that holds a job (RFC 30).

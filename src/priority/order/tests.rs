@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The order that a plan leaves, judged by sorting; and its size against all sets of jobs there are.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn job(id: u64, posted: u32, exact: u32) -> Priced {
+    Priced { id: JobId(id), posted, exact }
+}
+
+/// Ids in the order of a price, by the rule as it is written: higher first, equal prices by id.
+fn sorted(jobs: &[Priced], price: impl Fn(&Priced) -> u32) -> Vec<JobId> {
+    let mut jobs = jobs.to_vec();
+    jobs.sort_by(|a, b| price(b).cmp(&price(a)).then(a.id.cmp(&b.id)));
+    jobs.iter().map(|job| job.id).collect()
+}
+
+fn special(price: u32) -> bool {
+    price == 0 || price == u32::MAX
+}
+
+fn is_right(jobs: &[Priced], touched: impl Fn(&Priced) -> bool, depth: usize) -> bool {
+    let after: Vec<Priced> = jobs
+        .iter()
+        .map(|job| if touched(job) { Priced { posted: job.exact, ..*job } } else { *job })
+        .collect();
+    let head = |ids: Vec<JobId>| ids.into_iter().take(depth).collect::<Vec<_>>();
+    let settled =
+        after.iter().all(|job| job.posted == job.exact || !special(job.posted) && !special(job.exact));
+    settled && head(sorted(&after, |job| job.posted)) == head(sorted(&after, |job| job.exact))
+}
+
+/// The size of the smallest set of touched jobs that does.
+fn smallest(jobs: &[Priced], depth: usize) -> usize {
+    (0u32..1 << jobs.len())
+        .filter(|set| is_right(jobs, |job| set >> job.id.0 & 1 == 1, depth))
+        .map(u32::count_ones)
+        .min()
+        .expect("all of them") as usize
+}
+
+fn price() -> impl Strategy<Value = u32> {
+    prop_oneof![12 => 1..9u32, 1 => Just(0), 1 => Just(u32::MAX)]
+}
+
+fn jobs(most: usize) -> impl Strategy<Value = Vec<Priced>> {
+    let one = (price(), prop::option::of(price()));
+    prop::collection::vec(one, 0..most).prop_map(|rows| {
+        let numbered = rows.into_iter().enumerate();
+        numbered.map(|(id, (posted, exact))| job(id as u64, posted, exact.unwrap_or(posted))).collect()
+    })
+}
+
+fn pending(jobs: &[Priced]) -> Pending {
+    let mut pending = Pending::default();
+    for &job in jobs {
+        pending.put(None, job);
+    }
+    pending
+}
+
+const NO_END: usize = usize::MAX;
+
+#[test]
+fn by_hand() {
+    for (what, jobs, depth, touch) in [
+        ("nothing moved", vec![job(1, 5, 5), job(2, 4, 4)], NO_END, vec![]),
+        ("all lag, nobody sees it", vec![job(1, 50, 40), job(2, 30, 20), job(3, 10, 5)], NO_END, vec![]),
+        ("two change places", vec![job(1, 50, 40), job(2, 45, 45)], NO_END, vec![(1, 40)]),
+        ("equal prices: the earlier id", vec![job(1, 50, 40), job(2, 40, 40)], NO_END, vec![]),
+        ("equal prices the other way", vec![job(2, 50, 40), job(1, 40, 40)], NO_END, vec![(2, 40)]),
+        ("behind the head they may lag", vec![job(1, 9, 9), job(2, 8, 5), job(3, 7, 6)], 1, vec![]),
+        ("until they enter it", vec![job(1, 9, 9), job(2, 8, 10), job(3, 7, 6)], 1, vec![(2, 10)]),
+        ("or would seem to", vec![job(1, 9, 9), job(2, 12, 5), job(3, 7, 6)], 1, vec![(2, 5)]),
+        (
+            "holds are exact at any depth",
+            vec![job(1, 9, 9), job(2, 8, 0), job(3, 0, 6)],
+            1,
+            vec![(3, 6), (2, 0)],
+        ),
+        ("and expedited jobs", vec![job(1, 9, 9), job(2, u32::MAX, 3)], 0, vec![(2, 3)]),
+    ] {
+        let ours: Vec<_> = least(&jobs, depth).iter().map(|job| (job.id.0, job.exact)).collect();
+        assert_eq!(ours, touch, "{what}");
+    }
+}
+
+#[test]
+fn queues_share_a_budget_and_each_is_right_to_a_depth() {
+    let mut both = Pending::default();
+    let (debug, batch) = (QueueName::from("debug"), QueueName::from("batch"));
+    // In each queue everybody goes the other way round; batch has ten times as many jobs.
+    for id in 0..10 {
+        both.put(Some(&debug), job(id, 100 + id as u32, 200 - id as u32));
+    }
+    for id in 10..110 {
+        both.put(Some(&batch), job(id, 100 + id as u32, 400 - id as u32));
+    }
+    assert_eq!(both.lagging(), 110);
+    let plan = both.plan(Bounds { depth: 50, few: 5, budget: 30 });
+    assert!(plan.touch.len() <= 30 && plan.touch.iter().any(|(id, _)| id.0 < 10), "{plan:?}");
+    assert!(plan.only_to.is_some_and(|to| to < 50));
+    // The rest next time, until all is right.
+    let mut rounds = 0;
+    loop {
+        let plan = both.plan(Bounds { depth: 50, few: 5, budget: 30 });
+        for &(id, price) in &plan.touch {
+            assert_eq!(both.get(id).map(|job| job.exact), Some(price));
+            both.set_posted(id, price);
+        }
+        assert_eq!(both.lagging(), plan.lagging);
+        rounds += 1;
+        if plan.only_to.is_none() {
+            break;
+        }
+    }
+    assert!((2..=4).contains(&rounds), "{rounds}");
+    assert!(both.plan(Bounds { depth: 50, few: 5, budget: 30 }).touch.is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn as_few_as_there_can_be(jobs in jobs(9), depth in prop_oneof![Just(NO_END), 0..9usize]) {
+        let touch = least(&jobs, depth);
+        let touched = |job: &Priced| touch.iter().any(|other| other.id == job.id);
+        prop_assert!(is_right(&jobs, touched, depth), "{touch:?}");
+        prop_assert_eq!(touch.len(), smallest(&jobs, depth));
+        prop_assert!(touch.is_sorted_by_key(Priced::by_exact) && touch.iter().all(Priced::lags));
+    }
+
+    #[test]
+    fn right_to_the_depth_it_says(jobs in jobs(60), depth in 1..70usize, few in 0..10usize, budget in 0..40usize) {
+        let pending = pending(&jobs);
+        let plan = pending.plan(Bounds { depth, few, budget });
+        prop_assert!(plan.touch.len() <= budget.max(few.min(budget)));
+        let touched = |job: &Priced| plan.touch.contains(&(job.id, job.exact));
+        let to = plan.only_to.unwrap_or(depth);
+        prop_assert!(to == 0 || is_right(&jobs, touched, to), "{plan:?}");
+        // It does not stop early.
+        if plan.only_to.is_some() && to < jobs.len() {
+            prop_assert!(least(&jobs, to + 1).len() > budget);
+        }
+        let still = jobs.iter().filter(|job| job.lags() && !touched(job)).count();
+        prop_assert_eq!(still, plan.lagging);
+        if jobs.iter().filter(|job| job.lags()).count() <= few.min(budget) {
+            prop_assert_eq!(plan.lagging, 0);
+        }
+    }
+
+    /// Whatever happens to jobs in between, the structure knows what a list would.
+    #[test]
+    fn jobs_come_change_and_go(acts in prop::collection::vec((0..5u8, 0..12u64, price(), 0..3usize), 0..80)) {
+        let queues = [None, Some(QueueName::from("a")), Some(QueueName::from("b"))];
+        let mut pending = Pending::default();
+        let mut list: Vec<(usize, Priced)> = Vec::new();
+        for (act, id, price, queue) in acts {
+            let known = list.iter_mut().find(|(_, job)| job.id.0 == id);
+            match (act, known) {
+                (0, _) => {
+                    list.retain(|(_, job)| job.id.0 != id);
+                    list.push((queue, job(id, price, price)));
+                    pending.put(queues[queue].as_ref(), job(id, price, price));
+                }
+                (1, _) => {
+                    list.retain(|(_, job)| job.id.0 != id);
+                    pending.remove(JobId(id));
+                }
+                (2, known) => {
+                    known.into_iter().for_each(|(_, job)| job.posted = price);
+                    pending.set_posted(JobId(id), price);
+                }
+                (_, known) => {
+                    known.into_iter().for_each(|(_, job)| job.exact = price);
+                    pending.set_exact(JobId(id), price);
+                }
+            }
+        }
+        prop_assert_eq!(pending.len(), list.len());
+        prop_assert_eq!(pending.lagging(), list.iter().filter(|(_, job)| job.posted != job.exact).count());
+        let plan = pending.plan(Bounds { depth: 3, few: 0, budget: NO_END });
+        let mut expected = 0;
+        for queue in 0..3 {
+            let jobs: Vec<Priced> = list.iter().filter(|(of, _)| *of == queue).map(|(_, job)| *job).collect();
+            let touched = |job: &Priced| plan.touch.contains(&(job.id, job.exact));
+            prop_assert!(is_right(&jobs, touched, 3));
+            expected += least(&jobs, 3).len();
+        }
+        prop_assert_eq!(plan.touch.len(), expected);
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Jobs that start and end. Each may be told any number of times, in any order.
+
+use std::fmt;
+
+use super::cell::Held;
+use super::{Place, Standing};
+use crate::fairshare::accrual::{MAX_RATE, Run};
+use crate::fairshare::periods::{Resources, Weights};
+use crate::ids::{BankName, JobId, UserId};
+
+/// A job that started.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Its id.
+    pub id: JobId,
+    /// Whose it is.
+    pub user: UserId,
+    /// The bank it is charged to.
+    pub bank: BankName,
+    /// What it runs on.
+    pub ran_on: Resources,
+    /// When it started.
+    pub start: f64,
+    /// Its time limit in seconds; 0 for none.
+    pub limit: f64,
+}
+
+/// A job that can't be counted: its start or its end is no time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BadJob {
+    /// Which.
+    pub id: JobId,
+    /// The time.
+    pub time: f64,
+}
+
+impl fmt::Display for BadJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "job {} can't be counted: {} is no time in seconds since 1970", self.id, self.time)
+    }
+}
+
+impl std::error::Error for BadJob {}
+
+impl Standing {
+    /// A job runs.
+    pub fn started(&mut self, job: &Job) -> Result<(), BadJob> {
+        if self.by_id.contains_key(&job.id) {
+            return Ok(());
+        }
+        let mut held = self.held(job)?;
+        let at = self.cell_for(job.user, &job.bank);
+        let Some(cell) = self.cells.get_mut(at as usize) else { return Ok(()) };
+        held.doubtful = cell.has_given_up(job.start);
+        let jobs = cell.jobs.get_or_insert_default();
+        let running = Some(jobs.running.len() as u32);
+        jobs.running.push(held);
+        self.by_id.insert(job.id, Place { cell: at, running });
+        self.work.changed(cell, at);
+        Ok(())
+    }
+
+    /// A job that started so ended then.
+    pub fn ended(&mut self, job: &Job, end: f64) -> Result<(), BadJob> {
+        let at = match self.by_id.get(&job.id).copied() {
+            Some(Place { cell, running: Some(slot) }) => {
+                let held = self.stop(cell, slot);
+                let ended = held.and_then(|held| Some(Held { run: held.run.ended_at(end)?, ..held }));
+                let Some(held) = ended else {
+                    self.by_id.remove(&job.id);
+                    return Err(BadJob { id: job.id, time: end });
+                };
+                if held.doubtful && self.has_given_up(cell, end) {
+                    self.by_id.remove(&job.id);
+                } else {
+                    self.keep(cell, held);
+                }
+                cell
+            }
+            Some(Place { cell, running: None }) => {
+                self.ended_again(cell, job.id, end);
+                cell
+            }
+            None => {
+                let mut held = self.held(job)?;
+                held.run = held.run.ended_at(end).ok_or(BadJob { id: job.id, time: end })?;
+                let cell = self.cell_for(job.user, &job.bank);
+                if self.has_given_up(cell, end) {
+                    return Ok(());
+                }
+                self.keep(cell, held);
+                cell
+            }
+        };
+        if let Some(cell) = self.cells.get_mut(at as usize) {
+            cell.unsettle();
+            self.work.changed(cell, at);
+        }
+        Ok(())
+    }
+
+    /// A job that was said to run and never did, or whose place is not here any more.
+    pub fn never_ran(&mut self, id: JobId) {
+        if let Some(Place { cell: at, running: Some(slot) }) = self.by_id.get(&id).copied() {
+            self.stop(at, slot);
+            self.by_id.remove(&id);
+            if let Some(cell) = self.cells.get_mut(at as usize) {
+                self.work.changed(cell, at);
+            }
+        }
+    }
+
+    fn has_given_up(&self, cell: u32, end: f64) -> bool {
+        self.cells.get(cell as usize).is_some_and(|cell| cell.has_given_up(end))
+    }
+
+    fn held(&self, job: &Job) -> Result<Held, BadJob> {
+        let weights = self.site.as_ref().map_or(Weights::default(), |site| site.rules.weights);
+        let rate = weights.rate(job.ran_on).clamp(0.0, MAX_RATE);
+        let run = Run::new(rate, job.start).ok_or(BadJob { id: job.id, time: job.start })?;
+        let Resources { nodes, cores, gpus } = job.ran_on;
+        let ran_on = [nodes, cores, gpus].map(|many| u32::try_from(many).unwrap_or(u32::MAX));
+        Ok(Held { id: job.id, run: run.limited_to(job.limit), ran_on, doubtful: false })
+    }
+
+    /// Takes a job from those that run.
+    fn stop(&mut self, cell: u32, slot: u32) -> Option<Held> {
+        let jobs = self.cells.get_mut(cell as usize)?.jobs.as_mut()?;
+        if slot as usize >= jobs.running.len() {
+            return None;
+        }
+        let held = jobs.running.swap_remove(slot as usize);
+        if let Some(moved) = jobs.running.get(slot as usize)
+            && let Some(place) = self.by_id.get_mut(&moved.id)
+        {
+            place.running = Some(slot);
+        }
+        Some(held)
+    }
+
+    fn keep(&mut self, at: u32, held: Held) {
+        if let Some(cell) = self.cells.get_mut(at as usize) {
+            cell.jobs.get_or_insert_default().ended.push(held);
+            self.by_id.insert(held.id, Place { cell: at, running: None });
+            self.ended += 1;
+        }
+    }
+
+    /// Of two ends the earlier stands: a job does not run again.
+    fn ended_again(&mut self, cell: u32, id: JobId, end: f64) {
+        let jobs = self.cells.get_mut(cell as usize).and_then(|cell| cell.jobs.as_mut());
+        let held = jobs.and_then(|jobs| jobs.ended.iter_mut().find(|held| held.id == id));
+        if let Some(held) = held
+            && let Some(ended) = held.run.ended_at(end)
+            && ended.end() < held.run.end()
+        {
+            held.run = ended;
+        }
+    }
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Live fair-share: what every association has used and where it stands, as of any instant.
+//!
+//! ```text
+//! Site (a push) ──> tree ─────────────┐
+//!                 └> base of a cell   ├─> refresh(now) ──> changed fair-shares
+//! jobs start, end ─> jobs of a cell ──┘
+//! ```
+//!
+//! An association has a **cell**: the usage that was pushed with the watermark that says which ended jobs are in it, and the
+//! jobs that are not. Its usage at an instant is a function of these and the instant, so neither the order in which pushes,
+//! starts and ends arrive nor how often they do changes it, and no clock leaves a trace in it.
+//!
+//! # Rules
+//!
+//! - A job is known by its id. It belongs to the association under which it started, for as long as it counts. If two ends are
+//!   told, the earlier stands. An end may be told of a job whose start never was.
+//! - A job counts unless the watermark of its association covers its end. Jobs that a push covers are still remembered
+//!   for a while, so that an older push that comes late, or one with an earlier watermark, counts them again.
+//! - **Memory**: beyond a number of ended jobs over all ([`Memory`]), those that ended first are given up association by
+//!   association: what is covered is forgotten, what is not becomes one decaying sum. No watermark can take that sum apart
+//!   any more. A push whose watermark lies before or inside it leaves the association's usage as it is, which is exact;
+//!   one that covers all of it replaces it. Until [`Standing::remember_all`] is lifted nothing is given up, so that jobs
+//!   that are read back after a restart may come in any order. After that an unknown job which ended before what was given
+//!   up is taken for one of those.
+//! - An association that **appears** counts its jobs from the start, also those that began before it did. One that
+//!   **disappears** has no fair-share; its cell is kept as long as it has jobs that may count again. One that **moves** to another
+//!   bank is another association: what ran in the old bank stays there, as in the accounting database.
+//! - A bank that moves takes its associations along, with all they used.
+//! - A push replaces the tree; with [`Site::replaces_all`] also what was given up, whatever the watermarks say.
+//! - Weights count for all jobs that are remembered one by one, from the push that brings them.
+//! - A usage below 1e-9 reads as 0.
+//!
+//! # How
+//!
+//! The tree holds scaled usages ([`crate::fairshare::accrual::Scale`]): of an association that runs nothing the number stays the
+//! same, bit by bit, until its usage becomes negligible. A refresh works out the cells in which something runs or happened, and
+//! ranks the tree if one of them has moved. It is done in slices ([`Standing::step`]).
+#![forbid(unsafe_code)]
+
+mod cell;
+mod jobs;
+mod push;
+mod refresh;
+mod site;
+
+use std::collections::HashMap;
+
+use crate::fairshare::accrual::{Mode, Scale};
+use crate::fairshare::periods::Weights;
+use crate::fairshare::{NodeId, Options, Policy, Ranking, Tree};
+use crate::ids::{BankName, JobId, UserId};
+
+use cell::Cell;
+use refresh::Work;
+
+pub use jobs::{BadJob, Job};
+pub use refresh::{Changed, Refreshed};
+pub use site::{Bank, Leaf, Site, SiteError, Watermark};
+
+/// An association of one [`Standing`]: an index that stays what it is from push to push, as long as the association or a
+/// job of it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Index(u32);
+
+impl Index {
+    /// A dense number, for a caller's own columns.
+    pub fn get(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// How many ended jobs are remembered one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Over all associations, before any is given up.
+    pub jobs: usize,
+    /// Of each association in any case: its last ones.
+    pub each: usize,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Memory { jobs: 200_000, each: 16 }
+    }
+}
+
+/// Where a job is remembered.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    cell: u32,
+    /// Its place among the running jobs of the cell; `None` for an ended one.
+    running: Option<u32>,
+}
+
+/// What is the same for all, from the last push.
+#[derive(Clone, Debug)]
+struct Rules {
+    instant: f64,
+    weights: Weights,
+    mode: Mode,
+    policy: Policy,
+    options: Options,
+}
+
+/// All associations with what they have used, and the jobs that go on using.
+#[derive(Clone, Debug, Default)]
+pub struct Standing {
+    cells: Vec<Cell>,
+    /// Cells that may be used again.
+    free: Vec<u32>,
+    by_key: HashMap<(UserId, BankName), u32>,
+    by_id: HashMap<JobId, Place>,
+    site: Option<Ranked>,
+    work: Work,
+    memory: Memory,
+    /// Ended jobs that are remembered one by one.
+    ended: usize,
+    keep_all: bool,
+    generation: u64,
+}
+
+/// The site of the last push with its ranking.
+#[derive(Clone, Debug)]
+struct Ranked {
+    rules: Rules,
+    tree: Tree,
+    scale: Scale,
+    ranking: Ranking,
+    /// By leaf.
+    cell_of: Vec<u32>,
+    /// Banks with a usage of their own, as pushed.
+    own_usage: Vec<(NodeId, f64)>,
+}
+
+impl Standing {
+    /// One that remembers so many ended jobs.
+    pub fn new(memory: Memory) -> Standing {
+        Standing { memory, ..Standing::default() }
+    }
+
+    /// Whether ended jobs are remembered one by one whatever their number is: while they are read back.
+    pub fn remember_all(&mut self, on: bool) {
+        self.keep_all = on;
+    }
+
+    /// The association of a user in a bank, if it is in the tree or a job of it is known.
+    pub fn find(&self, user: UserId, bank: &BankName) -> Option<Index> {
+        // A name is a reference count: cloning one is cheaper than a map of maps.
+        self.by_key.get(&(user, bank.clone())).copied().map(Index)
+    }
+
+    /// Who an association is.
+    pub fn key(&self, association: Index) -> Option<(UserId, &BankName)> {
+        let (user, bank) = self.cell(association)?.key.as_ref()?;
+        Some((*user, bank))
+    }
+
+    /// The fair-share as of the last refresh. `None` for an association that the tree does not have, or that is inactive.
+    pub fn fairshare(&self, association: Index) -> Option<f64> {
+        self.cell(association)?.fairshare
+    }
+
+    /// The usage at an instant, exactly, whether refreshed or not; `None` before the first push.
+    pub fn usage(&self, association: Index, now: f64) -> Option<f64> {
+        let site = self.site.as_ref()?;
+        Some(self.cell(association)?.usage(now, site.rules.mode, site.scale.half_life()))
+    }
+
+    /// The node of an association in [`Standing::tree`].
+    pub fn node(&self, association: Index) -> Option<NodeId> {
+        self.cell(association)?.leaf
+    }
+
+    /// The association of a leaf of [`Standing::tree`].
+    pub fn association(&self, leaf: NodeId) -> Option<Index> {
+        self.site.as_ref()?.cell_of.get(leaf.index()).copied().map(Index)
+    }
+
+    /// The tree as of the last refresh; its usages are scaled, which changes no comparison.
+    pub fn tree(&self) -> Option<&Tree> {
+        self.site.as_ref().map(|site| &site.tree)
+    }
+
+    /// The ranking as of the last refresh; its usages are scaled.
+    pub fn ranking(&self) -> Option<&Ranking> {
+        self.site.as_ref().map(|site| &site.ranking)
+    }
+
+    /// The units of the usages in the tree.
+    pub fn scale(&self) -> Option<Scale> {
+        self.site.as_ref().map(|site| site.scale)
+    }
+
+    /// Options as they apply to the tree at an instant: a usage in them is in the tree's units. For another policy on the same
+    /// tree.
+    pub fn scaled_options(&self, options: &Options, now: f64) -> Options {
+        let factor = self.site.as_ref().map_or(1.0, |site| site.scale.factor(now));
+        Options { pbs_min_usage: options.pbs_min_usage * factor, ..*options }
+    }
+
+    /// Counts the refreshes that changed a fair-share, and the pushes.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Associations with a cell, running jobs, ended jobs that are remembered.
+    pub fn counts(&self) -> (usize, usize, usize) {
+        (self.by_key.len(), self.by_id.len().saturating_sub(self.ended), self.ended)
+    }
+
+    /// Bytes held: by cells and tree, and by jobs. Names are not counted: they are shared.
+    pub fn memory(&self) -> (usize, usize) {
+        // A slot of a map has a byte of its own, and one in eight stays free.
+        let slots = |capacity: usize, size: usize| capacity * (size + 1) * 8 / 7;
+        let site = self.site.as_ref().map_or(0, |site| {
+            let (columns, names) = site.tree.memory();
+            columns + names + site.ranking.memory() + site.cell_of.capacity() * size_of::<u32>()
+        });
+        let cells = self.cells.capacity() * size_of::<Cell>()
+            + slots(self.by_key.capacity(), size_of::<((UserId, BankName), u32)>())
+            + self.work.memory();
+        let jobs = self.cells.iter().map(Cell::memory).sum::<usize>()
+            + slots(self.by_id.capacity(), size_of::<(JobId, Place)>());
+        (site + cells, jobs)
+    }
+
+    fn cell(&self, association: Index) -> Option<&Cell> {
+        self.cells.get(association.get()).filter(|cell| cell.key.is_some())
+    }
+
+    /// The cell of an association, a new one if need be.
+    fn cell_for(&mut self, user: UserId, bank: &BankName) -> u32 {
+        let key = (user, bank.clone());
+        if let Some(&known) = self.by_key.get(&key) {
+            return known;
+        }
+        let cell = Cell::new(key.clone());
+        let at = match self.free.pop() {
+            Some(at) => at,
+            None => {
+                self.cells.push(Cell::default());
+                self.cells.len() as u32 - 1
+            }
+        };
+        if let Some(slot) = self.cells.get_mut(at as usize) {
+            *slot = cell;
+        }
+        self.by_key.insert(key, at);
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests;

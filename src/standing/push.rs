@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! A new site takes the place of the old one: all of it or nothing.
+
+use super::{Ranked, Rules, Site, SiteError, Standing};
+use crate::fairshare::accrual::{MAX_PUSHED, MAX_TIME, Scale};
+use crate::fairshare::periods::Weights;
+use crate::fairshare::{Builder, NodeId, Ranking, Tree};
+
+/// No resource weighs more.
+const MAX_WEIGHT: f64 = 1e12;
+
+impl Standing {
+    /// Takes a site. What can't be right is refused with the name of it, and the site before stays. The fair-shares are
+    /// those of the next refresh; one that is under way begins anew.
+    pub fn push(&mut self, site: Site) -> Result<(), SiteError> {
+        check(&site)?;
+        let tree = tree_of(&site)?;
+        let mut ranking = Ranking::default();
+        tree.rank_into(site.policy, &site.options, &mut ranking)?;
+        for cell in &mut self.cells {
+            cell.leaf = None;
+        }
+        let mut cell_of_row = Vec::with_capacity(site.associations.len());
+        for leaf in site.associations {
+            let at = self.cell_for(leaf.user, &leaf.bank);
+            cell_of_row.push(at);
+            if let Some(cell) = self.cells.get_mut(at as usize) {
+                cell.rebase(leaf.usage.unwrap_or(0.0), site.instant, leaf.counted, site.replaces_all);
+            }
+        }
+        let row = |leaf: NodeId| cell_of_row.get(tree.list_index(leaf)).copied().unwrap_or(u32::MAX);
+        let cell_of: Vec<u32> = tree.leaves().map(row).collect();
+        for (leaf, &at) in tree.leaves().zip(&cell_of) {
+            if let Some(cell) = self.cells.get_mut(at as usize) {
+                cell.leaf = Some(leaf);
+            }
+        }
+        for cell in &mut self.cells {
+            cell.recount(site.weights);
+        }
+        let own = |bank: NodeId| tree.own_usage(bank).filter(|usage| *usage > 0.0).map(|usage| (bank, usage));
+        let own_usage = tree.banks().filter_map(own).collect();
+        let scale = Scale::new(site.instant, site.half_life);
+        let Site { instant, weights, mode, policy, options, .. } = site;
+        let rules = Rules { instant, weights, mode, policy, options };
+        self.site = Some(Ranked { rules, tree, scale, ranking, cell_of, own_usage });
+        self.generation += 1;
+        self.drop_unneeded();
+        self.restart();
+        Ok(())
+    }
+
+    /// Associations that the tree lacks and that have no job any more.
+    fn drop_unneeded(&mut self) {
+        for (at, cell) in self.cells.iter_mut().enumerate() {
+            if !cell.is_needed()
+                && let Some(key) = cell.key.take()
+            {
+                // Its fair-share is gone with it; whoever asks is told at the next refresh.
+                self.work.gone(at as u32, cell.fairshare.take());
+                self.by_key.remove(&key);
+                self.free.push(at as u32);
+            }
+        }
+    }
+}
+
+fn check(site: &Site) -> Result<(), SiteError> {
+    if site.instant.is_nan() || site.instant.abs() > MAX_TIME {
+        return Err(SiteError::BadTime(format!("the usage's instant {}", site.instant)));
+    }
+    let Weights { node, core, gpu } = site.weights;
+    for (what, weight) in [("node", node), ("core", core), ("gpu", gpu)] {
+        if !(0.0..=MAX_WEIGHT).contains(&weight) {
+            return Err(SiteError::BadWeight(format!("{what} weight {weight}")));
+        }
+    }
+    let bad = |usage: &Option<f64>| usage.filter(|usage| !(0.0..=MAX_PUSHED).contains(usage));
+    for bank in &site.banks {
+        if let Some(usage) = bad(&bank.usage) {
+            return Err(SiteError::BadUsage {
+                node: format!("bank \"{}\"", bank.name),
+                usage: format!("{usage:e}"),
+            });
+        }
+    }
+    for leaf in &site.associations {
+        let node = || format!("user \"{}\" in bank \"{}\"", leaf.user, leaf.bank);
+        if let Some(usage) = bad(&leaf.usage) {
+            return Err(SiteError::BadUsage { node: node(), usage: format!("{usage:e}") });
+        }
+        if leaf.counted.is_bad() {
+            return Err(SiteError::BadTime(format!("{}: its watermark", node())));
+        }
+    }
+    Ok(())
+}
+
+fn tree_of(site: &Site) -> Result<Tree, SiteError> {
+    let mut builder = Builder::default();
+    for bank in &site.banks {
+        let parent = bank.parent.as_ref().map(|parent| parent.as_str());
+        builder.bank(bank.name.as_str(), parent, bank.shares, bank.usage);
+    }
+    for leaf in &site.associations {
+        // In the order of their numbers, as a person would list them.
+        let user = format!("{:010}", leaf.user.0);
+        builder.association(&user, leaf.bank.as_str(), leaf.shares, leaf.usage, leaf.active);
+    }
+    Ok(builder.build()?)
+}

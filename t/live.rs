@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Live fair-share without any job is the batch's, for every policy on every golden tree.
+
+use std::collections::BTreeSet;
+
+use mf_priority::fairshare::accrual::{HalfLife, Mode};
+use mf_priority::fairshare::periods::Weights;
+use mf_priority::fairshare::{InactiveUsage, Options, Policy, Ties, Tree};
+use mf_priority::ids::{BankName, UserId};
+use mf_priority::standing::{Bank, Leaf, Memory, Site, Standing, Watermark};
+
+const INSTANT: f64 = 1.7e9;
+
+/// A tree as it would be pushed; users get numbers in the order of their names.
+fn site(tree: &Tree, policy: Policy, options: Options) -> (Site, Vec<&str>) {
+    let names: Vec<&str> =
+        tree.leaves().map(|leaf| tree.name(leaf)).collect::<BTreeSet<_>>().into_iter().collect();
+    let in_list_order = |mut nodes: Vec<_>| {
+        nodes.sort_by_key(|&node| tree.list_index(node));
+        nodes
+    };
+    let bank = |node| Bank {
+        name: tree.name(node).into(),
+        parent: tree.parent(node).map(|parent| tree.name(parent).into()),
+        shares: tree.shares(node),
+        usage: tree.own_usage(node),
+    };
+    let leaf = |node| Leaf {
+        user: UserId(names.binary_search(&tree.name(node)).unwrap() as u32),
+        bank: tree.name(tree.parent(node).unwrap()).into(),
+        shares: tree.shares(node),
+        active: tree.is_active(node),
+        usage: tree.own_usage(node),
+        counted: Watermark::default(),
+    };
+    let site = Site {
+        instant: INSTANT,
+        half_life: HalfLife::new(604_800.0).unwrap(),
+        weights: Weights::default(),
+        mode: Mode::Elapsed,
+        policy,
+        options,
+        replaces_all: false,
+        banks: in_list_order(tree.banks().collect()).into_iter().map(bank).collect(),
+        associations: in_list_order(tree.leaves().collect()).into_iter().map(leaf).collect(),
+    };
+    (site, names)
+}
+
+#[test]
+fn equals_the_batch_on_every_golden_tree() {
+    let mut compared = 0;
+    for (name, tree) in super::golden::trees() {
+        for policy in Policy::ALL {
+            for (ties, inactive_usage) in
+                [(Ties::Documented, InactiveUsage::Count), (Ties::SlurmProgram, InactiveUsage::Ignore)]
+            {
+                let options = Options { ties, inactive_usage, ..Options::default() };
+                let (site, names) = site(&tree, policy, options);
+                let mut standing = Standing::new(Memory::default());
+                let Ok(batch) = tree.rank(policy, &options) else {
+                    assert!(standing.push(site).is_err(), "{name} {policy}: shares of the parent");
+                    continue;
+                };
+                standing.push(site).expect(&name);
+                let mut check = |now: f64, tolerance: f64| {
+                    standing.refresh(now);
+                    for leaf in tree.leaves() {
+                        let user = UserId(names.binary_search(&tree.name(leaf)).unwrap() as u32);
+                        let bank = BankName::from(tree.name(tree.parent(leaf).unwrap()));
+                        let live = standing.fairshare(standing.find(user, &bank).unwrap());
+                        let batch = batch.fairshare(leaf);
+                        assert_eq!(live.is_some(), batch.is_some(), "{name} {policy}: {user} {bank}");
+                        let off = (live.unwrap_or(0.0) - batch.unwrap_or(0.0)).abs();
+                        assert!(off <= tolerance, "{name} {policy}: {user} {bank}: {live:?} {batch:?}");
+                        compared += 1;
+                    }
+                };
+                check(INSTANT, 0.0);
+                // Time alone changes nothing where there is no absolute number: not after a year, and not for a clock set back.
+                if policy != Policy::Pbs {
+                    for now in [INSTANT + 3_000.0, INSTANT - 3_600.0] {
+                        check(now, 1e-12);
+                    }
+                }
+                check(INSTANT, 0.0);
+            }
+        }
+    }
+    assert!(compared > 10_000, "{compared}");
+}
