@@ -20,6 +20,7 @@ mod price;
 mod refused;
 mod replay;
 mod resync;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod updates;
@@ -28,6 +29,7 @@ mod validate;
 pub use check::Check;
 pub use effect::{Effect, Level, Posting, Step};
 pub use event::{Event, JobFacts, Refusal, State};
+pub use settings::{Memo, Settings};
 
 /// The words events and effects speak in.
 pub use crate::ids;

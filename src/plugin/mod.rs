@@ -10,6 +10,7 @@ mod query;
 mod reading;
 mod records;
 mod services;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod value;
