@@ -5,6 +5,7 @@ use super::{Effect, Engine, Step};
 use crate::accounts::{AssociationRecord, Book, Difference, Policy};
 use crate::ids::{JobId, UserId};
 use crate::limits::{Origin, Phase};
+use crate::priority::Weighed;
 use std::collections::BTreeSet;
 
 impl Engine {
@@ -25,6 +26,7 @@ impl Engine {
 
     fn replaced(&mut self, replace: impl FnOnce(&mut Book) -> Difference) -> Vec<Effect> {
         replace(&mut self.book);
+        self.weigh();
         let waiting: Vec<JobId> = self.ledger.waiting().collect();
         let mut effects = self.attach(waiting);
         effects.extend(self.reprioritize());
@@ -39,7 +41,13 @@ impl Engine {
 
     pub(super) fn configure(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {
         change(&mut self.book);
+        self.weigh();
         Vec::new()
+    }
+
+    /// The weights may have changed.
+    fn weigh(&mut self) {
+        self.weighed = Weighed::new(self.weighed.factors(), self.book.weights());
     }
 
     /// New prices for all, then whoever may go by the new data.

@@ -41,16 +41,34 @@ pub mod size {
 use crate::accounts::Book;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Ledger, RULES, Rules};
+use crate::priority::{Factors, Weighed};
 use due::Due;
 use others::Others;
 use replay::Replay;
 use resync::Resync;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The tables by which jobs are held and priced. A row of either touches nothing else.
+#[derive(Clone, Copy, Debug)]
+pub struct Tables {
+    /// The limits.
+    pub rules: Rules,
+    /// The factors of the priority.
+    pub factors: Factors,
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        Tables { rules: RULES, factors: Factors::default() }
+    }
+}
+
 /// All state of the plugin that is not Flux's.
 #[derive(Clone, Debug)]
 pub struct Engine {
     book: Book,
+    /// The factors, with the weights that the book has now.
+    weighed: Weighed,
     ledger: Ledger,
     /// Jobs that passed our validate and were not seen since: their `job.new` is a submission, any other a replay.
     validated: BTreeSet<JobId>,
@@ -71,14 +89,16 @@ pub struct Engine {
 impl Engine {
     /// An engine without data. `owner` is the user the instance runs as.
     pub fn new(owner: UserId) -> Self {
-        Engine::with_rules(owner, RULES)
+        Engine::with_tables(owner, Tables::default())
     }
 
-    /// An engine without data that holds jobs by `rules`.
-    pub fn with_rules(owner: UserId, rules: Rules) -> Self {
+    /// An engine without data that holds and prices jobs by these tables.
+    pub fn with_tables(owner: UserId, tables: Tables) -> Self {
+        let book = Book::default();
         Engine {
-            book: Book::default(),
-            ledger: Ledger::new(rules),
+            weighed: Weighed::new(tables.factors, book.weights()),
+            book,
+            ledger: Ledger::new(tables.rules),
             validated: BTreeSet::new(),
             due: Due::default(),
             replay: Replay::default(),
@@ -98,6 +118,12 @@ impl Engine {
     /// What is going on.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// What each factor weighs, and the weights given to names that are no factor's.
+    pub fn weights(&self) -> BTreeMap<&str, i64> {
+        let factors = self.weighed.all().map(|(factor, weight)| (factor.name, weight));
+        self.book.weights().given().chain(factors).collect()
     }
 
     /// Whether the job is alive and known.

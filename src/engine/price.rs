@@ -5,7 +5,7 @@ use super::{Effect, Engine, Level, Posting};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Grant, Job, Line, Origin, Phase, Project};
-use crate::priority::{PRIORITY_MAX, Terms, URGENCY_EXPEDITE, URGENCY_HOLD};
+use crate::priority::{Explanation, Subject};
 
 /// A fair-share that moved by less is not worth an event.
 const MEMO_STEP: f64 = 1e-9;
@@ -73,7 +73,8 @@ impl Engine {
     pub(super) fn told_urgency(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         if job.phase == Phase::Depend {
-            let is_suspended = self.score(job, urgency).is_some_and(|(price, _)| price == 0);
+            let is_suspended =
+                self.explain(job, urgency).is_some_and(|explanation| explanation.priority == 0);
             self.ledger.change(id, |job| job.is_suspended = is_suspended);
             return Vec::new();
         }
@@ -153,26 +154,24 @@ impl Engine {
     ) -> Result<(Vec<Effect>, u32), Pending> {
         let mut effects = self.admit(id, completion)?;
         let job = self.ledger.job(id).ok_or(Pending::Unavailable)?;
-        let (price, fairshare) = self.score(job, urgency).ok_or(Pending::Unavailable)?;
-        if let Some(fairshare) = fairshare
+        let explanation = self.explain(job, urgency).ok_or(Pending::Unavailable)?;
+        let association = job.association.and_then(|association| self.book.association(association));
+        if let Some(fairshare) = association.map(|association| association.fairshare)
+            && explanation.is_by_terms()
             && job.memo.is_none_or(|last| (last - fairshare).abs() >= MEMO_STEP)
         {
             self.ledger.annotate(id, Some(fairshare));
             effects.push(Effect::Memo(id, fairshare));
         }
-        Ok((effects, price))
+        Ok((effects, explanation.priority))
     }
 
-    /// What an attached job's terms make at this moment, and the fair-share among them. Hold and expedite have no terms.
-    fn score(&self, job: &Job, urgency: i64) -> Option<(u32, Option<f64>)> {
+    /// What makes an attached job's priority at this moment.
+    fn explain(&self, job: &Job, urgency: i64) -> Option<Explanation> {
         let association = self.book.association(job.association?)?;
-        match urgency {
-            URGENCY_HOLD => return Some((0, None)),
-            URGENCY_EXPEDITE => return Some((PRIORITY_MAX, None)),
-            _ => {}
-        }
-        let terms = Terms::of(&self.book, association, job.queue.as_ref().map(|q| q.as_str()), urgency);
-        Some((terms.priority(self.book.config().zero_score), Some(terms.fairshare.factor)))
+        let queue = job.queue.as_ref().map(|queue| queue.as_str());
+        let subject = Subject { book: &self.book, association, queue, urgency, nodes: job.size.nodes };
+        Some(self.weighed.explain(&subject))
     }
 
     /// Gives a waiting job its association, and an association's job its bank and project.

@@ -10,4 +10,5 @@ mod properties;
 mod refused;
 mod rows;
 mod site;
+mod tables;
 mod urgency;

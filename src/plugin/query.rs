@@ -2,7 +2,7 @@
 //! The document `flux jobtap query` shows. Keys, nesting and order are an interface; keys may be added at the top.
 
 use super::wire::Page;
-use crate::accounts::{Association, AssociationId, Book, Queue, ZeroScore};
+use crate::accounts::{Association, AssociationId, Queue, ZeroScore};
 use crate::engine::ids::{ProjectName, QueueName, UserId};
 use crate::engine::{Check, Engine, Knowledge};
 use serde::{Serialize, Serializer};
@@ -144,7 +144,7 @@ pub fn document(engine: &Engine, updated: Option<SystemTime>) -> Document<'_> {
         queues: book.queues().map(|queue| (queue.name.as_str(), self::queue(queue))).collect(),
         projects: book.projects(),
         generation: book.generation(),
-        factors: factors(book),
+        factors: engine.weights(),
         banks: book.banks().map(|(bank, priority)| (bank.as_str(), priority)).collect(),
         config: ShownConfig {
             deny_unknown_queues: config.deny_unknown_queues,
@@ -207,18 +207,6 @@ fn removed(engine: &Engine, is_wanted: impl Fn(UserId) -> bool) -> Vec<ShownRemo
         bank: bank(engine, id, record),
     })
     .collect()
-}
-
-fn factors(book: &Book) -> BTreeMap<&str, i64> {
-    let weights = book.weights();
-    let others = weights.others.iter().map(|(name, weight)| (name.as_str(), *weight));
-    let known = [
-        ("fairshare", weights.fairshare),
-        ("queue", weights.queue),
-        ("bank", weights.bank),
-        ("urgency", weights.urgency),
-    ];
-    others.chain(known).collect()
 }
 
 fn bank<'a>(engine: &'a Engine, id: AssociationId, association: &'a Association) -> ShownBank<'a> {

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What a job's priority is made of: factors times weights, kept as values, so that they can be shown.
+//!
+//! `factor` is the table of factors; `explanation` is what they make of one job: terms, sum, rounding, and the number
+//! that Flux gets.
+#![forbid(unsafe_code)]
+
+mod explanation;
+mod factor;
+#[cfg(test)]
+mod tests;
+
+pub use explanation::{Explanation, Outcome, Term};
+pub use factor::{FACTORS, Factor, Factors, MAX_FACTORS, Subject, Weighed};
+
+/// Urgency that holds a job (RFC 30).
+pub const URGENCY_HOLD: i64 = 0;
+/// Urgency that puts a job ahead of all (RFC 30).
+pub const URGENCY_EXPEDITE: i64 = 31;
+/// Urgency of a job that asked for none (RFC 30).
+pub const URGENCY_DEFAULT: i64 = 16;
+/// Priority of an expedited job; no other job gets it.
+pub const PRIORITY_MAX: u32 = u32::MAX;
