@@ -2,59 +2,11 @@
 //! Asking job-list what the KVS does not tell, and trying again later.
 
 use super::guard::{Instance, Timer};
+use super::pending::{Ask, Ticket};
 use super::shared::{address, shared};
 use super::{Host, Jobtap, Turn, sys};
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::ptr::null_mut;
 use std::rc::Rc;
-
-/// What was asked, and the timer of a new try.
-pub(super) struct Asks {
-    under_way: RefCell<BTreeMap<u64, Ask>>,
-    retry: Cell<*mut sys::flux_watcher_t>,
-}
-
-/// A request under way.
-struct Ask {
-    future: *mut sys::flux_future_t,
-    _ticket: Rc<Ticket>,
-}
-
-/// What Flux hands back with an answer.
-struct Ticket {
-    /// The address of the instance.
-    instance: *mut c_void,
-    id: u64,
-}
-
-impl Default for Asks {
-    fn default() -> Self {
-        Asks { under_way: RefCell::default(), retry: Cell::new(null_mut()) }
-    }
-}
-
-impl Asks {
-    /// Nobody waits for any answer any more.
-    pub(super) fn forget(&self) {
-        for ask in std::mem::take(&mut *self.under_way.borrow_mut()).into_values() {
-            // SAFETY: the future is ours; destroying it cancels its continuation.
-            unsafe { sys::flux_future_destroy(ask.future) };
-        }
-    }
-}
-
-impl Drop for Asks {
-    fn drop(&mut self) {
-        self.forget();
-        let retry = self.retry.replace(null_mut());
-        if !retry.is_null() {
-            // SAFETY: the watcher is ours; nobody uses it any more.
-            unsafe { sys::flux_watcher_destroy(retry) };
-        }
-    }
-}
 
 impl<J: Jobtap> Host<'_, J> {
     /// Has [`Jobtap::dependencies`] called with what job-list tells of the job's outstanding dependencies.

@@ -5,9 +5,9 @@
 //! ([`Jobtap::fail_safe`]), and the plugin puts its state in order ([`Jobtap::recover`]) before anything else. All memory hangs on the plugin handle's aux and dies
 //! with it; there are no statics and no thread-locals, which would pin the .so.
 
-use super::asks::Asks;
 use super::error::{EIO, EPROTO};
-use super::reads::Reads;
+use super::method::{Caller, Method, Request};
+use super::pending::{Asks, Reads};
 use super::shared::{address, give, shared, take_back};
 use super::unload::fail_load;
 use super::{Args, Jobtap, LogLevel, Plugin, Reply, Turn, c_text, hook, sys};
@@ -21,8 +21,8 @@ use std::rc::Rc;
 pub(super) struct Instance<J: Jobtap> {
     pub(super) plugin: Plugin,
     pub(super) jobtap: J,
-    /// One per method, in the order of [`Jobtap::METHODS`]: what Flux hands back with a request.
-    services: OnceCell<Box<[Rc<Service>]>>,
+    /// One per method, in the order of the table: what Flux hands back with a request.
+    services: OnceCell<Box<[Rc<Service<J>>]>>,
     timer: Cell<*mut sys::flux_watcher_t>,
     pub(super) reads: RefCell<Reads>,
     pub(super) asks: Asks,
@@ -39,10 +39,10 @@ pub enum Timer {
     Retry,
 }
 
-pub(super) struct Service {
+pub(super) struct Service<J: Jobtap> {
     /// The address of the instance.
     instance: *mut c_void,
-    method: &'static CStr,
+    method: &'static Method<J>,
 }
 
 /// What a callback may ask of the plugin's surroundings besides calls into Flux.
@@ -81,7 +81,7 @@ impl<J: Jobtap> Host<'_, J> {
 
 impl<J: Jobtap> Instance<J> {
     /// The instance with what C will point to. Nothing is told to C yet.
-    pub(super) fn assemble(plugin: Plugin, jobtap: J) -> Rc<Self> {
+    pub(super) fn assemble(plugin: Plugin, jobtap: J, methods: &'static [Method<J>]) -> Rc<Self> {
         let instance = Rc::new(Instance {
             plugin,
             jobtap,
@@ -93,13 +93,13 @@ impl<J: Jobtap> Instance<J> {
             faults: super::fault::Faults::default(),
         });
         let at = address(&instance);
-        let service = |method: &&'static CStr| Rc::new(Service { instance: at, method });
-        instance.services.get_or_init(|| J::METHODS.iter().map(service).collect());
+        let service = |method| Rc::new(Service { instance: at, method });
+        instance.services.get_or_init(|| methods.iter().map(service).collect());
         instance
     }
 
     /// What C is given with each method.
-    pub(super) fn services(&self) -> impl Iterator<Item = &Rc<Service>> {
+    pub(super) fn services(&self) -> impl Iterator<Item = &Rc<Service<J>>> {
         self.services.get().into_iter().flatten()
     }
 
@@ -107,13 +107,12 @@ impl<J: Jobtap> Instance<J> {
     ///
     /// # Safety
     /// `arg` is the address of a service of an instance that lives for `'a`.
-    pub(super) unsafe fn of_service<'a>(arg: *mut c_void) -> (&'a Self, &'static str) {
+    pub(super) unsafe fn of_service<'a>(arg: *mut c_void) -> (&'a Self, &'static Method<J>) {
         // SAFETY: contract of this function; the instance owns the service.
-        let (instance, method) = unsafe {
-            let service = shared::<Service>(arg);
+        unsafe {
+            let service = shared::<Service<J>>(arg);
             (shared::<Self>(service.instance), service.method)
-        };
-        (instance, method.to_str().unwrap_or_default())
+        }
     }
 
     /// Runs `body`; a panic in it is made good as far as it can be, and gives `None`. `id` is the job it is about.
@@ -166,9 +165,18 @@ impl<J: Jobtap> Drop for Instance<J> {
 /// `raw` is the handle that Flux passes to `flux_plugin_init`.
 pub unsafe fn init<J: Jobtap>(raw: *mut c_void) -> c_int {
     // SAFETY: contract of this function.
+    unsafe { init_with::<J>(raw, J::METHODS) }
+}
+
+/// As [`init`], with these methods in place of [`Jobtap::METHODS`].
+///
+/// # Safety
+/// As there.
+pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J>]) -> c_int {
+    // SAFETY: contract of this function.
     let Some(plugin) = (unsafe { Plugin::from_raw(raw.cast()) }) else { return -1 };
     hook::install::<J>(plugin);
-    let failed = match catch_unwind(AssertUnwindSafe(|| load::<J>(plugin))) {
+    let failed = match catch_unwind(AssertUnwindSafe(|| load::<J>(plugin, methods))) {
         Ok(Ok(())) => return 0,
         Ok(Err(text)) => text,
         Err(_) => format!("{}: internal error while loading", J::title()),
@@ -178,8 +186,8 @@ pub unsafe fn init<J: Jobtap>(raw: *mut c_void) -> c_int {
     fail_load(plugin, J::NAME, &failed)
 }
 
-fn load<J: Jobtap>(plugin: Plugin) -> Result<(), String> {
-    let instance = Instance::assemble(plugin, J::load(plugin)?);
+fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<(), String> {
+    let instance = Instance::assemble(plugin, J::load(plugin)?, methods);
     let say = |what: &str| format!("{}: {what}: {}", J::title(), std::io::Error::last_os_error());
     let arg = address(&instance);
     // SAFETY: the handle of the job manager has a reactor; `arg` outlives the watcher (see Drop).
@@ -219,15 +227,16 @@ fn load<J: Jobtap>(plugin: Plugin) -> Result<(), String> {
     for service in instance.services() {
         // SAFETY: the name is set; the service is the instance's, which lives until the plugin is removed.
         let rc = unsafe {
-            sys::flux_jobtap_service_register(
+            sys::flux_jobtap_service_register_ex(
                 plugin.raw(),
-                service.method.as_ptr(),
+                service.method.name.as_ptr(),
+                service.method.role.mask(),
                 Some(on_request::<J>),
                 address(service),
             )
         };
         if rc < 0 {
-            return Err(say(&format!("flux_jobtap_service_register {}", service.method.to_string_lossy())));
+            return Err(say(&format!("flux_jobtap_service_register_ex {}", service.method.title())));
         }
     }
     Ok(())
@@ -278,11 +287,16 @@ unsafe extern "C" fn on_request<J: Jobtap>(
     // SAFETY: the message is that of the running handler; the payload is borrowed from it. A null topic is not wanted.
     let decoded = unsafe { sys::flux_request_decode(msg, null_mut(), &raw mut payload) };
     let body = || {
+        // SAFETY: the message is that of the running handler.
+        let caller = unsafe { Caller::of(msg) };
+        let caller =
+            caller.map_err(|error| super::RequestError { errno: error.errno, text: error.to_string() })?;
         // SAFETY: on success the payload is null or a C string that lives as long as the message.
         let text = (decoded >= 0 && !payload.is_null()).then(|| unsafe { CStr::from_ptr(payload) });
-        instance.jobtap.request(Host(instance), method, text.and_then(|t| t.to_str().ok()))
+        let request = Request { caller, payload: text.and_then(|text| text.to_str().ok()) };
+        instance.jobtap.request(Host(instance), method, &request)
     };
-    let reply = instance.guarded(method, || None, body).unwrap_or_else(|| {
+    let reply = instance.guarded(method.title(), || None, body).unwrap_or_else(|| {
         Err(super::RequestError { errno: EIO, text: format!("internal error in {}", J::title()) })
     });
     respond(instance.plugin, h, msg, reply);

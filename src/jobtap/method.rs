@@ -43,6 +43,11 @@ impl Caller {
         self.rolemask & OWNER != 0
     }
 
+    #[cfg(all(test, miri))]
+    pub(super) fn someone() -> Self {
+        Caller { userid: 7, rolemask: USER }
+    }
+
     /// The sender of a message.
     ///
     /// # Safety

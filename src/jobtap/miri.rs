@@ -3,7 +3,7 @@
 
 use super::guard::Instance;
 use super::shared::{address, give, shared, take_back};
-use super::{Args, Failed, Host, Jobtap, Plugin, Reply, Timer, c_text};
+use super::{Args, Caller, Failed, Host, Jobtap, Method, Plugin, Reply, Request, Role, Timer, c_text};
 use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
@@ -14,7 +14,8 @@ struct Noting(RefCell<Vec<String>>);
 impl Jobtap for Noting {
     const NAME: &'static CStr = c"noting";
     const TOPICS: &'static [&'static CStr] = &[c"job.new"];
-    const METHODS: &'static [&'static CStr] = &[c"one", c"two", c"three"];
+    const METHODS: &'static [Method<Self>] =
+        &[method(c"one", Role::Owner), method(c"two", Role::Guest), method(c"three", Role::Owner)];
 
     fn load(_plugin: Plugin) -> Result<Self, String> {
         Ok(Noting(RefCell::default()))
@@ -25,14 +26,14 @@ impl Jobtap for Noting {
         Ok(())
     }
 
-    fn request(&self, host: Host<'_, Self>, method: &str, payload: Option<&str>) -> Reply {
-        self.0.borrow_mut().push(method.to_owned());
+    fn request(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> Reply {
+        self.0.borrow_mut().push(method.title().to_owned());
         // Flux re-enters: the same instance, by the address it has.
         let again = address_of(host);
         // SAFETY: the test keeps the instance alive.
         let instance = unsafe { shared::<Instance<Noting>>(again) };
         instance.guarded("timer", || None, || instance.jobtap.timer(Host(instance), Timer::Deferred));
-        Ok(payload.map(str::to_owned))
+        (method.answer)(self, host, request)
     }
 
     fn timer(&self, _host: Host<'_, Self>, _timer: Timer) {
@@ -45,6 +46,10 @@ impl Jobtap for Noting {
     fn recover(&self, _host: Host<'_, Self>, _id: Option<u64>) {}
 }
 
+const fn method(name: &'static CStr, role: Role) -> Method<Noting> {
+    Method { name, role, answer: |_, _, request| Ok(request.payload.map(str::to_owned)) }
+}
+
 fn address_of(host: Host<'_, Noting>) -> *mut c_void {
     std::ptr::from_ref(host.0).cast_mut().cast()
 }
@@ -52,7 +57,7 @@ fn address_of(host: Host<'_, Noting>) -> *mut c_void {
 fn instance() -> std::rc::Rc<Instance<Noting>> {
     // SAFETY: nothing here calls Flux, so the handle is never looked at.
     let plugin = unsafe { Plugin::from_raw(NonNull::dangling().as_ptr()) }.expect("not null");
-    Instance::assemble(plugin, Noting::load(plugin).expect("it loads"))
+    Instance::assemble(plugin, Noting::load(plugin).expect("it loads"), Noting::METHODS)
 }
 
 #[test]
@@ -64,8 +69,9 @@ fn miri_callbacks_and_requests_find_the_instance_that_was_given_away() {
     for service in services {
         // SAFETY: the count that was given away lives.
         let (instance, method) = unsafe { Instance::<Noting>::of_service(service) };
-        let body = || instance.jobtap.request(Host(instance), method, Some("{}"));
-        assert_eq!(instance.guarded(method, || None, body), Some(Ok(Some("{}".to_owned()))));
+        let request = Request { caller: Caller::someone(), payload: Some("{}") };
+        let body = || instance.jobtap.request(Host(instance), method, &request);
+        assert_eq!(instance.guarded(method.title(), || None, body), Some(Ok(Some("{}".to_owned()))));
     }
     // SAFETY: as above.
     let noted = unsafe { shared::<Instance<Noting>>(data) }.jobtap.0.borrow().clone();

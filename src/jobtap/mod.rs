@@ -14,8 +14,11 @@ mod fault;
 mod guard;
 mod hook;
 mod json;
+mod look_up;
+mod method;
 #[cfg(all(test, miri))]
 mod miri;
+mod pending;
 mod reads;
 mod shared;
 #[allow(non_camel_case_types, missing_docs, dead_code, clippy::all)]
@@ -30,8 +33,9 @@ pub use build::Unfit;
 pub use call::{LogLevel, Logger, Plugin};
 use call::{c_text, c_text_within};
 pub use error::{EINVAL, EIO, ENOENT, EPROTO, Error};
-pub use guard::{Host, Timer, init};
+pub use guard::{Host, Timer, init, init_with};
 pub use json::Json;
+pub use method::{Caller, Method, Request, Role};
 
 use std::ffi::CStr;
 
@@ -101,16 +105,18 @@ pub trait Jobtap: Sized + 'static {
     const NAME: &'static CStr;
     /// Topics it wants callbacks for.
     const TOPICS: &'static [&'static CStr];
-    /// RPC methods, open to the instance owner.
-    const METHODS: &'static [&'static CStr];
+    /// RPC methods.
+    const METHODS: &'static [Method<Self>];
 
     /// Makes the plugin's state from its load-time configuration. An error text is logged, fails the load, and is what
     /// the client of `flux jobtap load` is told.
     fn load(plugin: Plugin) -> Result<Self, String>;
     /// A callback.
     fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;
-    /// A request with its payload, if it has one that is text.
-    fn request(&self, host: Host<'_, Self>, method: &str, payload: Option<&str>) -> Reply;
+    /// A request for a method. Flux let it through, so its sender has the method's role.
+    fn request(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> Reply {
+        (method.answer)(self, host, request)
+    }
     /// The timer asked for by [`Host::defer`] or [`Host::retry_after`].
     fn timer(&self, host: Host<'_, Self>, timer: Timer);
     /// The eventlog asked for by [`Host::read_eventlog`]; `None` if it can't be read.

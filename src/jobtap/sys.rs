@@ -8,6 +8,12 @@ pub struct flux_msg {
 }
 pub type flux_msg_t = flux_msg;
 #[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct flux_msg_cred {
+    pub userid: u32,
+    pub rolemask: u32,
+}
+#[repr(C)]
 #[derive(Debug)]
 pub struct flux_handle {
     _unused: [u8; 0],
@@ -90,6 +96,10 @@ pub struct flux_kvs_txn {
 pub type flux_kvs_txn_t = flux_kvs_txn;
 pub type flux_jobid_t = u64;
 unsafe extern "C" {
+    pub fn flux_msg_get_cred(
+        msg: *const flux_msg_t,
+        cred: *mut flux_msg_cred,
+    ) -> ::std::os::raw::c_int;
     pub fn flux_get_reactor(h: *mut flux_t) -> *mut flux_reactor_t;
     pub fn flux_watcher_start(w: *mut flux_watcher_t);
     pub fn flux_watcher_destroy(w: *mut flux_watcher_t);
@@ -191,9 +201,10 @@ unsafe extern "C" {
         key: *const ::std::os::raw::c_char,
     ) -> ::std::os::raw::c_int;
     pub fn flux_jobtap_get_flux(p: *mut flux_plugin_t) -> *mut flux_t;
-    pub fn flux_jobtap_service_register(
+    pub fn flux_jobtap_service_register_ex(
         p: *mut flux_plugin_t,
         method: *const ::std::os::raw::c_char,
+        rolemask: u32,
         cb: flux_msg_handler_f,
         arg: *mut ::std::os::raw::c_void,
     ) -> ::std::os::raw::c_int;

@@ -5,6 +5,7 @@ pub mod document;
 mod effects;
 mod events;
 mod jobspec;
+mod methods;
 mod parts;
 mod query;
 mod reading;
@@ -17,7 +18,9 @@ mod wire;
 
 use crate::engine::ids::{JobId, UserId};
 use crate::engine::{Effect, Engine, Event, Level, Refusal};
-use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Plugin, Reply, Timer};
+use crate::jobtap::{
+    self, Args, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request, Timer,
+};
 use parts::Parts;
 use reading::Reader;
 use services::Pushed;
@@ -88,22 +91,7 @@ impl Jobtap for MfPriority {
         c"job.update.attributes.system.bank",
         c"plugin.query",
     ];
-    const METHODS: &'static [&'static CStr] = &[
-        c"rec_update",
-        c"rec_q_update",
-        c"rec_proj_update",
-        c"rec_bank_update",
-        c"rec_fac_update",
-        c"rec_config_update",
-        c"policy_update",
-        c"policy_begin",
-        c"policy_part",
-        c"policy_commit",
-        c"policy_abort",
-        c"associations",
-        c"reprioritize",
-        c"check",
-    ];
+    const METHODS: &'static [Method<Self>] = methods::METHODS;
 
     fn load(plugin: Plugin) -> Result<Self, String> {
         let mut engine = Engine::new(UserId(jobtap::own_user()));
@@ -148,8 +136,11 @@ impl Jobtap for MfPriority {
         self.dispatch(host, topic, args)
     }
 
-    fn request(&self, host: Host<'_, Self>, method: &str, payload: Option<&str>) -> Reply {
-        self.serve(host, method, payload)
+    fn request(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> Reply {
+        if self.read(Engine::is_doubtful) == Some(true) {
+            let _ = self.drive(host, None, Event::TryAgain);
+        }
+        (method.answer)(self, host, request)
     }
 
     fn timer(&self, host: Host<'_, Self>, timer: Timer) {
