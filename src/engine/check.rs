@@ -21,14 +21,14 @@ impl Engine {
     /// Recounts all live jobs and compares.
     pub fn check(&self) -> Check {
         let named = |(id, what)| {
-            let association = self.book().association(id)?;
+            let association = self.book.association(id)?;
             Some((association.user, association.bank.clone(), what))
         };
         Check {
-            jobs: self.ledger().jobs().count(),
-            waiting: self.ledger().waiting().count(),
-            associations: self.book().len(),
-            drift: self.ledger().drift().into_iter().filter_map(named).collect(),
+            jobs: self.ledger.jobs().count(),
+            waiting: self.ledger.waiting().count(),
+            associations: self.book.len(),
+            drift: self.ledger.drift().into_iter().filter_map(named).collect(),
         }
     }
 }

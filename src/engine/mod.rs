@@ -20,6 +20,7 @@ mod price;
 mod refused;
 mod replay;
 mod resync;
+mod snapshot;
 #[cfg(test)]
 mod tests;
 mod updates;
@@ -28,15 +29,7 @@ mod validate;
 pub use check::Check;
 pub use effect::{Effect, Level, Posting, Step};
 pub use event::{Event, JobFacts, Refusal, State};
-
-/// The words events and effects speak in.
-pub use crate::ids;
-/// What is known of a job's names.
-pub use crate::limits::Knowledge;
-/// How the size of a job is measured.
-pub mod size {
-    pub use crate::limits::{Kind, Size, SizeError, Vertex, measure};
-}
+pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot};
 
 use crate::accounts::Book;
 use crate::ids::{JobId, UserId};
@@ -108,22 +101,6 @@ impl Engine {
             resync: Resync::default(),
             owner,
         }
-    }
-
-    /// What is configured.
-    pub fn book(&self) -> &Book {
-        &self.book
-    }
-
-    /// What is going on.
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
-    }
-
-    /// What each factor weighs, and the weights given to names that are no factor's.
-    pub fn weights(&self) -> BTreeMap<&str, i64> {
-        let factors = self.weighed.all().map(|(factor, weight)| (factor.name, weight));
-        self.book.weights().given().chain(factors).collect()
     }
 
     /// Whether the job is alive and known.

@@ -12,3 +12,18 @@ mod rows;
 mod site;
 mod tables;
 mod urgency;
+
+use super::Engine;
+use crate::accounts::Book;
+use crate::limits::Ledger;
+
+/// What queries don't show.
+impl Engine {
+    fn book(&self) -> &Book {
+        &self.book
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+}

@@ -8,12 +8,6 @@ pub struct flux_msg {
 }
 pub type flux_msg_t = flux_msg;
 #[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct flux_msg_cred {
-    pub userid: u32,
-    pub rolemask: u32,
-}
-#[repr(C)]
 #[derive(Debug)]
 pub struct flux_handle {
     _unused: [u8; 0],
@@ -37,6 +31,12 @@ pub struct flux_future {
     _unused: [u8; 0],
 }
 pub type flux_future_t = flux_future;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct flux_msg_cred {
+    pub userid: u32,
+    pub rolemask: u32,
+}
 pub type flux_watcher_f = ::std::option::Option<
     unsafe extern "C" fn(
         r: *mut flux_reactor_t,
@@ -96,10 +96,7 @@ pub struct flux_kvs_txn {
 pub type flux_kvs_txn_t = flux_kvs_txn;
 pub type flux_jobid_t = u64;
 unsafe extern "C" {
-    pub fn flux_msg_get_cred(
-        msg: *const flux_msg_t,
-        cred: *mut flux_msg_cred,
-    ) -> ::std::os::raw::c_int;
+    pub fn flux_msg_get_cred(msg: *const flux_msg_t, cred: *mut flux_msg_cred) -> ::std::os::raw::c_int;
     pub fn flux_get_reactor(h: *mut flux_t) -> *mut flux_reactor_t;
     pub fn flux_watcher_start(w: *mut flux_watcher_t);
     pub fn flux_watcher_destroy(w: *mut flux_watcher_t);

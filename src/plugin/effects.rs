@@ -3,8 +3,8 @@
 
 use super::MfPriority;
 use super::jobspec::lenient_facts;
-use crate::engine::ids::{BankName, ProjectName};
 use crate::engine::{Effect, Event, Level, Posting, Refusal, Step};
+use crate::ids::{BankName, ProjectName};
 use crate::jobtap::{Args, BadArgs, EINVAL, ENOENT, Error, Failed, Host, LogLevel, Plugin};
 use std::collections::VecDeque;
 use std::ffi::CStr;

@@ -3,8 +3,8 @@
 
 use super::jobspec::{facts, has_dependencies, lenient_facts, state};
 use super::{MfPriority, query};
-use crate::engine::Event;
-use crate::engine::ids::{JobId, UserId};
+use crate::engine::{Engine, Event};
+use crate::ids::{JobId, UserId};
 use crate::jobtap::{Args, BadArgs, Failed, Host, LogLevel};
 
 impl MfPriority {
@@ -129,10 +129,9 @@ impl MfPriority {
     }
 
     fn query(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
-        // Putting it together calls nothing of Flux, so the engine may be read meanwhile.
-        let merged =
-            self.read(|engine| args.merge(&query::document(engine, self.updated.get()))).ok_or(Failed)?;
-        merged.or_else(|fault| complain(host, "plugin.query", &fault))
+        let snapshot = self.read(Engine::snapshot).ok_or(Failed)?;
+        args.merge(&query::document(&snapshot, self.updated.get()))
+            .or_else(|fault| complain(host, "plugin.query", &fault))
     }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What the engine needs to know of a jobspec (RFC 14, RFC 25).
 
-use crate::engine::ids::{JobId, UserId};
-use crate::engine::size::{Kind, Size, SizeError, Vertex, measure};
 use crate::engine::{JobFacts, State};
+use crate::ids::{JobId, UserId};
 use crate::jobtap::{JobArgs, Json};
+use crate::limits::{Kind, Size, SizeError, Vertex, measure};
 use std::ffi::CStr;
 
 /// `attributes.system` is missing, or a member of it that should be text is not.

@@ -16,8 +16,8 @@ mod tests;
 mod value;
 mod wire;
 
-use crate::engine::ids::{JobId, UserId};
 use crate::engine::{Effect, Engine, Event, Level, Refusal};
+use crate::ids::{JobId, UserId};
 use crate::jobtap::{
     self, Args, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request, Timer,
 };
@@ -61,6 +61,10 @@ impl MfPriority {
             refusal.get_or_insert_with(|| text.clone());
         }
         Some(effects)
+    }
+
+    fn live_jobs(&self) -> usize {
+        self.read(|engine| engine.extent().jobs).unwrap_or_default()
     }
 
     fn read<R>(&self, look: impl FnOnce(&Engine) -> R) -> Option<R> {
@@ -111,12 +115,10 @@ impl Jobtap for MfPriority {
         // Jobs that occupy most are counted first, so that what the held ones exceed is known when they come.
         plugin.set_load_order(c"-state").map_err(|error| format!("mf_priority: {error}"))?;
         let logger = plugin.logger();
-        let book = engine.book();
-        let data = match book.len() {
+        let extent = engine.extent();
+        let data = match extent.associations {
             0 => "no associations yet".to_owned(),
-            count => {
-                format!("{}, {}", counted(count, "association"), counted(book.queues().count(), "queue"))
-            }
+            count => format!("{}, {}", counted(count, "association"), counted(extent.queues, "queue")),
         };
         logger.log(
             LogLevel::Info,
@@ -145,7 +147,7 @@ impl Jobtap for MfPriority {
 
     fn timer(&self, host: Host<'_, Self>, timer: Timer) {
         if self.read(Engine::is_replaying) == Some(true) {
-            let jobs = self.read(|engine| engine.ledger().jobs().count()).unwrap_or_default();
+            let jobs = self.live_jobs();
             self.logger.log(LogLevel::Info, &format!("mf_priority: took over {}", counted(jobs, "live job")));
         }
         let event = match timer {
@@ -174,7 +176,7 @@ impl Jobtap for MfPriority {
     }
 
     fn recover(&self, host: Host<'_, Self>, id: Option<u64>) {
-        let _ = self.drive(host, None, Event::Panicked(id.map(crate::engine::ids::JobId)));
+        let _ = self.drive(host, None, Event::Panicked(id.map(JobId)));
     }
 }
 
@@ -184,7 +186,7 @@ fn counted(count: usize, what: &str) -> String {
 
 impl Drop for MfPriority {
     fn drop(&mut self) {
-        let jobs = self.read(|engine| engine.ledger().jobs().count()).unwrap_or_default();
+        let jobs = self.live_jobs();
         let text = format!("mf_priority: removed; {} left alone", counted(jobs, "live job"));
         self.logger.log(LogLevel::Info, &text);
     }

@@ -2,7 +2,7 @@
 //! The records of a push, key by key: what each reads from, and what it becomes.
 
 use crate::accounts::{Association, AssociationRecord, Queue};
-use crate::engine::ids::{BankName, Limit, ProjectName, QueueName, UserId};
+use crate::ids::{BankName, Limit, ProjectName, QueueName, UserId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;

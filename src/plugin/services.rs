@@ -5,7 +5,7 @@ use super::reading::{Reader, Warnings};
 use super::wire::{self, WireError};
 use super::{MfPriority, query};
 use crate::accounts::Difference;
-use crate::engine::Event;
+use crate::engine::{Engine, Event};
 use crate::jobtap::{EINVAL, EIO, EPROTO, Host, LogLevel, Plugin, Reply, RequestError};
 use serde_json::json;
 use std::time::SystemTime;
@@ -40,7 +40,7 @@ impl MfPriority {
         pushed.is_due = true;
         self.updated.set(Some(SystemTime::now()));
         if counts {
-            let latest = self.read(|engine| engine.book().latest()).ok_or_else(busy)?;
+            let latest = self.read(Engine::latest_difference).ok_or_else(busy)?;
             pushed.difference.added += latest.added;
             pushed.difference.changed += latest.changed;
             pushed.difference.unchanged += latest.unchanged;
@@ -52,7 +52,7 @@ impl MfPriority {
     pub(super) fn reprioritize(&self, host: Host<'_, Self>) -> Reply {
         let pushed = self.pushed.take();
         if pushed.is_due {
-            let generation = self.read(|engine| engine.book().generation()).ok_or_else(busy)?;
+            let generation = self.read(Engine::generation).ok_or_else(busy)?;
             tell(host.plugin(), "push", generation, pushed.difference);
         }
         self.effect(host, Event::Reprioritize)?;
@@ -67,7 +67,7 @@ impl MfPriority {
         warn(host.plugin(), &mut reader.warnings);
         warn_of_the_rest(host.plugin(), &reader.warnings);
         if dry_run {
-            let difference = self.read(|engine| engine.book().difference(&policy)).ok_or_else(busy)?;
+            let difference = self.read(|engine| engine.difference(&policy)).ok_or_else(busy)?;
             return self.changed(difference, true);
         }
         self.supersede_parts();
@@ -76,7 +76,7 @@ impl MfPriority {
 
     /// What a whole policy changes, for who sent it.
     pub(super) fn changed(&self, difference: Difference, dry_run: bool) -> Reply {
-        let generation = self.read(|engine| engine.book().generation()).ok_or_else(busy)?;
+        let generation = self.read(Engine::generation).ok_or_else(busy)?;
         let reply = json!({
             "generation": generation,
             "dry_run": dry_run,
@@ -91,13 +91,13 @@ impl MfPriority {
     /// One page of the associations that the query shows.
     pub(super) fn associations(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
         let wanted = wire::page(payload).map_err(|fault| refuse(host.plugin(), "associations", &fault))?;
-        let page = self.read(|engine| query::page(engine, &wanted)).ok_or_else(busy)?;
-        page.map(Some).map_err(|fault| error(EIO, format!("mf_priority: {fault}")))
+        let page = self.read(|engine| engine.page(&wanted)).ok_or_else(busy)?;
+        query::page(&page).map(Some).map_err(|fault| error(EIO, format!("mf_priority: {fault}")))
     }
 
     /// Recounts all live jobs and reports what differs from the counters in use.
     pub(super) fn check(&self) -> Reply {
-        let check = self.read(|engine| engine.check()).ok_or_else(busy)?;
+        let check = self.read(Engine::check).ok_or_else(busy)?;
         Ok(Some(query::check(&check)))
     }
 

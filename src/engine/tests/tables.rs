@@ -47,7 +47,7 @@ fn a_fifth_factor_is_a_row() {
     host.event(Event::Weights(vec![("size".to_owned(), 100)]));
     host.event(Event::Reprioritize);
     assert_eq!(host.jobs[&id].priority, Some(50_000 + 3 * 100));
-    assert_eq!(host.engine.weights().get("size"), Some(&100));
+    assert_eq!(host.engine.snapshot().weights.get("size"), Some(&100));
 }
 
 /// An engine that works by these tables, with data.
