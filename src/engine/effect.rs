@@ -2,6 +2,7 @@
 //! What the engine wants done. Nothing is done in the engine itself: Flux re-enters callbacks.
 
 use super::pass::Pass;
+use super::timer::Timer;
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, ProjectName};
 use crate::limits::Name;
@@ -64,10 +65,8 @@ pub enum Effect {
     Raise(JobId, String),
     /// A log line.
     Log(Level, String),
-    /// Call back with [`Event::Deferred`](super::Event::Deferred) in the next reactor turn.
-    Defer,
-    /// Call back with [`Event::Retry`](super::Event::Retry) after a while.
-    RetryLater,
+    /// Call back with [`Event::Timer`](super::Event::Timer) after its time. One that is armed already starts anew.
+    Arm(Timer),
     /// Read the job's eventlog and call back with [`Event::Eventlog`](super::Event::Eventlog).
     ReadEventlog(JobId),
     /// Ask who else knows which dependencies are outstanding, and call back with

@@ -8,7 +8,7 @@
 use super::others::Others;
 use super::{Effect, Engine, State};
 use crate::ids::JobId;
-use crate::limits::{Grant, Job, Line, Phase};
+use crate::limits::{Grant, Job, Keepers, Line, Phase};
 
 impl Engine {
     /// Subscribes to a job that declares dependencies, before other plugins see them.
@@ -31,7 +31,7 @@ impl Engine {
             return Vec::new();
         }
         self.others.insert(id, Others::unknown());
-        self.ledger.change(id, |job| job.is_kept_by_others = true);
+        self.ledger.change(id, |job| job.keepers = Keepers::Others);
         vec![Effect::Subscribe(id), Effect::ReadEventlog(id)]
     }
 
@@ -67,17 +67,27 @@ impl Engine {
         effects
     }
 
+    /// Who else keeps the job, as far as is known.
+    pub(super) fn keepers(&self, id: JobId) -> Keepers {
+        match self.others.get(&id) {
+            Some(others) if others.keep_it() => Keepers::Others,
+            _ => Keepers::NobodyElse,
+        }
+    }
+
     /// Takes over whether others keep the job. When they have let it go and only our names are left, it may go in the
     /// next reactor turn: the running callback is the job's own.
     pub(super) fn note_keepers(&mut self, id: JobId) -> Vec<Effect> {
-        let is_kept = self.others.get(&id).is_some_and(Others::keep_it);
-        let Some(job) = self.ledger.job(id).filter(|job| job.is_kept_by_others != is_kept) else {
+        let keepers = self.keepers(id);
+        let Some(job) = self.ledger.job(id).filter(|job| job.keepers != keepers) else {
             return Vec::new();
         };
-        let (association, is_held) = (job.association, job.is_held());
-        self.ledger.change(id, |job| job.is_kept_by_others = is_kept);
+        let (association, is_held) = (job.association(), job.is_held());
+        self.ledger.change(id, |job| job.keepers = keepers);
         match association {
-            Some(association) if !is_kept && is_held => self.pass_later(association, Line::KeptByNobodyElse),
+            Some(association) if keepers == Keepers::NobodyElse && is_held => {
+                self.pass_later(association, Line::KeptByNobodyElse)
+            }
             _ => Vec::new(),
         }
     }

@@ -7,10 +7,10 @@
 //! everything is known.
 
 use super::others::Others;
-use super::{Effect, Engine, JobFacts, Level, Posting, State, Step};
+use super::{Effect, Engine, JobFacts, Level, Posting, State, Step, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
-use crate::limits::{Caps, Grant, Job, Knowledge, Measure, Name, Names, Origin, Phase, Stage};
+use crate::limits::{Admission, Caps, Grant, Job, Knowledge, Measure, Name, Names, Origin, Phase, Stage};
 
 /// What was replayed and not yet worked out.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +44,7 @@ impl Engine {
             State::Sched => Phase::Sched,
             State::Run => Phase::Run,
             // Resources are held until INACTIVE.
-            State::Cleanup if facts.has_resources => Phase::Run,
+            State::Cleanup if facts.resources.are_there() => Phase::Run,
             State::Cleanup => Phase::Cleanup,
             State::Inactive => return Vec::new(),
         };
@@ -56,11 +56,15 @@ impl Engine {
             self.replay.has_unpriced |= job.phase == Phase::Priority;
             self.due.incomplete.insert(facts.id);
         }
-        self.ledger.insert(facts.id, job);
         let mut effects = Engine::log_unmeasured(facts);
+        if job.phase == Phase::Run {
+            job.allocation = facts.resources.allocation().map(Box::new);
+            effects.extend(Engine::log_unread_resources(facts.id, &facts.resources));
+        }
+        self.ledger.insert(facts.id, job);
         if !self.replay.is_due {
             self.replay.is_due = true;
-            effects.push(Effect::Defer);
+            effects.push(Effect::Arm(Timer::Turn));
         }
         effects
     }
@@ -86,11 +90,12 @@ impl Engine {
         for id in std::mem::take(&mut self.due.incomplete) {
             let Some(job) = self.ledger.job(id) else { continue };
             let is_pending = matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched);
-            let Some(association) = job.association.filter(|_| is_pending && job.needs_admission) else {
+            let Admission::Attached(association) = job.admission else { continue };
+            if !is_pending {
                 continue;
-            };
+            }
             effects.extend(self.complete_jobspec(id, job, association, Posting::ById));
-            self.ledger.change(id, |job| job.needs_admission = false);
+            self.ledger.change(id, |job| job.admission = Admission::Admitted(association));
         }
         effects
     }
@@ -118,7 +123,7 @@ impl Engine {
     /// Whether a limit on what runs could be reached if all active jobs of the job's association ran. Where it could
     /// not, it does not matter for whom a place is reserved.
     fn is_in_reach(&self, job: &Job) -> bool {
-        let Some(association) = job.association else { return false };
+        let Some(association) = job.association() else { return false };
         let Some(limits) = self.book.association(association) else { return false };
         let active = self.ledger.usage(association).map_or(0, |usage| usage.active_jobs);
         let queue = job.queue.as_ref().and_then(|queue| self.book.queue(queue.as_str()));
@@ -183,7 +188,7 @@ impl Engine {
                 };
             }
         });
-        match self.ledger.job(id).and_then(|job| job.association) {
+        match self.ledger.job(id).and_then(Job::association) {
             Some(association) if before == Knowledge::Unread => self.one_less_unread(association),
             Some(association) if !self.due.half_pushed.contains(&association) => self.pass(association),
             _ => Vec::new(),
@@ -195,7 +200,7 @@ impl Engine {
     /// place to run is reserved, as if it had been released.
     fn cannot_read(&mut self, id: JobId) -> Vec<Effect> {
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
-        let (knowledge, association) = (job.knowledge, job.association);
+        let (knowledge, association) = (job.knowledge, job.association());
         if job.phase != Phase::Depend {
             self.ledger.change(id, |job| {
                 job.knowledge = Knowledge::Known;
@@ -222,7 +227,7 @@ impl Engine {
 
     /// Takes over which names are outstanding, where no eventlog tells which were before.
     pub(super) fn dependencies(&mut self, id: JobId, names: Option<Vec<String>>) -> Vec<Effect> {
-        let Some(names) = names else { return vec![Effect::RetryLater] };
+        let Some(names) = names else { return vec![Effect::Arm(Timer::Retry)] };
         let Some(knowledge) = self.ledger.job(id).map(|job| job.knowledge) else { return Vec::new() };
         let rules = self.ledger.rules();
         let ours: Vec<Name> = names.iter().filter_map(|name| rules.parse(name)).collect();

@@ -7,7 +7,7 @@
 //! Until then nothing is released. Then Flux asks for all prices.
 
 use super::others::Others;
-use super::{Effect, Engine, JobFacts, Level, Refusal, State};
+use super::{Effect, Engine, JobFacts, Level, Refusal, State, Timer};
 use crate::ids::JobId;
 use std::collections::BTreeSet;
 
@@ -71,7 +71,7 @@ impl Engine {
         self.resync.suspects.extend(self.resync.in_hand.drain(..));
         let suspects = self.resync.suspects.iter().copied();
         self.resync.due = self.ledger.jobs().map(|(id, _)| id).chain(suspects).collect();
-        vec![Effect::Defer]
+        vec![Effect::Arm(Timer::Turn)]
     }
 
     /// Nothing is in the way of trying once more.
@@ -111,7 +111,7 @@ impl Engine {
             self.replay.begin();
             effects.extend(Engine::reprioritize_all());
         }
-        effects.push(Effect::Defer);
+        effects.push(Effect::Arm(Timer::Turn));
         Some(effects)
     }
 
@@ -158,6 +158,7 @@ impl Engine {
         self.validated.remove(&id);
         self.due.forget(id);
         self.unreadable.remove(&id);
+        self.unpriced.remove(&id);
         self.ledger.remove(id);
     }
 }

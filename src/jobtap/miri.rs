@@ -3,7 +3,7 @@
 
 use super::guard::Instance;
 use super::shared::{address, give, shared, take_back};
-use super::{Args, Failed, Host, Jobtap, Plugin, Reply, Timer, c_text};
+use super::{Args, Failed, Host, Jobtap, Plugin, Reply, c_text};
 use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
@@ -15,6 +15,7 @@ impl Jobtap for Noting {
     const NAME: &'static CStr = c"noting";
     const TOPICS: &'static [&'static CStr] = &[c"job.new"];
     const METHODS: &'static [&'static CStr] = &[c"one", c"two", c"three"];
+    const TIMERS: &'static [&'static str] = &["timer"];
 
     fn load(_plugin: Plugin) -> Result<Self, String> {
         Ok(Noting(RefCell::default()))
@@ -31,11 +32,11 @@ impl Jobtap for Noting {
         let again = address_of(host);
         // SAFETY: the test keeps the instance alive.
         let instance = unsafe { shared::<Instance<Noting>>(again) };
-        instance.guarded("timer", || None, || instance.jobtap.timer(Host(instance), Timer::Deferred));
+        instance.guarded("timer", || None, || instance.jobtap.timer(instance.host_at(0.0), 0));
         Ok(payload.map(str::to_owned))
     }
 
-    fn timer(&self, _host: Host<'_, Self>, _timer: Timer) {
+    fn timer(&self, _host: Host<'_, Self>, _timer: usize) {
         self.0.borrow_mut().push("timer".to_owned());
     }
 
@@ -46,7 +47,7 @@ impl Jobtap for Noting {
 }
 
 fn address_of(host: Host<'_, Noting>) -> *mut c_void {
-    std::ptr::from_ref(host.0).cast_mut().cast()
+    std::ptr::from_ref(host.instance).cast_mut().cast()
 }
 
 fn instance() -> std::rc::Rc<Instance<Noting>> {
@@ -64,7 +65,7 @@ fn miri_callbacks_and_requests_find_the_instance_that_was_given_away() {
     for service in services {
         // SAFETY: the count that was given away lives.
         let (instance, method) = unsafe { Instance::<Noting>::of_service(service) };
-        let body = || instance.jobtap.request(Host(instance), method, Some("{}"));
+        let body = || instance.jobtap.request(instance.host_at(0.0), method, Some("{}"));
         assert_eq!(instance.guarded(method, || None, body), Some(Ok(Some("{}".to_owned()))));
     }
     // SAFETY: as above.

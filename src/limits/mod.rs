@@ -5,6 +5,7 @@
 //! which held jobs go.
 #![forbid(unsafe_code)]
 
+mod allocation;
 mod hold;
 mod job;
 mod ledger;
@@ -18,8 +19,9 @@ mod table;
 mod tests;
 mod usage;
 
+pub use allocation::{Allocation, Resources};
 pub use hold::{Hold, HoldSet};
-pub use job::{Footprint, Grant, Job, Knowledge, Origin, Phase, Project};
+pub use job::{Admission, Demand, Footprint, Grant, Job, Keepers, Knowledge, Origin, Phase, Project};
 pub use ledger::Ledger;
 pub use names::{Name, Names};
 pub use release::{Line, Released, Walk};

@@ -30,22 +30,20 @@ fn book(max_running_jobs: i64) -> Book {
 fn job(book: &Book, phase: Phase) -> Job {
     Job {
         user: UserId(1),
-        association: book.find(UserId(1), None),
+        submitted: None,
+        admission: Admission::Admitted(book.find(UserId(1), None).unwrap()),
         bank: None,
         queue: Some("q".into()),
         project: Project::Missing,
-        is_kept_by_others: false,
+        keepers: Keepers::NobodyElse,
+        allocation: None,
         size: Size { nodes: 2, cores: 8 },
         phase,
         origin: Origin::Submitted,
         names: Names::default(),
         grant: Grant::None,
-        is_suspended: false,
-        lacks_price: false,
-        needs_admission: false,
+        demand: Demand::ToRun,
         knowledge: Knowledge::Known,
-        is_broken: false,
-        is_passed_over: false,
         memo: None,
     }
 }
@@ -82,9 +80,10 @@ fn a_footprint_is_a_function_of_phase_and_grant() {
         assert_eq!(footprint.charged.sched.cores, 8 * charged.0);
         assert_eq!(footprint.active_jobs, 1);
     }
-    let resting = Job { grant: Given, is_suspended: true, ..job(&book, Phase::Sched) }.footprint();
+    let resting = Job { grant: Given, demand: Demand::Resting, ..job(&book, Phase::Sched) }.footprint();
     assert_eq!(resting.reserved, Counts::default(), "a job its user holds reserves no running slot");
-    let waiting = Job { association: Option::None, ..job(&book, Phase::Run) }.footprint();
+    let waiting = Job { admission: Admission::Waiting { was_passed_over: false }, ..job(&book, Phase::Run) }
+        .footprint();
     assert!(waiting.active_jobs == 0 && waiting.is_idle());
 }
 

@@ -2,7 +2,7 @@
 //! Random lives of jobs: counters equal a recount from the host, limits hold, nobody is stranded.
 
 use super::host::Host;
-use super::site::{HostJob, OWNER, association, queue, record};
+use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use crate::accounts::{AssociationRecord, Queue};
 use crate::engine::{Engine, Event, State};
 use crate::ids::{JobId, Limit, UserId};
@@ -197,7 +197,7 @@ impl World {
                 let mut engine = Engine::new(OWNER);
                 if *data_first {
                     for event in push() {
-                        engine.handle(event);
+                        engine.handle(NOW, event);
                     }
                 }
                 host.replay(*is_reload, engine);
