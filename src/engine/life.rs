@@ -5,8 +5,8 @@ use super::{Effect, Engine, JobFacts, Level, Posting, State, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName};
 use crate::limits::{
-    Admission, Allocation, Demand, Grant, Job, Keepers, Knowledge, Names, Origin, Phase, Project, Resources,
-    Size,
+    Admission, Allocation, Demand, Grant, HoldNames, Job, Keepers, Knowledge, Origin, Phase, Project,
+    Resources, Size,
 };
 use crate::priority::URGENCY_HOLD;
 
@@ -37,7 +37,7 @@ impl Engine {
             size: *facts.size.as_ref().unwrap_or(&Size::ONE),
             phase: Phase::New,
             origin: if is_submission { Origin::Submitted } else { Origin::Replayed },
-            names: Names::default(),
+            names: HoldNames::default(),
             grant: Grant::None,
             demand: if facts.urgency == URGENCY_HOLD { Demand::Resting } else { Demand::ToRun },
             memo: None,

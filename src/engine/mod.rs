@@ -8,18 +8,20 @@
 #![forbid(unsafe_code)]
 
 mod check;
-mod data;
 mod due;
 mod effect;
 mod event;
+mod foreign;
 mod keepers;
 mod life;
-mod others;
+
 mod pass;
 mod price;
+mod pushes;
 mod refused;
 mod replay;
 mod resync;
+mod step;
 #[cfg(test)]
 mod tests;
 mod timer;
@@ -27,8 +29,9 @@ mod updates;
 mod validate;
 
 pub use check::Check;
-pub use effect::{Effect, Level, Posting, Step};
+pub use effect::{Effect, Level, Posting};
 pub use event::{Event, JobFacts, Refusal, State};
+pub use step::Step;
 pub use timer::Timer;
 
 /// The words events and effects speak in.
@@ -44,7 +47,7 @@ use crate::accounts::Book;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Ledger, RULES, Rules};
 use due::Due;
-use others::Others;
+use foreign::ForeignNames;
 use replay::Replay;
 use resync::Resync;
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,8 +66,8 @@ pub struct Engine {
     unreadable: BTreeSet<JobId>,
     /// Jobs in PRIORITY for want of a price. Flux by itself moves one on only if the price differs from the one before.
     unpriced: BTreeSet<JobId>,
-    /// Names by which others keep jobs in DEPEND, of the jobs we are subscribed to.
-    others: BTreeMap<JobId, Others>,
+    /// HoldNames by which others keep jobs in DEPEND, of the jobs we are subscribed to.
+    foreign: BTreeMap<JobId, ForeignNames>,
     /// Flux goes through its jobs: no other job than the one it asks about may be touched.
     is_looping: bool,
     /// After a panic: jobs to be compared with Flux.
@@ -90,7 +93,7 @@ impl Engine {
             replay: Replay::default(),
             unreadable: BTreeSet::new(),
             unpriced: BTreeSet::new(),
-            others: BTreeMap::new(),
+            foreign: BTreeMap::new(),
             is_looping: false,
             resync: Resync::default(),
             owner,

@@ -6,11 +6,11 @@
 //! a zero-delay timer does the rest when all have been seen. Each association is released when of its own jobs
 //! everything is known.
 
-use super::others::Others;
+use super::foreign::ForeignNames;
 use super::{Effect, Engine, JobFacts, Level, Posting, State, Step, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
-use crate::limits::{Admission, Caps, Grant, Job, Knowledge, Measure, Name, Names, Origin, Phase, Stage};
+use crate::limits::{Admission, Grant, HoldName, HoldNames, Job, Knowledge, Measure, Origin, Phase, Stage};
 
 /// What was replayed and not yet worked out.
 #[derive(Clone, Debug, Default)]
@@ -131,14 +131,10 @@ impl Engine {
             Measure::Jobs => !cap.admits(active, 1),
             Measure::Nodes | Measure::Cores => !cap.is_unlimited(),
         };
-        self.ledger.rules().all().filter(|(_, rule)| rule.stage == Stage::Running).any(|(_, rule)| match rule
-            .caps
-        {
-            Caps::InAll(caps) => caps.iter().any(|(measure, cap)| is_in_reach(*measure, cap(limits))),
-            Caps::InQueue(caps) => {
-                queue.is_some_and(|queue| caps.iter().any(|(measure, cap)| is_in_reach(*measure, cap(queue))))
-            }
-        })
+        let running = self.ledger.rules().all().filter(|(_, rule)| rule.stage == Stage::Running);
+        running
+            .flat_map(|(_, rule)| rule.caps_on(limits, queue))
+            .any(|(measure, cap)| is_in_reach(measure, cap))
     }
 
     /// Takes over the names an eventlog tells of.
@@ -164,12 +160,12 @@ impl Engine {
     /// Nothing is missing any more among the names of others, if we were subscribed while the eventlog was read. If we
     /// were not, and others keep the job by names that its jobspec does not declare, it is read once more.
     fn note_foreign(&mut self, id: JobId, foreign: &[(String, bool)]) -> Vec<Effect> {
-        if let Some(others) = self.others.get_mut(&id) {
+        if let Some(others) = self.foreign.get_mut(&id) {
             foreign.iter().for_each(|(name, added)| others.note(name, *added));
             others.complete();
             return self.note_keepers(id);
         }
-        let mut others = Others::of_new();
+        let mut others = ForeignNames::of_new();
         foreign.iter().for_each(|(name, added)| others.note(name, *added));
         let is_here = self.ledger.job(id).is_some_and(|job| job.phase == Phase::Depend);
         if others.keep_it() && is_here { self.watch(id) } else { Vec::new() }
@@ -230,13 +226,13 @@ impl Engine {
         let Some(names) = names else { return vec![Effect::Arm(Timer::Retry)] };
         let Some(knowledge) = self.ledger.job(id).map(|job| job.knowledge) else { return Vec::new() };
         let rules = self.ledger.rules();
-        let ours: Vec<Name> = names.iter().filter_map(|name| rules.parse(name)).collect();
+        let ours: Vec<HoldName> = names.iter().filter_map(|name| rules.parse(name)).collect();
         let foreign = names.into_iter().filter(|name| rules.parse(name).is_none());
         let foreign: Vec<(String, bool)> = foreign.map(|name| (name, true)).collect();
         self.unreadable.remove(&id);
         let mut effects = self.note_foreign(id, &foreign);
         if knowledge != Knowledge::Known {
-            self.ledger.change(id, |job| job.names = Names::only_outstanding(rules, ours));
+            self.ledger.change(id, |job| job.names = HoldNames::only_outstanding(rules, ours));
             effects.extend(self.known(id, knowledge));
         }
         effects

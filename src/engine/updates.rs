@@ -89,7 +89,7 @@ impl Engine {
             return Some("new bank is already at max-active-jobs limit".to_owned());
         }
         let job = job?;
-        let running = self.ledger.usage(wanted).map_or(0, |usage| usage.total.charged.run.jobs);
+        let running = self.ledger.usage(wanted).map_or(0, |usage| usage.total.charged.run.jobs());
         let refuse = |limit: &str| {
             Some(format!(
                 "updating to bank {bank} while it is already at {limit} limit is not allowed; try again later"

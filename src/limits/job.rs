@@ -2,9 +2,9 @@
 //! A live job: where it is in its life, and what it therefore occupies.
 
 use super::allocation::Allocation;
-use super::names::Names;
+use super::counts::{Amounts, Counts};
+use super::hold_names::HoldNames;
 use super::size::Size;
-use super::usage::{Amounts, Counts};
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
 
@@ -160,7 +160,7 @@ pub struct Job {
     /// First seen as.
     pub origin: Origin,
     /// Our dependency names on it.
-    pub names: Names,
+    pub names: HoldNames,
     /// Whether those are all that it carries and carried.
     pub knowledge: Knowledge,
     /// Reservation.

@@ -2,7 +2,7 @@
 //! Which held jobs may go: first come, first served, among those that nobody else keeps; then among the others.
 
 use super::ledger::Class;
-use super::{Demand, Grant, HoldSet, Keepers, Ledger, Name};
+use super::{Demand, Grant, HoldName, HoldSet, Keepers, Ledger};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::JobId;
 use std::cmp::Reverse;
@@ -13,8 +13,8 @@ use std::collections::BinaryHeap;
 pub struct Released {
     /// The job.
     pub id: JobId,
-    /// Names to take off it, in the order of the limits.
-    pub names: Vec<Name>,
+    /// HoldNames to take off it, in the order of the limits.
+    pub names: Vec<HoldName>,
     /// Whether these were the last: the job is free, and reserves its headroom from now on, that to run too until it is
     /// known that it won't be scheduled.
     pub is_free: bool,

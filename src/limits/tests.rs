@@ -40,7 +40,7 @@ fn job(book: &Book, phase: Phase) -> Job {
         size: Size { nodes: 2, cores: 8 },
         phase,
         origin: Origin::Submitted,
-        names: Names::default(),
+        names: HoldNames::default(),
         grant: Grant::None,
         demand: Demand::ToRun,
         knowledge: Knowledge::Known,
@@ -70,14 +70,14 @@ fn a_footprint_is_a_function_of_phase_and_grant() {
         (Phase::Cleanup, None, (0, 0), (0, 0)),
     ] {
         let footprint = Job { grant, ..job(&book, phase) }.footprint();
-        let jobs = |counts: Counts| (counts.sched.jobs, counts.run.jobs);
+        let jobs = |counts: Counts| (counts.sched.jobs(), counts.run.jobs());
         assert_eq!(
             (jobs(footprint.charged), jobs(footprint.reserved)),
             (charged, reserved),
             "{phase:?} {grant:?}"
         );
-        assert_eq!(footprint.charged.run.nodes, 2 * charged.1);
-        assert_eq!(footprint.charged.sched.cores, 8 * charged.0);
+        assert_eq!(footprint.charged.run.nodes(), 2 * charged.1);
+        assert_eq!(footprint.charged.sched.cores(), 8 * charged.0);
         assert_eq!(footprint.active_jobs, 1);
     }
     let resting = Job { grant: Given, demand: Demand::Resting, ..job(&book, Phase::Sched) }.footprint();
@@ -133,7 +133,7 @@ fn a_recount_mends_what_is_off_and_drift_says_so() {
     assert_eq!(ledger.drift().len(), 1);
     ledger.recount();
     assert_eq!(ledger.drift(), []);
-    assert_eq!(ledger.usage(association).unwrap().total.charged.sched.jobs, 1);
+    assert_eq!(ledger.usage(association).unwrap().total.charged.sched.jobs(), 1);
     ledger.forget_jobs();
     assert_eq!(ledger.drift().len(), 1, "counts without jobs are drift too");
 }

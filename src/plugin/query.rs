@@ -228,11 +228,11 @@ fn bank<'a>(engine: &'a Engine, id: AssociationId, association: &'a Association)
     let latest = ledger.latest_queue(id).and_then(|queue| engine.book().queue(queue.as_str()));
     let queue_usage = usage.into_iter().flat_map(|usage| usage.queues()).map(|(name, tally)| {
         let shown = ShownUsage {
-            cur_run_jobs: tally.charged.run.jobs,
-            cur_nodes: tally.charged.run.nodes,
-            cur_sched_jobs: tally.charged.sched.jobs,
-            cur_sched_nodes: tally.charged.sched.nodes,
-            cur_sched_cores: tally.charged.sched.cores,
+            cur_run_jobs: tally.charged.run.jobs(),
+            cur_nodes: tally.charged.run.nodes(),
+            cur_sched_jobs: tally.charged.sched.jobs(),
+            cur_sched_nodes: tally.charged.sched.nodes(),
+            cur_sched_cores: tally.charged.sched.cores(),
         };
         (name.as_str(), shown)
     });
@@ -240,7 +240,7 @@ fn bank<'a>(engine: &'a Engine, id: AssociationId, association: &'a Association)
         bank_name: association.bank.as_str(),
         fairshare: association.fairshare,
         max_run_jobs: association.max_running_jobs.0,
-        cur_run_jobs: counts.run.jobs,
+        cur_run_jobs: counts.run.jobs(),
         max_active_jobs: association.max_active_jobs.0,
         cur_active_jobs: usage.map_or(0, |usage| usage.active_jobs),
         queues: &association.queues,
@@ -249,10 +249,10 @@ fn bank<'a>(engine: &'a Engine, id: AssociationId, association: &'a Association)
         def_project: association.def_project.as_ref().map_or("", |p| p.as_str()),
         max_nodes: association.max_nodes.0,
         max_cores: association.max_cores.0,
-        cur_nodes: counts.run.nodes,
-        cur_cores: counts.run.cores,
+        cur_nodes: counts.run.nodes(),
+        cur_cores: counts.run.cores(),
         active: u8::from(association.active),
-        cur_sched_jobs: counts.sched.jobs,
+        cur_sched_jobs: counts.sched.jobs(),
         max_sched_jobs: association.max_sched_jobs.0,
         queue_usage: queue_usage.collect(),
         held_jobs: held(engine, id),

@@ -5,7 +5,7 @@ use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::engine::{Effect, Engine, Event, Level, Refusal, State, Step};
 use crate::ids::{JobId, Limit};
-use crate::limits::{Name, RULES};
+use crate::limits::{HoldName, RULES};
 
 /// One job in SCHED, a second one held by `max_sched_jobs` 1.
 fn one_held() -> (Host, JobId, JobId) {
@@ -22,7 +22,7 @@ fn refuse(engine: &mut Engine, effect: Effect, why: Refusal) -> Vec<Effect> {
 }
 
 /// The first name taken off a job.
-fn removal(effects: &[Effect]) -> Option<(JobId, Name)> {
+fn removal(effects: &[Effect]) -> Option<(JobId, HoldName)> {
     effects.iter().find_map(|effect| match effect {
         Effect::RemoveDependency(id, name) => Some((*id, *name)),
         _ => None,
