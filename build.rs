@@ -46,6 +46,7 @@ mod bindings {
         "flux_respond_error",
         "flux_log",
         "flux_get_reactor",
+        "flux_reactor_now",
         "flux_timer_watcher_(create|reset)",
         "flux_watcher_(start|destroy)",
         "flux_rpc",

@@ -5,7 +5,7 @@
 //! plugin lets it go; a price may not be set while Flux asks for it. Each is noted here by id, and worked out when it is
 //! done: what was decided in one turn would be stale in the next. A turn costs what was noted, not what is alive.
 
-use super::{Effect, Engine};
+use super::{Effect, Engine, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::Line;
@@ -74,6 +74,6 @@ impl Engine {
     pub(super) fn pass_later(&mut self, association: AssociationId, line: Line) -> Vec<Effect> {
         let noted = self.due.passes.entry(association).or_insert(line);
         *noted = line.max(*noted);
-        vec![Effect::Defer]
+        vec![Effect::Arm(Timer::Turn)]
     }
 }

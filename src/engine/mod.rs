@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The brain: [`Event`] in, [`Effect`]s out. No I/O, no clock, no unsafe, no panic.
+//! The brain: [`Event`] and its time in, [`Effect`]s out. No I/O, no clock, no unsafe, no panic.
 //!
 //! Flux calls back into the plugin while it carries out an effect (removing a job's last dependency runs that job's
 //! priority and sched callbacks before the call returns). So every decision is booked when it is made, and effects
@@ -8,35 +8,40 @@
 #![forbid(unsafe_code)]
 
 mod check;
-mod data;
 mod due;
 mod effect;
 mod event;
+mod foreign;
 mod keepers;
 mod life;
-mod others;
+
 mod pass;
 mod price;
+mod pushes;
 mod refused;
 mod replay;
 mod resync;
 mod snapshot;
+mod step;
 #[cfg(test)]
 mod tests;
+mod timer;
 mod updates;
 mod validate;
 
 pub use check::Check;
-pub use effect::{Effect, Level, Posting, Step};
+pub use effect::{Effect, Level, Posting};
 pub use event::{Event, JobFacts, Refusal, State};
 pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot};
+pub use step::Step;
+pub use timer::Timer;
 
 use crate::accounts::Book;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Ledger, RULES, Rules};
 use crate::priority::{Factors, Weighed};
 use due::Due;
-use others::Others;
+use foreign::ForeignNames;
 use replay::Replay;
 use resync::Resync;
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,13 +75,17 @@ pub struct Engine {
     replay: Replay,
     /// Jobs whose names are not known because nobody can tell.
     unreadable: BTreeSet<JobId>,
-    /// Names by which others keep jobs in DEPEND, of the jobs we are subscribed to.
-    others: BTreeMap<JobId, Others>,
+    /// Jobs in PRIORITY for want of a price. Flux by itself moves one on only if the price differs from the one before.
+    unpriced: BTreeSet<JobId>,
+    /// HoldNames by which others keep jobs in DEPEND, of the jobs we are subscribed to.
+    foreign: BTreeMap<JobId, ForeignNames>,
     /// Flux goes through its jobs: no other job than the one it asks about may be touched.
     is_looping: bool,
     /// After a panic: jobs to be compared with Flux.
     resync: Resync,
     owner: UserId,
+    /// When the event happened that is being handled, or was handled last.
+    now: f64,
 }
 
 impl Engine {
@@ -96,10 +105,12 @@ impl Engine {
             due: Due::default(),
             replay: Replay::default(),
             unreadable: BTreeSet::new(),
-            others: BTreeMap::new(),
+            unpriced: BTreeSet::new(),
+            foreign: BTreeMap::new(),
             is_looping: false,
             resync: Resync::default(),
             owner,
+            now: 0.0,
         }
     }
 
@@ -113,8 +124,10 @@ impl Engine {
         self.replay.is_due()
     }
 
-    /// Takes one event in and says what is to be done about it.
-    pub fn handle(&mut self, event: Event<'_>) -> Vec<Effect> {
+    /// Takes one event in and says what is to be done about it. `now` is when it happened, in seconds since the epoch.
+    /// Times may go back: clocks are set, and an event that an eventlog dates comes later than it says.
+    pub fn handle(&mut self, now: f64, event: Event<'_>) -> Vec<Effect> {
+        self.now = now;
         match event {
             Event::Created { id, state, has_dependencies } => self.created(id, state, has_dependencies),
             Event::Validate(facts) => self.validate(&facts),
@@ -124,7 +137,7 @@ impl Engine {
             Event::Priority(id, urgency) => self.priority(id, urgency),
             Event::PriorityGet(id, urgency) => self.priority_get(id, urgency),
             Event::Sched(id) => self.sched(id),
-            Event::Run(id) => self.run(id),
+            Event::Run(id, resources) => self.run(id, &resources),
             Event::Cleanup(id) => self.unwatch(id).into_iter().collect(),
             Event::Inactive(id) | Event::Gone(id) => self.inactive(id),
             Event::UpdateQueue { id, user, state, queue } => self.update_queue(id, user, state, queue),
@@ -142,8 +155,8 @@ impl Engine {
             Event::PolicyCommit => self.policy_commit(),
             Event::PolicyAbort => self.stage(Book::abort),
             Event::Reprioritize => self.reprioritize(),
-            Event::Deferred => self.deferred(),
-            Event::Retry => self.retry(),
+            Event::Timer(Timer::Turn) => self.deferred(),
+            Event::Timer(Timer::Retry) => self.retry(),
             Event::Urgency(id, urgency) => self.told_urgency(id, urgency),
             Event::Eventlog(id, history) => self.eventlog(id, history),
             Event::Dependencies(id, names) => self.dependencies(id, names),

@@ -9,7 +9,7 @@ use crate::limits::{Grant, Job, Rule};
 impl Engine {
     pub(super) fn update_queue(&mut self, id: JobId, user: UserId, state: State, queue: &str) -> Vec<Effect> {
         let job = self.ledger.job(id);
-        let refusal = match job.map(|job| job.association) {
+        let refusal = match job.map(Job::association) {
             // A waiting job is judged when its association is known.
             Some(None) => None,
             Some(Some(association)) => self.queue_refusal(job, association, state, queue),
@@ -55,7 +55,7 @@ impl Engine {
     pub(super) fn move_refusal(&self, association: AssociationId, facts: &JobFacts<'_>) -> Option<String> {
         let job = self.ledger.job(facts.id)?;
         let is_due = matches!(facts.state, State::Priority | State::Sched);
-        let moves_bank = job.association.is_some_and(|present| present != association);
+        let moves_bank = job.association().is_some_and(|present| present != association);
         let moves_queue = job.queue.as_ref().map(|queue| queue.as_str()) != facts.queue;
         if !(is_due && moves_bank && moves_queue) {
             return None;
@@ -72,7 +72,7 @@ impl Engine {
             return Some("update of bank for running job not supported".to_owned());
         }
         let job = self.ledger.job(id);
-        let present = job.and_then(|job| job.association);
+        let present = job.and_then(Job::association);
         let wanted = self.book.find(user, Some(bank));
         if wanted.is_some() && wanted == present {
             return None;
@@ -89,7 +89,7 @@ impl Engine {
             return Some("new bank is already at max-active-jobs limit".to_owned());
         }
         let job = job?;
-        let running = self.ledger.usage(wanted).map_or(0, |usage| usage.total.charged.run.jobs);
+        let running = self.ledger.usage(wanted).map_or(0, |usage| usage.total.charged.run.jobs());
         let refuse = |limit: &str| {
             Some(format!(
                 "updating to bank {bank} while it is already at {limit} limit is not allowed; try again later"
@@ -112,9 +112,9 @@ impl Engine {
     /// Takes over what the jobspec says now. Every count and reservation of the job moves with it.
     pub(super) fn updated(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
         let Some(job) = self.ledger.job(facts.id) else { return Vec::new() };
-        let (id, before) = (facts.id, (job.association, job.queue.clone(), job.size));
+        let (id, before) = (facts.id, (job.association(), job.queue.clone(), job.size));
         let mut effects = Vec::new();
-        let mut association = job.association;
+        let mut association = job.association();
         let names_new_bank = job.bank.as_ref().map(|b| b.as_str()) != facts.bank;
         if names_new_bank {
             match self.book.find(job.user, facts.bank) {
@@ -134,7 +134,9 @@ impl Engine {
         let (bank, queue) = (self.bank_name(association, facts.bank), self.queue_name(facts.queue));
         let project = self.project(association, facts.project);
         self.ledger.change(id, |job| {
-            job.association = association;
+            if let Some(association) = association {
+                job.admission = job.admission.moved_to(association);
+            }
             job.bank = bank;
             job.queue = queue;
             job.project = project;
@@ -143,7 +145,7 @@ impl Engine {
                 job.size = *size;
             }
         });
-        let after = self.ledger.job(id).map(|job| (job.association, job.queue.clone(), job.size));
+        let after = self.ledger.job(id).map(|job| (job.association(), job.queue.clone(), job.size));
         if after.as_ref() == Some(&before) {
             return effects;
         }

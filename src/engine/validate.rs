@@ -98,23 +98,9 @@ impl Engine {
     }
 
     fn too_large(&self, association: &Association, facts: &JobFacts<'_>) -> Option<String> {
-        let size = facts.size.as_ref().ok()?;
-        if let Some(queue) = facts.queue.and_then(|q| self.book.queue(q))
-            && !queue.max_nodes_per_assoc.admits(0, size.nodes)
-        {
-            return Some(format!(
-                "job size ({} node(s)) is greater than max resources limit configured for queue ({} node(s))",
-                size.nodes, queue.max_nodes_per_assoc
-            ));
-        }
-        if association.max_nodes.admits(0, size.nodes) && association.max_cores.admits(0, size.cores) {
-            return None;
-        }
-        Some(format!(
-            "job size ({} node(s), {} core(s)) is greater than max resources limits configured for association \
-             ({} node(s), {} core(s))",
-            size.nodes, size.cores, association.max_nodes, association.max_cores
-        ))
+        let size = *facts.size.as_ref().ok()?;
+        let queue = facts.queue.and_then(|q| self.book.queue(q));
+        self.ledger.rules().all().find_map(|(_, rule)| rule.refusal(association, queue, size))
     }
 }
 

@@ -77,6 +77,12 @@ impl Plugin {
         unsafe { sys::flux_jobtap_get_flux(self.raw()) }
     }
 
+    /// The reactor's time, in seconds since the epoch: when it began with what it is doing.
+    pub fn now(self) -> f64 {
+        // SAFETY: the handle of the job manager has a reactor.
+        unsafe { sys::flux_reactor_now(sys::flux_get_reactor(self.flux())) }
+    }
+
     /// The load-time configuration as JSON text, if any.
     pub fn config(self) -> Option<String> {
         // SAFETY: the handle is ours; the text is borrowed from it, and copied here.

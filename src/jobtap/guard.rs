@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Where C enters: one trampoline for callbacks, one for RPCs, one for the timer; those of futures are in `reads`.
+//! Where C enters: one trampoline for callbacks, one for RPCs; that of timers is in `timers`, those of futures in
+//! `reads` and `asks`.
 //!
 //! Invariants: nothing unwinds into C; a panic is logged with its place, fails that one call in the safe direction
 //! ([`Jobtap::fail_safe`]), and the plugin puts its state in order ([`Jobtap::recover`]) before anything else. All memory hangs on the plugin handle's aux and dies
@@ -9,9 +10,10 @@ use super::error::{EIO, EPROTO};
 use super::method::{Caller, Method, Request};
 use super::pending::{Asks, Reads};
 use super::shared::{address, give, shared, take_back};
+use super::timers::Timer;
 use super::unload::fail_load;
-use super::{Args, Jobtap, LogLevel, Plugin, Reply, Turn, c_text, hook, sys};
-use std::cell::{Cell, OnceCell, RefCell};
+use super::{Args, Jobtap, LogLevel, Plugin, Reply, c_text, hook, sys};
+use std::cell::{OnceCell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
@@ -23,20 +25,12 @@ pub(super) struct Instance<J: Jobtap> {
     pub(super) jobtap: J,
     /// One per method, in the order of the table: what Flux hands back with a request.
     services: OnceCell<Box<[Rc<Service<J>>]>>,
-    timer: Cell<*mut sys::flux_watcher_t>,
+    /// One per timer, in the order of [`Jobtap::TIMERS`].
+    timers: OnceCell<Box<[Rc<Timer>]>>,
     pub(super) reads: RefCell<Reads>,
     pub(super) asks: Asks,
     #[cfg(feature = "fault")]
     faults: super::fault::Faults,
-}
-
-/// Which timer it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timer {
-    /// That of the next reactor turn.
-    Deferred,
-    /// That of a new try.
-    Retry,
 }
 
 pub(super) struct Service<J: Jobtap> {
@@ -46,7 +40,10 @@ pub(super) struct Service<J: Jobtap> {
 }
 
 /// What a callback may ask of the plugin's surroundings besides calls into Flux.
-pub struct Host<'a, J: Jobtap>(pub(super) &'a Instance<J>);
+pub struct Host<'a, J: Jobtap> {
+    pub(super) instance: &'a Instance<J>,
+    now: f64,
+}
 
 impl<J: Jobtap> Clone for Host<'_, J> {
     fn clone(&self) -> Self {
@@ -59,23 +56,30 @@ impl<J: Jobtap> Copy for Host<'_, J> {}
 impl<J: Jobtap> Host<'_, J> {
     /// The plugin handle.
     pub fn plugin(self) -> Plugin {
-        self.0.plugin
+        self.instance.plugin
     }
 
-    /// Has [`Jobtap::timer`] called in the next reactor turn.
-    pub fn defer(self) {
-        let timer = self.0.timer.get();
-        // SAFETY: the watcher is ours until `Instance` is dropped. Resetting one that is started is allowed.
-        unsafe {
-            sys::flux_timer_watcher_reset(timer, 0.0, 0.0);
-            sys::flux_watcher_start(timer);
+    /// When this call is, in seconds since the epoch: as the reactor has it, read once when the call began.
+    pub fn now(self) -> f64 {
+        self.now
+    }
+
+    /// The same call, dated otherwise.
+    pub fn dated(self, now: f64) -> Self {
+        Host { now, ..self }
+    }
+
+    /// Has [`Jobtap::timer`] called for the timer after some seconds; one that runs already starts anew.
+    pub fn arm(self, timer: usize, seconds: f64) {
+        if let Some(timer) = self.instance.timers.get().and_then(|timers| timers.get(timer)) {
+            timer.arm(seconds);
         }
     }
 
     /// For tests: where a panic may be asked for, before each effect.
     pub fn before_effect(self) {
         #[cfg(feature = "fault")]
-        self.0.faults.effect();
+        self.instance.faults.effect();
     }
 }
 
@@ -86,7 +90,7 @@ impl<J: Jobtap> Instance<J> {
             plugin,
             jobtap,
             services: OnceCell::new(),
-            timer: Cell::new(null_mut()),
+            timers: OnceCell::new(),
             reads: RefCell::default(),
             asks: Asks::default(),
             #[cfg(feature = "fault")]
@@ -96,6 +100,18 @@ impl<J: Jobtap> Instance<J> {
         let service = |method| Rc::new(Service { instance: at, method });
         instance.services.get_or_init(|| methods.iter().map(service).collect());
         instance
+            .timers
+            .get_or_init(|| (0..J::TIMERS.len()).map(|index| Rc::new(Timer::new(at, index))).collect());
+        instance
+    }
+
+    /// What a call that begins now may ask of its surroundings.
+    pub(super) fn host(&self) -> Host<'_, J> {
+        self.host_at(self.plugin.now())
+    }
+
+    pub(super) fn host_at(&self, now: f64) -> Host<'_, J> {
+        Host { instance: self, now }
     }
 
     /// What C is given with each method.
@@ -142,7 +158,7 @@ impl<J: Jobtap> Instance<J> {
             // What is being read may tell of a moment before the panic; whoever still needs it asks again.
             self.forget_reads();
             self.asks.forget();
-            let _ = catch_unwind(AssertUnwindSafe(|| self.jobtap.recover(Host(self), id())));
+            let _ = catch_unwind(AssertUnwindSafe(|| self.jobtap.recover(self.host(), id())));
         }
         result
     }
@@ -151,11 +167,6 @@ impl<J: Jobtap> Instance<J> {
 impl<J: Jobtap> Drop for Instance<J> {
     fn drop(&mut self) {
         hook::remove();
-        let timer = self.timer.replace(null_mut());
-        if !timer.is_null() {
-            // SAFETY: the watcher is ours; nobody uses it any more.
-            unsafe { sys::flux_watcher_destroy(timer) };
-        }
     }
 }
 
@@ -190,20 +201,9 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<(), 
     let instance = Instance::assemble(plugin, J::load(plugin)?, methods);
     let say = |what: &str| format!("{}: {what}: {}", J::title(), std::io::Error::last_os_error());
     let arg = address(&instance);
-    // SAFETY: the handle of the job manager has a reactor; `arg` outlives the watcher (see Drop).
-    let timer = unsafe {
-        sys::flux_timer_watcher_create(
-            sys::flux_get_reactor(plugin.flux()),
-            0.0,
-            0.0,
-            Some(on_timer::<J>),
-            arg,
-        )
-    };
-    if timer.is_null() {
+    if !instance.timers.get().into_iter().flatten().all(|timer| Timer::create::<J>(timer, plugin)) {
         return Err(say("flux_timer_watcher_create"));
     }
-    instance.timer.set(timer);
     let kept = give(instance.clone());
     // SAFETY: from here on a count belongs to the handle, which gives it back through `free` when the plugin is
     // removed; that comes after all callbacks, services and timers. If Flux does not take it, it is still ours.
@@ -263,7 +263,7 @@ unsafe extern "C" fn on_callback<J: Jobtap>(
     let (instance, topic, args) =
         unsafe { (shared::<Instance<J>>(data), CStr::from_ptr(topic), Args::borrow(args)) };
     let name = topic.to_str().unwrap_or_default();
-    let host = Host(instance);
+    let host = instance.host();
     let outcome = instance.guarded(name, || args.id().ok(), || instance.jobtap.callback(host, name, args));
     if outcome == Some(Ok(())) {
         return 0;
@@ -294,7 +294,7 @@ unsafe extern "C" fn on_request<J: Jobtap>(
         // SAFETY: on success the payload is null or a C string that lives as long as the message.
         let text = (decoded >= 0 && !payload.is_null()).then(|| unsafe { CStr::from_ptr(payload) });
         let request = Request { caller, payload: text.and_then(|text| text.to_str().ok()) };
-        instance.jobtap.request(Host(instance), method, &request)
+        instance.jobtap.request(instance.host(), method, &request)
     };
     let reply = instance.guarded(method.title(), || None, body).unwrap_or_else(|| {
         Err(super::RequestError { errno: EIO, text: format!("internal error in {}", J::title()) })
@@ -322,15 +322,4 @@ fn respond(plugin: Plugin, h: *mut sys::flux_t, msg: *const sys::flux_msg_t, rep
         let text = format!("failed to answer a request: {}", std::io::Error::last_os_error());
         plugin.log(LogLevel::Error, &text);
     }
-}
-
-unsafe extern "C" fn on_timer<J: Jobtap>(
-    _reactor: *mut sys::flux_reactor_t,
-    _watcher: *mut sys::flux_watcher_t,
-    _events: c_int,
-    arg: *mut c_void,
-) {
-    // SAFETY: `arg` is the instance, which destroys the watcher before it goes.
-    let instance = unsafe { shared::<Instance<J>>(arg) };
-    instance.guarded(Turn::Timer.name(), || None, || instance.jobtap.timer(Host(instance), Timer::Deferred));
 }

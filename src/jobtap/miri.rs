@@ -3,7 +3,7 @@
 
 use super::guard::Instance;
 use super::shared::{address, give, shared, take_back};
-use super::{Args, Caller, Failed, Host, Jobtap, Method, Plugin, Reply, Request, Role, Timer, c_text};
+use super::{Args, Caller, Failed, Host, Jobtap, Method, Plugin, Reply, Request, Role, c_text};
 use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
@@ -16,6 +16,7 @@ impl Jobtap for Noting {
     const TOPICS: &'static [&'static CStr] = &[c"job.new"];
     const METHODS: &'static [Method<Self>] =
         &[method(c"one", Role::Owner), method(c"two", Role::Guest), method(c"three", Role::Owner)];
+    const TIMERS: &'static [&'static str] = &["timer"];
 
     fn load(_plugin: Plugin) -> Result<Self, String> {
         Ok(Noting(RefCell::default()))
@@ -32,11 +33,11 @@ impl Jobtap for Noting {
         let again = address_of(host);
         // SAFETY: the test keeps the instance alive.
         let instance = unsafe { shared::<Instance<Noting>>(again) };
-        instance.guarded("timer", || None, || instance.jobtap.timer(Host(instance), Timer::Deferred));
+        instance.guarded("timer", || None, || instance.jobtap.timer(instance.host_at(0.0), 0));
         (method.answer)(self, host, request)
     }
 
-    fn timer(&self, _host: Host<'_, Self>, _timer: Timer) {
+    fn timer(&self, _host: Host<'_, Self>, _timer: usize) {
         self.0.borrow_mut().push("timer".to_owned());
     }
 
@@ -51,7 +52,7 @@ const fn method(name: &'static CStr, role: Role) -> Method<Noting> {
 }
 
 fn address_of(host: Host<'_, Noting>) -> *mut c_void {
-    std::ptr::from_ref(host.0).cast_mut().cast()
+    std::ptr::from_ref(host.instance).cast_mut().cast()
 }
 
 fn instance() -> std::rc::Rc<Instance<Noting>> {
@@ -70,7 +71,7 @@ fn miri_callbacks_and_requests_find_the_instance_that_was_given_away() {
         // SAFETY: the count that was given away lives.
         let (instance, method) = unsafe { Instance::<Noting>::of_service(service) };
         let request = Request { caller: Caller::someone(), payload: Some("{}") };
-        let body = || instance.jobtap.request(Host(instance), method, &request);
+        let body = || instance.jobtap.request(instance.host_at(0.0), method, &request);
         assert_eq!(instance.guarded(method.title(), || None, body), Some(Ok(Some("{}".to_owned()))));
     }
     // SAFETY: as above.

@@ -26,6 +26,7 @@ mod shared;
 mod sys;
 #[cfg(all(test, feature = "bindgen"))]
 mod tests;
+mod timers;
 mod unload;
 
 pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
@@ -33,7 +34,7 @@ pub use build::Unfit;
 pub use call::{LogLevel, Logger, Plugin};
 use call::{c_text, c_text_within};
 pub use error::{EINVAL, EIO, ENOENT, EPROTO, Error};
-pub use guard::{Host, Timer, init, init_with};
+pub use guard::{Host, init, init_with};
 pub use json::Json;
 pub use method::{Caller, Method, Request, Role};
 
@@ -48,11 +49,9 @@ pub fn own_user() -> u32 {
     getuid()
 }
 
-/// Where Flux calls the plugin besides callbacks and requests.
+/// Where Flux calls the plugin besides callbacks, requests and timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// [`Jobtap::timer`].
-    Timer,
     /// The events posted so far were sent to the KVS; nothing is read before.
     Batch,
     /// The KVS has taken them over.
@@ -61,24 +60,19 @@ pub enum Turn {
     Eventlog,
     /// [`Jobtap::dependencies`].
     Dependencies,
-    /// [`Jobtap::timer`], for a new try.
-    Retry,
 }
 
 impl Turn {
     /// All of them.
-    pub const ALL: [Turn; 6] =
-        [Turn::Timer, Turn::Batch, Turn::Commits, Turn::Eventlog, Turn::Dependencies, Turn::Retry];
+    pub const ALL: [Turn; 4] = [Turn::Batch, Turn::Commits, Turn::Eventlog, Turn::Dependencies];
 
     /// What the log calls it.
     pub fn name(self) -> &'static str {
         match self {
-            Turn::Timer => "timer",
             Turn::Batch => "batch",
             Turn::Commits => "commits",
             Turn::Eventlog => "eventlog",
             Turn::Dependencies => "dependencies",
-            Turn::Retry => "retry",
         }
     }
 }
@@ -107,6 +101,8 @@ pub trait Jobtap: Sized + 'static {
     const TOPICS: &'static [&'static CStr];
     /// RPC methods.
     const METHODS: &'static [Method<Self>];
+    /// What the log calls its timers.
+    const TIMERS: &'static [&'static str];
 
     /// Makes the plugin's state from its load-time configuration. An error text is logged, fails the load, and is what
     /// the client of `flux jobtap load` is told.
@@ -117,8 +113,8 @@ pub trait Jobtap: Sized + 'static {
     fn request(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> Reply {
         (method.answer)(self, host, request)
     }
-    /// The timer asked for by [`Host::defer`] or [`Host::retry_after`].
-    fn timer(&self, host: Host<'_, Self>, timer: Timer);
+    /// The timer in this row of [`Jobtap::TIMERS`] fired, as asked for by [`Host::arm`].
+    fn timer(&self, host: Host<'_, Self>, timer: usize);
     /// The eventlog asked for by [`Host::read_eventlog`]; `None` if it can't be read.
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>);
     /// The answer of job-list asked for by [`Host::read_dependencies`], as JSON; `None` if there is none.

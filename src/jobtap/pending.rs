@@ -2,7 +2,7 @@
 //! What was asked of Flux and is not answered yet. It dies with the instance, and nothing of it comes afterwards.
 
 use super::sys;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -50,22 +50,16 @@ pub(super) fn destroy(future: *mut sys::flux_future_t) {
     }
 }
 
-/// What was asked, and the timer of a new try.
+/// What was asked.
+#[derive(Default)]
 pub(super) struct Asks {
     pub under_way: RefCell<BTreeMap<u64, Ask>>,
-    pub retry: Cell<*mut sys::flux_watcher_t>,
 }
 
 /// A request under way.
 pub(super) struct Ask {
     pub future: *mut sys::flux_future_t,
     pub _ticket: Rc<Ticket>,
-}
-
-impl Default for Asks {
-    fn default() -> Self {
-        Asks { under_way: RefCell::default(), retry: Cell::new(null_mut()) }
-    }
 }
 
 impl Asks {
@@ -81,10 +75,5 @@ impl Asks {
 impl Drop for Asks {
     fn drop(&mut self) {
         self.forget();
-        let retry = self.retry.replace(null_mut());
-        if !retry.is_null() {
-            // SAFETY: the watcher is ours; nobody uses it any more.
-            unsafe { sys::flux_watcher_destroy(retry) };
-        }
     }
 }

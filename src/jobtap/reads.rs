@@ -17,12 +17,12 @@ impl<J: Jobtap> Host<'_, J> {
     /// Has [`Jobtap::eventlog`] called with the job's eventlog as it is now or later, in a later reactor turn.
     pub fn read_eventlog(self, id: u64) {
         let is_first = {
-            let mut reads = self.0.reads.borrow_mut();
+            let mut reads = self.instance.reads.borrow_mut();
             reads.to_come.push_back(id);
             reads.commits.is_null() && reads.to_come.len() == 1
         };
         if is_first {
-            self.0.wait(self.0.plugin.await_batch(on_batch::<J>, self.0.at()));
+            self.instance.wait(self.instance.plugin.await_batch(on_batch::<J>, self.instance.at()));
         }
     }
 }
@@ -69,7 +69,7 @@ impl<J: Jobtap> Instance<J> {
                     let former = self.reads.borrow_mut().under_way.insert(id, read);
                     destroy(former.map_or(null_mut(), |former| former.future));
                 }
-                Err(_) => self.jobtap.eventlog(Host(self), id, None),
+                Err(_) => self.jobtap.eventlog(self.host(), id, None),
             }
         }
     }
@@ -110,7 +110,7 @@ unsafe extern "C" fn on_read<J: Jobtap>(future: *mut sys::flux_future_t, arg: *m
         };
         let read = instance.reads.borrow_mut().under_way.remove(&id);
         destroy(read.map_or(null_mut(), |read| read.future));
-        instance.jobtap.eventlog(Host(instance), id, text.as_deref());
+        instance.jobtap.eventlog(instance.host(), id, text.as_deref());
         instance.start_reads();
     };
     instance.guarded(Turn::Eventlog.name(), || Some(id), body);

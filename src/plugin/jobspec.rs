@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What the engine needs to know of a jobspec (RFC 14, RFC 25).
 
+use super::resources::resources;
 use crate::engine::{JobFacts, State};
 use crate::ids::{JobId, UserId};
 use crate::jobtap::{JobArgs, Json};
@@ -38,7 +39,8 @@ pub fn facts<'a>(job: &JobArgs<'a>) -> Result<JobFacts<'a>, Unreadable> {
         queue: text(c"queue")?,
         project: text(c"project")?,
         size: size(job.jobspec),
-        has_resources: job.has_resources,
+        submitted: job.submitted,
+        resources: resources(job.resources),
     })
 }
 
@@ -54,7 +56,8 @@ pub fn lenient_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
         queue: text(c"queue"),
         project: text(c"project"),
         size: size(job.jobspec),
-        has_resources: job.has_resources,
+        submitted: job.submitted,
+        resources: resources(job.resources),
     }
 }
 

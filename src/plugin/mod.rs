@@ -10,17 +10,16 @@ mod parts;
 mod query;
 mod reading;
 mod records;
+mod resources;
 mod services;
 #[cfg(test)]
 mod tests;
 mod value;
 mod wire;
 
-use crate::engine::{Effect, Engine, Event, Level, Refusal};
+use crate::engine::{Effect, Engine, Event, Level, Refusal, Timer};
 use crate::ids::{JobId, UserId};
-use crate::jobtap::{
-    self, Args, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request, Timer,
-};
+use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request};
 use parts::Parts;
 use reading::Reader;
 use services::Pushed;
@@ -46,8 +45,8 @@ impl MfPriority {
         self.engine.try_borrow_mut().ok().map(|mut engine| decide(&mut engine))
     }
 
-    fn feed(&self, event: Event<'_>) -> Option<Vec<Effect>> {
-        self.decide(|engine| engine.handle(event))
+    fn feed(&self, host: Host<'_, Self>, event: Event<'_>) -> Option<Vec<Effect>> {
+        self.decide(|engine| engine.handle(host.now(), event))
     }
 
     /// What the engine says to an effect that Flux refused. Where that is news, the sender of a request is told too.
@@ -97,6 +96,8 @@ impl Jobtap for MfPriority {
     ];
     const METHODS: &'static [Method<Self>] = methods::METHODS;
 
+    const TIMERS: &'static [&'static str] = &Timer::NAMES;
+
     fn load(plugin: Plugin) -> Result<Self, String> {
         let mut engine = Engine::new(UserId(jobtap::own_user()));
         let mut reader = Reader::default();
@@ -109,7 +110,7 @@ impl Jobtap for MfPriority {
         services::warn(plugin, &mut reader.warnings);
         services::warn_of_the_rest(plugin, &reader.warnings);
         let came = policy.map(|policy| {
-            engine.handle(Event::Policy(policy));
+            engine.handle(plugin.now(), Event::Policy(policy));
             SystemTime::now()
         });
         // Jobs that occupy most are counted first, so that what the held ones exceed is known when they come.
@@ -135,6 +136,9 @@ impl Jobtap for MfPriority {
     }
 
     fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
+        // An event's own time is that of the job's eventlog, by which its use is reckoned; the reactor's is when it began
+        // to work off whatever it found.
+        let host = args.timestamp().map_or(host, |timestamp| host.dated(timestamp));
         self.dispatch(host, topic, args)
     }
 
@@ -145,17 +149,14 @@ impl Jobtap for MfPriority {
         (method.answer)(self, host, request)
     }
 
-    fn timer(&self, host: Host<'_, Self>, timer: Timer) {
+    fn timer(&self, host: Host<'_, Self>, timer: usize) {
+        let Some(timer) = Timer::from_index(timer) else { return };
         if self.read(Engine::is_replaying) == Some(true) {
             let jobs = self.live_jobs();
             self.logger.log(LogLevel::Info, &format!("mf_priority: took over {}", counted(jobs, "live job")));
         }
-        let event = match timer {
-            Timer::Deferred => Event::Deferred,
-            Timer::Retry => Event::Retry,
-        };
         // Outside a callback there is nobody to tell of a failure.
-        let _ = self.drive(host, None, event);
+        let _ = self.drive(host, None, Event::Timer(timer));
     }
 
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {

@@ -185,11 +185,11 @@ fn bank(shown: &AssociationSnapshot) -> ShownBank<'_> {
     let AssociationSnapshot { association, occupied, .. } = shown;
     let queue_usage = shown.occupied_in.iter().map(|(name, occupied)| {
         let shown = ShownUsage {
-            cur_run_jobs: occupied.run.jobs,
-            cur_nodes: occupied.run.nodes,
-            cur_sched_jobs: occupied.sched.jobs,
-            cur_sched_nodes: occupied.sched.nodes,
-            cur_sched_cores: occupied.sched.cores,
+            cur_run_jobs: occupied.run.jobs(),
+            cur_nodes: occupied.run.nodes(),
+            cur_sched_jobs: occupied.sched.jobs(),
+            cur_sched_nodes: occupied.sched.nodes(),
+            cur_sched_cores: occupied.sched.cores(),
         };
         (name.as_str(), shown)
     });
@@ -197,7 +197,7 @@ fn bank(shown: &AssociationSnapshot) -> ShownBank<'_> {
         bank_name: association.bank.as_str(),
         fairshare: association.fairshare,
         max_run_jobs: association.max_running_jobs.0,
-        cur_run_jobs: occupied.run.jobs,
+        cur_run_jobs: occupied.run.jobs(),
         max_active_jobs: association.max_active_jobs.0,
         cur_active_jobs: shown.active_jobs,
         queues: &association.queues,
@@ -206,10 +206,10 @@ fn bank(shown: &AssociationSnapshot) -> ShownBank<'_> {
         def_project: association.def_project.as_ref().map_or("", |p| p.as_str()),
         max_nodes: association.max_nodes.0,
         max_cores: association.max_cores.0,
-        cur_nodes: occupied.run.nodes,
-        cur_cores: occupied.run.cores,
+        cur_nodes: occupied.run.nodes(),
+        cur_cores: occupied.run.cores(),
         active: u8::from(association.active),
-        cur_sched_jobs: occupied.sched.jobs,
+        cur_sched_jobs: occupied.sched.jobs(),
         max_sched_jobs: association.max_sched_jobs.0,
         queue_usage: queue_usage.collect(),
         held_jobs: shown.held.iter().map(|held| (held.id.0, hold(held))).collect(),

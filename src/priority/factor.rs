@@ -24,6 +24,10 @@ pub struct Subject<'a> {
     pub urgency: i64,
     /// Nodes the job asks for.
     pub nodes: u64,
+    /// When it was submitted, in seconds since the epoch, as far as Flux says.
+    pub submitted: Option<f64>,
+    /// When its price is asked for, in seconds since the epoch.
+    pub now: f64,
 }
 
 /// One factor of the priority.

@@ -2,7 +2,7 @@
 //! The release rule by example.
 
 use super::host::Host;
-use super::site::{HostJob, OWNER, association, queue, record};
+use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use crate::accounts::Association;
 use crate::engine::{Engine, Event, State};
 use crate::ids::{JobId, Limit};
@@ -209,7 +209,7 @@ fn a_replay_restores_names_and_reservations() {
             let push = Event::Associations(vec![record(limited, "A")]);
             let mut engine = crate::engine::Engine::new(super::site::OWNER);
             if data_first {
-                engine.handle(push.clone());
+                engine.handle(NOW, push.clone());
             }
             host.replay(is_reload, engine);
             if !data_first {
@@ -255,7 +255,7 @@ fn a_reservation_outlives_a_reload_whoever_else_is_held() {
         let data = || Event::Associations(vec![record(limited.clone(), "A")]);
         let mut engine = Engine::new(OWNER);
         if with_data {
-            engine.handle(data());
+            engine.handle(NOW, data());
         }
         host.replay(true, engine);
         if !with_data {
