@@ -34,7 +34,7 @@ pub struct Association {
 }
 
 impl Association {
-    /// Whether one more active job is refused at submit.
+    /// Whether one more active job is rejected at submit.
     pub fn is_full(&self, active_jobs: u64) -> bool {
         self.max_active_jobs.0 > 0 && !self.max_active_jobs.admits(active_jobs, 1)
     }

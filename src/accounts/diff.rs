@@ -29,7 +29,7 @@ pub struct Difference {
     pub added: usize,
     /// Associations whose record differs.
     pub changed: usize,
-    /// Associations that vanish: new jobs are refused, live ones keep counting in them.
+    /// Associations that vanish: new jobs are rejected, live ones keep counting in them.
     pub removed: usize,
     /// Associations that stay as they are.
     pub unchanged: usize,

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What the engine wants done. Nothing is done in the engine itself: Flux re-enters callbacks.
+//!
+//! Three words, one meaning each. A job or an update is *rejected* when Flux asks whether to take it and we say no
+//! ([`Effect::Reject`]). A call is *refused* when an error is its answer: Flux refuses an effect
+//! ([`Refusal`](super::Refusal)), the plugin refuses a request. A job *ends* when it is over, whoever brought that about;
+//! one that was accepted and can never have a price we end ourselves ([`Effect::Raise`]).
 
 use super::step::Step;
 use super::timer::Timer;
@@ -27,7 +32,7 @@ pub enum Posting {
 /// An output of the engine, applied in order.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// Refuse the job or the update, with this text.
+    /// Flux asks whether it may take the job or the update: no, with this text.
     Reject(String),
     /// The priority asked for.
     SetPriority(u32),

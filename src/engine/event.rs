@@ -89,7 +89,7 @@ pub enum Event<'a> {
     Cleanup(JobId),
     /// `job.state.inactive`.
     Inactive(JobId),
-    /// `job.destroy`: the last that is seen of any job, also of refused ones.
+    /// `job.destroy`: the last that is seen of any job, also of rejected ones.
     Gone(JobId),
     /// `job.update.attributes.system.queue`: may the job move to the queue?
     UpdateQueue {

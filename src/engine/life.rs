@@ -11,7 +11,7 @@ use crate::limits::{
 use crate::priority::URGENCY_HOLD;
 
 impl Engine {
-    /// Takes an accepted job in. Return codes are ignored by Flux here, so nothing is refused.
+    /// Takes an accepted job in. Return codes are ignored by Flux here, so nothing is rejected.
     pub(super) fn new_job(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
         let is_submission = self.validated.remove(&facts.id);
         let association = self.book.find(facts.user, facts.bank);

@@ -100,16 +100,16 @@ impl Engine {
             Pending::Expected => vec![answer, Effect::Arm(Timer::Retry)],
             Pending::Missed(text) => vec![Effect::Log(Level::Error, text), answer],
             Pending::Fatal(_) => {
-                self.due.refusals.insert(id);
+                self.due.ends.insert(id);
                 vec![Effect::Arm(Timer::Turn), answer]
             }
         }
     }
 
     /// Ends jobs that can never have a price.
-    pub(super) fn refuse(&mut self) -> Vec<Effect> {
+    pub(super) fn end_unpriceable(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
-        for id in std::mem::take(&mut self.due.refusals) {
+        for id in std::mem::take(&mut self.due.ends) {
             match self.admit(id, Completion::Now(Posting::ById)) {
                 Ok(more) => effects.extend(more),
                 Err(Pending::Fatal(note)) => effects.push(Effect::Raise(id, note)),

@@ -35,7 +35,7 @@ impl Replay {
 }
 
 impl Engine {
-    /// Counts a replayed job by its state. Nothing is refused, nothing is raised.
+    /// Counts a replayed job by its state. Nothing is rejected, nothing is ended.
     pub(super) fn replayed(&mut self, mut job: Job, facts: &JobFacts<'_>) -> Vec<Effect> {
         job.phase = match facts.state {
             State::New => Phase::New,
@@ -241,8 +241,8 @@ impl Engine {
     /// Tries again to read what could not be read; and the owner's record should have come by now.
     pub(super) fn retry(&mut self) -> Vec<Effect> {
         let expected = std::mem::take(&mut self.due.expected);
-        self.due.refusals.extend(expected);
-        let mut effects = self.refuse();
+        self.due.ends.extend(expected);
+        let mut effects = self.end_unpriceable();
         effects.extend(self.unreadable.iter().copied().map(Effect::ReadEventlog));
         effects
     }

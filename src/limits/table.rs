@@ -56,7 +56,7 @@ pub struct Rule {
     pub stage: Stage,
     /// Whose, and how many.
     pub caps: Caps,
-    /// What is said of a job that alone exceeds the limit, so that it could never run: it is refused at submit. `None`:
+    /// What is said of a job that alone exceeds the limit, so that it could never run: it is rejected at submit. `None`:
     /// it is held like any other, until the limit is raised.
     /// `{nodes}` stands for what the job has of a measure, `{max-nodes}` for the cap on it.
     pub too_large: Option<&'static str>,
@@ -79,8 +79,8 @@ impl Rule {
         of_queue.chain(of_all.iter().map(move |(measure, cap)| (*measure, cap(association))))
     }
 
-    /// The refusal of a job that is too large for it.
-    pub fn refusal(&self, association: &Association, queue: Option<&Queue>, size: Size) -> Option<String> {
+    /// The rejection of a job that is too large for it.
+    pub fn rejection(&self, association: &Association, queue: Option<&Queue>, size: Size) -> Option<String> {
         let text = self.too_large?;
         let mut caps = self.caps_on(association, queue);
         caps.any(|(measure, cap)| !cap.admits(0, measure.of(size))).then(|| {
