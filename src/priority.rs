@@ -43,13 +43,19 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// The terms of a job of `association` in `queue` with `urgency`, at this moment.
-    pub fn of(book: &Book, association: &Association, queue: Option<&str>, urgency: i64) -> Self {
+    /// The terms of a job of `association`, of this fair-share, in `queue` with `urgency`, at this moment.
+    pub fn of(
+        book: &Book,
+        association: &Association,
+        fairshare: f64,
+        queue: Option<&str>,
+        urgency: i64,
+    ) -> Self {
         let weights = book.weights();
         let queue_priority = queue.and_then(|q| book.queue(q)).map_or(0, |q| q.priority);
         let bank_priority = book.bank_priority(association.bank.as_str()).unwrap_or(0.0);
         Terms {
-            fairshare: Term { weight: weights.fairshare, factor: association.fairshare },
+            fairshare: Term { weight: weights.fairshare, factor: fairshare },
             queue: Term { weight: weights.queue, factor: queue_priority as f64 },
             bank: Term { weight: weights.bank, factor: bank_priority },
             urgency: Term { weight: weights.urgency, factor: urgency.saturating_sub(URGENCY_DEFAULT) as f64 },

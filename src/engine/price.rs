@@ -168,13 +168,15 @@ impl Engine {
 
     /// What an attached job's terms make at this moment, and the fair-share among them. Hold and expedite have no terms.
     fn score(&self, job: &Job, urgency: i64) -> Option<(u32, Option<f64>)> {
-        let association = self.book.association(job.association()?)?;
+        let id = job.association()?;
+        let (association, fairshare) = (self.book.association(id)?, self.book.fairshare(id)?);
         match urgency {
             URGENCY_HOLD => return Some((0, None)),
             URGENCY_EXPEDITE => return Some((PRIORITY_MAX, None)),
             _ => {}
         }
-        let terms = Terms::of(&self.book, association, job.queue.as_ref().map(|q| q.as_str()), urgency);
+        let terms =
+            Terms::of(&self.book, association, fairshare, job.queue.as_ref().map(|q| q.as_str()), urgency);
         Some((terms.priority(self.book.config().zero_score), Some(terms.fairshare.factor)))
     }
 

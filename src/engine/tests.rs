@@ -2,8 +2,10 @@
 //! The engine under a model of Flux: examples of the specification, and random lives of jobs.
 
 mod examples;
+mod facts;
 mod host;
 mod kept;
+mod ninth;
 mod oracle;
 mod promises;
 mod properties;

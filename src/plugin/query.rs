@@ -238,7 +238,7 @@ fn bank<'a>(engine: &'a Engine, id: AssociationId, association: &'a Association)
     });
     ShownBank {
         bank_name: association.bank.as_str(),
-        fairshare: association.fairshare,
+        fairshare: engine.book().fairshare(id).unwrap_or_default(),
         max_run_jobs: association.max_running_jobs.0,
         cur_run_jobs: counts.run.jobs(),
         max_active_jobs: association.max_active_jobs.0,
@@ -299,6 +299,7 @@ fn queue(queue: &Queue) -> ShownQueue<'_> {
 
 /// The answer to `check`.
 pub fn check(check: &Check) -> String {
+    let running = check.running;
     let drift: Vec<Value> = check
         .drift
         .iter()
@@ -308,6 +309,11 @@ pub fn check(check: &Check) -> String {
         "jobs": check.jobs,
         "waiting": check.waiting,
         "associations": check.associations,
+        "running": {
+            "jobs": running.jobs, "unread": running.unread,
+            "nodes": running.nodes, "cores": running.cores, "gpus": running.gpus,
+            "since": running.since, "submitted": running.submitted,
+        },
         "drift": drift,
     })
     .to_string()
