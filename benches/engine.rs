@@ -20,7 +20,6 @@ fn record(user: u32, max_running_jobs: i64) -> AssociationRecord {
     let association = Association {
         user: UserId(user),
         bank: "A".into(),
-        fairshare: 0.5,
         max_running_jobs: Limit(max_running_jobs),
         max_active_jobs: unlimited,
         max_sched_jobs: unlimited,
@@ -31,7 +30,7 @@ fn record(user: u32, max_running_jobs: i64) -> AssociationRecord {
         def_project: Some("*".into()),
         active: true,
     };
-    AssociationRecord { association, def_bank: "A".into() }
+    AssociationRecord { association, fairshare: 0.5, def_bank: "A".into() }
 }
 
 fn facts(id: u64, state: State) -> JobFacts<'static> {

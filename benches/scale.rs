@@ -55,7 +55,6 @@ fn record(user: u32) -> AssociationRecord {
     let association = Association {
         user: UserId(user),
         bank: format!("bank{}", user % 1_000).as_str().into(),
-        fairshare: 0.5,
         max_running_jobs: Limit(1_000_000),
         max_active_jobs: unlimited,
         max_sched_jobs: unlimited,
@@ -67,7 +66,7 @@ fn record(user: u32) -> AssociationRecord {
         active: true,
     };
     let def_bank = association.bank.clone();
-    AssociationRecord { association, def_bank }
+    AssociationRecord { association, fairshare: 0.5, def_bank }
 }
 
 fn facts(id: u64, state: State) -> JobFacts<'static> {

@@ -158,8 +158,8 @@ impl Engine {
         let mut effects = self.admit(id, completion)?;
         let job = self.ledger.job(id).ok_or(Pending::Unavailable)?;
         let explanation = self.explain(job, urgency).ok_or(Pending::Unavailable)?;
-        let association = job.association().and_then(|association| self.book.association(association));
-        if let Some(fairshare) = association.map(|association| association.fairshare)
+        let fairshare = job.association().and_then(|association| self.book.fairshare(association));
+        if let Some(fairshare) = fairshare
             && explanation.is_by_terms()
             && job.memo.is_none_or(|last| (last - fairshare).abs() >= MEMO_STEP)
         {
@@ -171,11 +171,12 @@ impl Engine {
 
     /// What makes an attached job's priority at this moment.
     fn explain(&self, job: &Job, urgency: i64) -> Option<Explanation> {
-        let association = self.book.association(job.association()?)?;
+        let id = job.association()?;
         let queue = job.queue.as_ref().map(|queue| queue.as_str());
         let subject = Subject {
             book: &self.book,
-            association,
+            association: self.book.association(id)?,
+            fairshare: self.book.fairshare(id)?,
             queue,
             urgency,
             nodes: job.size.nodes,

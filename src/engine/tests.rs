@@ -2,6 +2,7 @@
 //! The engine under a model of Flux: examples of the specification, and random lives of jobs.
 
 mod examples;
+mod facts;
 mod host;
 mod kept;
 mod oracle;

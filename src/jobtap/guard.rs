@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Where C enters: one trampoline for callbacks, one for RPCs; that of timers is in `timers`, those of futures in
-//! `reads` and `asks`.
+//! Where C enters: one trampoline for callbacks, one for RPCs, one for timers; those of futures are in `reads` and
+//! `asks`.
 //!
 //! Invariants: nothing unwinds into C; a panic is logged with its place, fails that one call in the safe direction
 //! ([`Jobtap::fail_safe`]), and the plugin puts its state in order ([`Jobtap::recover`]) before anything else. All memory hangs on the plugin handle's aux and dies
 //! with it; there are no statics and no thread-locals, which would pin the .so.
 
+use super::caller::{Caller, Request};
 use super::error::{EIO, EPROTO};
-use super::method::{Caller, Method, Request};
 use super::pending::{Asks, Reads};
 use super::shared::{address, give, shared, take_back};
 use super::timers::Timer;
 use super::unload::fail_load;
-use super::{Args, Jobtap, LogLevel, Plugin, Reply, c_text, hook, sys};
+use super::{Args, Jobtap, LogLevel, Method, Plugin, Reply, c_text, hook, sys};
 use std::cell::{OnceCell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -201,7 +201,13 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<(), 
     let instance = Instance::assemble(plugin, J::load(plugin)?, methods);
     let say = |what: &str| format!("{}: {what}: {}", J::title(), std::io::Error::last_os_error());
     let arg = address(&instance);
-    if !instance.timers.get().into_iter().flatten().all(|timer| Timer::create::<J>(timer, plugin)) {
+    if !instance
+        .timers
+        .get()
+        .into_iter()
+        .flatten()
+        .all(|timer| Timer::create(timer, plugin, Some(on_timer::<J>)))
+    {
         return Err(say("flux_timer_watcher_create"));
     }
     let kept = give(instance.clone());
@@ -322,4 +328,19 @@ fn respond(plugin: Plugin, h: *mut sys::flux_t, msg: *const sys::flux_msg_t, rep
         let text = format!("failed to answer a request: {}", std::io::Error::last_os_error());
         plugin.log(LogLevel::Error, &text);
     }
+}
+
+unsafe extern "C" fn on_timer<J: Jobtap>(
+    _reactor: *mut sys::flux_reactor_t,
+    _watcher: *mut sys::flux_watcher_t,
+    _events: c_int,
+    arg: *mut c_void,
+) {
+    // SAFETY: `arg` is a timer, which destroys its watcher before it goes; the instance owns it.
+    let (instance, index) = unsafe {
+        let timer = shared::<Timer>(arg);
+        (shared::<Instance<J>>(timer.instance), timer.index)
+    };
+    let name = J::TIMERS.get(index).copied().unwrap_or_default();
+    instance.guarded(name, || None, || instance.jobtap.timer(instance.host(), index));
 }

@@ -8,6 +8,7 @@ mod args;
 mod asks;
 mod build;
 mod call;
+mod caller;
 mod error;
 #[cfg(feature = "fault")]
 mod fault;
@@ -15,7 +16,6 @@ mod guard;
 mod hook;
 mod json;
 mod look_up;
-mod method;
 #[cfg(all(test, miri))]
 mod miri;
 mod pending;
@@ -33,10 +33,10 @@ pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
 pub use build::Unfit;
 pub use call::{LogLevel, Logger, Plugin};
 use call::{c_text, c_text_within};
+pub use caller::{Caller, Request, Role};
 pub use error::{EINVAL, EIO, ENOENT, EPROTO, Error};
 pub use guard::{Host, init, init_with};
 pub use json::Json;
-pub use method::{Caller, Method, Request, Role};
 
 use std::ffi::CStr;
 
@@ -92,6 +92,31 @@ pub struct RequestError {
     /// What the sender is told.
     pub text: String,
 }
+
+/// An RPC method: a row of a plugin's table.
+pub struct Method<J: Jobtap> {
+    /// The last word of its topic.
+    pub name: &'static CStr,
+    /// Who may call it.
+    pub role: Role,
+    /// What answers.
+    pub answer: fn(&J, Host<'_, J>, &Request<'_>) -> Reply,
+}
+
+impl<J: Jobtap> Method<J> {
+    /// Its name as text.
+    pub fn title(&self) -> &'static str {
+        self.name.to_str().unwrap_or_default()
+    }
+}
+
+impl<J: Jobtap> Clone for Method<J> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<J: Jobtap> Copy for Method<J> {}
 
 /// A jobtap plugin.
 pub trait Jobtap: Sized + 'static {

@@ -11,7 +11,6 @@ fn book(max_running_jobs: i64) -> Book {
     let association = Association {
         user: UserId(1),
         bank: "A".into(),
-        fairshare: 0.5,
         max_running_jobs: Limit(max_running_jobs),
         max_active_jobs: unlimited,
         max_sched_jobs: unlimited,
@@ -23,7 +22,7 @@ fn book(max_running_jobs: i64) -> Book {
         active: true,
     };
     let mut book = Book::default();
-    book.upsert(vec![AssociationRecord { association, def_bank: "A".into() }], UserId(0));
+    book.upsert(vec![AssociationRecord { association, fairshare: 0.5, def_bank: "A".into() }], UserId(0));
     book
 }
 

@@ -195,7 +195,7 @@ fn bank(shown: &AssociationSnapshot) -> ShownBank<'_> {
     });
     ShownBank {
         bank_name: association.bank.as_str(),
-        fairshare: association.fairshare,
+        fairshare: shown.fairshare,
         max_run_jobs: association.max_running_jobs.0,
         cur_run_jobs: occupied.run.jobs(),
         max_active_jobs: association.max_active_jobs.0,
@@ -238,6 +238,7 @@ fn queue(queue: &Queue) -> ShownQueue<'_> {
 
 /// The answer to `check`.
 pub fn check(check: &Check) -> String {
+    let running = check.running;
     let drift: Vec<Value> = check
         .drift
         .iter()
@@ -247,6 +248,11 @@ pub fn check(check: &Check) -> String {
         "jobs": check.jobs,
         "waiting": check.waiting,
         "associations": check.associations,
+        "running": {
+            "jobs": running.jobs, "unread": running.unread,
+            "nodes": running.nodes, "cores": running.cores, "gpus": running.gpus,
+            "since": running.since, "submitted": running.submitted,
+        },
         "drift": drift,
     })
     .to_string()

@@ -155,7 +155,6 @@ impl Wire for AssociationWire {
         let association = Association {
             user: UserId(user),
             bank: names.bank(&self.bank),
-            fairshare: self.fairshare,
             max_running_jobs: Limit(self.max_running_jobs),
             max_active_jobs: Limit(self.max_active_jobs),
             max_sched_jobs: Limit(self.max_sched_jobs),
@@ -166,7 +165,7 @@ impl Wire for AssociationWire {
             def_project: (!def_project.is_empty()).then(|| def_project.into()),
             active: self.active != 0,
         };
-        Ok(AssociationRecord { association, def_bank: names.bank(&self.def_bank) })
+        Ok(AssociationRecord { association, fairshare: self.fairshare, def_bank: names.bank(&self.def_bank) })
     }
 
     fn limits(&self) -> [(&'static str, i64); 5] {

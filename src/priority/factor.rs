@@ -18,6 +18,8 @@ pub struct Subject<'a> {
     pub book: &'a Book,
     /// Whose job it is.
     pub association: &'a Association,
+    /// Its fair-share.
+    pub fairshare: f64,
     /// The job's own queue, where it names one.
     pub queue: Option<&'a str>,
     /// The job's urgency, 0 to 31.
@@ -43,7 +45,7 @@ pub struct Factor {
 
 /// The factors of flux-accounting, with its weights.
 pub const FACTORS: [Factor; 4] = [
-    Factor { name: "fairshare", default_weight: 100_000, value: |subject| subject.association.fairshare },
+    Factor { name: "fairshare", default_weight: 100_000, value: |subject| subject.fairshare },
     Factor { name: "queue", default_weight: 10_000, value: queue_priority },
     Factor { name: "bank", default_weight: 0, value: bank_priority },
     Factor {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 mod cost;
 mod cycles;
+mod facts;
 mod guests;
 mod hostile;
 mod nested;

@@ -3,14 +3,18 @@
 
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
-use crate::accounts::Association;
+use crate::accounts::{Association, AssociationRecord};
 use crate::engine::{Engine, Event, State};
 use crate::ids::{JobId, Limit};
 
 pub fn site(change: impl FnOnce(&mut Association)) -> Host {
+    site_of_fairshare(0.5, change)
+}
+
+pub fn site_of_fairshare(fairshare: f64, change: impl FnOnce(&mut Association)) -> Host {
     let mut one = association(7, "A");
     change(&mut one);
-    Host::with(vec![record(one, "A")], vec![queue("q1"), queue("q2")])
+    Host::with(vec![AssociationRecord { fairshare, ..record(one, "A") }], vec![queue("q1"), queue("q2")])
 }
 
 pub fn submit(host: &mut Host, nodes: u64) -> JobId {

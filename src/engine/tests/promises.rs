@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Prices that follow what is true when they are set, jobs that won't be scheduled, data that come in any order.
 
-use super::examples::{exact, site, submit};
+use super::examples::{exact, site, site_of_fairshare, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
+use crate::accounts::AssociationRecord;
 use crate::engine::{Engine, Event, State, Timer};
 use crate::ids::{JobId, Limit};
 
@@ -31,7 +32,7 @@ fn a_score_that_falls_to_zero_gives_the_place_to_run_to_the_next() {
 
 #[test]
 fn a_score_of_zero_takes_no_place_to_run_when_it_is_freed() {
-    let mut host = site(|a| (a.max_running_jobs, a.fairshare) = (Limit(1), 0.0));
+    let mut host = site_of_fairshare(0.0, |a| a.max_running_jobs = Limit(1));
     let mut dear = queue("q1");
     dear.priority = 1;
     host.event(Event::Queues(vec![dear, queue("q2")]));
@@ -47,7 +48,7 @@ fn a_score_of_zero_takes_no_place_to_run_when_it_is_freed() {
 
 #[test]
 fn an_update_to_a_score_of_zero_gives_the_place_to_run_to_the_next() {
-    let mut host = site(|a| (a.max_running_jobs, a.fairshare) = (Limit(1), 0.0));
+    let mut host = site_of_fairshare(0.0, |a| a.max_running_jobs = Limit(1));
     let mut dear = queue("q1");
     dear.priority = 1;
     host.event(Event::Queues(vec![dear, queue("q2")]));
@@ -78,9 +79,8 @@ fn a_price_is_that_of_the_moment_when_it_is_set() {
     let effects = host.engine.handle(NOW, Event::Reprioritize);
     host.apply(effects);
     assert_eq!(host.state(id), Some(State::Priority));
-    let mut better = association(7, "A");
-    better.fairshare = 0.75;
-    host.engine.handle(NOW, Event::Associations(vec![record(better, "A")]));
+    let better = AssociationRecord { fairshare: 0.75, ..record(association(7, "A"), "A") };
+    host.engine.handle(NOW, Event::Associations(vec![better]));
     host.settle();
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(75_000)));
     exact(&host);

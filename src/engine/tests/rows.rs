@@ -3,7 +3,7 @@
 
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
-use crate::accounts::{ConfigPatch, Policy, ZeroScore};
+use crate::accounts::{AssociationRecord, ConfigPatch, Policy, ZeroScore};
 use crate::engine::{Effect, Engine, Event, State};
 use crate::ids::{JobId, Limit, UserId};
 use crate::limits::SizeError;
@@ -105,10 +105,8 @@ fn a_job_without_bank_gets_the_defaults_and_a_named_bank_stays() {
 fn prices_follow_the_jobs_own_queue_and_bank() {
     let mut special = queue("q1");
     special.priority = 3;
-    let mut rich = association(7, "B");
-    rich.fairshare = 0.25;
-    let mut host =
-        Host::with(vec![record(association(7, "A"), "A"), record(rich, "A")], vec![special, queue("q2")]);
+    let rich = AssociationRecord { fairshare: 0.25, ..record(association(7, "B"), "A") };
+    let mut host = Host::with(vec![record(association(7, "A"), "A"), rich], vec![special, queue("q2")]);
     host.event(Event::Banks(vec![("B".into(), 2.5)]));
     host.event(Event::Weights(vec![("bank".to_owned(), 100)]));
     let plain = host.submit(HostJob::new(7)).unwrap();

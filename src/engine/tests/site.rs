@@ -107,7 +107,6 @@ pub fn association(user: u32, bank: &str) -> Association {
     Association {
         user: UserId(user),
         bank: bank.into(),
-        fairshare: 0.5,
         max_running_jobs: UNLIMITED,
         max_active_jobs: UNLIMITED,
         max_sched_jobs: UNLIMITED,
@@ -121,7 +120,7 @@ pub fn association(user: u32, bank: &str) -> Association {
 }
 
 pub fn record(association: Association, def_bank: &str) -> AssociationRecord {
-    AssociationRecord { association, def_bank: def_bank.into() }
+    AssociationRecord { association, fairshare: 0.5, def_bank: def_bank.into() }
 }
 
 pub fn queue(name: &str) -> Queue {

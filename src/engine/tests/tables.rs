@@ -3,34 +3,37 @@
 
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
-use crate::engine::{Effect, Engine, Event, Tables};
-use crate::ids::{JobId, Limit};
-use crate::limits::{Caps, Measure, RULES, Resources, Rule, Rules, Stage};
+use crate::engine::{Engine, Event, State, Tables};
+use crate::ids::Limit;
+use crate::limits::{Caps, Measure, RULES, Rule, Rules, Stage};
 use crate::priority::{FACTORS, Factor, Factors};
-use std::collections::VecDeque;
 
-/// Cores of an association's running jobs in a queue.
+/// Cores of an association in SCHED; its cap stands for one that records would bring.
 const NINTH: Rule = Rule {
-    name: "max-run-cores-queue-limit",
-    stage: Stage::Running,
-    caps: Caps::InQueue(&[(Measure::Cores, |_| Limit(4))]),
-    too_large: Some("{cores} cores are more than {max-cores}"),
+    name: "max-sched-cores-user-limit",
+    stage: Stage::Scheduled,
+    caps: Caps::InAll(&[(Measure::Cores, |_| Limit(8))]),
+    too_large: Some("job size ({cores} core(s)) is greater than the {max-cores} core(s) of a user in SCHED"),
 };
 
+/// Whatever happens to jobs at the other limits happens at the ninth.
 #[test]
 fn a_ninth_limit_is_a_row() {
-    let rules = Rules([RULES.0, &[NINTH]].concat().leak());
-    let mut engine = site(Tables { rules, ..Tables::default() });
-    let job = |cores| HostJob::new(7).queue("q1").size(1, cores);
-    let (first, second) = (JobId(1), JobId(2));
-    assert_eq!(names(&mut engine, Event::New(Host::facts(first, &job(3)))), Vec::<String>::new());
-    names(&mut engine, Event::Run(first, Resources::None));
-    names(&mut engine, Event::New(Host::facts(second, &job(2))));
-    assert_eq!(names(&mut engine, Event::Depend(second)), ["add max-run-cores-queue-limit"]);
-    assert_eq!(names(&mut engine, Event::Inactive(first)), ["remove max-run-cores-queue-limit"]);
-    let too_large = engine.handle(NOW, Event::Validate(Host::facts(JobId(3), &job(5))));
-    assert!(matches!(too_large.as_slice(), [Effect::Reject(text)] if text == "5 cores are more than 4"));
-    assert_eq!(engine.check().drift, []);
+    let tables = Tables { rules: Rules([RULES.0, &[NINTH]].concat().leak()), ..Tables::default() };
+    let mut host = Host::new();
+    host.engine = site(tables);
+    let job = |cores| HostJob::new(7).size(1, cores);
+    let text = "job size (9 core(s)) is greater than the 8 core(s) of a user in SCHED";
+    assert_eq!(host.submit(job(9)), Err(text.to_owned()), "it could never run");
+    let [first, second, third] = [6, 4, 2].map(|cores| host.submit(job(cores)).unwrap());
+    assert_eq!(host.names(second), ["max-sched-cores-user-limit"]);
+    assert_eq!(host.state(third), Some(State::Sched), "for the smaller one there is room");
+    // A plugin that is loaded again finds the name in the eventlog.
+    host.replay(true, site(tables));
+    assert_eq!(host.names(second), ["max-sched-cores-user-limit"]);
+    host.start(first);
+    assert_eq!(host.state(second), Some(State::Sched), "released when the first left SCHED");
+    assert_eq!(host.engine.check().drift, []);
 }
 
 /// Hours since submission.
@@ -67,23 +70,4 @@ fn site(tables: Tables) -> Engine {
     engine.handle(NOW, Event::Projects(vec!["*".into()]));
     engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
     engine
-}
-
-/// Which names an event puts on jobs and takes off them.
-fn names(engine: &mut Engine, event: Event<'_>) -> Vec<String> {
-    // Else `job.new` is a replay.
-    if let Event::New(facts) = &event {
-        engine.handle(NOW, Event::Validate(facts.clone()));
-    }
-    let mut todo = VecDeque::from(engine.handle(NOW, event));
-    let mut names = Vec::new();
-    while let Some(effect) = todo.pop_front() {
-        match effect {
-            Effect::AddDependency(_, name) => names.push(format!("add {name}")),
-            Effect::RemoveDependency(_, name) => names.push(format!("remove {name}")),
-            Effect::Then(step) => todo.extend(engine.step(step)),
-            _ => {}
-        }
-    }
-    names
 }

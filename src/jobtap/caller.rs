@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! RPC methods as rows of a table: name, who may call it, and what answers. A request says who asks.
+//! Who asks, and who may ask.
 
 use super::error::Error;
-use super::{Host, Jobtap, Reply, sys};
-use std::ffi::CStr;
+use super::sys;
 
 /// `FLUX_ROLE_OWNER`.
 const OWNER: u32 = 1;
@@ -69,28 +68,3 @@ pub struct Request<'a> {
     /// Its payload, if it has one that is text.
     pub payload: Option<&'a str>,
 }
-
-/// A method of a plugin.
-pub struct Method<J: Jobtap> {
-    /// The last word of its topic.
-    pub name: &'static CStr,
-    /// Who may call it.
-    pub role: Role,
-    /// What answers.
-    pub answer: fn(&J, Host<'_, J>, &Request<'_>) -> Reply,
-}
-
-impl<J: Jobtap> Method<J> {
-    /// Its name as text.
-    pub fn title(&self) -> &'static str {
-        self.name.to_str().unwrap_or_default()
-    }
-}
-
-impl<J: Jobtap> Clone for Method<J> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<J: Jobtap> Copy for Method<J> {}
