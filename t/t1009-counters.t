@@ -22,7 +22,8 @@ test_expect_success 'bounces between SCHED and PRIORITY' '
 '
 test_expect_success 'RUN' 'start_queues && running $id && mf counts 5001 A $run'
 test_expect_success 'what R says, kept through a reload' '
-	mf running $id && reload_plugin && mf push && mf running $id && mf counts 5001 A $run
+	mf running $id && reload_plugin && mf push assoc 5001 A queues=q queue q project "*" &&
+	mf running $id && mf counts 5001 A $run
 '
 test_expect_success 'an update of a running job' 'mf update $id duration=90 && mf counts 5001 A $run'
 test_expect_success 'CLEANUP still counts as running' '
