@@ -3,17 +3,23 @@
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mf_priority::accounts::{Association, AssociationRecord};
-use mf_priority::engine::{Engine, Event, JobFacts, State};
+use mf_priority::engine::{Engine, Event, JobFacts, State, Timer};
 use mf_priority::ids::{JobId, Limit, UserId};
-use mf_priority::limits::Size;
+use mf_priority::limits::{Allocation, Resources, Size};
 use std::hint::black_box;
+
+const NOW: f64 = 1_700_000_000.0;
+
+/// What a job of so many nodes was given.
+fn given(nodes: u64) -> Resources {
+    Resources::Allocated(Allocation { nodes, cores: nodes, gpus: 0, start: Some(NOW), expiration: None })
+}
 
 fn record(user: u32, max_running_jobs: i64) -> AssociationRecord {
     let unlimited = Limit(2_147_483_647);
     let association = Association {
         user: UserId(user),
         bank: "A".into(),
-        fairshare: 0.5,
         max_running_jobs: Limit(max_running_jobs),
         max_active_jobs: unlimited,
         max_sched_jobs: unlimited,
@@ -24,7 +30,7 @@ fn record(user: u32, max_running_jobs: i64) -> AssociationRecord {
         def_project: Some("*".into()),
         active: true,
     };
-    AssociationRecord { association, def_bank: "A".into() }
+    AssociationRecord { association, fairshare: 0.5, def_bank: "A".into() }
 }
 
 fn facts(id: u64, state: State) -> JobFacts<'static> {
@@ -37,18 +43,19 @@ fn facts(id: u64, state: State) -> JobFacts<'static> {
         queue: None,
         project: Some("*"),
         size: Ok(Size { nodes: 1, cores: 1 }),
-        has_resources: false,
+        submitted: Some(NOW),
+        resources: Resources::None,
     }
 }
 
 /// An engine whose user 1 has `jobs` jobs that came as far as DEPEND.
 fn with_jobs(jobs: u64, max_running_jobs: i64) -> Engine {
     let mut engine = Engine::new(UserId(0));
-    engine.handle(Event::Associations(vec![record(1, max_running_jobs)]));
+    engine.handle(NOW, Event::Associations(vec![record(1, max_running_jobs)]));
     for id in 1..=jobs {
-        engine.handle(Event::Validate(facts(id, State::New)));
-        engine.handle(Event::New(facts(id, State::New)));
-        engine.handle(Event::Depend(JobId(id)));
+        engine.handle(NOW, Event::Validate(facts(id, State::New)));
+        engine.handle(NOW, Event::New(facts(id, State::New)));
+        engine.handle(NOW, Event::Depend(JobId(id)));
     }
     engine
 }
@@ -56,15 +63,15 @@ fn with_jobs(jobs: u64, max_running_jobs: i64) -> Engine {
 fn price(c: &mut Criterion) {
     let mut engine = with_jobs(10_000, 1_000_000);
     for id in 1..=10_000 {
-        engine.handle(Event::Priority(JobId(id), 16));
-        engine.handle(Event::Sched(JobId(id)));
+        engine.handle(NOW, Event::Priority(JobId(id), 16));
+        engine.handle(NOW, Event::Sched(JobId(id)));
     }
     let mut group = c.benchmark_group("price");
     group.throughput(Throughput::Elements(10_000));
     group.bench_function("10,000 unchanged jobs", |b| {
         b.iter(|| {
             for id in 1..=10_000 {
-                black_box(engine.handle(Event::PriorityGet(JobId(id), 16)));
+                black_box(engine.handle(NOW, Event::PriorityGet(JobId(id), 16)));
             }
         });
     });
@@ -77,7 +84,7 @@ fn push(c: &mut Criterion) {
         b.iter_batched(
             || (Engine::new(UserId(0)), records.clone()),
             |(mut engine, records)| {
-                engine.handle(Event::Associations(records));
+                engine.handle(NOW, Event::Associations(records));
                 engine
             },
             BatchSize::LargeInput,
@@ -95,13 +102,13 @@ fn release(c: &mut Criterion) {
                 || {
                     let mut engine = with_jobs(*jobs, 1);
                     for id in 1..=1 {
-                        engine.handle(Event::Run(JobId(id)));
+                        engine.handle(NOW, Event::Run(JobId(id), given(1)));
                     }
                     engine
                 },
                 |mut engine| {
                     for id in 1..=*jobs {
-                        black_box(engine.handle(Event::Inactive(JobId(id))));
+                        black_box(engine.handle(NOW, Event::Inactive(JobId(id))));
                     }
                     engine
                 },
@@ -116,12 +123,12 @@ fn release(c: &mut Criterion) {
 fn run(engine: &mut Engine, id: u64, user: u32, nodes: u64) {
     let facts =
         |state| JobFacts { user: UserId(user), size: Ok(Size { nodes, cores: nodes }), ..facts(id, state) };
-    engine.handle(Event::Validate(facts(State::New)));
-    engine.handle(Event::New(facts(State::New)));
-    engine.handle(Event::Depend(JobId(id)));
-    engine.handle(Event::Priority(JobId(id), 16));
-    engine.handle(Event::Sched(JobId(id)));
-    engine.handle(Event::Run(JobId(id)));
+    engine.handle(NOW, Event::Validate(facts(State::New)));
+    engine.handle(NOW, Event::New(facts(State::New)));
+    engine.handle(NOW, Event::Depend(JobId(id)));
+    engine.handle(NOW, Event::Priority(JobId(id), 16));
+    engine.handle(NOW, Event::Sched(JobId(id)));
+    engine.handle(NOW, Event::Run(JobId(id), given(nodes)));
 }
 
 /// A million live jobs of a thousand users, and twenty thousand held jobs of user 1, each of a size of its own. What
@@ -133,7 +140,7 @@ fn crowd(c: &mut Criterion) {
     let mut first = record(1, 2_147_483_647);
     first.association.max_nodes = Limit(2_000_000);
     let others = (2..=1_001).map(|user| record(user, 2_147_483_647));
-    engine.handle(Event::Associations(std::iter::once(first).chain(others).collect()));
+    engine.handle(NOW, Event::Associations(std::iter::once(first).chain(others).collect()));
     for id in 1..=LIVE {
         run(&mut engine, id, 2 + (id % 1_000) as u32, 1);
     }
@@ -144,26 +151,28 @@ fn crowd(c: &mut Criterion) {
             size: Ok(Size { nodes: 2 + at, cores: 2 + at }),
             ..facts(LIVE + 2 + at, state)
         };
-        engine.handle(Event::Validate(facts(State::New)));
-        engine.handle(Event::New(facts(State::New)));
-        engine.handle(Event::Depend(JobId(LIVE + 2 + at)));
+        engine.handle(NOW, Event::Validate(facts(State::New)));
+        engine.handle(NOW, Event::New(facts(State::New)));
+        engine.handle(NOW, Event::Depend(JobId(LIVE + 2 + at)));
     }
-    engine.handle(Event::Deferred);
+    engine.handle(NOW, Event::Timer(Timer::Turn));
     let mut group = c.benchmark_group("1,000,000 live and 20,000 held jobs");
     group.sample_size(20);
-    group.bench_function("deferred step", |b| b.iter(|| black_box(engine.handle(Event::Deferred))));
+    group.bench_function("deferred step", |b| {
+        b.iter(|| black_box(engine.handle(NOW, Event::Timer(Timer::Turn))))
+    });
     group.bench_function("RPC (weights)", |b| {
-        b.iter(|| black_box(engine.handle(Event::Weights(Vec::new()))));
+        b.iter(|| black_box(engine.handle(NOW, Event::Weights(Vec::new()))));
     });
     group.bench_function("RPC (one association)", |b| {
-        b.iter(|| black_box(engine.handle(Event::Associations(vec![record(7, 2_147_483_647)]))));
+        b.iter(|| black_box(engine.handle(NOW, Event::Associations(vec![record(7, 2_147_483_647)]))));
     });
     let mut next = LIVE + HELD + 10;
     group.bench_function("a job of one node runs and ends, and nobody fits", |b| {
         b.iter(|| {
             next += 1;
             run(&mut engine, next, 1, 1);
-            black_box(engine.handle(Event::Inactive(JobId(next))))
+            black_box(engine.handle(NOW, Event::Inactive(JobId(next))))
         });
     });
     group.finish();

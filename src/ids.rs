@@ -2,6 +2,8 @@
 //! Identities and limits: the words every other module speaks in.
 #![forbid(unsafe_code)]
 
+pub mod idset;
+
 use std::fmt;
 use std::sync::Arc;
 

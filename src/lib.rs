@@ -17,6 +17,7 @@
 //!
 //! # Where to start reading
 //! `engine/event.rs` and `engine/effect.rs` are the protocol; `limits/job.rs` says what a job counts as;
+<<<<<<< HEAD
 //! `limits/release.rs` is the release rule; `engine/keepers.rs` says what other plugins' dependencies mean for it;
 //! `standing/mod.rs` says how usage accrues while jobs run; `plugin/mod.rs` lists what Flux calls; `fairshare/mod.rs` explains the rules.
 //!
@@ -24,6 +25,15 @@
 //! - a limit: a row of `RULES` in `limits/table.rs`;
 //! - a factor: `priority/`;
 //! - an RPC method: its name in `plugin/mod.rs`, what it does in `plugin/services.rs`;
+=======
+//! `priority/explanation.rs` says how a priority comes about; `limits/release.rs` is the release rule; `engine/keepers.rs` says what other plugins' dependencies mean for it;
+//! `plugin/mod.rs` lists what Flux calls; `fairshare/mod.rs` explains the rules.
+//!
+//! # Where to add
+//! - a limit: a row of `RULES` in `limits/table.rs`;
+//! - a factor: a row of `FACTORS` in `priority/factor.rs`, over what `Subject` shows there;
+//! - an RPC method: a row of `METHODS` in `plugin/methods.rs`, with who may call it;
+>>>>>>> frame-prices
 //! - a policy: a file in `fairshare/policy/`, and its name in `fairshare/policy/mod.rs`;
 //! - a command: a file in `cli/`, and a line of `Command` in `cli/mod.rs`.
 //!
@@ -36,11 +46,13 @@
 //! - Counters are a function of the live jobs: a job changes only through `Ledger::change`, which takes its old
 //!   footprint out and puts the new one in. Nothing is counted by how often a callback fired.
 //! - No magic values: a job without association is `None`, a limit is a number and nothing else.
+//! - Who asks is what Flux vouches for (`jobtap::Caller`), never what a payload says.
 //! - The command takes one thing from `plugin`: what it would say to a document that is about to be pushed.
 //! - `jobtap` knows no word of the field (no "bank"), the core knows no word of Flux's C interface; only `plugin` sees
 //!   both. `embedded` sees only the .so.
 //! - There are no statics and no thread-locals of ours: state hangs on the plugin handle and dies with it.
-//! - Imports go one way: `.ci/layering` checks it.
+//! - Imports go one way, and nothing passes another room's types on: `.ci/layering` checks it.
+//! - What Flux gets as a priority is the last field of what a person is shown: `priority::Explanation`.
 
 #[cfg(not(panic = "unwind"))]
 compile_error!("mf_priority must be built with panic=unwind: a panic has to stop at the plugin's boundary");

@@ -21,6 +21,10 @@ test_expect_success 'bounces between SCHED and PRIORITY' '
 	mf alive && mf counts 5001 A $sched
 '
 test_expect_success 'RUN' 'start_queues && running $id && mf counts 5001 A $run'
+test_expect_success 'what R says, kept through a reload' '
+	mf running $id && reload_plugin && mf push assoc 5001 A queues=q queue q project "*" &&
+	mf running $id && mf counts 5001 A $run
+'
 test_expect_success 'an update of a running job' 'mf update $id duration=90 && mf counts 5001 A $run'
 test_expect_success 'CLEANUP still counts as running' '
 	touch linger && cancel $id && wait_for epilog-start $id && is_state CLEANUP $id && mf counts 5001 A $run

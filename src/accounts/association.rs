@@ -4,15 +4,14 @@
 use crate::ids::{BankName, Limit, ProjectName, QueueName, UserId};
 use std::sync::Arc;
 
-/// The limits and permissions of one association, as pushed.
+/// The limits and permissions of one association, as pushed: what is configured. Its fair-share, which is derived, is the
+/// book's ([`Book::fairshare`](super::Book::fairshare)).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Association {
     /// Who.
     pub user: UserId,
     /// In which bank.
     pub bank: BankName,
-    /// Fair-share, normally in [0, 1]; any finite number is kept.
-    pub fairshare: f64,
     /// Cap on running jobs; 0 holds every job.
     pub max_running_jobs: Limit,
     /// Hard cap on active jobs at submit; 0 and less is unlimited.
@@ -34,7 +33,7 @@ pub struct Association {
 }
 
 impl Association {
-    /// Whether one more active job is refused at submit.
+    /// Whether one more active job is rejected at submit.
     pub fn is_full(&self, active_jobs: u64) -> bool {
         self.max_active_jobs.0 > 0 && !self.max_active_jobs.admits(active_jobs, 1)
     }

@@ -14,7 +14,7 @@ pub enum ZeroScore {
 /// Site-wide switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Refuse jobs that name a queue which was not pushed.
+    /// Reject jobs that name a queue which was not pushed.
     pub deny_unknown_queues: bool,
     /// See [`ZeroScore`].
     pub zero_score: ZeroScore,

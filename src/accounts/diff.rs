@@ -29,7 +29,7 @@ pub struct Difference {
     pub added: usize,
     /// Associations whose record differs.
     pub changed: usize,
-    /// Associations that vanish: new jobs are refused, live ones keep counting in them.
+    /// Associations that vanish: new jobs are rejected, live ones keep counting in them.
     pub removed: usize,
     /// Associations that stay as they are.
     pub unchanged: usize,
@@ -43,10 +43,13 @@ impl Book {
             policy.associations.iter().map(|r| ((r.association.user, &r.association.bank), r)).collect();
         let mut difference = Difference::default();
         for ((user, bank), record) in &listed {
-            match self.find(*user, Some(bank.as_str())).and_then(|id| self.association(id)) {
+            let present = self.find(*user, Some(bank.as_str())).and_then(|id| self.present_values(id));
+            match present {
                 None => difference.added += 1,
-                Some(present) if *present != record.association => difference.changed += 1,
-                Some(_) => difference.unchanged += 1,
+                Some(present) if present == (&record.association, record.fairshare) => {
+                    difference.unchanged += 1
+                }
+                Some(_) => difference.changed += 1,
             }
         }
         difference.removed = self.present.saturating_sub(difference.changed + difference.unchanged);

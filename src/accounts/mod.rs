@@ -6,6 +6,7 @@
 
 mod association;
 mod config;
+mod derived;
 mod diff;
 mod queue;
 mod staging;
@@ -22,6 +23,7 @@ pub use staging::PolicyPart;
 pub use weights::Weights;
 
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
+use derived::FairShares;
 use staging::Staged;
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -43,11 +45,13 @@ impl AssociationId {
     }
 }
 
-/// An association together with the default bank its record gives the user.
+/// An association together with what else its record gives: the user's default bank, and a fair-share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssociationRecord {
     /// The association.
     pub association: Association,
+    /// Fair-share, normally in [0, 1]; any finite number is kept.
+    pub fairshare: f64,
     /// The user's default bank; need not be one of the user's banks.
     pub def_bank: BankName,
 }
@@ -63,6 +67,7 @@ struct User {
 #[derive(Clone, Debug, Default)]
 pub struct Book {
     entries: Vec<Versioned<Association>>,
+    fairshares: FairShares,
     users: BTreeMap<UserId, User>,
     epochs: Epochs,
     /// The open push.
@@ -115,8 +120,18 @@ impl Book {
         self.entries.get(id.index())?.last(&self.epochs)
     }
 
+    /// The fair-share of an association; of one that was removed, the last it had.
+    pub fn fairshare(&self, id: AssociationId) -> Option<f64> {
+        self.fairshares.last(&self.epochs, id)
+    }
+
     fn present(&self, id: AssociationId) -> Option<&Association> {
         self.entries.get(id.index())?.present(&self.epochs)
+    }
+
+    /// What a record would bring for an association in force.
+    fn present_values(&self, id: AssociationId) -> Option<(&Association, f64)> {
+        Some((self.present(id)?, self.fairshare(id)?))
     }
 
     /// How many associations are in force.
@@ -218,20 +233,22 @@ impl Book {
     }
 
     fn put(&mut self, record: AssociationRecord, kept_default: Option<BankName>) {
-        let AssociationRecord { association, def_bank } = record;
+        let AssociationRecord { association, def_bank, fairshare } = record;
         let (user, id) = id_of(&mut self.users, &mut self.entries, &association);
         user.default_bank.put(&self.epochs, kept_default.unwrap_or(def_bank));
-        self.present_changes(id, &association);
-        let Some(entry) = self.entries.get_mut(id.index()) else { return };
-        match entry.present(&self.epochs) {
+        self.present_changes(id, (&association, fairshare));
+        match self.present_values(id) {
             None => {
                 self.present += 1;
                 self.latest.added += 1;
             }
-            Some(present) if *present == association => self.latest.unchanged += 1,
+            Some(present) if present == (&association, fairshare) => self.latest.unchanged += 1,
             Some(_) => self.latest.changed += 1,
         }
-        entry.put(&self.epochs, association);
+        self.fairshares.put(&self.epochs, id, fairshare);
+        if let Some(entry) = self.entries.get_mut(id.index()) {
+            entry.put(&self.epochs, association);
+        }
     }
 
     /// Replaces all queues.

@@ -60,7 +60,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of<T: PartialEq>(present: Option<&T>, next: &T) -> Kind {
+    fn of<T: PartialEq>(present: Option<T>, next: T) -> Kind {
         match present {
             None => Kind::Added,
             Some(present) if present == next => Kind::Unchanged,
@@ -154,27 +154,35 @@ impl Book {
     }
 
     fn stage_record(&mut self, staged: &mut Staged, record: AssociationRecord) {
-        let AssociationRecord { association, def_bank } = record;
+        let AssociationRecord { association, def_bank, fairshare } = record;
         let (user, id) = id_of(&mut self.users, &mut self.entries, &association);
         if user.default_bank.staged(&self.epochs) != Some(&def_bank) {
             user.default_bank.stage(&self.epochs, def_bank);
         }
-        let Some(entry) = self.entries.get_mut(id.index()) else { return };
-        let present = entry.present(&self.epochs);
-        if let Some(former) = entry.staged(&self.epochs) {
+        let present = self.present_values(id);
+        if let Some(former) = self.staged_values(id) {
             *staged.count(Kind::of(present, former)) -= 1;
         }
-        *staged.count(Kind::of(present, &association)) += 1;
-        entry.stage(&self.epochs, association);
+        *staged.count(Kind::of(present, (&association, fairshare))) += 1;
+        self.fairshares.stage(&self.epochs, id, fairshare);
+        if let Some(entry) = self.entries.get_mut(id.index()) {
+            entry.stage(&self.epochs, association);
+        }
+    }
+
+    /// What the open push brought for an association.
+    fn staged_values(&self, id: AssociationId) -> Option<(&Association, f64)> {
+        let association = self.entries.get(id.index())?.staged(&self.epochs)?;
+        Some((association, self.fairshares.staged(&self.epochs, id)?))
     }
 
     /// Notes that a record in force is about to become `next`: the open push may have been compared with it.
-    pub(super) fn present_changes(&mut self, id: AssociationId, next: &Association) {
-        let Some(staged) = &mut self.staged else { return };
-        let Some(entry) = self.entries.get(id.index()) else { return };
-        if let Some(pushed) = entry.staged(&self.epochs) {
-            *staged.count(Kind::of(entry.present(&self.epochs), pushed)) -= 1;
-            *staged.count(Kind::of(Some(next), pushed)) += 1;
+    pub(super) fn present_changes(&mut self, id: AssociationId, next: (&Association, f64)) {
+        let Some(pushed) = self.staged_values(id) else { return };
+        let (before, after) = (Kind::of(self.present_values(id), pushed), Kind::of(Some(next), pushed));
+        if let Some(staged) = &mut self.staged {
+            *staged.count(before) -= 1;
+            *staged.count(after) += 1;
         }
     }
 }

@@ -1,40 +1,26 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How much each factor of the priority weighs.
+//! How much each factor of the priority weighs, where the site said so.
 
 use std::collections::BTreeMap;
 
-/// Weights of the priority factors. Factors with names unknown to us are kept and shown, without effect.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Weights {
-    /// Weight of the association's fair-share.
-    pub fairshare: i64,
-    /// Weight of the queue's priority.
-    pub queue: i64,
-    /// Weight of the bank's priority.
-    pub bank: i64,
-    /// Weight of the job's urgency above the default of 16.
-    pub urgency: i64,
-    /// Others, by name.
-    pub others: BTreeMap<String, i64>,
-}
-
-impl Default for Weights {
-    fn default() -> Self {
-        Weights { fairshare: 100_000, queue: 10_000, bank: 0, urgency: 1_000, others: BTreeMap::new() }
-    }
-}
+/// The weights that the site gave, by the names of their factors. What the others weigh, and whether a name is that of
+/// a factor at all, is the table's of factors to say; a name that is none's is kept and shown, without effect.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Weights(BTreeMap<String, i64>);
 
 impl Weights {
-    /// Sets the weight of the named factor.
+    /// The weight given to the named factor.
+    pub fn get(&self, factor: &str) -> Option<i64> {
+        self.0.get(factor).copied()
+    }
+
+    /// Gives the named factor a weight.
     pub fn set(&mut self, factor: &str, weight: i64) {
-        match factor {
-            "fairshare" => self.fairshare = weight,
-            "queue" => self.queue = weight,
-            "bank" => self.bank = weight,
-            "urgency" => self.urgency = weight,
-            other => {
-                self.others.insert(other.to_owned(), weight);
-            }
-        }
+        self.0.insert(factor.to_owned(), weight);
+    }
+
+    /// All that were given, by name.
+    pub fn given(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.0.iter().map(|(name, weight)| (name.as_str(), *weight))
     }
 }

@@ -26,6 +26,7 @@ mod update;
 
 pub use host::{Host, LOG_ERR, LogLine, Options};
 pub use job::{Errno, Job, State, f58};
+pub use plugin::Init;
 pub use restart::Order;
 pub use service::{Cred, Refused};
 pub use submit::{Shape, Submission};

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use serde_json::{Value, json};
 
-use super::abi::{Args, CPlugin, IN, OUT, PluginFn, PluginHandle, c_text};
+use super::abi::{Args, IN, OUT, PluginFn, PluginHandle, c_text};
 use super::aux::Aux;
 use super::host::{Host, LOG_ERR};
 use super::job::State;
@@ -30,6 +30,9 @@ pub(super) struct Handler {
     callback: PluginFn,
     data: *mut c_void,
 }
+
+/// flux_plugin_init(3): called with the handle of the plugin.
+pub type Init = unsafe extern "C" fn(*mut c_void) -> c_int;
 
 /// A plugin and what it registered. Fields are dropped in order: the .so goes last.
 pub struct Plugin {
@@ -119,21 +122,51 @@ impl Host {
         Ok(())
     }
 
+    /// As [`Host::load`], of a plugin that is linked into this program under the name `basename`.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Safety
+    /// `init` is as flux_plugin_init(3): called with the handle of a plugin, it keeps to Flux's interface.
+    pub unsafe fn load_linked(&self, basename: &str, init: Init, conf: Option<&Value>) -> Result<(), String> {
+        let plugin = self.start(Path::new(basename), conf, None, init)?;
+        self.replay_to(&plugin);
+        self.reprioritize_all();
+        Ok(())
+    }
+
     /// Loads without showing jobs: `[job-manager] plugins=` at start, when there are none yet.
     pub(super) fn open(&self, path: &Path, conf: Option<&Value>) -> Result<Rc<Plugin>, String> {
         let shown = path.display();
-        let basename = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        if self.find(&basename).is_some() {
-            return Err(format!("{basename} already loaded"));
-        }
+        self.basename_of(path)?;
         // SAFETY: loading runs the .so's initialisers; the caller names a jobtap plugin, as an admin does.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|error| format!("{shown}: {error}"))?;
-        type Init = unsafe extern "C" fn(*mut CPlugin) -> c_int;
         // SAFETY: flux_plugin_init(3) has this prototype in every Flux plugin.
         let init: Init = *unsafe { library.get(b"flux_plugin_init\0") }
             .map_err(|_| format!("{shown}: flux_plugin_init symbol not found"))?;
+        self.start(path, conf, Some(library), init)
+    }
 
+    /// What users will call it, if nothing is called so yet.
+    fn basename_of(&self, path: &Path) -> Result<String, String> {
+        let basename = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        match self.find(&basename) {
+            Some(_) => Err(format!("{basename} already loaded")),
+            None => Ok(basename),
+        }
+    }
+
+    fn start(
+        &self,
+        path: &Path,
+        conf: Option<&Value>,
+        library: Option<Library>,
+        init: Init,
+    ) -> Result<Rc<Plugin>, String> {
+        let shown = path.display();
+        let basename = self.basename_of(path)?;
         let uid = self.next_uid.replace(self.next_uid.get() + 1);
         let plugin = Rc::new(Plugin {
             handle: OnceCell::new(),
@@ -147,12 +180,12 @@ impl Host {
             services: RefCell::default(),
             aux: RefCell::default(),
             order: Cell::default(),
-            library: RefCell::new(Some(library)),
+            library: RefCell::new(library),
         });
         let slot = Rc::as_ptr(&plugin).cast_mut().cast::<c_void>();
         let handle = plugin.handle.get_or_init(|| PluginHandle::new(self.abi, slot, conf));
         // SAFETY: called once, right after loading, with a handle that outlives the plugin.
-        let rc = self.as_plugin(uid, || unsafe { init(handle.as_ptr()) });
+        let rc = self.as_plugin(uid, || unsafe { init(handle.as_ptr().cast()) });
         let ready = if rc < 0 {
             Err(format!("{shown}: flux_plugin_init failed"))
         } else {

@@ -3,6 +3,7 @@
 
 use super::Engine;
 use crate::ids::{BankName, UserId};
+use crate::limits::Phase;
 
 /// What a recount found.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,22 +14,66 @@ pub struct Check {
     pub waiting: usize,
     /// Associations known.
     pub associations: usize,
+    /// What running jobs were given.
+    pub running: Running,
     /// Associations whose counters differ, with what differs. Always empty, or this is a bug.
     pub drift: Vec<(UserId, BankName, String)>,
 }
 
+/// What running jobs were given, as their R says. Limits count what was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Running {
+    /// Running jobs.
+    pub jobs: usize,
+    /// Of these, jobs whose R can't be read.
+    pub unread: usize,
+    /// Nodes.
+    pub nodes: u64,
+    /// Cores.
+    pub cores: u64,
+    /// GPUs.
+    pub gpus: u64,
+    /// When the first of them began, in seconds since the epoch.
+    pub since: Option<f64>,
+    /// When the first of them was submitted.
+    pub submitted: Option<f64>,
+}
+
 impl Engine {
+    /// What running jobs were given.
+    fn running(&self) -> Running {
+        let mut sum = Running::default();
+        for (_, job) in self.ledger.jobs().filter(|(_, job)| job.phase == Phase::Run) {
+            sum.jobs += 1;
+            sum.submitted = earlier(sum.submitted, job.submitted);
+            let Some(given) = job.allocation.as_deref() else {
+                sum.unread += 1;
+                continue;
+            };
+            sum.nodes = sum.nodes.saturating_add(given.nodes);
+            sum.cores = sum.cores.saturating_add(given.cores);
+            sum.gpus = sum.gpus.saturating_add(given.gpus);
+            sum.since = earlier(sum.since, given.start);
+        }
+        sum
+    }
+
     /// Recounts all live jobs and compares.
     pub fn check(&self) -> Check {
         let named = |(id, what)| {
-            let association = self.book().association(id)?;
+            let association = self.book.association(id)?;
             Some((association.user, association.bank.clone(), what))
         };
         Check {
-            jobs: self.ledger().jobs().count(),
-            waiting: self.ledger().waiting().count(),
-            associations: self.book().len(),
-            drift: self.ledger().drift().into_iter().filter_map(named).collect(),
+            jobs: self.ledger.jobs().count(),
+            waiting: self.ledger.waiting().count(),
+            associations: self.book.len(),
+            running: self.running(),
+            drift: self.ledger.drift().into_iter().filter_map(named).collect(),
         }
     }
+}
+
+fn earlier(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.into_iter().chain(other).reduce(f64::min)
 }

@@ -5,7 +5,7 @@
 //! plugin lets it go; a price may not be set while Flux asks for it. Each is noted here by id, and worked out when it is
 //! done: what was decided in one turn would be stale in the next. A turn costs what was noted, not what is alive.
 
-use super::{Effect, Engine};
+use super::{Effect, Engine, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::Line;
@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Jobs and associations that are due.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Due {
-    /// To be refused after all.
-    pub refusals: BTreeSet<JobId>,
-    /// The instance owner's, and his record has not come yet: to be refused if it does not come within a while.
+    /// To be ended after all: they can never have a price.
+    pub ends: BTreeSet<JobId>,
+    /// The instance owner's, and his record has not come yet: to be ended if it does not come within a while.
     pub expected: BTreeSet<JobId>,
     /// In PRIORITY, and Flux may leave them there: to be given their price by id.
     pub unmoved: BTreeSet<JobId>,
@@ -34,13 +34,8 @@ pub(super) struct Due {
 impl Due {
     /// The job has ended.
     pub fn forget(&mut self, id: JobId) {
-        let all = [
-            &mut self.refusals,
-            &mut self.expected,
-            &mut self.unmoved,
-            &mut self.incomplete,
-            &mut self.unheld,
-        ];
+        let all =
+            [&mut self.ends, &mut self.expected, &mut self.unmoved, &mut self.incomplete, &mut self.unheld];
         for jobs in all {
             jobs.remove(&id);
         }
@@ -55,7 +50,7 @@ impl Engine {
         if let Some(effects) = self.resync_step() {
             return effects;
         }
-        let mut effects = self.refuse();
+        let mut effects = self.end_unpriceable();
         effects.extend(std::mem::take(&mut self.due.unmoved).into_iter().map(Effect::AskUrgency));
         effects.extend(self.complete_jobspecs());
         effects.extend(self.discover());
@@ -74,6 +69,6 @@ impl Engine {
     pub(super) fn pass_later(&mut self, association: AssociationId, line: Line) -> Vec<Effect> {
         let noted = self.due.passes.entry(association).or_insert(line);
         *noted = line.max(*noted);
-        vec![Effect::Defer]
+        vec![Effect::Arm(Timer::Turn)]
     }
 }

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What the engine wants done. Nothing is done in the engine itself: Flux re-enters callbacks.
+//!
+//! Three words, one meaning each. A job or an update is *rejected* when Flux asks whether to take it and we say no
+//! ([`Effect::Reject`]). A call is *refused* when an error is its answer: Flux refuses an effect
+//! ([`Refusal`](super::Refusal)), the plugin refuses a request. A job *ends* when it is over, whoever brought that about;
+//! one that was accepted and can never have a price we end ourselves ([`Effect::Raise`]).
 
-use super::pass::Pass;
-use crate::accounts::AssociationId;
+use super::step::Step;
+use super::timer::Timer;
 use crate::ids::{BankName, JobId, ProjectName};
-use crate::limits::Name;
+use crate::limits::HoldName;
 
 /// How important a log line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +32,7 @@ pub enum Posting {
 /// An output of the engine, applied in order.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// Refuse the job or the update, with this text.
+    /// Flux asks whether it may take the job or the update: no, with this text.
     Reject(String),
     /// The priority asked for.
     SetPriority(u32),
@@ -47,7 +52,7 @@ pub enum Effect {
         project: Option<ProjectName>,
     },
     /// Hold a job.
-    AddDependency(JobId, Name),
+    AddDependency(JobId, HoldName),
     /// Call back with [`Event::Urgency`](super::Event::Urgency): in DEPEND and PRIORITY no callback tells of a change.
     AskUrgency(JobId),
     /// Have Flux tell of the job's events.
@@ -57,17 +62,15 @@ pub enum Effect {
     /// Show the job as it is in Flux, as [`Event::Shown`](super::Event::Shown).
     LookUp(JobId),
     /// Take a hold off a job.
-    RemoveDependency(JobId, Name),
+    RemoveDependency(JobId, HoldName),
     /// Tell the job's owner the fair-share its priority was made from.
     Memo(JobId, f64),
     /// A fatal exception, with its note. It ends the job at once, so not in a callback that others may have caused.
     Raise(JobId, String),
     /// A log line.
     Log(Level, String),
-    /// Call back with [`Event::Deferred`](super::Event::Deferred) in the next reactor turn.
-    Defer,
-    /// Call back with [`Event::Retry`](super::Event::Retry) after a while.
-    RetryLater,
+    /// Call back with [`Event::Timer`](super::Event::Timer) after its time. One that is armed already starts anew.
+    Arm(Timer),
     /// Read the job's eventlog and call back with [`Event::Eventlog`](super::Event::Eventlog).
     ReadEventlog(JobId),
     /// Ask who else knows which dependencies are outstanding, and call back with
@@ -79,19 +82,4 @@ pub enum Effect {
     ReprioritizeAll,
     /// Go on with this, after the effects before it.
     Then(Step),
-}
-
-/// What the engine goes on with when its effects so far were carried out.
-#[derive(Clone, Debug)]
-pub enum Step {
-    /// What a pass decided so far was carried out.
-    Pass(Pass),
-    /// Release whoever may go, in all associations.
-    ReleaseAll,
-    /// Of the association's replayed jobs everything is known, and whoever could be released was.
-    ReplayRead(AssociationId),
-    /// Flux begins to ask for every priority: until it is done, no other job may be touched.
-    LoopBegins,
-    /// Flux has asked for every priority.
-    LoopEnded,
 }

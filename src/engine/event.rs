@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What happens to the engine.
 
+use super::timer::Timer;
 use crate::accounts::{AssociationRecord, ConfigPatch, Policy, PolicyPart, Queue};
 use crate::ids::{BankName, JobId, ProjectName, UserId};
-use crate::limits::{Size, SizeError};
+use crate::limits::{Resources, Size, SizeError};
 
 /// Job states as Flux shows them to a plugin (RFC 21).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,8 +44,10 @@ pub struct JobFacts<'a> {
     pub project: Option<&'a str>,
     /// What it asks for.
     pub size: Result<Size, SizeError>,
-    /// Whether it has an allocation (R).
-    pub has_resources: bool,
+    /// When it was submitted, in seconds since the epoch, as far as Flux says.
+    pub submitted: Option<f64>,
+    /// What it was given.
+    pub resources: Resources,
 }
 
 /// An input of the engine. The first group are callbacks, the second RPCs, the third answers to what it asked for.
@@ -80,13 +83,13 @@ pub enum Event<'a> {
     PriorityGet(JobId, i64),
     /// `job.state.sched`.
     Sched(JobId),
-    /// `job.state.run`.
-    Run(JobId),
+    /// `job.state.run`, with what the job was given.
+    Run(JobId, Resources),
     /// `job.state.cleanup`.
     Cleanup(JobId),
     /// `job.state.inactive`.
     Inactive(JobId),
-    /// `job.destroy`: the last that is seen of any job, also of refused ones.
+    /// `job.destroy`: the last that is seen of any job, also of rejected ones.
     Gone(JobId),
     /// `job.update.attributes.system.queue`: may the job move to the queue?
     UpdateQueue {
@@ -141,10 +144,8 @@ pub enum Event<'a> {
     /// `reprioritize`.
     Reprioritize,
 
-    /// The zero-delay timer asked for by [`Effect::Defer`](super::Effect::Defer).
-    Deferred,
-    /// The timer asked for by [`Effect::RetryLater`](super::Effect::RetryLater).
-    Retry,
+    /// A timer that was asked for by [`Effect::Arm`](super::Effect::Arm).
+    Timer(Timer),
     /// The urgency asked for by [`Effect::AskUrgency`](super::Effect::AskUrgency).
     Urgency(JobId, i64),
     /// The eventlog asked for by [`Effect::ReadEventlog`](super::Effect::ReadEventlog): dependency descriptions that were

@@ -5,40 +5,40 @@
 //! every job it frees. So a job is subscribed to while others may keep it, from NEW to the end of DEPEND, and no longer:
 //! at once if its jobspec declares dependencies, else when it turns out to stay in DEPEND without a name of ours.
 
-use super::others::Others;
+use super::foreign::ForeignNames;
 use super::{Effect, Engine, State};
 use crate::ids::JobId;
-use crate::limits::{Grant, Job, Line, Phase};
+use crate::limits::{Grant, Job, Keepers, Line, Phase};
 
 impl Engine {
     /// Subscribes to a job that declares dependencies, before other plugins see them.
     pub(super) fn created(&mut self, id: JobId, state: State, has_dependencies: bool) -> Vec<Effect> {
         let others = match state {
-            State::New => Others::of_new(),
-            State::Depend => Others::unknown(),
+            State::New => ForeignNames::of_new(),
+            State::Depend => ForeignNames::unknown(),
             _ => return Vec::new(),
         };
         if !has_dependencies {
             return Vec::new();
         }
-        self.others.insert(id, others);
+        self.foreign.insert(id, others);
         vec![Effect::Subscribe(id)]
     }
 
     /// Subscribes to a job that others keep, and has its eventlog tell by which names.
     pub(super) fn watch(&mut self, id: JobId) -> Vec<Effect> {
-        if self.others.contains_key(&id) {
+        if self.foreign.contains_key(&id) {
             return Vec::new();
         }
-        self.others.insert(id, Others::unknown());
-        self.ledger.change(id, |job| job.is_kept_by_others = true);
+        self.foreign.insert(id, ForeignNames::unknown());
+        self.ledger.change(id, |job| job.keepers = Keepers::Others);
         vec![Effect::Subscribe(id), Effect::ReadEventlog(id)]
     }
 
     /// Gives the subscription back: the job is leaving DEPEND.
     pub(super) fn unwatch(&mut self, id: JobId) -> Option<Effect> {
         self.due.unheld.remove(&id);
-        self.others.remove(&id).map(|_| Effect::Unsubscribe(id))
+        self.foreign.remove(&id).map(|_| Effect::Unsubscribe(id))
     }
 
     /// Flux moves a job on from DEPEND in the same turn if nobody keeps it. Who is still there is kept by others.
@@ -59,7 +59,7 @@ impl Engine {
         if self.ledger.rules().parse(name).is_some() {
             return Vec::new();
         }
-        let Some(others) = self.others.get_mut(&id) else { return Vec::new() };
+        let Some(others) = self.foreign.get_mut(&id) else { return Vec::new() };
         others.note(name, added);
         let may_go = !added && others.know_none();
         let mut effects = self.note_keepers(id);
@@ -67,17 +67,27 @@ impl Engine {
         effects
     }
 
+    /// Who else keeps the job, as far as is known.
+    pub(super) fn keepers(&self, id: JobId) -> Keepers {
+        match self.foreign.get(&id) {
+            Some(others) if others.keep_it() => Keepers::Others,
+            _ => Keepers::NobodyElse,
+        }
+    }
+
     /// Takes over whether others keep the job. When they have let it go and only our names are left, it may go in the
     /// next reactor turn: the running callback is the job's own.
     pub(super) fn note_keepers(&mut self, id: JobId) -> Vec<Effect> {
-        let is_kept = self.others.get(&id).is_some_and(Others::keep_it);
-        let Some(job) = self.ledger.job(id).filter(|job| job.is_kept_by_others != is_kept) else {
+        let keepers = self.keepers(id);
+        let Some(job) = self.ledger.job(id).filter(|job| job.keepers != keepers) else {
             return Vec::new();
         };
-        let (association, is_held) = (job.association, job.is_held());
-        self.ledger.change(id, |job| job.is_kept_by_others = is_kept);
+        let (association, is_held) = (job.association(), job.is_held());
+        self.ledger.change(id, |job| job.keepers = keepers);
         match association {
-            Some(association) if !is_kept && is_held => self.pass_later(association, Line::KeptByNobodyElse),
+            Some(association) if keepers == Keepers::NobodyElse && is_held => {
+                self.pass_later(association, Line::KeptByNobodyElse)
+            }
             _ => Vec::new(),
         }
     }

@@ -1,46 +1,52 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A job's way from `job.new` to INACTIVE.
 
-use super::others::Others;
-use super::{Effect, Engine, JobFacts, Level, Posting, State};
+use super::{Effect, Engine, JobFacts, Level, Posting, State, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName};
-use crate::limits::{Grant, Job, Knowledge, Names, Origin, Phase, Project, Size};
+use crate::limits::{
+    Admission, Allocation, Demand, Grant, HoldNames, Job, Keepers, Knowledge, Origin, Phase, Project,
+    Resources, Size,
+};
 use crate::priority::URGENCY_HOLD;
 
 impl Engine {
-    /// Takes an accepted job in. Return codes are ignored by Flux here, so nothing is refused.
+    /// Takes an accepted job in. Return codes are ignored by Flux here, so nothing is rejected.
     pub(super) fn new_job(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
         let is_submission = self.validated.remove(&facts.id);
         let association = self.book.find(facts.user, facts.bank);
-        let mut job = Job {
+        let admission = match association {
+            None => Admission::Waiting { was_passed_over: false },
+            Some(id) if !is_submission => Admission::Attached(id),
+            Some(id) if self.book.association(id).is_some_and(|a| a.is_broken()) => Admission::Broken(id),
+            Some(id) => Admission::Admitted(id),
+        };
+        if facts.state == State::Priority {
+            self.unpriced.insert(facts.id);
+        }
+        let job = Job {
             user: facts.user,
-            association,
+            submitted: facts.submitted,
+            admission,
             bank: self.bank_name(association, facts.bank),
             queue: self.queue_name(facts.queue),
             project: self.project(association, facts.project),
-            is_kept_by_others: self.others.get(&facts.id).is_some_and(Others::keep_it),
+            keepers: self.keepers(facts.id),
+            allocation: None,
             knowledge: Knowledge::Known,
             size: *facts.size.as_ref().unwrap_or(&Size::ONE),
             phase: Phase::New,
             origin: if is_submission { Origin::Submitted } else { Origin::Replayed },
-            names: Names::default(),
+            names: HoldNames::default(),
             grant: Grant::None,
-            is_suspended: facts.urgency == URGENCY_HOLD,
-            lacks_price: facts.state == State::Priority,
-            needs_admission: true,
-            is_broken: false,
-            is_passed_over: false,
+            demand: if facts.urgency == URGENCY_HOLD { Demand::Resting } else { Demand::ToRun },
             memo: None,
         };
         if !is_submission {
             return self.replayed(job, facts);
         }
-        let association = job.association.and_then(|id| self.book.association(id));
-        job.is_broken = association.is_some_and(|a| a.is_broken());
-        job.needs_admission = job.association.is_none();
-        let effects = match job.association {
-            Some(association) if !job.is_broken => {
+        let effects = match admission {
+            Admission::Admitted(association) => {
                 self.complete_jobspec(facts.id, &job, association, Posting::Current)
             }
             _ => Vec::new(),
@@ -93,19 +99,19 @@ impl Engine {
     /// Holds the job for each limit it would exceed. Waiting jobs are never held: they must reach PRIORITY.
     pub(super) fn depend(&mut self, id: JobId) -> Vec<Effect> {
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
-        if job.is_broken {
+        if matches!(job.admission, Admission::Broken(_)) {
             return vec![Effect::Raise(id, "job.state.depend: bank info is missing".to_owned())];
         }
         // A replayed job is already in DEPEND; its names are read from its eventlog.
         if job.phase != Phase::New {
             return Vec::new();
         }
-        let (is_waiting, is_kept) = (job.association.is_none(), job.is_kept_by_others);
+        let (is_waiting, is_kept) = (job.association().is_none(), job.keepers == Keepers::Others);
         self.ledger.change(id, |job| job.phase = Phase::Depend);
         let mut effects = if is_waiting { Vec::new() } else { self.hold(id) };
         if effects.is_empty() && !is_kept {
             self.due.unheld.insert(id);
-            effects.push(Effect::Defer);
+            effects.push(Effect::Arm(Timer::Turn));
         }
         effects
     }
@@ -140,14 +146,20 @@ impl Engine {
     }
 
     /// Counts a job as running; what it held in SCHED is free.
-    pub(super) fn run(&mut self, id: JobId) -> Vec<Effect> {
+    pub(super) fn run(&mut self, id: JobId, resources: &Resources) -> Vec<Effect> {
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
-        let association = job.association;
+        let association = job.association();
+        let mut effects = Vec::from_iter(Engine::log_unread_resources(id, resources));
+        let begun = Some(self.now);
+        let allocation =
+            resources.allocation().map(|given| Allocation { start: given.start.or(begun), ..given });
         self.ledger.change(id, |job| {
             job.phase = Phase::Run;
             job.grant = Grant::None;
+            job.allocation = allocation.map(Box::new);
         });
-        association.map(|a| self.pass(a)).unwrap_or_default()
+        effects.extend(association.map(|a| self.pass(a)).unwrap_or_default());
+        effects
     }
 
     /// Uncounts a job. Ids we never counted are no error: a job may end during a restart before we see it.
@@ -155,9 +167,10 @@ impl Engine {
         self.validated.remove(&id);
         let mut effects = Vec::from_iter(self.unwatch(id));
         self.unreadable.remove(&id);
+        self.unpriced.remove(&id);
         let Some(job) = self.ledger.remove(id) else { return effects };
         self.due.forget(id);
-        let Some(association) = job.association else { return effects };
+        let Some(association) = job.association() else { return effects };
         if job.is_unread() {
             effects.extend(self.one_less_unread(association));
         }
@@ -165,6 +178,16 @@ impl Engine {
             effects.extend(self.pass(association));
         }
         effects
+    }
+
+    /// What a running job was given is not known: nothing is charged for it by what it holds.
+    pub(super) fn log_unread_resources(id: JobId, resources: &Resources) -> Option<Effect> {
+        let what = match resources {
+            Resources::Allocated(_) => return None,
+            Resources::None => "there is none",
+            Resources::Unreadable(what) => what,
+        };
+        Some(Effect::Log(Level::Error, format!("job {id}: unable to read its R ({what})")))
     }
 
     pub(super) fn log_unmeasured(facts: &JobFacts<'_>) -> Vec<Effect> {

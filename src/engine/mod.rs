@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The brain: [`Event`] in, [`Effect`]s out. No I/O, no clock, no unsafe, no panic.
+//! The brain: [`Event`] and its time in, [`Effect`]s out. No I/O, no clock, no unsafe, no panic.
 //!
 //! Flux calls back into the plugin while it carries out an effect (removing a job's last dependency runs that job's
 //! priority and sched callbacks before the call returns). So every decision is booked when it is made, and effects
@@ -8,27 +8,35 @@
 #![forbid(unsafe_code)]
 
 mod check;
-mod data;
 mod due;
 mod effect;
 mod event;
+mod foreign;
 mod keepers;
 mod life;
-mod others;
+
 mod pass;
 mod price;
+mod pushes;
 mod refused;
 mod replay;
 mod resync;
+<<<<<<< HEAD
 mod settings;
+=======
+mod snapshot;
+mod step;
+>>>>>>> frame-prices
 #[cfg(test)]
 mod tests;
+mod timer;
 mod updates;
 mod validate;
 
 pub use check::Check;
-pub use effect::{Effect, Level, Posting, Step};
+pub use effect::{Effect, Level, Posting};
 pub use event::{Event, JobFacts, Refusal, State};
+<<<<<<< HEAD
 pub use settings::{Memo, Settings};
 
 /// The words events and effects speak in.
@@ -39,20 +47,43 @@ pub use crate::limits::Knowledge;
 pub mod size {
     pub use crate::limits::{Kind, Size, SizeError, Vertex, measure};
 }
+=======
+pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot};
+pub use step::Step;
+pub use timer::Timer;
+>>>>>>> frame-prices
 
 use crate::accounts::Book;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Ledger, RULES, Rules};
+use crate::priority::{Factors, Weighed};
 use due::Due;
-use others::Others;
+use foreign::ForeignNames;
 use replay::Replay;
 use resync::Resync;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The tables by which jobs are held and priced. A row of either touches nothing else.
+#[derive(Clone, Copy, Debug)]
+pub struct Tables {
+    /// The limits.
+    pub rules: Rules,
+    /// The factors of the priority.
+    pub factors: Factors,
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        Tables { rules: RULES, factors: Factors::default() }
+    }
+}
 
 /// All state of the plugin that is not Flux's.
 #[derive(Clone, Debug)]
 pub struct Engine {
     book: Book,
+    /// The factors, with the weights that the book has now.
+    weighed: Weighed,
     ledger: Ledger,
     /// Jobs that passed our validate and were not seen since: their `job.new` is a submission, any other a replay.
     validated: BTreeSet<JobId>,
@@ -61,45 +92,43 @@ pub struct Engine {
     replay: Replay,
     /// Jobs whose names are not known because nobody can tell.
     unreadable: BTreeSet<JobId>,
-    /// Names by which others keep jobs in DEPEND, of the jobs we are subscribed to.
-    others: BTreeMap<JobId, Others>,
+    /// Jobs in PRIORITY for want of a price. Flux by itself moves one on only if the price differs from the one before.
+    unpriced: BTreeSet<JobId>,
+    /// HoldNames by which others keep jobs in DEPEND, of the jobs we are subscribed to.
+    foreign: BTreeMap<JobId, ForeignNames>,
     /// Flux goes through its jobs: no other job than the one it asks about may be touched.
     is_looping: bool,
     /// After a panic: jobs to be compared with Flux.
     resync: Resync,
     owner: UserId,
+    /// When the event happened that is being handled, or was handled last.
+    now: f64,
 }
 
 impl Engine {
     /// An engine without data. `owner` is the user the instance runs as.
     pub fn new(owner: UserId) -> Self {
-        Engine::with_rules(owner, RULES)
+        Engine::with_tables(owner, Tables::default())
     }
 
-    /// An engine without data that holds jobs by `rules`.
-    pub fn with_rules(owner: UserId, rules: Rules) -> Self {
+    /// An engine without data that holds and prices jobs by these tables.
+    pub fn with_tables(owner: UserId, tables: Tables) -> Self {
+        let book = Book::default();
         Engine {
-            book: Book::default(),
-            ledger: Ledger::new(rules),
+            weighed: Weighed::new(tables.factors, book.weights()),
+            book,
+            ledger: Ledger::new(tables.rules),
             validated: BTreeSet::new(),
             due: Due::default(),
             replay: Replay::default(),
             unreadable: BTreeSet::new(),
-            others: BTreeMap::new(),
+            unpriced: BTreeSet::new(),
+            foreign: BTreeMap::new(),
             is_looping: false,
             resync: Resync::default(),
             owner,
+            now: 0.0,
         }
-    }
-
-    /// What is configured.
-    pub fn book(&self) -> &Book {
-        &self.book
-    }
-
-    /// What is going on.
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
     }
 
     /// Whether the job is alive and known.
@@ -112,8 +141,10 @@ impl Engine {
         self.replay.is_due()
     }
 
-    /// Takes one event in and says what is to be done about it.
-    pub fn handle(&mut self, event: Event<'_>) -> Vec<Effect> {
+    /// Takes one event in and says what is to be done about it. `now` is when it happened, in seconds since the epoch.
+    /// Times may go back: clocks are set, and an event that an eventlog dates comes later than it says.
+    pub fn handle(&mut self, now: f64, event: Event<'_>) -> Vec<Effect> {
+        self.now = now;
         match event {
             Event::Created { id, state, has_dependencies } => self.created(id, state, has_dependencies),
             Event::Validate(facts) => self.validate(&facts),
@@ -123,7 +154,7 @@ impl Engine {
             Event::Priority(id, urgency) => self.priority(id, urgency),
             Event::PriorityGet(id, urgency) => self.priority_get(id, urgency),
             Event::Sched(id) => self.sched(id),
-            Event::Run(id) => self.run(id),
+            Event::Run(id, resources) => self.run(id, &resources),
             Event::Cleanup(id) => self.unwatch(id).into_iter().collect(),
             Event::Inactive(id) | Event::Gone(id) => self.inactive(id),
             Event::UpdateQueue { id, user, state, queue } => self.update_queue(id, user, state, queue),
@@ -141,8 +172,8 @@ impl Engine {
             Event::PolicyCommit => self.policy_commit(),
             Event::PolicyAbort => self.stage(Book::abort),
             Event::Reprioritize => self.reprioritize(),
-            Event::Deferred => self.deferred(),
-            Event::Retry => self.retry(),
+            Event::Timer(Timer::Turn) => self.deferred(),
+            Event::Timer(Timer::Retry) => self.retry(),
             Event::Urgency(id, urgency) => self.told_urgency(id, urgency),
             Event::Eventlog(id, history) => self.eventlog(id, history),
             Event::Dependencies(id, names) => self.dependencies(id, names),

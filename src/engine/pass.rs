@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Passes: held jobs that may go, one after another.
 
-use super::{Effect, Engine, Step};
+use super::step::{Pass, Step};
+use super::{Effect, Engine};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
-use crate::limits::{Grant, Line, Phase, Released, Walk};
-
-/// A pass under way. A job that is freed goes before the next one is decided upon: only then is it known whether it
-/// needs a place to run (its urgency may be 0 by now), and what its callbacks changed.
-#[derive(Clone, Debug)]
-pub struct Pass {
-    walk: Walk,
-    freed: Vec<JobId>,
-}
+use crate::limits::{Grant, Keepers, Line, Phase, Released};
 
 impl Engine {
     /// Releases whoever may go in one association.
@@ -68,7 +61,7 @@ impl Engine {
             if job.phase != Phase::Depend || job.grant != Grant::Given {
                 continue;
             }
-            let was_known = job.is_kept_by_others;
+            let was_known = job.keepers == Keepers::Others;
             self.ledger.change(*id, |job| job.grant = Grant::Blocked);
             if !was_known {
                 effects.extend(self.pass_later(pass.walk.association(), Line::KeptByNobodyElse));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The price of a job, and what comes before it: an association for a job that waits, bank and project in its jobspec.
 
-use super::{Effect, Engine, Level, Posting};
+use super::{Effect, Engine, Level, Posting, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
-use crate::limits::{Grant, Job, Line, Origin, Phase, Project};
-use crate::priority::{PRIORITY_MAX, Terms, URGENCY_EXPEDITE, URGENCY_HOLD};
+use crate::limits::{Admission, Demand, Grant, Job, Line, Origin, Phase, Project};
+use crate::priority::{Explanation, Subject};
 
 /// A fair-share that moved by less is not worth an event.
 const MEMO_STEP: f64 = 1e-9;
@@ -36,13 +36,15 @@ impl Engine {
     /// The answer to `job.state.priority`.
     pub(super) fn prioritized(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         let price = self.price(id, urgency, Completion::Now(Posting::Current));
-        if self.ledger.job(id).is_some_and(|job| job.lacks_price != price.is_err()) {
-            self.ledger.change(id, |job| job.lacks_price = price.is_err());
+        if price.is_err() {
+            self.unpriced.insert(id);
+        } else {
+            self.unpriced.remove(&id);
         }
         match price {
             Ok((mut effects, price)) => {
                 effects.push(Effect::SetPriority(price));
-                effects.extend(self.suspend(id, price == 0, Engine::pass_along));
+                effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_along));
                 effects
             }
             Err(pending) => self.unpriced(id, pending, Effect::PriorityUnavailable),
@@ -59,7 +61,7 @@ impl Engine {
         match self.price(id, urgency, completion) {
             Ok((mut effects, price)) => {
                 effects.push(Effect::SetPriority(price));
-                effects.extend(self.suspend(id, price == 0, Engine::pass_later));
+                effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_later));
                 effects.extend(self.moved_on(id));
                 effects
             }
@@ -73,15 +75,16 @@ impl Engine {
     pub(super) fn told_urgency(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         if job.phase == Phase::Depend {
-            let is_suspended = self.score(job, urgency).is_some_and(|(price, _)| price == 0);
-            self.ledger.change(id, |job| job.is_suspended = is_suspended);
+            let explanation = self.explain(job, urgency);
+            let demand = explanation.map_or(Demand::ToRun, |it| Demand::of_price(it.priority));
+            self.ledger.change(id, |job| job.demand = demand);
             return Vec::new();
         }
         match self.price(id, urgency, Completion::Now(Posting::ById)) {
             Ok((mut effects, price)) => {
-                self.ledger.change(id, |job| job.lacks_price = false);
+                self.unpriced.remove(&id);
                 effects.push(Effect::Prioritize(id, price));
-                effects.extend(self.suspend(id, price == 0, Engine::pass_along));
+                effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_along));
                 effects
             }
             Err(_) => Vec::new(),
@@ -94,19 +97,19 @@ impl Engine {
     fn unpriced(&mut self, id: JobId, pending: Pending, answer: Effect) -> Vec<Effect> {
         match pending {
             Pending::Unavailable => vec![answer],
-            Pending::Expected => vec![answer, Effect::RetryLater],
+            Pending::Expected => vec![answer, Effect::Arm(Timer::Retry)],
             Pending::Missed(text) => vec![Effect::Log(Level::Error, text), answer],
             Pending::Fatal(_) => {
-                self.due.refusals.insert(id);
-                vec![Effect::Defer, answer]
+                self.due.ends.insert(id);
+                vec![Effect::Arm(Timer::Turn), answer]
             }
         }
     }
 
     /// Ends jobs that can never have a price.
-    pub(super) fn refuse(&mut self) -> Vec<Effect> {
+    pub(super) fn end_unpriceable(&mut self) -> Vec<Effect> {
         let mut effects = Vec::new();
-        for id in std::mem::take(&mut self.due.refusals) {
+        for id in std::mem::take(&mut self.due.ends) {
             match self.admit(id, Completion::Now(Posting::ById)) {
                 Ok(more) => effects.extend(more),
                 Err(Pending::Fatal(note)) => effects.push(Effect::Raise(id, note)),
@@ -119,25 +122,26 @@ impl Engine {
     /// A job in PRIORITY that gets its price from a reprioritize: should it be the price it had before, Flux does
     /// nothing, so it is prioritized by id in the next reactor turn, at what its price is then.
     fn moved_on(&mut self, id: JobId) -> Option<Effect> {
-        self.ledger.job(id).filter(|job| job.lacks_price)?;
-        self.ledger.change(id, |job| job.lacks_price = false);
-        self.due.unmoved.insert(id);
-        Some(Effect::Defer)
+        self.unpriced.remove(&id).then(|| {
+            self.due.unmoved.insert(id);
+            Effect::Arm(Timer::Turn)
+        })
     }
 
     /// A job that won't be scheduled lets others use the place to run that was reserved for it; `pass` is how they get
     /// it.
-    fn suspend(
+    fn rest(
         &mut self,
         id: JobId,
-        is_suspended: bool,
+        demand: Demand,
         pass: impl FnOnce(&mut Engine, AssociationId, Line) -> Vec<Effect>,
     ) -> Vec<Effect> {
-        let Some(job) = self.ledger.job(id).filter(|job| job.is_suspended != is_suspended) else {
+        let Some(job) = self.ledger.job(id).filter(|job| job.demand != demand) else {
             return Vec::new();
         };
-        let (association, frees) = (job.association, is_suspended && job.grant == Grant::Given);
-        self.ledger.change(id, |job| job.is_suspended = is_suspended);
+        let (association, frees) =
+            (job.association(), demand == Demand::Resting && job.grant == Grant::Given);
+        self.ledger.change(id, |job| job.demand = demand);
         association
             .filter(|_| frees)
             .map(|association| pass(self, association, Line::All))
@@ -153,39 +157,45 @@ impl Engine {
     ) -> Result<(Vec<Effect>, u32), Pending> {
         let mut effects = self.admit(id, completion)?;
         let job = self.ledger.job(id).ok_or(Pending::Unavailable)?;
-        let (price, fairshare) = self.score(job, urgency).ok_or(Pending::Unavailable)?;
+        let explanation = self.explain(job, urgency).ok_or(Pending::Unavailable)?;
+        let fairshare = job.association().and_then(|association| self.book.fairshare(association));
         if let Some(fairshare) = fairshare
+            && explanation.is_by_terms()
             && job.memo.is_none_or(|last| (last - fairshare).abs() >= MEMO_STEP)
         {
             self.ledger.annotate(id, Some(fairshare));
             effects.push(Effect::Memo(id, fairshare));
         }
-        Ok((effects, price))
+        Ok((effects, explanation.priority))
     }
 
-    /// What an attached job's terms make at this moment, and the fair-share among them. Hold and expedite have no terms.
-    fn score(&self, job: &Job, urgency: i64) -> Option<(u32, Option<f64>)> {
-        let association = self.book.association(job.association?)?;
-        match urgency {
-            URGENCY_HOLD => return Some((0, None)),
-            URGENCY_EXPEDITE => return Some((PRIORITY_MAX, None)),
-            _ => {}
-        }
-        let terms = Terms::of(&self.book, association, job.queue.as_ref().map(|q| q.as_str()), urgency);
-        Some((terms.priority(self.book.config().zero_score), Some(terms.fairshare.factor)))
+    /// What makes an attached job's priority at this moment.
+    fn explain(&self, job: &Job, urgency: i64) -> Option<Explanation> {
+        let id = job.association()?;
+        let queue = job.queue.as_ref().map(|queue| queue.as_str());
+        let subject = Subject {
+            book: &self.book,
+            association: self.book.association(id)?,
+            fairshare: self.book.fairshare(id)?,
+            queue,
+            urgency,
+            nodes: job.size.nodes,
+            submitted: job.submitted,
+            now: self.now,
+        };
+        Some(self.weighed.explain(&subject))
     }
 
     /// Gives a waiting job its association, and an association's job its bank and project.
     fn admit(&mut self, id: JobId, completion: Completion) -> Result<Vec<Effect>, Pending> {
         let Some(job) = self.ledger.job(id) else { return Err(Pending::Unavailable) };
-        if job.is_admitted() {
-            return Ok(Vec::new());
-        }
-        if job.is_broken {
-            return Err(Pending::Unavailable);
+        match job.admission {
+            Admission::Admitted(_) => return Ok(Vec::new()),
+            Admission::Broken(_) => return Err(Pending::Unavailable),
+            Admission::Waiting { .. } | Admission::Attached(_) => {}
         }
         let named = job.bank.as_ref().map(|b| b.as_str());
-        let Some(association) = job.association.or_else(|| self.book.find(job.user, named)) else {
+        let Some(association) = job.association().or_else(|| self.book.find(job.user, named)) else {
             return Err(self.missed(id));
         };
         if job.origin == Origin::Submitted {
@@ -202,13 +212,14 @@ impl Engine {
             Completion::Now(posting) => self.complete_jobspec(id, job, association, posting),
             Completion::Later => {
                 self.due.incomplete.insert(id);
-                vec![Effect::Defer]
+                vec![Effect::Arm(Timer::Turn)]
             }
         };
-        self.ledger.change(id, |job| {
-            job.association = Some(association);
-            job.needs_admission = completion == Completion::Later;
-        });
+        let admission = match completion {
+            Completion::Now(_) => Admission::Admitted(association),
+            Completion::Later => Admission::Attached(association),
+        };
+        self.ledger.change(id, |job| job.admission = admission);
         Ok(effects)
     }
 
@@ -217,12 +228,12 @@ impl Engine {
         let Some(job) = self.ledger.job(id).filter(|_| self.book.has_data()) else {
             return Pending::Unavailable;
         };
-        let was_told = job.is_passed_over;
+        let was_told = job.admission == (Admission::Waiting { was_passed_over: true });
         let text = Engine::unknown_association(job.user);
         // Without a bank it may still be the instance owner's, whose record arrives last.
         let bank = job.bank.as_ref().map(|bank| bank.to_string());
         let (is_submission, is_owners) = (job.origin == Origin::Submitted, self.is_owner(job.user));
-        self.ledger.change(id, |job| job.is_passed_over = true);
+        self.ledger.change(id, |job| job.admission = Admission::Waiting { was_passed_over: true });
         match bank {
             None => Pending::Unavailable,
             Some(_) if is_owners && !was_told => {

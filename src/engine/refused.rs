@@ -29,7 +29,7 @@ impl Engine {
             Effect::AskUrgency(_) if why == Refusal::Absent => Vec::new(),
             Effect::AskUrgency(id) => complain(format!("job {id}: failed to look up its urgency")),
             Effect::Subscribe(id) => {
-                self.others.remove(&id);
+                self.foreign.remove(&id);
                 if why == Refusal::Absent {
                     return Vec::new();
                 }

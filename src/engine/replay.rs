@@ -6,11 +6,11 @@
 //! a zero-delay timer does the rest when all have been seen. Each association is released when of its own jobs
 //! everything is known.
 
-use super::others::Others;
-use super::{Effect, Engine, JobFacts, Level, Posting, State, Step};
+use super::foreign::ForeignNames;
+use super::{Effect, Engine, JobFacts, Level, Posting, State, Step, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
-use crate::limits::{Caps, Grant, Job, Knowledge, Measure, Name, Names, Origin, Phase, Stage};
+use crate::limits::{Admission, Grant, HoldName, HoldNames, Job, Knowledge, Measure, Origin, Phase, Stage};
 
 /// What was replayed and not yet worked out.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ impl Replay {
 }
 
 impl Engine {
-    /// Counts a replayed job by its state. Nothing is refused, nothing is raised.
+    /// Counts a replayed job by its state. Nothing is rejected, nothing is ended.
     pub(super) fn replayed(&mut self, mut job: Job, facts: &JobFacts<'_>) -> Vec<Effect> {
         job.phase = match facts.state {
             State::New => Phase::New,
@@ -44,7 +44,7 @@ impl Engine {
             State::Sched => Phase::Sched,
             State::Run => Phase::Run,
             // Resources are held until INACTIVE.
-            State::Cleanup if facts.has_resources => Phase::Run,
+            State::Cleanup if facts.resources.are_there() => Phase::Run,
             State::Cleanup => Phase::Cleanup,
             State::Inactive => return Vec::new(),
         };
@@ -56,11 +56,15 @@ impl Engine {
             self.replay.has_unpriced |= job.phase == Phase::Priority;
             self.due.incomplete.insert(facts.id);
         }
-        self.ledger.insert(facts.id, job);
         let mut effects = Engine::log_unmeasured(facts);
+        if job.phase == Phase::Run {
+            job.allocation = facts.resources.allocation().map(Box::new);
+            effects.extend(Engine::log_unread_resources(facts.id, &facts.resources));
+        }
+        self.ledger.insert(facts.id, job);
         if !self.replay.is_due {
             self.replay.is_due = true;
-            effects.push(Effect::Defer);
+            effects.push(Effect::Arm(Timer::Turn));
         }
         effects
     }
@@ -86,11 +90,12 @@ impl Engine {
         for id in std::mem::take(&mut self.due.incomplete) {
             let Some(job) = self.ledger.job(id) else { continue };
             let is_pending = matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched);
-            let Some(association) = job.association.filter(|_| is_pending && job.needs_admission) else {
+            let Admission::Attached(association) = job.admission else { continue };
+            if !is_pending {
                 continue;
-            };
+            }
             effects.extend(self.complete_jobspec(id, job, association, Posting::ById));
-            self.ledger.change(id, |job| job.needs_admission = false);
+            self.ledger.change(id, |job| job.admission = Admission::Admitted(association));
         }
         effects
     }
@@ -118,7 +123,7 @@ impl Engine {
     /// Whether a limit on what runs could be reached if all active jobs of the job's association ran. Where it could
     /// not, it does not matter for whom a place is reserved.
     fn is_in_reach(&self, job: &Job) -> bool {
-        let Some(association) = job.association else { return false };
+        let Some(association) = job.association() else { return false };
         let Some(limits) = self.book.association(association) else { return false };
         let active = self.ledger.usage(association).map_or(0, |usage| usage.active_jobs);
         let queue = job.queue.as_ref().and_then(|queue| self.book.queue(queue.as_str()));
@@ -126,14 +131,10 @@ impl Engine {
             Measure::Jobs => !cap.admits(active, 1),
             Measure::Nodes | Measure::Cores => !cap.is_unlimited(),
         };
-        self.ledger.rules().all().filter(|(_, rule)| rule.stage == Stage::Running).any(|(_, rule)| match rule
-            .caps
-        {
-            Caps::InAll(caps) => caps.iter().any(|(measure, cap)| is_in_reach(*measure, cap(limits))),
-            Caps::InQueue(caps) => {
-                queue.is_some_and(|queue| caps.iter().any(|(measure, cap)| is_in_reach(*measure, cap(queue))))
-            }
-        })
+        let running = self.ledger.rules().all().filter(|(_, rule)| rule.stage == Stage::Running);
+        running
+            .flat_map(|(_, rule)| rule.caps_on(limits, queue))
+            .any(|(measure, cap)| is_in_reach(measure, cap))
     }
 
     /// Takes over the names an eventlog tells of.
@@ -159,12 +160,12 @@ impl Engine {
     /// Nothing is missing any more among the names of others, if we were subscribed while the eventlog was read. If we
     /// were not, and others keep the job by names that its jobspec does not declare, it is read once more.
     fn note_foreign(&mut self, id: JobId, foreign: &[(String, bool)]) -> Vec<Effect> {
-        if let Some(others) = self.others.get_mut(&id) {
+        if let Some(others) = self.foreign.get_mut(&id) {
             foreign.iter().for_each(|(name, added)| others.note(name, *added));
             others.complete();
             return self.note_keepers(id);
         }
-        let mut others = Others::of_new();
+        let mut others = ForeignNames::of_new();
         foreign.iter().for_each(|(name, added)| others.note(name, *added));
         let is_here = self.ledger.job(id).is_some_and(|job| job.phase == Phase::Depend);
         if others.keep_it() && is_here { self.watch(id) } else { Vec::new() }
@@ -183,7 +184,7 @@ impl Engine {
                 };
             }
         });
-        match self.ledger.job(id).and_then(|job| job.association) {
+        match self.ledger.job(id).and_then(Job::association) {
             Some(association) if before == Knowledge::Unread => self.one_less_unread(association),
             Some(association) if !self.due.half_pushed.contains(&association) => self.pass(association),
             _ => Vec::new(),
@@ -195,7 +196,7 @@ impl Engine {
     /// place to run is reserved, as if it had been released.
     fn cannot_read(&mut self, id: JobId) -> Vec<Effect> {
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
-        let (knowledge, association) = (job.knowledge, job.association);
+        let (knowledge, association) = (job.knowledge, job.association());
         if job.phase != Phase::Depend {
             self.ledger.change(id, |job| {
                 job.knowledge = Knowledge::Known;
@@ -222,16 +223,16 @@ impl Engine {
 
     /// Takes over which names are outstanding, where no eventlog tells which were before.
     pub(super) fn dependencies(&mut self, id: JobId, names: Option<Vec<String>>) -> Vec<Effect> {
-        let Some(names) = names else { return vec![Effect::RetryLater] };
+        let Some(names) = names else { return vec![Effect::Arm(Timer::Retry)] };
         let Some(knowledge) = self.ledger.job(id).map(|job| job.knowledge) else { return Vec::new() };
         let rules = self.ledger.rules();
-        let ours: Vec<Name> = names.iter().filter_map(|name| rules.parse(name)).collect();
+        let ours: Vec<HoldName> = names.iter().filter_map(|name| rules.parse(name)).collect();
         let foreign = names.into_iter().filter(|name| rules.parse(name).is_none());
         let foreign: Vec<(String, bool)> = foreign.map(|name| (name, true)).collect();
         self.unreadable.remove(&id);
         let mut effects = self.note_foreign(id, &foreign);
         if knowledge != Knowledge::Known {
-            self.ledger.change(id, |job| job.names = Names::only_outstanding(rules, ours));
+            self.ledger.change(id, |job| job.names = HoldNames::only_outstanding(rules, ours));
             effects.extend(self.known(id, knowledge));
         }
         effects
@@ -240,8 +241,8 @@ impl Engine {
     /// Tries again to read what could not be read; and the owner's record should have come by now.
     pub(super) fn retry(&mut self) -> Vec<Effect> {
         let expected = std::mem::take(&mut self.due.expected);
-        self.due.refusals.extend(expected);
-        let mut effects = self.refuse();
+        self.due.ends.extend(expected);
+        let mut effects = self.end_unpriceable();
         effects.extend(self.unreadable.iter().copied().map(Effect::ReadEventlog));
         effects
     }

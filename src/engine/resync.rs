@@ -6,8 +6,8 @@
 //! in again as a job that is replayed, with names from its eventlog; what Flux does not have any more is forgotten.
 //! Until then nothing is released. Then Flux asks for all prices.
 
-use super::others::Others;
-use super::{Effect, Engine, JobFacts, Level, Refusal, State};
+use super::foreign::ForeignNames;
+use super::{Effect, Engine, JobFacts, Level, Refusal, State, Timer};
 use crate::ids::JobId;
 use std::collections::BTreeSet;
 
@@ -71,7 +71,7 @@ impl Engine {
         self.resync.suspects.extend(self.resync.in_hand.drain(..));
         let suspects = self.resync.suspects.iter().copied();
         self.resync.due = self.ledger.jobs().map(|(id, _)| id).chain(suspects).collect();
-        vec![Effect::Defer]
+        vec![Effect::Arm(Timer::Turn)]
     }
 
     /// Nothing is in the way of trying once more.
@@ -111,7 +111,7 @@ impl Engine {
             self.replay.begin();
             effects.extend(Engine::reprioritize_all());
         }
-        effects.push(Effect::Defer);
+        effects.push(Effect::Arm(Timer::Turn));
         Some(effects)
     }
 
@@ -131,14 +131,14 @@ impl Engine {
     /// Whether we are subscribed to the job is not known: Flux takes that as often as it is asked, so it is given back
     /// and asked for once. What others did meanwhile is in the eventlog.
     fn watch_anew(&mut self, id: JobId, state: State) -> Vec<Effect> {
-        let others = self.others.remove(&id);
+        let others = self.foreign.remove(&id);
         let mut effects = vec![Effect::Unsubscribe(id)];
         let others = match (others, state) {
             (Some(others), State::New) => others,
-            (Some(_), State::Depend) => Others::unknown(),
+            (Some(_), State::Depend) => ForeignNames::unknown(),
             _ => return effects,
         };
-        self.others.insert(id, others);
+        self.foreign.insert(id, others);
         effects.push(Effect::Subscribe(id));
         effects
     }
@@ -150,7 +150,7 @@ impl Engine {
             return vec![Effect::Log(Level::Error, format!("job {id}: failed to look it up: {text}"))];
         }
         self.take_out(id);
-        self.others.remove(&id);
+        self.foreign.remove(&id);
         Vec::new()
     }
 
@@ -158,6 +158,7 @@ impl Engine {
         self.validated.remove(&id);
         self.due.forget(id);
         self.unreadable.remove(&id);
+        self.unpriced.remove(&id);
         self.ledger.remove(id);
     }
 }

@@ -2,6 +2,7 @@
 //! The engine under a model of Flux: examples of the specification, and random lives of jobs.
 
 mod examples;
+mod facts;
 mod host;
 mod kept;
 mod oracle;
@@ -10,4 +11,20 @@ mod properties;
 mod refused;
 mod rows;
 mod site;
+mod tables;
 mod urgency;
+
+use super::Engine;
+use crate::accounts::Book;
+use crate::limits::Ledger;
+
+/// What queries don't show.
+impl Engine {
+    fn book(&self) -> &Book {
+        &self.book
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+}

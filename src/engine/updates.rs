@@ -9,19 +9,19 @@ use crate::limits::{Grant, Job, Rule};
 impl Engine {
     pub(super) fn update_queue(&mut self, id: JobId, user: UserId, state: State, queue: &str) -> Vec<Effect> {
         let job = self.ledger.job(id);
-        let refusal = match job.map(|job| job.association) {
+        let rejection = match job.map(Job::association) {
             // A waiting job is judged when its association is known.
             Some(None) => None,
-            Some(Some(association)) => self.queue_refusal(job, association, state, queue),
+            Some(Some(association)) => self.queue_rejection(job, association, state, queue),
             None => match self.book.find(user, None) {
-                Some(association) => self.queue_refusal(None, association, state, queue),
+                Some(association) => self.queue_rejection(None, association, state, queue),
                 None => Some(Engine::unknown_association(user)),
             },
         };
-        refusal.map(Effect::Reject).into_iter().collect()
+        rejection.map(Effect::Reject).into_iter().collect()
     }
 
-    fn queue_refusal(
+    fn queue_rejection(
         &self,
         job: Option<&Job>,
         association: AssociationId,
@@ -39,7 +39,7 @@ impl Engine {
         self.full_queue(job, association, queue)
     }
 
-    /// The refusal if the job, moved to `association` and `queue`, would exceed a limit of the queue.
+    /// The rejection if the job, moved to `association` and `queue`, would exceed a limit of the queue.
     fn full_queue(&self, job: &Job, association: AssociationId, queue: &str) -> Option<String> {
         let wanted = QueueName::from(queue);
         let exceeded = self.ledger.exceeded(&self.book, association, Some(&wanted), job.size);
@@ -50,12 +50,12 @@ impl Engine {
         ))
     }
 
-    /// The refusal of a change of bank and queue at once. Each was tested against the other's present value; only
+    /// The rejection of a change of bank and queue at once. Each was tested against the other's present value; only
     /// validate, which comes after, shows both.
-    pub(super) fn move_refusal(&self, association: AssociationId, facts: &JobFacts<'_>) -> Option<String> {
+    pub(super) fn move_rejection(&self, association: AssociationId, facts: &JobFacts<'_>) -> Option<String> {
         let job = self.ledger.job(facts.id)?;
         let is_due = matches!(facts.state, State::Priority | State::Sched);
-        let moves_bank = job.association.is_some_and(|present| present != association);
+        let moves_bank = job.association().is_some_and(|present| present != association);
         let moves_queue = job.queue.as_ref().map(|queue| queue.as_str()) != facts.queue;
         if !(is_due && moves_bank && moves_queue) {
             return None;
@@ -64,15 +64,15 @@ impl Engine {
     }
 
     pub(super) fn update_bank(&mut self, id: JobId, user: UserId, state: State, bank: &str) -> Vec<Effect> {
-        self.bank_refusal(id, user, state, bank).map(Effect::Reject).into_iter().collect()
+        self.bank_rejection(id, user, state, bank).map(Effect::Reject).into_iter().collect()
     }
 
-    fn bank_refusal(&self, id: JobId, user: UserId, state: State, bank: &str) -> Option<String> {
+    fn bank_rejection(&self, id: JobId, user: UserId, state: State, bank: &str) -> Option<String> {
         if matches!(state, State::Run | State::Cleanup) {
             return Some("update of bank for running job not supported".to_owned());
         }
         let job = self.ledger.job(id);
-        let present = job.and_then(|job| job.association);
+        let present = job.and_then(Job::association);
         let wanted = self.book.find(user, Some(bank));
         if wanted.is_some() && wanted == present {
             return None;
@@ -89,14 +89,14 @@ impl Engine {
             return Some("new bank is already at max-active-jobs limit".to_owned());
         }
         let job = job?;
-        let running = self.ledger.usage(wanted).map_or(0, |usage| usage.total.charged.run.jobs);
-        let refuse = |limit: &str| {
+        let running = self.ledger.usage(wanted).map_or(0, |usage| usage.total.charged.run.jobs());
+        let rejected = |limit: &str| {
             Some(format!(
                 "updating to bank {bank} while it is already at {limit} limit is not allowed; try again later"
             ))
         };
         if !limits.max_running_jobs.admits(running, 1) {
-            return refuse("max-run-jobs");
+            return rejected("max-run-jobs");
         }
         // A job in DEPEND is held under the new bank's limits instead.
         if !matches!(state, State::Priority | State::Sched) {
@@ -106,15 +106,15 @@ impl Engine {
         let exceeded = self.ledger.exceeded(&self.book, wanted, job.queue.as_ref(), job.size);
         // A job that was not held by it on its way here may wait for a running place in SCHED.
         let exceeded = exceeded.without(rules.select(Rule::is_running_jobs));
-        rules.members(exceeded).next().and_then(|hold| refuse(hold.name()))
+        rules.members(exceeded).next().and_then(|hold| rejected(hold.name()))
     }
 
     /// Takes over what the jobspec says now. Every count and reservation of the job moves with it.
     pub(super) fn updated(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
         let Some(job) = self.ledger.job(facts.id) else { return Vec::new() };
-        let (id, before) = (facts.id, (job.association, job.queue.clone(), job.size));
+        let (id, before) = (facts.id, (job.association(), job.queue.clone(), job.size));
         let mut effects = Vec::new();
-        let mut association = job.association;
+        let mut association = job.association();
         let names_new_bank = job.bank.as_ref().map(|b| b.as_str()) != facts.bank;
         if names_new_bank {
             match self.book.find(job.user, facts.bank) {
@@ -134,7 +134,9 @@ impl Engine {
         let (bank, queue) = (self.bank_name(association, facts.bank), self.queue_name(facts.queue));
         let project = self.project(association, facts.project);
         self.ledger.change(id, |job| {
-            job.association = association;
+            if let Some(association) = association {
+                job.admission = job.admission.moved_to(association);
+            }
             job.bank = bank;
             job.queue = queue;
             job.project = project;
@@ -143,7 +145,7 @@ impl Engine {
                 job.size = *size;
             }
         });
-        let after = self.ledger.job(id).map(|job| (job.association, job.queue.clone(), job.size));
+        let after = self.ledger.job(id).map(|job| (job.association(), job.queue.clone(), job.size));
         if after.as_ref() == Some(&before) {
             return effects;
         }

@@ -10,7 +10,7 @@ const UNCOUNTABLE: &str = "unable to count resources for job";
 
 impl Engine {
     pub(super) fn validate(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
-        match self.refusal(facts) {
+        match self.rejection(facts) {
             Some(text) => match &facts.size {
                 // The text is an interface; what is wrong with the size is for whoever looks into it.
                 Err(error) if text == UNCOUNTABLE => {
@@ -20,7 +20,7 @@ impl Engine {
                 _ => vec![Effect::Reject(text)],
             },
             None => {
-                // Nothing is counted yet: another plugin may still refuse the job.
+                // Nothing is counted yet: another plugin may still reject the job.
                 if facts.state == State::New {
                     self.validated.insert(facts.id);
                 }
@@ -29,7 +29,7 @@ impl Engine {
         }
     }
 
-    fn refusal(&self, facts: &JobFacts<'_>) -> Option<String> {
+    fn rejection(&self, facts: &JobFacts<'_>) -> Option<String> {
         let uncountable = || facts.size.is_err().then(|| UNCOUNTABLE.to_owned());
         let Some(id) = self.book.find(facts.user, facts.bank) else {
             let text = || Some(Engine::unknown_association(facts.user));
@@ -50,7 +50,7 @@ impl Engine {
             .or_else(|| self.too_many_active(id, association, facts))
             .or_else(uncountable)
             .or_else(|| self.too_large(association, facts))
-            .or_else(|| self.move_refusal(id, facts))
+            .or_else(|| self.move_rejection(id, facts))
     }
 
     /// The text for a (user, bank) that is not in the data.
@@ -58,7 +58,7 @@ impl Engine {
         format!("cannot find user/bank or user/default bank entry for uid: {user}")
     }
 
-    /// The refusal of a queue the site has but the association may not use. The instance owner's record, where a push
+    /// The rejection of a queue the site has but the association may not use. The instance owner's record, where a push
     /// makes one up, lists no queue because none is to be closed to him.
     pub(super) fn forbidden_queue(&self, association: AssociationId, queue: Option<&str>) -> Option<String> {
         let queue = queue.filter(|q| self.book.queue(q).is_some())?;
@@ -71,7 +71,7 @@ impl Engine {
         Some(format!("queue \"{queue}\" not valid for user; valid queues for user: {valid}"))
     }
 
-    /// The refusal of a project the association may not charge.
+    /// The rejection of a project the association may not charge.
     pub(super) fn forbidden_project(
         &self,
         association: AssociationId,
@@ -93,28 +93,14 @@ impl Engine {
         facts: &JobFacts<'_>,
     ) -> Option<String> {
         let active = self.ledger.usage(id).map_or(0, |usage| usage.active_jobs);
-        let is_refused = facts.state == State::New && association.is_full(active);
-        is_refused.then(|| "user has max active jobs".to_owned())
+        let is_rejected = facts.state == State::New && association.is_full(active);
+        is_rejected.then(|| "user has max active jobs".to_owned())
     }
 
     fn too_large(&self, association: &Association, facts: &JobFacts<'_>) -> Option<String> {
-        let size = facts.size.as_ref().ok()?;
-        if let Some(queue) = facts.queue.and_then(|q| self.book.queue(q))
-            && !queue.max_nodes_per_assoc.admits(0, size.nodes)
-        {
-            return Some(format!(
-                "job size ({} node(s)) is greater than max resources limit configured for queue ({} node(s))",
-                size.nodes, queue.max_nodes_per_assoc
-            ));
-        }
-        if association.max_nodes.admits(0, size.nodes) && association.max_cores.admits(0, size.cores) {
-            return None;
-        }
-        Some(format!(
-            "job size ({} node(s), {} core(s)) is greater than max resources limits configured for association \
-             ({} node(s), {} core(s))",
-            size.nodes, size.cores, association.max_nodes, association.max_cores
-        ))
+        let size = *facts.size.as_ref().ok()?;
+        let queue = facts.queue.and_then(|q| self.book.queue(q));
+        self.ledger.rules().all().find_map(|(_, rule)| rule.rejection(association, queue, size))
     }
 }
 

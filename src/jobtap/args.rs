@@ -38,8 +38,10 @@ pub struct JobArgs<'a> {
     pub state: i64,
     /// The jobspec, without environment.
     pub jobspec: Json<'a>,
-    /// Whether R is there.
-    pub has_resources: bool,
+    /// When it was submitted, in seconds since the epoch. `None`: this version of Flux does not say.
+    pub submitted: Option<f64>,
+    /// R, if it is there.
+    pub resources: Option<Json<'a>>,
 }
 
 /// What `job.update.KEY` shows.
@@ -103,6 +105,18 @@ impl<'a> Args<'a> {
         Ok((integer(input, c"id")?.cast_unsigned(), integer(input, c"urgency")?))
     }
 
+    /// The job's id and R, if it is there.
+    pub fn id_resources(self) -> Result<(u64, Option<Json<'a>>), BadArgs> {
+        let input = self.input()?;
+        Ok((integer(input, c"id")?.cast_unsigned(), input.get(c"R")))
+    }
+
+    /// When the eventlog says that it happened that the callback tells of, in seconds since the epoch; `None` if the
+    /// callback tells of no event.
+    pub fn timestamp(self) -> Option<f64> {
+        self.input().ok()?.get(c"entry")?.get(c"timestamp")?.as_number()
+    }
+
     /// The job's present priority (-1: never set) and state.
     pub fn priority_state(self) -> Result<(i64, i64), BadArgs> {
         let input = self.input()?;
@@ -119,7 +133,8 @@ impl<'a> Args<'a> {
             urgency: integer(input, c"urgency")?,
             state: integer(input, c"state")?,
             jobspec,
-            has_resources: input.get(c"R").is_some(),
+            submitted: input.get(c"t_submit").and_then(Json::as_number).filter(|time| *time > 0.0),
+            resources: input.get(c"R"),
         })
     }
 

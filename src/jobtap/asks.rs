@@ -1,95 +1,26 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Asking job-list what the KVS does not tell, and trying again later.
+//! Asking job-list what the KVS does not tell.
 
-use super::guard::{Instance, Timer};
+use super::guard::Instance;
+use super::pending::{Ask, Ticket};
 use super::shared::{address, shared};
 use super::{Host, Jobtap, Turn, sys};
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::ffi::{CStr, c_char, c_int, c_void};
-use std::ptr::null_mut;
+use std::ffi::{CStr, c_char, c_void};
 use std::rc::Rc;
-
-/// What was asked, and the timer of a new try.
-pub(super) struct Asks {
-    under_way: RefCell<BTreeMap<u64, Ask>>,
-    retry: Cell<*mut sys::flux_watcher_t>,
-}
-
-/// A request under way.
-struct Ask {
-    future: *mut sys::flux_future_t,
-    _ticket: Rc<Ticket>,
-}
-
-/// What Flux hands back with an answer.
-struct Ticket {
-    /// The address of the instance.
-    instance: *mut c_void,
-    id: u64,
-}
-
-impl Default for Asks {
-    fn default() -> Self {
-        Asks { under_way: RefCell::default(), retry: Cell::new(null_mut()) }
-    }
-}
-
-impl Asks {
-    /// Nobody waits for any answer any more.
-    pub(super) fn forget(&self) {
-        for ask in std::mem::take(&mut *self.under_way.borrow_mut()).into_values() {
-            // SAFETY: the future is ours; destroying it cancels its continuation.
-            unsafe { sys::flux_future_destroy(ask.future) };
-        }
-    }
-}
-
-impl Drop for Asks {
-    fn drop(&mut self) {
-        self.forget();
-        let retry = self.retry.replace(null_mut());
-        if !retry.is_null() {
-            // SAFETY: the watcher is ours; nobody uses it any more.
-            unsafe { sys::flux_watcher_destroy(retry) };
-        }
-    }
-}
 
 impl<J: Jobtap> Host<'_, J> {
     /// Has [`Jobtap::dependencies`] called with what job-list tells of the job's outstanding dependencies.
     pub fn read_dependencies(self, id: u64) {
-        let ticket = Rc::new(Ticket { instance: self.0.at(), id });
-        match self.0.plugin.list_dependencies(id, on_listed::<J>, address(&ticket)) {
+        let ticket = Rc::new(Ticket { instance: self.instance.at(), id });
+        match self.instance.plugin.list_dependencies(id, on_listed::<J>, address(&ticket)) {
             Ok(future) => {
                 let ask = Ask { future, _ticket: ticket };
-                if let Some(former) = self.0.asks.under_way.borrow_mut().insert(id, ask) {
+                if let Some(former) = self.instance.asks.under_way.borrow_mut().insert(id, ask) {
                     // SAFETY: the future is ours, and its continuation is not running.
                     unsafe { sys::flux_future_destroy(former.future) };
                 }
             }
-            Err(_) => self.0.jobtap.dependencies(self, id, None),
-        }
-    }
-
-    /// Has [`Jobtap::timer`] called with [`Timer::Retry`] after some seconds.
-    pub fn retry_after(self, seconds: f64) {
-        let arg = self.0.at();
-        if self.0.asks.retry.get().is_null() {
-            // SAFETY: the handle of the job manager has a reactor; `arg` outlives the watcher (see Drop).
-            let timer = unsafe {
-                let reactor = sys::flux_get_reactor(self.0.plugin.flux());
-                sys::flux_timer_watcher_create(reactor, seconds, 0.0, Some(on_retry::<J>), arg)
-            };
-            self.0.asks.retry.set(timer);
-        }
-        let timer = self.0.asks.retry.get();
-        if !timer.is_null() {
-            // SAFETY: the watcher is ours until `Instance` is dropped. Resetting one that is started is allowed.
-            unsafe {
-                sys::flux_timer_watcher_reset(timer, seconds, 0.0);
-                sys::flux_watcher_start(timer);
-            }
+            Err(_) => self.instance.jobtap.dependencies(self, id, None),
         }
     }
 }
@@ -111,18 +42,7 @@ unsafe extern "C" fn on_listed<J: Jobtap>(future: *mut sys::flux_future_t, arg: 
             // SAFETY: the future is ours. Flux allows destroying it in its continuation.
             unsafe { sys::flux_future_destroy(ask.future) };
         }
-        instance.jobtap.dependencies(Host(instance), id, text.as_deref());
+        instance.jobtap.dependencies(instance.host(), id, text.as_deref());
     };
     instance.guarded(Turn::Dependencies.name(), || Some(id), body);
-}
-
-unsafe extern "C" fn on_retry<J: Jobtap>(
-    _reactor: *mut sys::flux_reactor_t,
-    _watcher: *mut sys::flux_watcher_t,
-    _events: c_int,
-    arg: *mut c_void,
-) {
-    // SAFETY: `arg` is the instance, which destroys the watcher before it goes.
-    let instance = unsafe { shared::<Instance<J>>(arg) };
-    instance.guarded(Turn::Retry.name(), || None, || instance.jobtap.timer(Host(instance), Timer::Retry));
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Calls from the plugin into Flux. Any of them may re-enter the plugin's callbacks before it returns.
 
-use super::error::{EINVAL, EPROTO, Error};
+use super::error::{EINVAL, Error};
 use super::sys;
-use super::{Args, BadArgs, JobArgs};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{NonNull, null};
 
@@ -61,16 +60,6 @@ pub(super) fn c_text_within(text: &str, most: usize) -> CString {
     c_text(&format!("{}{CUT}", text.get(..end).unwrap_or_default()))
 }
 
-/// Arguments that a look-up made for us.
-struct Found(*mut sys::flux_plugin_arg_t);
-
-impl Drop for Found {
-    fn drop(&mut self) {
-        // SAFETY: the arguments are ours, and nobody uses them any more.
-        unsafe { sys::flux_plugin_arg_destroy(self.0) };
-    }
-}
-
 impl Plugin {
     /// # Safety
     /// `raw` is null or the handle Flux passes to this plugin.
@@ -86,6 +75,12 @@ impl Plugin {
     pub(super) fn flux(self) -> *mut sys::flux_t {
         // SAFETY: the handle is ours (contract of `from_raw`).
         unsafe { sys::flux_jobtap_get_flux(self.raw()) }
+    }
+
+    /// The reactor's time, in seconds since the epoch: when it began with what it is doing.
+    pub fn now(self) -> f64 {
+        // SAFETY: the handle of the job manager has a reactor.
+        unsafe { sys::flux_reactor_now(sys::flux_get_reactor(self.flux())) }
     }
 
     /// The load-time configuration as JSON text, if any.
@@ -219,29 +214,6 @@ impl Plugin {
         // SAFETY: the handle is ours.
         let rc = unsafe { sys::flux_jobtap_reprioritize_all(self.raw()) };
         Error::check("flux_jobtap_reprioritize_all", rc)
-    }
-
-    /// A job's present urgency, whatever callbacks told of it.
-    pub fn urgency(self, id: u64) -> Result<i64, Error> {
-        self.look_up(id, |args| args.id_urgency().map(|(_, urgency)| urgency))
-    }
-
-    /// Shows a job as it is now, also one that is inactive.
-    pub fn job<R>(self, id: u64, read: impl FnOnce(&JobArgs<'_>) -> R) -> Result<R, Error> {
-        self.look_up(id, |args| args.job().map(|job| read(&job)))
-    }
-
-    /// Reads a job's arguments as a callback would get them.
-    fn look_up<R>(self, id: u64, read: impl FnOnce(Args<'_>) -> Result<R, BadArgs>) -> Result<R, Error> {
-        let call = "flux_jobtap_job_lookup";
-        // SAFETY: the handle is ours.
-        let found = unsafe { sys::flux_jobtap_job_lookup(self.raw(), id) };
-        if found.is_null() {
-            return Err(Error::last(call));
-        }
-        let found = Found(found);
-        // SAFETY: the arguments are ours, and destroyed when they were read, or reading panicked.
-        read(unsafe { Args::borrow(found.0) }).map_err(|_| Error { call, errno: EPROTO })
     }
 
     /// Has Flux call `job.event.NAME` for the events of a job.

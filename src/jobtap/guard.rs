@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Where C enters: one trampoline for callbacks, one for RPCs, one for the timer; those of futures are in `reads`.
+//! Where C enters: one trampoline for callbacks, one for RPCs, one for timers; those of futures are in `reads` and
+//! `asks`.
 //!
 //! Invariants: nothing unwinds into C; a panic is logged with its place, fails that one call in the safe direction
 //! ([`Jobtap::fail_safe`]), and the plugin puts its state in order ([`Jobtap::recover`]) before anything else. All memory hangs on the plugin handle's aux and dies
 //! with it; there are no statics and no thread-locals, which would pin the .so.
 
-use super::asks::Asks;
+use super::caller::{Caller, Request};
 use super::error::{EIO, EPROTO};
-use super::reads::Reads;
+use super::pending::{Asks, Reads};
 use super::shared::{address, give, shared, take_back};
+use super::timers::Timer;
 use super::unload::fail_load;
-use super::{Args, Jobtap, LogLevel, Plugin, Reply, Turn, c_text, hook, sys};
-use std::cell::{Cell, OnceCell, RefCell};
+use super::{Args, Jobtap, LogLevel, Method, Plugin, Reply, c_text, hook, sys};
+use std::cell::{OnceCell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
@@ -21,32 +23,27 @@ use std::rc::Rc;
 pub(super) struct Instance<J: Jobtap> {
     pub(super) plugin: Plugin,
     pub(super) jobtap: J,
-    /// One per method, in the order of [`Jobtap::METHODS`]: what Flux hands back with a request.
-    services: OnceCell<Box<[Rc<Service>]>>,
-    timer: Cell<*mut sys::flux_watcher_t>,
+    /// One per method, in the order of the table: what Flux hands back with a request.
+    services: OnceCell<Box<[Rc<Service<J>>]>>,
+    /// One per timer, in the order of [`Jobtap::TIMERS`].
+    timers: OnceCell<Box<[Rc<Timer>]>>,
     pub(super) reads: RefCell<Reads>,
     pub(super) asks: Asks,
     #[cfg(feature = "fault")]
     faults: super::fault::Faults,
 }
 
-/// Which timer it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timer {
-    /// That of the next reactor turn.
-    Deferred,
-    /// That of a new try.
-    Retry,
-}
-
-pub(super) struct Service {
+pub(super) struct Service<J: Jobtap> {
     /// The address of the instance.
     instance: *mut c_void,
-    method: &'static CStr,
+    method: &'static Method<J>,
 }
 
 /// What a callback may ask of the plugin's surroundings besides calls into Flux.
-pub struct Host<'a, J: Jobtap>(pub(super) &'a Instance<J>);
+pub struct Host<'a, J: Jobtap> {
+    pub(super) instance: &'a Instance<J>,
+    now: f64,
+}
 
 impl<J: Jobtap> Clone for Host<'_, J> {
     fn clone(&self) -> Self {
@@ -59,47 +56,66 @@ impl<J: Jobtap> Copy for Host<'_, J> {}
 impl<J: Jobtap> Host<'_, J> {
     /// The plugin handle.
     pub fn plugin(self) -> Plugin {
-        self.0.plugin
+        self.instance.plugin
     }
 
-    /// Has [`Jobtap::timer`] called in the next reactor turn.
-    pub fn defer(self) {
-        let timer = self.0.timer.get();
-        // SAFETY: the watcher is ours until `Instance` is dropped. Resetting one that is started is allowed.
-        unsafe {
-            sys::flux_timer_watcher_reset(timer, 0.0, 0.0);
-            sys::flux_watcher_start(timer);
+    /// When this call is, in seconds since the epoch: as the reactor has it, read once when the call began.
+    pub fn now(self) -> f64 {
+        self.now
+    }
+
+    /// The same call, dated otherwise.
+    pub fn dated(self, now: f64) -> Self {
+        Host { now, ..self }
+    }
+
+    /// Has [`Jobtap::timer`] called for the timer after some seconds; one that runs already starts anew.
+    pub fn arm(self, timer: usize, seconds: f64) {
+        if let Some(timer) = self.instance.timers.get().and_then(|timers| timers.get(timer)) {
+            timer.arm(seconds);
         }
     }
 
     /// For tests: where a panic may be asked for, before each effect.
     pub fn before_effect(self) {
         #[cfg(feature = "fault")]
-        self.0.faults.effect();
+        self.instance.faults.effect();
     }
 }
 
 impl<J: Jobtap> Instance<J> {
     /// The instance with what C will point to. Nothing is told to C yet.
-    pub(super) fn assemble(plugin: Plugin, jobtap: J) -> Rc<Self> {
+    pub(super) fn assemble(plugin: Plugin, jobtap: J, methods: &'static [Method<J>]) -> Rc<Self> {
         let instance = Rc::new(Instance {
             plugin,
             jobtap,
             services: OnceCell::new(),
-            timer: Cell::new(null_mut()),
+            timers: OnceCell::new(),
             reads: RefCell::default(),
             asks: Asks::default(),
             #[cfg(feature = "fault")]
             faults: super::fault::Faults::default(),
         });
         let at = address(&instance);
-        let service = |method: &&'static CStr| Rc::new(Service { instance: at, method });
-        instance.services.get_or_init(|| J::METHODS.iter().map(service).collect());
+        let service = |method| Rc::new(Service { instance: at, method });
+        instance.services.get_or_init(|| methods.iter().map(service).collect());
+        instance
+            .timers
+            .get_or_init(|| (0..J::TIMERS.len()).map(|index| Rc::new(Timer::new(at, index))).collect());
         instance
     }
 
+    /// What a call that begins now may ask of its surroundings.
+    pub(super) fn host(&self) -> Host<'_, J> {
+        self.host_at(self.plugin.now())
+    }
+
+    pub(super) fn host_at(&self, now: f64) -> Host<'_, J> {
+        Host { instance: self, now }
+    }
+
     /// What C is given with each method.
-    pub(super) fn services(&self) -> impl Iterator<Item = &Rc<Service>> {
+    pub(super) fn services(&self) -> impl Iterator<Item = &Rc<Service<J>>> {
         self.services.get().into_iter().flatten()
     }
 
@@ -107,13 +123,12 @@ impl<J: Jobtap> Instance<J> {
     ///
     /// # Safety
     /// `arg` is the address of a service of an instance that lives for `'a`.
-    pub(super) unsafe fn of_service<'a>(arg: *mut c_void) -> (&'a Self, &'static str) {
+    pub(super) unsafe fn of_service<'a>(arg: *mut c_void) -> (&'a Self, &'static Method<J>) {
         // SAFETY: contract of this function; the instance owns the service.
-        let (instance, method) = unsafe {
-            let service = shared::<Service>(arg);
+        unsafe {
+            let service = shared::<Service<J>>(arg);
             (shared::<Self>(service.instance), service.method)
-        };
-        (instance, method.to_str().unwrap_or_default())
+        }
     }
 
     /// Runs `body`; a panic in it is made good as far as it can be, and gives `None`. `id` is the job it is about.
@@ -143,7 +158,7 @@ impl<J: Jobtap> Instance<J> {
             // What is being read may tell of a moment before the panic; whoever still needs it asks again.
             self.forget_reads();
             self.asks.forget();
-            let _ = catch_unwind(AssertUnwindSafe(|| self.jobtap.recover(Host(self), id())));
+            let _ = catch_unwind(AssertUnwindSafe(|| self.jobtap.recover(self.host(), id())));
         }
         result
     }
@@ -152,11 +167,6 @@ impl<J: Jobtap> Instance<J> {
 impl<J: Jobtap> Drop for Instance<J> {
     fn drop(&mut self) {
         hook::remove();
-        let timer = self.timer.replace(null_mut());
-        if !timer.is_null() {
-            // SAFETY: the watcher is ours; nobody uses it any more.
-            unsafe { sys::flux_watcher_destroy(timer) };
-        }
     }
 }
 
@@ -166,9 +176,18 @@ impl<J: Jobtap> Drop for Instance<J> {
 /// `raw` is the handle that Flux passes to `flux_plugin_init`.
 pub unsafe fn init<J: Jobtap>(raw: *mut c_void) -> c_int {
     // SAFETY: contract of this function.
+    unsafe { init_with::<J>(raw, J::METHODS) }
+}
+
+/// As [`init`], with these methods in place of [`Jobtap::METHODS`].
+///
+/// # Safety
+/// As there.
+pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J>]) -> c_int {
+    // SAFETY: contract of this function.
     let Some(plugin) = (unsafe { Plugin::from_raw(raw.cast()) }) else { return -1 };
     hook::install::<J>(plugin);
-    let failed = match catch_unwind(AssertUnwindSafe(|| load::<J>(plugin))) {
+    let failed = match catch_unwind(AssertUnwindSafe(|| load::<J>(plugin, methods))) {
         Ok(Ok(())) => return 0,
         Ok(Err(text)) => text,
         Err(_) => format!("{}: internal error while loading", J::title()),
@@ -178,24 +197,19 @@ pub unsafe fn init<J: Jobtap>(raw: *mut c_void) -> c_int {
     fail_load(plugin, J::NAME, &failed)
 }
 
-fn load<J: Jobtap>(plugin: Plugin) -> Result<(), String> {
-    let instance = Instance::assemble(plugin, J::load(plugin)?);
+fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<(), String> {
+    let instance = Instance::assemble(plugin, J::load(plugin)?, methods);
     let say = |what: &str| format!("{}: {what}: {}", J::title(), std::io::Error::last_os_error());
     let arg = address(&instance);
-    // SAFETY: the handle of the job manager has a reactor; `arg` outlives the watcher (see Drop).
-    let timer = unsafe {
-        sys::flux_timer_watcher_create(
-            sys::flux_get_reactor(plugin.flux()),
-            0.0,
-            0.0,
-            Some(on_timer::<J>),
-            arg,
-        )
-    };
-    if timer.is_null() {
+    if !instance
+        .timers
+        .get()
+        .into_iter()
+        .flatten()
+        .all(|timer| Timer::create(timer, plugin, Some(on_timer::<J>)))
+    {
         return Err(say("flux_timer_watcher_create"));
     }
-    instance.timer.set(timer);
     let kept = give(instance.clone());
     // SAFETY: from here on a count belongs to the handle, which gives it back through `free` when the plugin is
     // removed; that comes after all callbacks, services and timers. If Flux does not take it, it is still ours.
@@ -219,15 +233,16 @@ fn load<J: Jobtap>(plugin: Plugin) -> Result<(), String> {
     for service in instance.services() {
         // SAFETY: the name is set; the service is the instance's, which lives until the plugin is removed.
         let rc = unsafe {
-            sys::flux_jobtap_service_register(
+            sys::flux_jobtap_service_register_ex(
                 plugin.raw(),
-                service.method.as_ptr(),
+                service.method.name.as_ptr(),
+                service.method.role.mask(),
                 Some(on_request::<J>),
                 address(service),
             )
         };
         if rc < 0 {
-            return Err(say(&format!("flux_jobtap_service_register {}", service.method.to_string_lossy())));
+            return Err(say(&format!("flux_jobtap_service_register_ex {}", service.method.title())));
         }
     }
     Ok(())
@@ -254,7 +269,7 @@ unsafe extern "C" fn on_callback<J: Jobtap>(
     let (instance, topic, args) =
         unsafe { (shared::<Instance<J>>(data), CStr::from_ptr(topic), Args::borrow(args)) };
     let name = topic.to_str().unwrap_or_default();
-    let host = Host(instance);
+    let host = instance.host();
     let outcome = instance.guarded(name, || args.id().ok(), || instance.jobtap.callback(host, name, args));
     if outcome == Some(Ok(())) {
         return 0;
@@ -278,11 +293,16 @@ unsafe extern "C" fn on_request<J: Jobtap>(
     // SAFETY: the message is that of the running handler; the payload is borrowed from it. A null topic is not wanted.
     let decoded = unsafe { sys::flux_request_decode(msg, null_mut(), &raw mut payload) };
     let body = || {
+        // SAFETY: the message is that of the running handler.
+        let caller = unsafe { Caller::of(msg) };
+        let caller =
+            caller.map_err(|error| super::RequestError { errno: error.errno, text: error.to_string() })?;
         // SAFETY: on success the payload is null or a C string that lives as long as the message.
         let text = (decoded >= 0 && !payload.is_null()).then(|| unsafe { CStr::from_ptr(payload) });
-        instance.jobtap.request(Host(instance), method, text.and_then(|t| t.to_str().ok()))
+        let request = Request { caller, payload: text.and_then(|text| text.to_str().ok()) };
+        instance.jobtap.request(instance.host(), method, &request)
     };
-    let reply = instance.guarded(method, || None, body).unwrap_or_else(|| {
+    let reply = instance.guarded(method.title(), || None, body).unwrap_or_else(|| {
         Err(super::RequestError { errno: EIO, text: format!("internal error in {}", J::title()) })
     });
     respond(instance.plugin, h, msg, reply);
@@ -316,7 +336,11 @@ unsafe extern "C" fn on_timer<J: Jobtap>(
     _events: c_int,
     arg: *mut c_void,
 ) {
-    // SAFETY: `arg` is the instance, which destroys the watcher before it goes.
-    let instance = unsafe { shared::<Instance<J>>(arg) };
-    instance.guarded(Turn::Timer.name(), || None, || instance.jobtap.timer(Host(instance), Timer::Deferred));
+    // SAFETY: `arg` is a timer, which destroys its watcher before it goes; the instance owns it.
+    let (instance, index) = unsafe {
+        let timer = shared::<Timer>(arg);
+        (shared::<Instance<J>>(timer.instance), timer.index)
+    };
+    let name = J::TIMERS.get(index).copied().unwrap_or_default();
+    instance.guarded(name, || None, || instance.jobtap.timer(instance.host(), index));
 }

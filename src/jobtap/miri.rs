@@ -3,7 +3,7 @@
 
 use super::guard::Instance;
 use super::shared::{address, give, shared, take_back};
-use super::{Args, Failed, Host, Jobtap, Plugin, Reply, Timer, c_text};
+use super::{Args, Caller, Failed, Host, Jobtap, Method, Plugin, Reply, Request, Role, c_text};
 use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
@@ -14,7 +14,9 @@ struct Noting(RefCell<Vec<String>>);
 impl Jobtap for Noting {
     const NAME: &'static CStr = c"noting";
     const TOPICS: &'static [&'static CStr] = &[c"job.new"];
-    const METHODS: &'static [&'static CStr] = &[c"one", c"two", c"three"];
+    const METHODS: &'static [Method<Self>] =
+        &[method(c"one", Role::Owner), method(c"two", Role::Guest), method(c"three", Role::Owner)];
+    const TIMERS: &'static [&'static str] = &["timer"];
 
     fn load(_plugin: Plugin) -> Result<Self, String> {
         Ok(Noting(RefCell::default()))
@@ -25,17 +27,17 @@ impl Jobtap for Noting {
         Ok(())
     }
 
-    fn request(&self, host: Host<'_, Self>, method: &str, payload: Option<&str>) -> Reply {
-        self.0.borrow_mut().push(method.to_owned());
+    fn request(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> Reply {
+        self.0.borrow_mut().push(method.title().to_owned());
         // Flux re-enters: the same instance, by the address it has.
         let again = address_of(host);
         // SAFETY: the test keeps the instance alive.
         let instance = unsafe { shared::<Instance<Noting>>(again) };
-        instance.guarded("timer", || None, || instance.jobtap.timer(Host(instance), Timer::Deferred));
-        Ok(payload.map(str::to_owned))
+        instance.guarded("timer", || None, || instance.jobtap.timer(instance.host_at(0.0), 0));
+        (method.answer)(self, host, request)
     }
 
-    fn timer(&self, _host: Host<'_, Self>, _timer: Timer) {
+    fn timer(&self, _host: Host<'_, Self>, _timer: usize) {
         self.0.borrow_mut().push("timer".to_owned());
     }
 
@@ -45,14 +47,18 @@ impl Jobtap for Noting {
     fn recover(&self, _host: Host<'_, Self>, _id: Option<u64>) {}
 }
 
+const fn method(name: &'static CStr, role: Role) -> Method<Noting> {
+    Method { name, role, answer: |_, _, request| Ok(request.payload.map(str::to_owned)) }
+}
+
 fn address_of(host: Host<'_, Noting>) -> *mut c_void {
-    std::ptr::from_ref(host.0).cast_mut().cast()
+    std::ptr::from_ref(host.instance).cast_mut().cast()
 }
 
 fn instance() -> std::rc::Rc<Instance<Noting>> {
     // SAFETY: nothing here calls Flux, so the handle is never looked at.
     let plugin = unsafe { Plugin::from_raw(NonNull::dangling().as_ptr()) }.expect("not null");
-    Instance::assemble(plugin, Noting::load(plugin).expect("it loads"))
+    Instance::assemble(plugin, Noting::load(plugin).expect("it loads"), Noting::METHODS)
 }
 
 #[test]
@@ -64,8 +70,9 @@ fn miri_callbacks_and_requests_find_the_instance_that_was_given_away() {
     for service in services {
         // SAFETY: the count that was given away lives.
         let (instance, method) = unsafe { Instance::<Noting>::of_service(service) };
-        let body = || instance.jobtap.request(Host(instance), method, Some("{}"));
-        assert_eq!(instance.guarded(method, || None, body), Some(Ok(Some("{}".to_owned()))));
+        let request = Request { caller: Caller::someone(), payload: Some("{}") };
+        let body = || instance.jobtap.request(instance.host_at(0.0), method, &request);
+        assert_eq!(instance.guarded(method.title(), || None, body), Some(Ok(Some("{}".to_owned()))));
     }
     // SAFETY: as above.
     let noted = unsafe { shared::<Instance<Noting>>(data) }.jobtap.0.borrow().clone();

@@ -8,14 +8,17 @@ mod args;
 mod asks;
 mod build;
 mod call;
+mod caller;
 mod error;
 #[cfg(feature = "fault")]
 mod fault;
 mod guard;
 mod hook;
 mod json;
+mod look_up;
 #[cfg(all(test, miri))]
 mod miri;
+mod pending;
 mod reads;
 mod shared;
 #[allow(non_camel_case_types, missing_docs, dead_code, clippy::all)]
@@ -23,14 +26,16 @@ mod shared;
 mod sys;
 #[cfg(all(test, feature = "bindgen"))]
 mod tests;
+mod timers;
 mod unload;
 
 pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
 pub use build::Unfit;
 pub use call::{LogLevel, Logger, Plugin};
 use call::{c_text, c_text_within};
+pub use caller::{Caller, Request, Role};
 pub use error::{EINVAL, EIO, ENOENT, EPROTO, Error};
-pub use guard::{Host, Timer, init};
+pub use guard::{Host, init, init_with};
 pub use json::Json;
 
 use std::ffi::CStr;
@@ -44,11 +49,9 @@ pub fn own_user() -> u32 {
     getuid()
 }
 
-/// Where Flux calls the plugin besides callbacks and requests.
+/// Where Flux calls the plugin besides callbacks, requests and timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// [`Jobtap::timer`].
-    Timer,
     /// The events posted so far were sent to the KVS; nothing is read before.
     Batch,
     /// The KVS has taken them over.
@@ -57,24 +60,19 @@ pub enum Turn {
     Eventlog,
     /// [`Jobtap::dependencies`].
     Dependencies,
-    /// [`Jobtap::timer`], for a new try.
-    Retry,
 }
 
 impl Turn {
     /// All of them.
-    pub const ALL: [Turn; 6] =
-        [Turn::Timer, Turn::Batch, Turn::Commits, Turn::Eventlog, Turn::Dependencies, Turn::Retry];
+    pub const ALL: [Turn; 4] = [Turn::Batch, Turn::Commits, Turn::Eventlog, Turn::Dependencies];
 
     /// What the log calls it.
     pub fn name(self) -> &'static str {
         match self {
-            Turn::Timer => "timer",
             Turn::Batch => "batch",
             Turn::Commits => "commits",
             Turn::Eventlog => "eventlog",
             Turn::Dependencies => "dependencies",
-            Turn::Retry => "retry",
         }
     }
 }
@@ -95,24 +93,53 @@ pub struct RequestError {
     pub text: String,
 }
 
+/// An RPC method: a row of a plugin's table.
+pub struct Method<J: Jobtap> {
+    /// The last word of its topic.
+    pub name: &'static CStr,
+    /// Who may call it.
+    pub role: Role,
+    /// What answers.
+    pub answer: fn(&J, Host<'_, J>, &Request<'_>) -> Reply,
+}
+
+impl<J: Jobtap> Method<J> {
+    /// Its name as text.
+    pub fn title(&self) -> &'static str {
+        self.name.to_str().unwrap_or_default()
+    }
+}
+
+impl<J: Jobtap> Clone for Method<J> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<J: Jobtap> Copy for Method<J> {}
+
 /// A jobtap plugin.
 pub trait Jobtap: Sized + 'static {
     /// The name it registers, by which its services are addressed.
     const NAME: &'static CStr;
     /// Topics it wants callbacks for.
     const TOPICS: &'static [&'static CStr];
-    /// RPC methods, open to the instance owner.
-    const METHODS: &'static [&'static CStr];
+    /// RPC methods.
+    const METHODS: &'static [Method<Self>];
+    /// What the log calls its timers.
+    const TIMERS: &'static [&'static str];
 
     /// Makes the plugin's state from its load-time configuration. An error text is logged, fails the load, and is what
     /// the client of `flux jobtap load` is told.
     fn load(plugin: Plugin) -> Result<Self, String>;
     /// A callback.
     fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;
-    /// A request with its payload, if it has one that is text.
-    fn request(&self, host: Host<'_, Self>, method: &str, payload: Option<&str>) -> Reply;
-    /// The timer asked for by [`Host::defer`] or [`Host::retry_after`].
-    fn timer(&self, host: Host<'_, Self>, timer: Timer);
+    /// A request for a method. Flux let it through, so its sender has the method's role.
+    fn request(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> Reply {
+        (method.answer)(self, host, request)
+    }
+    /// The timer in this row of [`Jobtap::TIMERS`] fired, as asked for by [`Host::arm`].
+    fn timer(&self, host: Host<'_, Self>, timer: usize);
     /// The eventlog asked for by [`Host::read_eventlog`]; `None` if it can't be read.
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>);
     /// The answer of job-list asked for by [`Host::read_dependencies`], as JSON; `None` if there is none.

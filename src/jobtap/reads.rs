@@ -3,9 +3,9 @@
 
 use super::error::Error;
 use super::guard::Instance;
+use super::pending::{Read, Ticket, destroy};
 use super::shared::{address, shared};
 use super::{Host, Jobtap, Turn, sys};
-use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::{null, null_mut};
 use std::rc::Rc;
@@ -13,58 +13,16 @@ use std::rc::Rc;
 /// Eventlogs read at a time: enough to keep the store busy, few enough to leave it to others.
 const READS_AT_ONCE: usize = 32;
 
-/// What is read, and what is to be.
-pub(super) struct Reads {
-    /// While not null: what is waited for before anything is read.
-    commits: *mut sys::flux_future_t,
-    under_way: BTreeMap<u64, Read>,
-    to_come: VecDeque<u64>,
-}
-
-/// A read under way.
-struct Read {
-    future: *mut sys::flux_future_t,
-    _ticket: Rc<Ticket>,
-}
-
-/// What Flux hands back with an eventlog.
-struct Ticket {
-    /// The address of the instance.
-    instance: *mut c_void,
-    id: u64,
-}
-
-impl Default for Reads {
-    fn default() -> Self {
-        Reads { commits: null_mut(), under_way: BTreeMap::new(), to_come: VecDeque::new() }
-    }
-}
-
-impl Drop for Reads {
-    fn drop(&mut self) {
-        let futures = std::mem::take(&mut self.under_way).into_values().map(|read| read.future);
-        futures.chain([self.commits]).for_each(destroy);
-    }
-}
-
-/// Destroys a future of ours, or none. Its continuation does not come any more; in it, Flux allows this.
-fn destroy(future: *mut sys::flux_future_t) {
-    if !future.is_null() {
-        // SAFETY: the future is ours, and nobody else knows it.
-        unsafe { sys::flux_future_destroy(future) };
-    }
-}
-
 impl<J: Jobtap> Host<'_, J> {
     /// Has [`Jobtap::eventlog`] called with the job's eventlog as it is now or later, in a later reactor turn.
     pub fn read_eventlog(self, id: u64) {
         let is_first = {
-            let mut reads = self.0.reads.borrow_mut();
+            let mut reads = self.instance.reads.borrow_mut();
             reads.to_come.push_back(id);
             reads.commits.is_null() && reads.to_come.len() == 1
         };
         if is_first {
-            self.0.wait(self.0.plugin.await_batch(on_batch::<J>, self.0.at()));
+            self.instance.wait(self.instance.plugin.await_batch(on_batch::<J>, self.instance.at()));
         }
     }
 }
@@ -111,7 +69,7 @@ impl<J: Jobtap> Instance<J> {
                     let former = self.reads.borrow_mut().under_way.insert(id, read);
                     destroy(former.map_or(null_mut(), |former| former.future));
                 }
-                Err(_) => self.jobtap.eventlog(Host(self), id, None),
+                Err(_) => self.jobtap.eventlog(self.host(), id, None),
             }
         }
     }
@@ -152,7 +110,7 @@ unsafe extern "C" fn on_read<J: Jobtap>(future: *mut sys::flux_future_t, arg: *m
         };
         let read = instance.reads.borrow_mut().under_way.remove(&id);
         destroy(read.map_or(null_mut(), |read| read.future));
-        instance.jobtap.eventlog(Host(instance), id, text.as_deref());
+        instance.jobtap.eventlog(instance.host(), id, text.as_deref());
         instance.start_reads();
     };
     instance.guarded(Turn::Eventlog.name(), || Some(id), body);

@@ -31,6 +31,12 @@ pub struct flux_future {
     _unused: [u8; 0],
 }
 pub type flux_future_t = flux_future;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct flux_msg_cred {
+    pub userid: u32,
+    pub rolemask: u32,
+}
 pub type flux_watcher_f = ::std::option::Option<
     unsafe extern "C" fn(
         r: *mut flux_reactor_t,
@@ -90,7 +96,9 @@ pub struct flux_kvs_txn {
 pub type flux_kvs_txn_t = flux_kvs_txn;
 pub type flux_jobid_t = u64;
 unsafe extern "C" {
+    pub fn flux_msg_get_cred(msg: *const flux_msg_t, cred: *mut flux_msg_cred) -> ::std::os::raw::c_int;
     pub fn flux_get_reactor(h: *mut flux_t) -> *mut flux_reactor_t;
+    pub fn flux_reactor_now(r: *mut flux_reactor_t) -> f64;
     pub fn flux_watcher_start(w: *mut flux_watcher_t);
     pub fn flux_watcher_destroy(w: *mut flux_watcher_t);
     pub fn flux_timer_watcher_create(
@@ -191,9 +199,10 @@ unsafe extern "C" {
         key: *const ::std::os::raw::c_char,
     ) -> ::std::os::raw::c_int;
     pub fn flux_jobtap_get_flux(p: *mut flux_plugin_t) -> *mut flux_t;
-    pub fn flux_jobtap_service_register(
+    pub fn flux_jobtap_service_register_ex(
         p: *mut flux_plugin_t,
         method: *const ::std::os::raw::c_char,
+        rolemask: u32,
         cb: flux_msg_handler_f,
         arg: *mut ::std::os::raw::c_void,
     ) -> ::std::os::raw::c_int;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A live job: where it is in its life, and what it therefore occupies.
 
-use super::names::Names;
+use super::allocation::Allocation;
+use super::counts::{Amounts, Counts};
+use super::hold_names::HoldNames;
 use super::size::Size;
-use super::usage::{Amounts, Counts};
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
 
@@ -47,6 +48,71 @@ pub enum Knowledge {
     Unreadable,
 }
 
+/// How far a job has come with its association.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It has none: it waits for data.
+    Waiting {
+        /// A price was asked for when there were data, and they lacked its association. The log says so, once.
+        was_passed_over: bool,
+    },
+    /// It counts in its association. Bank and project are still to be posted, and its queue and project to be checked, at
+    /// its next priority.
+    Attached(AssociationId),
+    /// Nothing but its price is left to decide.
+    Admitted(AssociationId),
+    /// Marked by flux-accounting's test suite: not counted, fails in DEPEND.
+    Broken(AssociationId),
+}
+
+impl Admission {
+    /// The association.
+    pub fn association(self) -> Option<AssociationId> {
+        match self {
+            Admission::Waiting { .. } => None,
+            Admission::Attached(association)
+            | Admission::Admitted(association)
+            | Admission::Broken(association) => Some(association),
+        }
+    }
+
+    /// The same in another association. A job that waited for one is attached.
+    pub fn moved_to(self, association: AssociationId) -> Admission {
+        match self {
+            Admission::Waiting { .. } | Admission::Attached(_) => Admission::Attached(association),
+            Admission::Admitted(_) => Admission::Admitted(association),
+            Admission::Broken(_) => Admission::Broken(association),
+        }
+    }
+}
+
+/// Who keeps a job in DEPEND besides us, as far as is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Keepers {
+    /// Nobody.
+    NobodyElse,
+    /// Other plugins.
+    Others,
+}
+
+/// Whether a job that may run would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Demand {
+    /// It would.
+    ToRun,
+    /// Its urgency or its score is 0, so that it won't be scheduled for now: its reservation of a place to run rests. In
+    /// DEPEND, where plugins are not told of changes, this is as of when the job was released; before that it reserves
+    /// nothing.
+    Resting,
+}
+
+impl Demand {
+    /// Of a job of this priority.
+    pub fn of_price(price: u32) -> Demand {
+        if price == 0 { Demand::Resting } else { Demand::ToRun }
+    }
+}
+
 /// How the job came to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -72,40 +138,35 @@ pub enum Project {
 pub struct Job {
     /// Who submitted it.
     pub user: UserId,
-    /// The association it counts in. `None`: it waits for data.
-    pub association: Option<AssociationId>,
+    /// When it was submitted, in seconds since the epoch, as far as Flux says.
+    pub submitted: Option<f64>,
+    /// The association it counts in, and what is still to be done for it there.
+    pub admission: Admission,
     /// The bank its jobspec names.
     pub bank: Option<BankName>,
     /// The queue its jobspec names.
     pub queue: Option<QueueName>,
     /// What its jobspec says of a project.
     pub project: Project,
-    /// Whether others keep it in DEPEND, as far as is known.
-    pub is_kept_by_others: bool,
-    /// Nodes and cores.
+    /// Who else keeps it in DEPEND.
+    pub keepers: Keepers,
+    /// What it asks for: what it counts as.
     pub size: Size,
+    /// What it was given, while it runs, as far as its R can be read. It counts nowhere. Of how long it may run, this is
+    /// what it was told at first.
+    pub allocation: Option<Box<Allocation>>,
     /// Progress.
     pub phase: Phase,
     /// First seen as.
     pub origin: Origin,
     /// Our dependency names on it.
-    pub names: Names,
+    pub names: HoldNames,
     /// Whether those are all that it carries and carried.
     pub knowledge: Knowledge,
     /// Reservation.
     pub grant: Grant,
-    /// It won't be scheduled for now, because its urgency or its score is 0: its reservation of a place to run rests. In
-    /// DEPEND, where plugins are not told of changes, it is as of when the job was released; before that it reserves
-    /// nothing.
-    pub is_suspended: bool,
-    /// In PRIORITY for want of a price. Flux by itself moves it on only if the price differs from the one before.
-    pub lacks_price: bool,
-    /// Bank and project are still to be posted, and its queue and project to be checked, at its next priority.
-    pub needs_admission: bool,
-    /// Marked by flux-accounting's test suite: not counted, fails in DEPEND.
-    pub is_broken: bool,
-    /// A price was asked for when there were data, and they lacked its association. The log says so, once.
-    pub is_passed_over: bool,
+    /// Whether the place to run that is reserved for it is wanted.
+    pub demand: Demand,
     /// The fair-share last posted as a memo by this plugin instance.
     pub memo: Option<f64>,
 }
@@ -135,7 +196,7 @@ impl Job {
         let sched = Counts { sched: amounts, ..Counts::default() };
         let run = Counts { run: amounts, ..Counts::default() };
         let none = Counts::default();
-        if self.is_broken || self.association.is_none() {
+        if matches!(self.admission, Admission::Waiting { .. } | Admission::Broken(_)) {
             return Footprint { active_jobs: 0, charged: none, reserved: none };
         }
         let charged = match self.phase {
@@ -143,7 +204,10 @@ impl Job {
             Phase::Sched => sched,
             Phase::Run => run,
         };
-        let to_run = if self.is_suspended { none } else { run };
+        let to_run = match self.demand {
+            Demand::ToRun => run,
+            Demand::Resting => none,
+        };
         let reserved = match (self.grant, self.phase) {
             (Grant::Given, Phase::Depend | Phase::Priority) => sched.plus(to_run),
             (Grant::Given, Phase::Sched) => to_run,
@@ -152,9 +216,9 @@ impl Job {
         Footprint { active_jobs: 1, charged, reserved }
     }
 
-    /// Whether nothing but its price is left to decide.
-    pub fn is_admitted(&self) -> bool {
-        self.association.is_some() && !self.needs_admission && !self.is_broken
+    /// The association it counts in.
+    pub fn association(&self) -> Option<AssociationId> {
+        self.admission.association()
     }
 
     /// Whether its eventlog is being read.
@@ -166,7 +230,7 @@ impl Job {
     /// they let it go.
     pub fn is_up_to_others(&self) -> bool {
         self.phase == Phase::Depend
-            && self.association.is_some()
+            && self.association().is_some()
             && self.knowledge == Knowledge::Known
             && self.names.outstanding().is_empty()
     }
@@ -174,7 +238,7 @@ impl Job {
     /// Whether it stands in the line of held jobs.
     pub fn is_held(&self) -> bool {
         self.phase == Phase::Depend
-            && self.association.is_some()
+            && self.association().is_some()
             && self.knowledge == Knowledge::Known
             && !self.names.outstanding().is_empty()
     }

@@ -5,7 +5,7 @@
 //! which takes the old job out of all of them and puts the new one in.
 
 use super::line::HeldLine;
-use super::{HoldSet, Job, Phase, RULES, Room, Rules, Size, Usage};
+use super::{HoldSet, Job, Keepers, Phase, RULES, Room, Rules, Size, Usage};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,16 +15,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Class {
     pub queue: Option<QueueName>,
     pub names: HoldSet,
-    pub is_kept_by_others: bool,
+    pub keepers: Keepers,
 }
 
 impl Class {
     fn of(job: &Job) -> Class {
-        Class {
-            queue: job.queue.clone(),
-            names: job.names.outstanding(),
-            is_kept_by_others: job.is_kept_by_others,
-        }
+        Class { queue: job.queue.clone(), names: job.names.outstanding(), keepers: job.keepers }
     }
 }
 
@@ -194,7 +190,7 @@ impl Ledger {
     pub fn insert(&mut self, id: JobId, job: Job) {
         self.remove(id);
         self.deposit(id, &job);
-        if let Some(account) = job.association.and_then(|association| self.account(association)) {
+        if let Some(account) = job.association().and_then(|association| self.account(association)) {
             account.latest_queue = job.queue.clone();
         }
         self.jobs.insert(id, job);
@@ -238,7 +234,7 @@ impl Ledger {
 
     fn deposit(&mut self, id: JobId, job: &Job) {
         self.unread += usize::from(job.is_unread());
-        let Some(association) = job.association else {
+        let Some(association) = job.association() else {
             self.waiting.entry(job.user).or_default().insert(id);
             return;
         };
@@ -252,7 +248,7 @@ impl Ledger {
 
     fn withdraw(&mut self, id: JobId, job: &Job) {
         self.unread = self.unread.saturating_sub(usize::from(job.is_unread()));
-        let Some(association) = job.association else {
+        let Some(association) = job.association() else {
             if let Some(jobs) = self.waiting.get_mut(&job.user) {
                 jobs.remove(&id);
                 if jobs.is_empty() {
@@ -292,7 +288,7 @@ impl Ledger {
     /// The limits that keep `id` where it is, as if it held nothing itself.
     pub fn exceeded_by(&self, book: &Book, id: JobId) -> HoldSet {
         let Some(job) = self.jobs.get(&id) else { return HoldSet::NONE };
-        let Some(association) = job.association else { return HoldSet::NONE };
+        let Some(association) = job.association() else { return HoldSet::NONE };
         self.exceeded(book, association, job.queue.as_ref(), job.size)
     }
 
@@ -309,7 +305,7 @@ impl Ledger {
     pub fn drift(&self) -> Vec<(AssociationId, String)> {
         let mut fresh = self.clone();
         fresh.recount();
-        let mut ids: BTreeSet<AssociationId> = self.jobs.values().filter_map(|j| j.association).collect();
+        let mut ids: BTreeSet<AssociationId> = self.jobs.values().filter_map(|j| j.association()).collect();
         ids.extend(self.in_line.iter());
         let mut drift = Vec::new();
         let empty = Account::default();
@@ -326,7 +322,7 @@ impl Ledger {
         // An association without live jobs must count nothing.
         let idle = |account: &Account| account.usage.equals(&Usage::default());
         let stale = |id: &AssociationId| self.accounts.get(id.index()).is_some_and(|a| !idle(a));
-        let live: BTreeSet<AssociationId> = self.jobs.values().filter_map(|j| j.association).collect();
+        let live: BTreeSet<AssociationId> = self.jobs.values().filter_map(|j| j.association()).collect();
         for index in 0..self.accounts.len() {
             let Some(id) = AssociationId::from_index(index) else { continue };
             if !live.contains(&id) && stale(&id) {

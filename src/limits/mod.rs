@@ -2,14 +2,16 @@
 //! What is going on: live jobs, what they occupy, and which of them are held.
 //!
 //! `table` lists the limits; `job` says what a job counts as; `ledger` keeps the counters; `release` is the rule by
-//! which held jobs go.
+//! which held jobs go. Imports go one way: `size`, `counts`, `table`, `hold_names`, `job`, `usage`, `ledger`, `release`.
 #![forbid(unsafe_code)]
 
+mod allocation;
+mod counts;
 mod hold;
+mod hold_names;
 mod job;
 mod ledger;
 mod line;
-mod names;
 mod release;
 mod room;
 mod size;
@@ -18,12 +20,14 @@ mod table;
 mod tests;
 mod usage;
 
+pub use allocation::{Allocation, Resources};
+pub use counts::{Amounts, Counts, Tally};
 pub use hold::{Hold, HoldSet};
-pub use job::{Footprint, Grant, Job, Knowledge, Origin, Phase, Project};
+pub use hold_names::{HoldName, HoldNames};
+pub use job::{Admission, Demand, Footprint, Grant, Job, Keepers, Knowledge, Origin, Phase, Project};
 pub use ledger::Ledger;
-pub use names::{Name, Names};
 pub use release::{Line, Released, Walk};
 pub use room::Room;
-pub use size::{Kind, Size, SizeError, Vertex, measure};
-pub use table::{Caps, Measure, RULES, Rule, Rules, Stage};
-pub use usage::{Amounts, Counts, Tally, Usage};
+pub use size::{Kind, Measure, Size, SizeError, Vertex, measure};
+pub use table::{Caps, RULES, Rule, Rules, Stage};
+pub use usage::Usage;

@@ -2,7 +2,7 @@
 //! Which held jobs may go: first come, first served, among those that nobody else keeps; then among the others.
 
 use super::ledger::Class;
-use super::{Grant, HoldSet, Ledger, Name};
+use super::{Demand, Grant, HoldName, HoldSet, Keepers, Ledger};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::JobId;
 use std::cmp::Reverse;
@@ -13,8 +13,8 @@ use std::collections::BinaryHeap;
 pub struct Released {
     /// The job.
     pub id: JobId,
-    /// Names to take off it, in the order of the limits.
-    pub names: Vec<Name>,
+    /// HoldNames to take off it, in the order of the limits.
+    pub names: Vec<HoldName>,
     /// Whether these were the last: the job is free, and reserves its headroom from now on, that to run too until it is
     /// known that it won't be scheduled.
     pub is_free: bool,
@@ -38,7 +38,7 @@ pub enum Line {
 pub struct Walk {
     association: AssociationId,
     /// Of each class the next member that was to change when it was looked for.
-    turns: BinaryHeap<Reverse<(bool, JobId, Class)>>,
+    turns: BinaryHeap<Reverse<(Keepers, JobId, Class)>>,
     /// Classes whose next member is to be looked for, and after which one: not before the last step was carried out,
     /// since only then is it known whether the job that went takes a place to run.
     unsought: Vec<(Class, Option<JobId>)>,
@@ -55,7 +55,7 @@ impl Ledger {
     /// Begins a walk. Nobody takes part while eventlogs of the association's jobs are being read.
     pub fn walk(&self, association: AssociationId, line: Line) -> Walk {
         let classes = if self.is_unread(association) { Vec::new() } else { self.classes(association) };
-        let takes_part = |class: &Class| line == Line::All || !class.is_kept_by_others;
+        let takes_part = |class: &Class| line == Line::All || class.keepers == Keepers::NobodyElse;
         let unsought = classes.into_iter().filter(takes_part).map(|class| (class, None)).collect();
         Walk { association, turns: BinaryHeap::new(), unsought }
     }
@@ -68,7 +68,7 @@ impl Ledger {
                 let room = self.room(book, walk.association, class.queue.as_ref());
                 let changes = |size| !going(class.names, room.exceeded(size)).is_empty();
                 if let Some(id) = self.next_held(walk.association, &class, after, changes) {
-                    walk.turns.push(Reverse((class.is_kept_by_others, id, class)));
+                    walk.turns.push(Reverse((class.keepers, id, class)));
                 }
             }
             let Reverse((_, id, class)) = walk.turns.pop()?;
@@ -85,7 +85,7 @@ impl Ledger {
             let names = self.change(id, |job| {
                 if is_free {
                     job.grant = Grant::Given;
-                    job.is_suspended = false;
+                    job.demand = Demand::ToRun;
                 }
                 rules.members(going).filter_map(|hold| job.names.remove(hold)).collect()
             });

@@ -2,11 +2,10 @@
 //! What the limits still leave to one association in one queue.
 
 use super::hold::{Hold, HoldSet};
-use super::size::Size;
-use super::table::{Caps, Measure, Rules};
+use super::size::{Measure, Size};
+use super::table::Rules;
 use super::usage::Usage;
 use crate::accounts::{Association, Queue};
-use crate::ids::Limit;
 
 /// Of each limit that applies, what is left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,19 +16,13 @@ impl Room {
     pub fn left(rules: Rules, association: &Association, queue: Option<&Queue>, usage: &Usage) -> Room {
         let mut room = Room(Vec::with_capacity(rules.0.len() + 1));
         for (hold, rule) in rules.all() {
-            let mut add = |tally, measure, cap: Limit| {
+            let tally = match queue.filter(|_| rule.is_of_queue()) {
+                Some(queue) => usage.in_queue(queue.name.as_str()),
+                None => usage.total,
+            };
+            for (measure, cap) in rule.caps_on(association, queue) {
                 let used = rule.stage.used(&tally, measure);
                 room.0.push((hold, measure, cap.cap().saturating_sub(used)));
-            };
-            match (rule.caps, queue) {
-                (Caps::InAll(caps), _) => {
-                    caps.iter().for_each(|(measure, cap)| add(usage.total, *measure, cap(association)));
-                }
-                (Caps::InQueue(caps), Some(queue)) => {
-                    let tally = usage.in_queue(queue.name.as_str());
-                    caps.iter().for_each(|(measure, cap)| add(tally, *measure, cap(queue)));
-                }
-                (Caps::InQueue(_), None) => {}
             }
         }
         room

@@ -22,6 +22,40 @@ impl Size {
     }
 }
 
+/// What of a job counts. Every table of amounts has a place for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// The job itself.
+    Jobs,
+    /// Its nodes.
+    Nodes,
+    /// Its cores.
+    Cores,
+}
+
+impl Measure {
+    /// All of them, in the order of their places.
+    pub const ALL: [Measure; 3] = [Measure::Jobs, Measure::Nodes, Measure::Cores];
+
+    /// Its name in texts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Measure::Jobs => "jobs",
+            Measure::Nodes => "nodes",
+            Measure::Cores => "cores",
+        }
+    }
+
+    /// What a job of `size` adds.
+    pub fn of(self, size: Size) -> u64 {
+        match self {
+            Measure::Jobs => 1,
+            Measure::Nodes => size.nodes,
+            Measure::Cores => size.cores,
+        }
+    }
+}
+
 /// The kinds of resource that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

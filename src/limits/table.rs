@@ -1,36 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The limits that hold a job, one row each: whose jobs are counted, in which stage, what of them, against which cap.
+//! The limits that hold a job, one row each: whose jobs are counted, in which stage, what of them, against which cap; the
+//! name of the dependency, and the text for a job that could never run.
 //!
 //! To add a limit, add a row: its place is the order in which names are added and shown.
 
+use super::counts::Tally;
 use super::hold::{Hold, HoldSet};
-use super::names::Name;
-use super::size::Size;
-use super::usage::Tally;
+use super::size::{Measure, Size};
 use crate::accounts::{Association, Queue};
 use crate::ids::Limit;
-
-/// What of a job counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
-    /// The job itself.
-    Jobs,
-    /// Its nodes.
-    Nodes,
-    /// Its cores.
-    Cores,
-}
-
-impl Measure {
-    /// What a job of `size` adds.
-    pub fn of(self, size: Size) -> u64 {
-        match self {
-            Measure::Jobs => 1,
-            Measure::Nodes => size.nodes,
-            Measure::Cores => size.cores,
-        }
-    }
-}
 
 /// Which jobs count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,9 +56,45 @@ pub struct Rule {
     pub stage: Stage,
     /// Whose, and how many.
     pub caps: Caps,
+    /// What is said of a job that alone exceeds the limit, so that it could never run: it is rejected at submit. `None`:
+    /// it is held like any other, until the limit is raised.
+    /// `{nodes}` stands for what the job has of a measure, `{max-nodes}` for the cap on it.
+    pub too_large: Option<&'static str>,
 }
 
 impl Rule {
+    /// Its caps on a job of `association` in `queue`, a queue the site has configured. None where it does not apply.
+    pub fn caps_on(
+        &self,
+        association: &Association,
+        queue: Option<&Queue>,
+    ) -> impl Iterator<Item = (Measure, Limit)> {
+        let (of_queue, of_all): (CapsOf<Queue>, CapsOf<Association>) = match self.caps {
+            Caps::InQueue(caps) => (caps, &[]),
+            Caps::InAll(caps) => (&[], caps),
+        };
+        let of_queue = queue
+            .into_iter()
+            .flat_map(move |queue| of_queue.iter().map(move |(measure, cap)| (*measure, cap(queue))));
+        of_queue.chain(of_all.iter().map(move |(measure, cap)| (*measure, cap(association))))
+    }
+
+    /// The rejection of a job that is too large for it.
+    pub fn rejection(&self, association: &Association, queue: Option<&Queue>, size: Size) -> Option<String> {
+        let text = self.too_large?;
+        let mut caps = self.caps_on(association, queue);
+        caps.any(|(measure, cap)| !cap.admits(0, measure.of(size))).then(|| {
+            let amounts =
+                Measure::ALL.map(|measure| (format!("{{{}}}", measure.name()), measure.of(size).to_string()));
+            let caps = self.caps_on(association, queue);
+            let caps = caps.map(|(measure, cap)| (format!("{{max-{}}}", measure.name()), cap.to_string()));
+            amounts
+                .into_iter()
+                .chain(caps)
+                .fold(text.to_owned(), |text, (key, value)| text.replace(&key, &value))
+        })
+    }
+
     /// Whether it is a limit of the job's queue.
     pub fn is_of_queue(&self) -> bool {
         matches!(self.caps, Caps::InQueue(_))
@@ -98,36 +112,46 @@ pub const RULES: Rules = Rules(&[
         name: "max-run-jobs-queue",
         stage: Stage::Running,
         caps: Caps::InQueue(&[(Measure::Jobs, |queue| queue.max_running_jobs)]),
+        too_large: None,
     },
     Rule {
         name: "max-sched-jobs-queue-limit",
         stage: Stage::Scheduled,
         caps: Caps::InQueue(&[(Measure::Jobs, |queue| queue.max_sched_jobs)]),
+        too_large: None,
     },
     Rule {
         name: "max-sched-nodes-queue-limit",
         stage: Stage::Scheduled,
         caps: Caps::InQueue(&[(Measure::Nodes, |queue| queue.max_sched_nodes_per_assoc)]),
+        too_large: None,
     },
     Rule {
         name: "max-sched-cores-queue-limit",
         stage: Stage::Scheduled,
         caps: Caps::InQueue(&[(Measure::Cores, |queue| queue.max_sched_cores_per_assoc)]),
+        too_large: None,
     },
     Rule {
         name: "max-resources-queue",
         stage: Stage::RunningAndScheduled,
         caps: Caps::InQueue(&[(Measure::Nodes, |queue| queue.max_nodes_per_assoc)]),
+        too_large: Some(
+            "job size ({nodes} node(s)) is greater than max resources limit configured for queue \
+             ({max-nodes} node(s))",
+        ),
     },
     Rule {
         name: "max-running-jobs-user-limit",
         stage: Stage::Running,
         caps: Caps::InAll(&[(Measure::Jobs, |association| association.max_running_jobs)]),
+        too_large: None,
     },
     Rule {
         name: "max-sched-jobs-user-limit",
         stage: Stage::Scheduled,
         caps: Caps::InAll(&[(Measure::Jobs, |association| association.max_sched_jobs)]),
+        too_large: None,
     },
     Rule {
         name: "max-resources-user-limit",
@@ -136,6 +160,10 @@ pub const RULES: Rules = Rules(&[
             (Measure::Nodes, |association| association.max_nodes),
             (Measure::Cores, |association| association.max_cores),
         ]),
+        too_large: Some(
+            "job size ({nodes} node(s), {cores} core(s)) is greater than max resources limits configured for \
+             association ({max-nodes} node(s), {max-cores} core(s))",
+        ),
     },
 ]);
 
@@ -157,16 +185,5 @@ impl Rules {
     /// The limits of which `which` is true.
     pub fn select(self, which: impl Fn(&Rule) -> bool) -> HoldSet {
         self.all().filter(|(_, rule)| which(rule)).map(|(hold, _)| hold).collect()
-    }
-
-    /// Reads a dependency's description; `None` if it is not one of ours.
-    pub fn parse(self, text: &str) -> Option<Name> {
-        let named = |name: &str| self.all().map(|(hold, _)| hold).find(|hold| hold.name() == name);
-        if let Some(hold) = named(text) {
-            return Some(Name { hold, use_count: 1 });
-        }
-        let (base, count) = text.rsplit_once('.')?;
-        let use_count = count.parse().ok().filter(|n| *n >= 2)?;
-        Some(Name { hold: named(base)?, use_count })
     }
 }

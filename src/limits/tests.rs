@@ -11,7 +11,6 @@ fn book(max_running_jobs: i64) -> Book {
     let association = Association {
         user: UserId(1),
         bank: "A".into(),
-        fairshare: 0.5,
         max_running_jobs: Limit(max_running_jobs),
         max_active_jobs: unlimited,
         max_sched_jobs: unlimited,
@@ -23,29 +22,27 @@ fn book(max_running_jobs: i64) -> Book {
         active: true,
     };
     let mut book = Book::default();
-    book.upsert(vec![AssociationRecord { association, def_bank: "A".into() }], UserId(0));
+    book.upsert(vec![AssociationRecord { association, fairshare: 0.5, def_bank: "A".into() }], UserId(0));
     book
 }
 
 fn job(book: &Book, phase: Phase) -> Job {
     Job {
         user: UserId(1),
-        association: book.find(UserId(1), None),
+        submitted: None,
+        admission: Admission::Admitted(book.find(UserId(1), None).unwrap()),
         bank: None,
         queue: Some("q".into()),
         project: Project::Missing,
-        is_kept_by_others: false,
+        keepers: Keepers::NobodyElse,
+        allocation: None,
         size: Size { nodes: 2, cores: 8 },
         phase,
         origin: Origin::Submitted,
-        names: Names::default(),
+        names: HoldNames::default(),
         grant: Grant::None,
-        is_suspended: false,
-        lacks_price: false,
-        needs_admission: false,
+        demand: Demand::ToRun,
         knowledge: Knowledge::Known,
-        is_broken: false,
-        is_passed_over: false,
         memo: None,
     }
 }
@@ -72,19 +69,20 @@ fn a_footprint_is_a_function_of_phase_and_grant() {
         (Phase::Cleanup, None, (0, 0), (0, 0)),
     ] {
         let footprint = Job { grant, ..job(&book, phase) }.footprint();
-        let jobs = |counts: Counts| (counts.sched.jobs, counts.run.jobs);
+        let jobs = |counts: Counts| (counts.sched.jobs(), counts.run.jobs());
         assert_eq!(
             (jobs(footprint.charged), jobs(footprint.reserved)),
             (charged, reserved),
             "{phase:?} {grant:?}"
         );
-        assert_eq!(footprint.charged.run.nodes, 2 * charged.1);
-        assert_eq!(footprint.charged.sched.cores, 8 * charged.0);
+        assert_eq!(footprint.charged.run.nodes(), 2 * charged.1);
+        assert_eq!(footprint.charged.sched.cores(), 8 * charged.0);
         assert_eq!(footprint.active_jobs, 1);
     }
-    let resting = Job { grant: Given, is_suspended: true, ..job(&book, Phase::Sched) }.footprint();
+    let resting = Job { grant: Given, demand: Demand::Resting, ..job(&book, Phase::Sched) }.footprint();
     assert_eq!(resting.reserved, Counts::default(), "a job its user holds reserves no running slot");
-    let waiting = Job { association: Option::None, ..job(&book, Phase::Run) }.footprint();
+    let waiting = Job { admission: Admission::Waiting { was_passed_over: false }, ..job(&book, Phase::Run) }
+        .footprint();
     assert!(waiting.active_jobs == 0 && waiting.is_idle());
 }
 
@@ -134,7 +132,7 @@ fn a_recount_mends_what_is_off_and_drift_says_so() {
     assert_eq!(ledger.drift().len(), 1);
     ledger.recount();
     assert_eq!(ledger.drift(), []);
-    assert_eq!(ledger.usage(association).unwrap().total.charged.sched.jobs, 1);
+    assert_eq!(ledger.usage(association).unwrap().total.charged.sched.jobs(), 1);
     ledger.forget_jobs();
     assert_eq!(ledger.drift().len(), 1, "counts without jobs are drift too");
 }

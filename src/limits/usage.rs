@@ -1,86 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Counters: what jobs occupy, and what has been promised to released jobs.
+//! The counters of an association: what its jobs occupy, in all and by queue.
 
+use super::counts::{Counts, Tally};
 use super::job::{Footprint, Job};
-use super::size::Size;
-use super::table::Measure;
 use crate::ids::QueueName;
-
-/// Jobs and what they have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amounts {
-    /// Jobs.
-    pub jobs: u64,
-    /// Their nodes.
-    pub nodes: u64,
-    /// Their cores.
-    pub cores: u64,
-}
-
-impl Amounts {
-    /// What one job of `size` counts as.
-    pub fn of_job(size: Size) -> Amounts {
-        let [jobs, nodes, cores] = [Measure::Jobs, Measure::Nodes, Measure::Cores].map(|m| m.of(size));
-        Amounts { jobs, nodes, cores }
-    }
-
-    /// One of them.
-    pub fn of(self, measure: Measure) -> u64 {
-        match measure {
-            Measure::Jobs => self.jobs,
-            Measure::Nodes => self.nodes,
-            Measure::Cores => self.cores,
-        }
-    }
-
-    fn zip(self, other: Amounts, op: fn(u64, u64) -> u64) -> Amounts {
-        Amounts {
-            jobs: op(self.jobs, other.jobs),
-            nodes: op(self.nodes, other.nodes),
-            cores: op(self.cores, other.cores),
-        }
-    }
-}
-
-/// What runs, and what is in SCHED.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// From RUN to INACTIVE.
-    pub run: Amounts,
-    /// In SCHED.
-    pub sched: Amounts,
-}
-
-impl Counts {
-    fn zip(self, other: Counts, op: fn(u64, u64) -> u64) -> Counts {
-        Counts { run: self.run.zip(other.run, op), sched: self.sched.zip(other.sched, op) }
-    }
-
-    /// The sum; never wraps.
-    pub fn plus(self, other: Counts) -> Counts {
-        self.zip(other, u64::saturating_add)
-    }
-
-    /// The difference; never wraps.
-    pub fn minus(self, other: Counts) -> Counts {
-        self.zip(other, u64::saturating_sub)
-    }
-}
-/// What is occupied and what is promised.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// By jobs in RUN and SCHED.
-    pub charged: Counts,
-    /// To released jobs that are not there yet.
-    pub reserved: Counts,
-}
-
-impl Tally {
-    /// What decisions count with.
-    pub fn total(&self) -> Counts {
-        self.charged.plus(self.reserved)
-    }
-}
 
 /// All counters of one association.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use serde::de::{Error, IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::fairshare::periods::Resources;
+use crate::ids::idset::{self, Ranks};
 
 #[derive(Deserialize)]
 struct R<'a> {
@@ -124,69 +125,24 @@ pub fn count(r: &str) -> Option<Resources> {
     ranks.are_distinct().then_some(sum)
 }
 
-/// The ranks met so far: one that is named twice makes an R that can't be read.
-#[derive(Default)]
-struct Ranks {
-    ranges: Vec<(u32, u32)>,
-    out_of_order: bool,
-}
-
-impl Ranks {
-    fn add(&mut self, low: u32, high: u32) {
-        self.out_of_order |= self.ranges.last().is_some_and(|(_, last)| low <= *last);
-        self.ranges.push((low, high));
-    }
-
-    fn are_distinct(mut self) -> bool {
-        if !self.out_of_order {
-            return true;
-        }
-        self.ranges.sort_unstable();
-        self.ranges.windows(2).all(|pair| matches!(pair, [(_, high), (low, _)] if high < low))
-    }
-}
-
 impl Ids<'_> {
     fn count(&self) -> Option<u64> {
-        let mut count = 0;
-        self.each(|low, high| count += u64::from(high - low) + 1)?;
-        Some(count)
+        match self {
+            Ids::One(_) => Some(1),
+            Ids::Text(text) => idset::count(text),
+        }
     }
 
     /// Calls for each range; `None` if this is no idset (RFC 22).
     fn each(&self, mut call: impl FnMut(u32, u32)) -> Option<()> {
-        let text = match self {
+        match self {
             Ids::One(id) => {
                 call(*id, *id);
-                return Some(());
+                Some(())
             }
-            Ids::Text(text) => text.as_ref(),
-        };
-        let text = match text.strip_prefix('[') {
-            Some(inner) => inner.strip_suffix(']')?,
-            None => text,
-        };
-        let mut last = None;
-        for range in text.split(',').filter(|range| !range.is_empty()) {
-            let (low, high) = match range.split_once('-') {
-                Some((low, high)) => (id(low)?, id(high)?),
-                None => (id(range)?, id(range)?),
-            };
-            if last.is_some_and(|last| low <= last) || high < low || (high == low && range.contains('-')) {
-                return None;
-            }
-            last = Some(high);
-            call(low, high);
+            Ids::Text(text) => idset::each_range(text, call),
         }
-        Some(())
     }
-}
-
-/// One id: digits, none of them a leading zero.
-fn id(text: &str) -> Option<u32> {
-    let digits = !text.is_empty() && text.bytes().all(|letter| letter.is_ascii_digit());
-    let padded = text.len() > 1 && text.starts_with('0');
-    if !digits || padded { None } else { text.parse().ok() }
 }
 
 #[cfg(test)]

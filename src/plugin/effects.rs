@@ -3,8 +3,8 @@
 
 use super::MfPriority;
 use super::jobspec::lenient_facts;
-use crate::engine::ids::{BankName, ProjectName};
 use crate::engine::{Effect, Event, Level, Posting, Refusal, Step};
+use crate::ids::{BankName, ProjectName};
 use crate::jobtap::{Args, BadArgs, EINVAL, ENOENT, Error, Failed, Host, LogLevel, Plugin};
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -12,8 +12,6 @@ use std::ffi::CStr;
 const BANK: &CStr = c"attributes.system.bank";
 const PROJECT: &CStr = c"attributes.system.project";
 const SCHED: i64 = 8;
-/// What can't be read now is tried again after this.
-const RETRY_SECONDS: f64 = 5.0;
 
 /// What came of an effect.
 enum Outcome {
@@ -35,7 +33,7 @@ impl MfPriority {
         args: Option<Args<'_>>,
         event: Event<'_>,
     ) -> Result<(), Failed> {
-        let effects = self.feed(event).ok_or(Failed)?;
+        let effects = self.feed(host, event).ok_or(Failed)?;
         self.carry_out(host, args, effects)
     }
 
@@ -57,7 +55,7 @@ impl MfPriority {
                     continue;
                 }
                 Outcome::Refused(effect, why) => self.refused(effect, why),
-                Outcome::Told(event) => self.feed(event),
+                Outcome::Told(event) => self.feed(host, event),
                 Outcome::Then(step) => self.decide(|engine| engine.step(step)),
                 Outcome::Answered(effects) => Some(effects),
             };
@@ -94,10 +92,12 @@ impl MfPriority {
                 Ok(urgency) => return Outcome::Told(Event::Urgency(id, urgency)),
                 Err(error) => Err(error),
             },
-            Effect::LookUp(id) => match plugin.job(id.0, |job| self.feed(Event::Shown(lenient_facts(job)))) {
-                Ok(effects) => return Outcome::Answered(effects.unwrap_or_default()),
-                Err(error) => Err(error),
-            },
+            Effect::LookUp(id) => {
+                match plugin.job(id.0, |job| self.feed(host, Event::Shown(lenient_facts(job)))) {
+                    Ok(effects) => return Outcome::Answered(effects.unwrap_or_default()),
+                    Err(error) => Err(error),
+                }
+            }
             Effect::Subscribe(id) => plugin.job_subscribe(id.0),
             Effect::Unsubscribe(id) => {
                 plugin.job_unsubscribe(id.0);
@@ -116,12 +116,8 @@ impl MfPriority {
                 plugin.log(level, &format!("mf_priority: {text}"));
                 Ok(())
             }
-            Effect::Defer => {
-                host.defer();
-                Ok(())
-            }
-            Effect::RetryLater => {
-                host.retry_after(RETRY_SECONDS);
+            Effect::Arm(timer) => {
+                host.arm(timer.index(), timer.seconds());
                 Ok(())
             }
             Effect::ReadEventlog(id) => {

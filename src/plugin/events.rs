@@ -2,9 +2,10 @@
 //! From a topic and its arguments to an [`Event`].
 
 use super::jobspec::{facts, has_dependencies, lenient_facts, state};
+use super::resources::resources;
 use super::{MfPriority, query};
-use crate::engine::Event;
-use crate::engine::ids::{JobId, UserId};
+use crate::engine::{Engine, Event};
+use crate::ids::{JobId, UserId};
 use crate::jobtap::{Args, BadArgs, Failed, Host, LogLevel};
 
 impl MfPriority {
@@ -29,7 +30,7 @@ impl MfPriority {
             "job.event.dependency-remove" => self.dependency(host, args, false),
             "job.state.depend" => self.on_state(host, args, Event::Depend),
             "job.state.sched" => self.on_state(host, args, Event::Sched),
-            "job.state.run" => self.on_state(host, args, Event::Run),
+            "job.state.run" => self.run(host, args),
             "job.state.cleanup" => self.on_id(host, args, Event::Cleanup),
             "job.state.inactive" => self.on_id(host, args, Event::Inactive),
             "job.destroy" => self.on_id(host, args, Event::Gone),
@@ -56,6 +57,13 @@ impl MfPriority {
         let id = JobId(args.id()?);
         let shown = self.show_unknown(host, args, id);
         Ok(shown.and_then(|()| self.drive(host, Some(args), event(id))))
+    }
+
+    fn run(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<Result<(), Failed>, BadArgs> {
+        let (id, r) = args.id_resources()?;
+        let id = JobId(id);
+        let shown = self.show_unknown(host, args, id);
+        Ok(shown.and_then(|()| self.drive(host, Some(args), Event::Run(id, resources(r)))))
     }
 
     /// Shows a job whose `job.new` was lost.
@@ -101,7 +109,7 @@ impl MfPriority {
             "job.priority.get" => Event::PriorityGet(id, urgency),
             _ => Event::Priority(id, urgency),
         };
-        let effects = self.feed(event()).ok_or(Failed)?;
+        let effects = self.feed(host, event()).ok_or(Failed)?;
         if !effects.is_empty() {
             return self.carry_out(host, Some(args), effects);
         }
@@ -129,10 +137,9 @@ impl MfPriority {
     }
 
     fn query(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
-        // Putting it together calls nothing of Flux, so the engine may be read meanwhile.
-        let merged =
-            self.read(|engine| args.merge(&query::document(engine, self.updated.get()))).ok_or(Failed)?;
-        merged.or_else(|fault| complain(host, "plugin.query", &fault))
+        let snapshot = self.read(Engine::snapshot).ok_or(Failed)?;
+        args.merge(&query::document(&snapshot, self.updated.get()))
+            .or_else(|fault| complain(host, "plugin.query", &fault))
     }
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What the engine needs to know of a jobspec (RFC 14, RFC 25).
 
-use crate::engine::ids::{JobId, UserId};
-use crate::engine::size::{Kind, Size, SizeError, Vertex, measure};
+use super::resources::resources;
 use crate::engine::{JobFacts, State};
+use crate::ids::{JobId, UserId};
 use crate::jobtap::{JobArgs, Json};
+use crate::limits::{Kind, Size, SizeError, Vertex, measure};
 use std::ffi::CStr;
 
 /// `attributes.system` is missing, or a member of it that should be text is not.
@@ -38,7 +39,8 @@ pub fn facts<'a>(job: &JobArgs<'a>) -> Result<JobFacts<'a>, Unreadable> {
         queue: text(c"queue")?,
         project: text(c"project")?,
         size: size(job.jobspec),
-        has_resources: job.has_resources,
+        submitted: job.submitted,
+        resources: resources(job.resources),
     })
 }
 
@@ -54,7 +56,8 @@ pub fn lenient_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
         queue: text(c"queue"),
         project: text(c"project"),
         size: size(job.jobspec),
-        has_resources: job.has_resources,
+        submitted: job.submitted,
+        resources: resources(job.resources),
     }
 }
 

@@ -5,10 +5,12 @@ pub mod document;
 mod effects;
 mod events;
 mod jobspec;
+mod methods;
 mod parts;
 mod query;
 mod reading;
 mod records;
+mod resources;
 mod services;
 mod settings;
 #[cfg(test)]
@@ -16,9 +18,9 @@ mod tests;
 mod value;
 mod wire;
 
-use crate::engine::ids::{JobId, UserId};
-use crate::engine::{Effect, Engine, Event, Level, Refusal};
-use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Plugin, Reply, Timer};
+use crate::engine::{Effect, Engine, Event, Level, Refusal, Timer};
+use crate::ids::{JobId, UserId};
+use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request};
 use parts::Parts;
 use reading::Reader;
 use services::Pushed;
@@ -44,8 +46,8 @@ impl MfPriority {
         self.engine.try_borrow_mut().ok().map(|mut engine| decide(&mut engine))
     }
 
-    fn feed(&self, event: Event<'_>) -> Option<Vec<Effect>> {
-        self.decide(|engine| engine.handle(event))
+    fn feed(&self, host: Host<'_, Self>, event: Event<'_>) -> Option<Vec<Effect>> {
+        self.decide(|engine| engine.handle(host.now(), event))
     }
 
     /// What the engine says to an effect that Flux refused. Where that is news, the sender of a request is told too.
@@ -59,6 +61,10 @@ impl MfPriority {
             refusal.get_or_insert_with(|| text.clone());
         }
         Some(effects)
+    }
+
+    fn live_jobs(&self) -> usize {
+        self.read(|engine| engine.extent().jobs).unwrap_or_default()
     }
 
     fn read<R>(&self, look: impl FnOnce(&Engine) -> R) -> Option<R> {
@@ -89,22 +95,9 @@ impl Jobtap for MfPriority {
         c"job.update.attributes.system.bank",
         c"plugin.query",
     ];
-    const METHODS: &'static [&'static CStr] = &[
-        c"rec_update",
-        c"rec_q_update",
-        c"rec_proj_update",
-        c"rec_bank_update",
-        c"rec_fac_update",
-        c"rec_config_update",
-        c"policy_update",
-        c"policy_begin",
-        c"policy_part",
-        c"policy_commit",
-        c"policy_abort",
-        c"associations",
-        c"reprioritize",
-        c"check",
-    ];
+    const METHODS: &'static [Method<Self>] = methods::METHODS;
+
+    const TIMERS: &'static [&'static str] = &Timer::NAMES;
 
     fn load(plugin: Plugin) -> Result<Self, String> {
         let mut engine = Engine::new(UserId(jobtap::own_user()));
@@ -118,18 +111,16 @@ impl Jobtap for MfPriority {
         services::warn(plugin, &mut reader.warnings);
         services::warn_of_the_rest(plugin, &reader.warnings);
         let came = policy.map(|policy| {
-            engine.handle(Event::Policy(policy));
+            engine.handle(plugin.now(), Event::Policy(policy));
             SystemTime::now()
         });
         // Jobs that occupy most are counted first, so that what the held ones exceed is known when they come.
         plugin.set_load_order(c"-state").map_err(|error| format!("mf_priority: {error}"))?;
         let logger = plugin.logger();
-        let book = engine.book();
-        let data = match book.len() {
+        let extent = engine.extent();
+        let data = match extent.associations {
             0 => "no associations yet".to_owned(),
-            count => {
-                format!("{}, {}", counted(count, "association"), counted(book.queues().count(), "queue"))
-            }
+            count => format!("{}, {}", counted(count, "association"), counted(extent.queues, "queue")),
         };
         logger.log(
             LogLevel::Info,
@@ -146,24 +137,27 @@ impl Jobtap for MfPriority {
     }
 
     fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
+        // An event's own time is that of the job's eventlog, by which its use is reckoned; the reactor's is when it began
+        // to work off whatever it found.
+        let host = args.timestamp().map_or(host, |timestamp| host.dated(timestamp));
         self.dispatch(host, topic, args)
     }
 
-    fn request(&self, host: Host<'_, Self>, method: &str, payload: Option<&str>) -> Reply {
-        self.serve(host, method, payload)
+    fn request(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> Reply {
+        if self.read(Engine::is_doubtful) == Some(true) {
+            let _ = self.drive(host, None, Event::TryAgain);
+        }
+        (method.answer)(self, host, request)
     }
 
-    fn timer(&self, host: Host<'_, Self>, timer: Timer) {
+    fn timer(&self, host: Host<'_, Self>, timer: usize) {
+        let Some(timer) = Timer::from_index(timer) else { return };
         if self.read(Engine::is_replaying) == Some(true) {
-            let jobs = self.read(|engine| engine.ledger().jobs().count()).unwrap_or_default();
+            let jobs = self.live_jobs();
             self.logger.log(LogLevel::Info, &format!("mf_priority: took over {}", counted(jobs, "live job")));
         }
-        let event = match timer {
-            Timer::Deferred => Event::Deferred,
-            Timer::Retry => Event::Retry,
-        };
         // Outside a callback there is nobody to tell of a failure.
-        let _ = self.drive(host, None, event);
+        let _ = self.drive(host, None, Event::Timer(timer));
     }
 
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {
@@ -184,7 +178,7 @@ impl Jobtap for MfPriority {
     }
 
     fn recover(&self, host: Host<'_, Self>, id: Option<u64>) {
-        let _ = self.drive(host, None, Event::Panicked(id.map(crate::engine::ids::JobId)));
+        let _ = self.drive(host, None, Event::Panicked(id.map(JobId)));
     }
 }
 
@@ -194,7 +188,7 @@ fn counted(count: usize, what: &str) -> String {
 
 impl Drop for MfPriority {
     fn drop(&mut self) {
-        let jobs = self.read(|engine| engine.ledger().jobs().count()).unwrap_or_default();
+        let jobs = self.live_jobs();
         let text = format!("mf_priority: removed; {} left alone", counted(jobs, "live job"));
         self.logger.log(LogLevel::Info, &text);
     }

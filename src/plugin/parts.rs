@@ -10,7 +10,7 @@ use super::MfPriority;
 use super::reading::Reader;
 use super::services::{busy, error, refuse, tell, warn, warn_of_the_rest};
 use super::wire::{self, Beginning};
-use crate::engine::Event;
+use crate::engine::{Engine, Event};
 use crate::jobtap::{EINVAL, ENOENT, Host, LogLevel, Reply, RequestError};
 use serde_json::json;
 use std::time::{Duration, Instant, SystemTime};
@@ -138,14 +138,14 @@ impl MfPriority {
         let number =
             wire::push_number(payload).map_err(|fault| refuse(host.plugin(), "policy_commit", &fault))?;
         let open = self.taken(number)?;
-        if let Some(array) = self.read(|engine| engine.book().lacks()).ok_or_else(busy)? {
+        if let Some(array) = self.read(Engine::lacks).ok_or_else(busy)? {
             let fault = wire::WireError::Record(format!("policy.{array}: key is missing in all parts"));
             self.give_up(host, open, "it was not whole");
             return Err(refuse(host.plugin(), "policy_commit", &fault));
         }
         warn_of_the_rest(host.plugin(), &open.reader.warnings);
         if open.beginning.dry_run {
-            let difference = self.read(|engine| engine.book().staged_difference()).ok_or_else(busy)?;
+            let difference = self.read(Engine::staged_difference).ok_or_else(busy)?;
             self.give_up(host, open, "it was a dry run");
             return self.changed(difference, true);
         }
@@ -165,7 +165,7 @@ impl MfPriority {
     pub(super) fn put_in_force(&self, host: Host<'_, Self>, event: Event<'_>) -> Reply {
         let done = self.effect(host, event);
         let (generation, difference) =
-            self.read(|engine| (engine.book().generation(), engine.book().latest())).ok_or_else(busy)?;
+            self.read(|engine| (engine.generation(), engine.latest_difference())).ok_or_else(busy)?;
         tell(host.plugin(), "policy", generation, difference);
         self.pushed.take();
         self.updated.set(Some(SystemTime::now()));

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The document `flux jobtap query` shows. Keys, nesting and order are an interface; keys may be added at the top.
 
-use super::wire::Page;
-use crate::accounts::{Association, AssociationId, Book, Queue, ZeroScore};
-use crate::engine::ids::{ProjectName, QueueName, UserId};
-use crate::engine::{Check, Engine, Knowledge};
+use crate::accounts::{Queue, ZeroScore};
+use crate::engine::{AssociationSnapshot, Check, HeldJob, Page, Snapshot};
+use crate::ids::{ProjectName, QueueName};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::borrow::Borrow;
@@ -18,7 +17,7 @@ pub struct Document<'a> {
     #[serde(serialize_with = "texts")]
     projects: &'a [ProjectName],
     generation: u64,
-    factors: BTreeMap<&'a str, i64>,
+    factors: &'a BTreeMap<String, i64>,
     banks: BTreeMap<&'a str, f64>,
     config: ShownConfig,
     waiting: usize,
@@ -101,7 +100,7 @@ struct ShownHold<'a> {
     nnodes: u64,
     ncores: u64,
     queue: &'a str,
-    deps: Vec<String>,
+    deps: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -127,159 +126,99 @@ fn by_id<S: Serializer>(held: &BTreeMap<u64, ShownHold<'_>>, serializer: S) -> R
     serializer.collect_map(held.iter().map(|(id, hold)| (id.to_string(), hold)))
 }
 
-/// What a page shows at most of held jobs before it ends, however few the associations.
-const MAX_HELD: usize = 2000;
 /// Users without data who are shown by id; before the first push that may be everybody.
 const MAX_WAITING: usize = 1000;
 
 /// The document. `updated` is when data last came.
-pub fn document(engine: &Engine, updated: Option<SystemTime>) -> Document<'_> {
+pub fn document(snapshot: &Snapshot, updated: Option<SystemTime>) -> Document<'_> {
     let since_epoch = |time: SystemTime| time.duration_since(UNIX_EPOCH).ok();
-    let book = engine.book();
-    let config = book.config();
     Document {
-        mf_priority_map: users(
-            book.associations(None).map(|(id, record)| (record.user, bank(engine, id, record))),
-        ),
-        queues: book.queues().map(|queue| (queue.name.as_str(), self::queue(queue))).collect(),
-        projects: book.projects(),
-        generation: book.generation(),
-        factors: factors(book),
-        banks: book.banks().map(|(bank, priority)| (bank.as_str(), priority)).collect(),
+        mf_priority_map: users(&snapshot.associations),
+        queues: snapshot.queues.iter().map(|queue| (queue.name.as_str(), self::queue(queue))).collect(),
+        projects: &snapshot.projects,
+        generation: snapshot.generation,
+        factors: &snapshot.weights,
+        banks: snapshot.banks.iter().map(|(bank, priority)| (bank.as_str(), *priority)).collect(),
         config: ShownConfig {
-            deny_unknown_queues: config.deny_unknown_queues,
-            zero_score: match config.zero_score {
+            deny_unknown_queues: snapshot.config.deny_unknown_queues,
+            zero_score: match snapshot.config.zero_score {
                 ZeroScore::Hold => "hold",
                 ZeroScore::Floor => "floor",
             },
         },
-        waiting: engine.ledger().waiting().count(),
-        waiting_users: engine.ledger().waiting_users().take(MAX_WAITING).map(|user| user.0).collect(),
-        removed_associations: removed(engine, |_| true),
+        waiting: snapshot.waiting,
+        waiting_users: snapshot.waiting_users.iter().take(MAX_WAITING).map(|user| user.0).collect(),
+        removed_associations: removed(&snapshot.removed),
         version: env!("CARGO_PKG_VERSION"),
         updated: updated.and_then(since_epoch).map(|since| since.as_secs_f64()),
     }
 }
 
-/// One page of the associations, in the order and form of the document; the last one also shows removed ones.
-pub fn page(engine: &Engine, wanted: &Page) -> Result<String, serde_json::Error> {
-    let book = engine.book();
-    let is_wanted = |user: UserId| wanted.user.is_none_or(|only| only == user.0);
-    let first = wanted.user.map(|user| (user, String::new()));
-    let after = wanted.after.as_ref().max(first.as_ref()).map(|(user, bank)| (UserId(*user), bank.as_str()));
-    let mut rest = book.associations(after).take_while(|(_, record)| is_wanted(record.user)).peekable();
-    let mut shown = Vec::new();
-    let mut held = 0;
-    while shown.len() < wanted.limit && held < MAX_HELD {
-        let Some((id, record)) = rest.next() else { break };
-        let bank = bank(engine, id, record);
-        held += bank.held_jobs.len();
-        shown.push((record.user, bank));
-    }
-    let next = rest.peek().and(shown.last()).map(|(user, bank)| (user.0, bank.bank_name));
-    let removed = next.is_none().then(|| removed(engine, is_wanted));
+/// One page of the associations, in the order and form of the document.
+pub fn page(page: &Page) -> Result<String, serde_json::Error> {
+    let last = page.associations.last().filter(|_| page.removed.is_none());
     serde_json::to_string(&ShownPage {
-        generation: book.generation(),
-        mf_priority_map: users(shown.into_iter()),
-        next,
-        removed_associations: removed,
+        generation: page.generation,
+        mf_priority_map: users(&page.associations),
+        next: last.map(|last| (last.association.user.0, last.association.bank.as_str())),
+        removed_associations: page.removed.as_deref().map(removed),
     })
 }
 
 /// Associations in order, gathered by user.
-fn users<'a>(banks: impl Iterator<Item = (UserId, ShownBank<'a>)>) -> Vec<ShownUser<'a>> {
-    let mut users: Vec<ShownUser<'a>> = Vec::new();
-    for (user, bank) in banks {
-        match users.last_mut().filter(|last| last.userid == user.0) {
-            Some(last) => last.banks.push(bank),
-            None => users.push(ShownUser { userid: user.0, banks: vec![bank] }),
-        }
-    }
-    users
+fn users(associations: &[AssociationSnapshot]) -> Vec<ShownUser<'_>> {
+    let by_user = associations.chunk_by(|one, next| one.association.user == next.association.user);
+    let user = |banks: &[AssociationSnapshot]| banks.first().map_or(0, |one| one.association.user.0);
+    by_user.map(|banks| ShownUser { userid: user(banks), banks: banks.iter().map(bank).collect() }).collect()
 }
 
-fn removed(engine: &Engine, is_wanted: impl Fn(UserId) -> bool) -> Vec<ShownRemoved<'_>> {
-    let has_jobs = |id| engine.ledger().usage(id).is_some_and(|usage| usage.active_jobs > 0);
-    let gone = engine.book().removed().filter(|(id, record)| has_jobs(*id) && is_wanted(record.user));
-    gone.map(|(id, record)| ShownRemoved {
-        userid: record.user.0,
+fn removed<'a>(associations: &'a [AssociationSnapshot]) -> Vec<ShownRemoved<'a>> {
+    let shown = |one: &'a AssociationSnapshot| ShownRemoved {
+        userid: one.association.user.0,
         removed: true,
-        bank: bank(engine, id, record),
-    })
-    .collect()
+        bank: bank(one),
+    };
+    associations.iter().map(shown).collect()
 }
 
-fn factors(book: &Book) -> BTreeMap<&str, i64> {
-    let weights = book.weights();
-    let others = weights.others.iter().map(|(name, weight)| (name.as_str(), *weight));
-    let known = [
-        ("fairshare", weights.fairshare),
-        ("queue", weights.queue),
-        ("bank", weights.bank),
-        ("urgency", weights.urgency),
-    ];
-    others.chain(known).collect()
-}
-
-fn bank<'a>(engine: &'a Engine, id: AssociationId, association: &'a Association) -> ShownBank<'a> {
-    let ledger = engine.ledger();
-    let usage = ledger.usage(id);
-    let counts = usage.map(|usage| usage.total.charged).unwrap_or_default();
-    let latest = ledger.latest_queue(id).and_then(|queue| engine.book().queue(queue.as_str()));
-    let queue_usage = usage.into_iter().flat_map(|usage| usage.queues()).map(|(name, tally)| {
+fn bank(shown: &AssociationSnapshot) -> ShownBank<'_> {
+    let AssociationSnapshot { association, occupied, .. } = shown;
+    let queue_usage = shown.occupied_in.iter().map(|(name, occupied)| {
         let shown = ShownUsage {
-            cur_run_jobs: tally.charged.run.jobs,
-            cur_nodes: tally.charged.run.nodes,
-            cur_sched_jobs: tally.charged.sched.jobs,
-            cur_sched_nodes: tally.charged.sched.nodes,
-            cur_sched_cores: tally.charged.sched.cores,
+            cur_run_jobs: occupied.run.jobs(),
+            cur_nodes: occupied.run.nodes(),
+            cur_sched_jobs: occupied.sched.jobs(),
+            cur_sched_nodes: occupied.sched.nodes(),
+            cur_sched_cores: occupied.sched.cores(),
         };
         (name.as_str(), shown)
     });
     ShownBank {
         bank_name: association.bank.as_str(),
-        fairshare: association.fairshare,
+        fairshare: shown.fairshare,
         max_run_jobs: association.max_running_jobs.0,
-        cur_run_jobs: counts.run.jobs,
+        cur_run_jobs: occupied.run.jobs(),
         max_active_jobs: association.max_active_jobs.0,
-        cur_active_jobs: usage.map_or(0, |usage| usage.active_jobs),
+        cur_active_jobs: shown.active_jobs,
         queues: &association.queues,
-        queue_factor: latest.map_or(0, |queue| queue.priority),
+        queue_factor: shown.queue_priority,
         projects: &association.projects,
         def_project: association.def_project.as_ref().map_or("", |p| p.as_str()),
         max_nodes: association.max_nodes.0,
         max_cores: association.max_cores.0,
-        cur_nodes: counts.run.nodes,
-        cur_cores: counts.run.cores,
+        cur_nodes: occupied.run.nodes(),
+        cur_cores: occupied.run.cores(),
         active: u8::from(association.active),
-        cur_sched_jobs: counts.sched.jobs,
+        cur_sched_jobs: occupied.sched.jobs(),
         max_sched_jobs: association.max_sched_jobs.0,
         queue_usage: queue_usage.collect(),
-        held_jobs: held(engine, id),
+        held_jobs: shown.held.iter().map(|held| (held.id.0, hold(held))).collect(),
     }
 }
 
-/// Held jobs. Of a replayed job whose eventlog is not read yet, the limits that it exceeds now are shown.
-fn held(engine: &Engine, id: AssociationId) -> BTreeMap<u64, ShownHold<'_>> {
-    let ledger = engine.ledger();
-    let mut held = BTreeMap::new();
-    for job_id in ledger.in_depend(id) {
-        let Some(job) = ledger.job(job_id) else { continue };
-        let rules = ledger.rules();
-        let deps: Vec<String> = match job.knowledge {
-            Knowledge::Known => job.names.iter(rules).map(|name| name.to_string()).collect(),
-            Knowledge::Unread | Knowledge::Unreadable => {
-                let exceeded = ledger.exceeded_by(engine.book(), job_id);
-                rules.members(exceeded).map(|hold| hold.name().to_owned()).collect()
-            }
-        };
-        if deps.is_empty() {
-            continue;
-        }
-        let queue = job.queue.as_ref().map_or("", |q| q.as_str());
-        held.insert(job_id.0, ShownHold { nnodes: job.size.nodes, ncores: job.size.cores, queue, deps });
-    }
-    held
+fn hold(held: &HeldJob) -> ShownHold<'_> {
+    let queue = held.queue.as_ref().map_or("", |queue| queue.as_str());
+    ShownHold { nnodes: held.size.nodes, ncores: held.size.cores, queue, deps: &held.names }
 }
 
 fn queue(queue: &Queue) -> ShownQueue<'_> {
@@ -299,6 +238,7 @@ fn queue(queue: &Queue) -> ShownQueue<'_> {
 
 /// The answer to `check`.
 pub fn check(check: &Check) -> String {
+    let running = check.running;
     let drift: Vec<Value> = check
         .drift
         .iter()
@@ -308,6 +248,11 @@ pub fn check(check: &Check) -> String {
         "jobs": check.jobs,
         "waiting": check.waiting,
         "associations": check.associations,
+        "running": {
+            "jobs": running.jobs, "unread": running.unread,
+            "nodes": running.nodes, "cores": running.cores, "gpus": running.gpus,
+            "since": running.since, "submitted": running.submitted,
+        },
         "drift": drift,
     })
     .to_string()

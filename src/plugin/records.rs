@@ -2,7 +2,7 @@
 //! The records of a push, key by key: what each reads from, and what it becomes.
 
 use crate::accounts::{Association, AssociationRecord, Queue};
-use crate::engine::ids::{BankName, Limit, ProjectName, QueueName, UserId};
+use crate::ids::{BankName, Limit, ProjectName, QueueName, UserId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -155,7 +155,6 @@ impl Wire for AssociationWire {
         let association = Association {
             user: UserId(user),
             bank: names.bank(&self.bank),
-            fairshare: self.fairshare,
             max_running_jobs: Limit(self.max_running_jobs),
             max_active_jobs: Limit(self.max_active_jobs),
             max_sched_jobs: Limit(self.max_sched_jobs),
@@ -166,7 +165,7 @@ impl Wire for AssociationWire {
             def_project: (!def_project.is_empty()).then(|| def_project.into()),
             active: self.active != 0,
         };
-        Ok(AssociationRecord { association, def_bank: names.bank(&self.def_bank) })
+        Ok(AssociationRecord { association, fairshare: self.fairshare, def_bank: names.bank(&self.def_bank) })
     }
 
     fn limits(&self) -> [(&'static str, i64); 5] {

@@ -18,29 +18,15 @@ pub(super) struct Pushed {
 }
 
 impl MfPriority {
-    pub(super) fn serve(&self, host: Host<'_, Self>, method: &str, payload: Option<&str>) -> Reply {
-        if self.read(Engine::is_doubtful) == Some(true) {
-            let _ = self.drive(host, None, Event::TryAgain);
-        }
+    /// Takes in what one of flux-accounting's methods brings, as far as `read` can read it.
+    pub(super) fn update(
+        &self,
+        host: Host<'_, Self>,
+        method: &str,
+        read: impl FnOnce(&mut Reader) -> Result<Event<'static>, WireError>,
+    ) -> Reply {
         let mut reader = Reader::default();
-        let event = match method {
-            "rec_update" => wire::associations(payload, &mut reader).map(Event::Associations),
-            "rec_q_update" => wire::queues(payload, &mut reader).map(Event::Queues),
-            "rec_proj_update" => wire::projects(payload, &mut reader).map(Event::Projects),
-            "rec_bank_update" => wire::banks(payload, &mut reader).map(Event::Banks),
-            "rec_fac_update" => wire::weights(payload, &mut reader).map(Event::Weights),
-            "rec_config_update" => wire::config(payload, &mut reader).map(Event::Config),
-            "reprioritize" => return self.reprioritize(host),
-            "policy_update" => return self.policy_update(host, payload),
-            "policy_begin" => return self.policy_begin(host, payload),
-            "policy_part" => return self.policy_part(host, payload),
-            "policy_commit" => return self.policy_commit(host, payload),
-            "policy_abort" => return self.policy_abort(host, payload),
-            "associations" => return self.associations(host, payload),
-            "check" => return self.check(),
-            other => return Err(error(EINVAL, format!("unknown method {other}"))),
-        };
-        let event = event.map_err(|fault| refuse(host.plugin(), method, &fault))?;
+        let event = read(&mut reader).map_err(|fault| refuse(host.plugin(), method, &fault))?;
         warn(host.plugin(), &mut reader.warnings);
         warn_of_the_rest(host.plugin(), &reader.warnings);
         self.effect(host, event)?;
@@ -54,7 +40,7 @@ impl MfPriority {
         pushed.is_due = true;
         self.updated.set(Some(SystemTime::now()));
         if counts {
-            let latest = self.read(|engine| engine.book().latest()).ok_or_else(busy)?;
+            let latest = self.read(Engine::latest_difference).ok_or_else(busy)?;
             pushed.difference.added += latest.added;
             pushed.difference.changed += latest.changed;
             pushed.difference.unchanged += latest.unchanged;
@@ -63,10 +49,10 @@ impl MfPriority {
         Ok(())
     }
 
-    fn reprioritize(&self, host: Host<'_, Self>) -> Reply {
+    pub(super) fn reprioritize(&self, host: Host<'_, Self>) -> Reply {
         let pushed = self.pushed.take();
         if pushed.is_due {
-            let generation = self.read(|engine| engine.book().generation()).ok_or_else(busy)?;
+            let generation = self.read(Engine::generation).ok_or_else(busy)?;
             tell(host.plugin(), "push", generation, pushed.difference);
         }
         self.effect(host, Event::Reprioritize)?;
@@ -74,14 +60,14 @@ impl MfPriority {
     }
 
     /// Replaces everything by one document, or says what that would change.
-    fn policy_update(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
+    pub(super) fn policy_update(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
         let mut reader = Reader::default();
         let (policy, dry_run) = wire::policy_update(payload, &mut reader)
             .map_err(|fault| refuse(host.plugin(), "policy_update", &fault))?;
         warn(host.plugin(), &mut reader.warnings);
         warn_of_the_rest(host.plugin(), &reader.warnings);
         if dry_run {
-            let difference = self.read(|engine| engine.book().difference(&policy)).ok_or_else(busy)?;
+            let difference = self.read(|engine| engine.difference(&policy)).ok_or_else(busy)?;
             return self.changed(difference, true);
         }
         self.supersede_parts();
@@ -90,7 +76,7 @@ impl MfPriority {
 
     /// What a whole policy changes, for who sent it.
     pub(super) fn changed(&self, difference: Difference, dry_run: bool) -> Reply {
-        let generation = self.read(|engine| engine.book().generation()).ok_or_else(busy)?;
+        let generation = self.read(Engine::generation).ok_or_else(busy)?;
         let reply = json!({
             "generation": generation,
             "dry_run": dry_run,
@@ -103,15 +89,15 @@ impl MfPriority {
     }
 
     /// One page of the associations that the query shows.
-    fn associations(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
+    pub(super) fn associations(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
         let wanted = wire::page(payload).map_err(|fault| refuse(host.plugin(), "associations", &fault))?;
-        let page = self.read(|engine| query::page(engine, &wanted)).ok_or_else(busy)?;
-        page.map(Some).map_err(|fault| error(EIO, format!("mf_priority: {fault}")))
+        let page = self.read(|engine| engine.page(&wanted)).ok_or_else(busy)?;
+        query::page(&page).map(Some).map_err(|fault| error(EIO, format!("mf_priority: {fault}")))
     }
 
     /// Recounts all live jobs and reports what differs from the counters in use.
-    fn check(&self) -> Reply {
-        let check = self.read(|engine| engine.check()).ok_or_else(busy)?;
+    pub(super) fn check(&self) -> Reply {
+        let check = self.read(Engine::check).ok_or_else(busy)?;
         Ok(Some(query::check(&check)))
     }
 

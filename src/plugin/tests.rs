@@ -339,7 +339,7 @@ proptest::proptest! {
             Ok(records) => {
                 for record in records {
                     let shown = format!("{:?}", record.association);
-                    proptest::prop_assert!(!shown.contains("\\0") && record.association.fairshare.is_finite());
+                    proptest::prop_assert!(!shown.contains("\\0") && record.fairshare.is_finite());
                 }
             }
             Err(fault) => {

@@ -7,7 +7,8 @@ use super::reading::Reader;
 use super::records::{AssociationWire, BankWire, FactorWire, ProjectWire, QueueWire, Wire};
 use super::value::{Members, Object, describe, members, shortened};
 use crate::accounts::{AssociationRecord, Config, ConfigPatch, Policy, PolicyPart, Queue, ZeroScore};
-use crate::engine::ids::{BankName, ProjectName};
+use crate::engine::PageWanted;
+use crate::ids::{BankName, ProjectName, UserId};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -193,19 +194,11 @@ pub fn policy_part(payload: Option<&str>, reader: &mut Reader) -> Result<PolicyP
     part_of(&object(payload)?, reader)
 }
 
-/// Which associations a page is to show.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
-    /// Those that come after this user and bank.
-    pub after: Option<(u32, String)>,
-    /// Those of one user.
-    pub user: Option<u32>,
-    /// So many at most.
-    pub limit: usize,
-}
+/// What a page shows at most of held jobs before it ends, however few the associations.
+const MAX_HELD: usize = 2000;
 
 /// `associations`. It needs no payload.
-pub fn page(payload: Option<&str>) -> Result<Page, WireError> {
+pub fn page(payload: Option<&str>) -> Result<PageWanted, WireError> {
     const MOST: usize = 1000;
     let members = payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text)))?;
     let given = |key: &str| members.get(key).filter(|value| value.get() != "null").copied();
@@ -221,7 +214,8 @@ pub fn page(payload: Option<&str>) -> Result<Page, WireError> {
         let limit = value.get().parse().ok().filter(|limit| (1..=MOST).contains(limit));
         limit.ok_or_else(|| wrong("limit", &format!("an integer from 1 to {MOST}"), value))
     });
-    Ok(Page { after: after.transpose()?, user: user.transpose()?, limit: limit? })
+    let after = after.transpose()?.map(|(user, bank)| (UserId(user), bank));
+    Ok(PageWanted { after, user: user.transpose()?.map(UserId), most: limit?, most_held: MAX_HELD })
 }
 
 /// The load-time configuration: the text of the plugin's conf, whose key `config` holds a policy, all parts optional.

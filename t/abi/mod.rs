@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 
 mod cost;
 mod cycles;
+mod facts;
+mod guests;
 mod hostile;
 mod nested;
 mod panics;

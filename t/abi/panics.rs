@@ -8,6 +8,7 @@
 use std::process::Command;
 
 use mf_priority::embedded::{Host, Options, Order, State, Submission};
+use mf_priority::engine::Timer;
 use mf_priority::jobtap::{Jobtap, Turn};
 use mf_priority::plugin::MfPriority;
 use serde_json::{Value, json};
@@ -55,18 +56,22 @@ fn in_each_callback() {
 
 #[test]
 fn in_each_method() {
-    texts(MfPriority::METHODS).for_each(|method| in_a_process("each_place", method));
+    MfPriority::METHODS.iter().for_each(|method| in_a_process("each_place", method.title()));
+}
+
+/// What Flux calls besides callbacks and requests.
+fn turns() -> impl Iterator<Item = &'static str> {
+    Turn::ALL.iter().map(|turn| turn.name()).chain(MfPriority::TIMERS.iter().copied())
 }
 
 #[test]
-fn in_the_timer_and_each_future() {
-    Turn::ALL.iter().for_each(|turn| in_a_process("each_place", turn.name()));
+fn in_each_timer_and_future() {
+    turns().for_each(|turn| in_a_process("each_place", turn));
 }
 
 #[test]
 fn again_and_again() {
-    let turns = Turn::ALL.iter().map(|turn| turn.name());
-    turns.chain(["job.new", "job.state.run"]).for_each(|what| in_a_process("lasting", what));
+    turns().chain(["job.new", "job.state.run"]).for_each(|what| in_a_process("lasting", what));
 }
 
 fn arm(what: &str) {
@@ -119,7 +124,7 @@ fn fails_safe(what: &str, place: &str) -> bool {
         assert!(log.iter().any(|line| line.contains("panic at src/")), "no place in {log:#?}");
         let text = format!("internal error in {what};");
         assert!(log.iter().any(|line| line.contains(&text)), "no {text} in {log:#?}");
-        let is_told = texts(MfPriority::METHODS).any(|method| method == what)
+        let is_told = MfPriority::METHODS.iter().any(|method| method.title() == what)
             || matches!(what, "job.validate" | "plugin.query")
             || what.starts_with("job.update.");
         let told: Vec<_> = play.refusals.iter().filter(|text| text.contains("internal error")).collect();
@@ -182,7 +187,7 @@ struct Play {
 impl Play {
     fn new(what: &str) -> Play {
         // Where nobody tells what an eventlog does not, it is tried again.
-        let options = Options { job_list: what != Turn::Retry.name(), ..Options::default() };
+        let options = Options { job_list: what != Timer::Retry.name(), ..Options::default() };
         let host = Host::new(options).expect("the C side is linked in");
         let site = Site { host, so: Copy::of(faulty()) };
         site.load(&first_document());

@@ -413,6 +413,28 @@ def cmd_alive(_argv):
         handle.rpc("job-manager.stats-get", {}).get()
 
 
+def cmd_running(argv):
+    """What the plugin keeps of the running jobs ID... is what flux-core reads in their R."""
+    from flux.job import JobID, job_kvs_lookup
+    from flux.resource import ResourceSet
+
+    handle = flux.Flux()
+    wanted = {"jobs": len(argv), "unread": 0, "nodes": 0, "cores": 0, "gpus": 0}
+    starts, submits = [], []
+    for jobid in map(JobID, argv):
+        found = job_kvs_lookup(handle, jobid, keys=["R", "eventlog"])
+        resources = ResourceSet(found["R"])
+        wanted["nodes"] += resources.nnodes
+        wanted["cores"] += resources.ncores
+        wanted["gpus"] += resources.ngpus
+        starts.append(found["R"]["execution"]["starttime"])
+        submits.append(json.loads(found["eventlog"].splitlines()[0])["timestamp"])
+    wanted.update(since=min(starts), submitted=min(submits))
+    have = handle.rpc(SERVICE + "check").get()["running"]
+    if have != wanted:
+        sys.exit(f"the plugin keeps {have}, and their R says {wanted}")
+
+
 def cmd_check(_argv):
     try:
         reply = flux.Flux().rpc(SERVICE + "check").get()

@@ -2,15 +2,19 @@
 //! The release rule by example.
 
 use super::host::Host;
-use super::site::{HostJob, OWNER, association, queue, record};
-use crate::accounts::Association;
+use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use crate::accounts::{Association, AssociationRecord};
 use crate::engine::{Engine, Event, State};
 use crate::ids::{JobId, Limit};
 
 pub fn site(change: impl FnOnce(&mut Association)) -> Host {
+    site_of_fairshare(0.5, change)
+}
+
+pub fn site_of_fairshare(fairshare: f64, change: impl FnOnce(&mut Association)) -> Host {
     let mut one = association(7, "A");
     change(&mut one);
-    Host::with(vec![record(one, "A")], vec![queue("q1"), queue("q2")])
+    Host::with(vec![AssociationRecord { fairshare, ..record(one, "A") }], vec![queue("q1"), queue("q2")])
 }
 
 pub fn submit(host: &mut Host, nodes: u64) -> JobId {
@@ -209,7 +213,7 @@ fn a_replay_restores_names_and_reservations() {
             let push = Event::Associations(vec![record(limited, "A")]);
             let mut engine = crate::engine::Engine::new(super::site::OWNER);
             if data_first {
-                engine.handle(push.clone());
+                engine.handle(NOW, push.clone());
             }
             host.replay(is_reload, engine);
             if !data_first {
@@ -255,7 +259,7 @@ fn a_reservation_outlives_a_reload_whoever_else_is_held() {
         let data = || Event::Associations(vec![record(limited.clone(), "A")]);
         let mut engine = Engine::new(OWNER);
         if with_data {
-            engine.handle(data());
+            engine.handle(NOW, data());
         }
         host.replay(true, engine);
         if !with_data {

@@ -8,9 +8,9 @@
 mod acts;
 
 use super::oracle::Oracle;
-use super::site::{HostJob, OWNER};
+use super::site::{HostJob, NOW, OWNER};
 use crate::accounts::{AssociationRecord, Queue};
-use crate::engine::{Effect, Engine, Event, JobFacts, Posting, Refusal, State};
+use crate::engine::{Effect, Engine, Event, JobFacts, Posting, Refusal, State, Timer};
 use crate::ids::{JobId, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +19,8 @@ pub struct Host {
     pub jobs: BTreeMap<JobId, HostJob>,
     pub exceptions: Vec<(JobId, String)>,
     pub logged: Vec<String>,
+    /// The reactor's time.
+    pub now: f64,
     /// Jobs whose events are told.
     pub subscribed: BTreeSet<JobId>,
     /// Jobs whose eventlog can't be read.
@@ -59,6 +61,7 @@ impl Host {
             jobs: BTreeMap::new(),
             exceptions: Vec::new(),
             logged: Vec::new(),
+            now: NOW,
             subscribed: BTreeSet::new(),
             unreadable: BTreeSet::new(),
             never_answered: BTreeSet::new(),
@@ -95,14 +98,15 @@ impl Host {
             queue: job.queue.as_deref(),
             project: job.project.as_deref(),
             size: Ok(job.size),
-            has_resources: matches!(job.state, State::Run | State::Cleanup),
+            submitted: Some(job.submitted),
+            resources: job.resources(),
         }
     }
 
     /// Feeds an event that belongs to no job, then runs the reactor until it rests.
     pub fn event(&mut self, event: Event<'_>) {
         self.oracle.learn(&event);
-        let effects = self.engine.handle(event);
+        let effects = self.engine.handle(self.now, event);
         self.apply(effects);
         self.settle();
     }
@@ -119,7 +123,7 @@ impl Host {
         self.busy.push(id);
         let outer = self.answer.take();
         let job = self.jobs[&id].clone();
-        let effects = self.engine.handle(make(Host::facts(id, &job), &job));
+        let effects = self.engine.handle(self.now, make(Host::facts(id, &job), &job));
         self.apply(effects);
         self.busy.pop();
         let answer = std::mem::replace(&mut self.answer, outer);
@@ -186,12 +190,12 @@ impl Host {
             }
             Effect::AskUrgency(id) => {
                 let urgency = self.jobs.get(id).ok_or(Refusal::Absent)?.urgency;
-                let more = self.engine.handle(Event::Urgency(*id, urgency));
+                let more = self.engine.handle(self.now, Event::Urgency(*id, urgency));
                 self.apply(more);
             }
             Effect::LookUp(id) => {
                 let job = self.jobs.get(id).cloned().ok_or(Refusal::Absent)?;
-                let more = self.engine.handle(Event::Shown(Host::facts(*id, &job)));
+                let more = self.engine.handle(self.now, Event::Shown(Host::facts(*id, &job)));
                 self.apply(more);
             }
             Effect::RemoveDependency(id, name) => {
@@ -242,8 +246,8 @@ impl Host {
                 self.subscribed.insert(*id);
             }
             Effect::Unsubscribe(id) => assert!(self.subscribed.remove(id), "job {id} was not subscribed to"),
-            Effect::Defer => self.defers += 1,
-            Effect::RetryLater => self.retries += 1,
+            Effect::Arm(Timer::Turn) => self.defers += 1,
+            Effect::Arm(Timer::Retry) => self.retries += 1,
             Effect::ReadEventlog(id) => {
                 self.reads_asked += 1;
                 if !self.never_answered.contains(id) {
@@ -285,7 +289,7 @@ impl Host {
             return;
         }
         self.busy.push(id);
-        let effects = self.engine.handle(Event::Dependency { id, name, added });
+        let effects = self.engine.handle(self.now, Event::Dependency { id, name, added });
         self.apply(effects);
         self.busy.pop();
         let queued = std::mem::take(&mut self.queued);
@@ -337,7 +341,7 @@ impl Host {
         self.oracle.turn();
         while self.defers > 0 || !self.reads.is_empty() || !self.asks.is_empty() {
             if std::mem::take(&mut self.defers) > 0 {
-                let effects = self.engine.handle(Event::Deferred);
+                let effects = self.engine.handle(self.now, Event::Timer(Timer::Turn));
                 self.apply(effects);
                 self.oracle.turn();
             }
@@ -347,14 +351,14 @@ impl Host {
                     job.was_unreadable |= !can_read;
                 }
                 let history = self.jobs.get(&id).filter(|_| can_read).map(|job| job.log.clone());
-                let effects = self.engine.handle(Event::Eventlog(id, history));
+                let effects = self.engine.handle(self.now, Event::Eventlog(id, history));
                 self.apply(effects);
                 self.oracle.turn();
             }
             for id in std::mem::take(&mut self.asks) {
                 let job = self.jobs.get(&id).filter(|_| self.has_job_list);
                 let names = job.map(|job| job.dependencies.iter().cloned().collect());
-                let effects = self.engine.handle(Event::Dependencies(id, names));
+                let effects = self.engine.handle(self.now, Event::Dependencies(id, names));
                 self.apply(effects);
                 self.oracle.turn();
             }
@@ -364,7 +368,7 @@ impl Host {
     /// The time to try again comes.
     pub fn retry(&mut self) {
         if std::mem::take(&mut self.retries) > 0 {
-            let effects = self.engine.handle(Event::Retry);
+            let effects = self.engine.handle(self.now, Event::Timer(Timer::Retry));
             self.apply(effects);
             self.settle();
         }

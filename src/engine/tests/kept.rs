@@ -3,9 +3,10 @@
 
 use super::examples::{exact, site, submit};
 use super::host::Host;
-use super::site::{HostJob, OWNER, association, queue, record};
+use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use crate::engine::{Engine, Event, State};
 use crate::ids::{JobId, Limit};
+use crate::limits::Keepers;
 
 #[test]
 fn a_job_kept_by_others_gives_way_to_one_that_nobody_keeps() {
@@ -73,7 +74,7 @@ fn what_others_keep_is_known_after_a_restart() {
     let mut limited = association(7, "A");
     limited.max_running_jobs = Limit(1);
     let mut engine = Engine::new(OWNER);
-    engine.handle(Event::Associations(vec![record(limited, "A")]));
+    engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
     host.replay(true, engine);
     let later = submit(&mut host, 1);
     host.end(a);
@@ -148,13 +149,13 @@ fn an_undeclared_name_is_known_after_a_replay_and_its_end_is_seen() {
         let mut limited = association(7, "A");
         limited.max_running_jobs = Limit(1);
         let mut engine = Engine::new(OWNER);
-        engine.handle(Event::Associations(vec![record(limited, "A")]));
+        engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
         host.replay(is_reload, engine);
         let later = submit(&mut host, 1);
-        assert!(host.engine.ledger().job(kept).unwrap().is_kept_by_others, "reload {is_reload}");
+        assert!(host.engine.ledger().job(kept).unwrap().keepers == Keepers::Others, "reload {is_reload}");
         host.remove_dependency(kept, "license");
         host.settle();
-        assert!(!host.engine.ledger().job(kept).unwrap().is_kept_by_others, "reload {is_reload}");
+        assert!(host.engine.ledger().job(kept).unwrap().keepers == Keepers::NobodyElse, "reload {is_reload}");
         host.end(running);
         assert_eq!([kept, later].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
         exact(&host);

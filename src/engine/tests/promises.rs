@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Prices that follow what is true when they are set, jobs that won't be scheduled, data that come in any order.
 
-use super::examples::{exact, site, submit};
+use super::examples::{exact, site, site_of_fairshare, submit};
 use super::host::Host;
-use super::site::{HostJob, OWNER, UNLIMITED, association, queue, record};
-use crate::engine::{Engine, Event, State};
+use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
+use crate::accounts::AssociationRecord;
+use crate::engine::{Engine, Event, State, Timer};
 use crate::ids::{JobId, Limit};
 
 /// `max_running_jobs` 1, one job running, two held; the first of the two is freed when the running one ends.
@@ -31,7 +32,7 @@ fn a_score_that_falls_to_zero_gives_the_place_to_run_to_the_next() {
 
 #[test]
 fn a_score_of_zero_takes_no_place_to_run_when_it_is_freed() {
-    let mut host = site(|a| (a.max_running_jobs, a.fairshare) = (Limit(1), 0.0));
+    let mut host = site_of_fairshare(0.0, |a| a.max_running_jobs = Limit(1));
     let mut dear = queue("q1");
     dear.priority = 1;
     host.event(Event::Queues(vec![dear, queue("q2")]));
@@ -47,7 +48,7 @@ fn a_score_of_zero_takes_no_place_to_run_when_it_is_freed() {
 
 #[test]
 fn an_update_to_a_score_of_zero_gives_the_place_to_run_to_the_next() {
-    let mut host = site(|a| (a.max_running_jobs, a.fairshare) = (Limit(1), 0.0));
+    let mut host = site_of_fairshare(0.0, |a| a.max_running_jobs = Limit(1));
     let mut dear = queue("q1");
     dear.priority = 1;
     host.event(Event::Queues(vec![dear, queue("q2")]));
@@ -75,12 +76,11 @@ fn a_price_is_that_of_the_moment_when_it_is_set() {
     host.set_urgency(id, 16);
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     // The reprioritize finds the price it had; between it and the next reactor turn another push comes.
-    let effects = host.engine.handle(Event::Reprioritize);
+    let effects = host.engine.handle(NOW, Event::Reprioritize);
     host.apply(effects);
     assert_eq!(host.state(id), Some(State::Priority));
-    let mut better = association(7, "A");
-    better.fairshare = 0.75;
-    host.engine.handle(Event::Associations(vec![record(better, "A")]));
+    let better = AssociationRecord { fairshare: 0.75, ..record(association(7, "A"), "A") };
+    host.engine.handle(NOW, Event::Associations(vec![better]));
     host.settle();
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(75_000)));
     exact(&host);
@@ -93,7 +93,7 @@ fn an_urgency_of_the_moment_counts_too() {
     host.replay(true, Engine::new(OWNER));
     host.set_urgency(id, 16);
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
-    let effects = host.engine.handle(Event::Reprioritize);
+    let effects = host.engine.handle(NOW, Event::Reprioritize);
     host.apply(effects);
     host.jobs.get_mut(&id).unwrap().urgency = 20;
     host.settle();
@@ -117,7 +117,7 @@ fn held_again(unreadable: bool, has_job_list: bool) -> (Host, JobId, JobId) {
     let mut limited = association(7, "A");
     limited.max_sched_jobs = Limit(1);
     let mut engine = Engine::new(OWNER);
-    engine.handle(Event::Associations(vec![record(limited, "A")]));
+    engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
     host.replay(true, engine);
     (host, second, kept)
 }
@@ -158,7 +158,7 @@ fn names_used_before_are_not_used_again_when_only_the_outstanding_are_known() {
     let mut limited = association(7, "A");
     limited.max_sched_jobs = Limit(1);
     let mut engine = Engine::new(OWNER);
-    engine.handle(Event::Associations(vec![record(limited, "A")]));
+    engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
     host.replay(true, engine);
     let second = submit(&mut host, 1);
     // The model host refuses a dead name.
@@ -188,7 +188,7 @@ fn eventlogs_are_read_only_where_they_decide_something() {
         let mut limited = association(7, "A");
         (limited.max_running_jobs, limited.max_nodes) = (Limit(max_running), Limit(max_nodes));
         let mut engine = Engine::new(OWNER);
-        engine.handle(Event::Associations(vec![record(limited, "A")]));
+        engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
         host.reads_asked = 0;
         host.replay(true, engine);
         assert_eq!(host.reads_asked, read, "running {max_running}, nodes {max_nodes}, {jobs} jobs");
@@ -209,7 +209,7 @@ fn an_association_is_released_when_its_own_eventlogs_are_read() {
     let foreign = host.submit(HostJob::new(8)).unwrap();
     let mut engine = Engine::new(OWNER);
     host.oracle.learn(&Event::Associations(both()));
-    engine.handle(Event::Associations(both()));
+    engine.handle(NOW, Event::Associations(both()));
     // The other user's eventlog never comes.
     host.never_answered.insert(foreign);
     host.replay(true, engine);
@@ -352,5 +352,5 @@ fn the_work_of_a_turn_is_what_was_noted() {
     for _ in 0..50 {
         submit(&mut host, 1);
     }
-    assert!(host.engine.handle(Event::Deferred).is_empty());
+    assert!(host.engine.handle(NOW, Event::Timer(Timer::Turn)).is_empty());
 }

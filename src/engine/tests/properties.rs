@@ -2,7 +2,7 @@
 //! Random lives of jobs: counters equal a recount from the host, limits hold, nobody is stranded.
 
 use super::host::Host;
-use super::site::{HostJob, OWNER, association, queue, record};
+use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use crate::accounts::{AssociationRecord, Queue};
 use crate::engine::{Engine, Event, State};
 use crate::ids::{JobId, Limit, UserId};
@@ -197,7 +197,7 @@ impl World {
                 let mut engine = Engine::new(OWNER);
                 if *data_first {
                     for event in push() {
-                        engine.handle(event);
+                        engine.handle(NOW, event);
                     }
                 }
                 host.replay(*is_reload, engine);
@@ -234,14 +234,14 @@ impl World {
             };
             let counts = usage.total.charged;
             assert_eq!(usage.active_jobs, jobs.len() as u64, "active jobs of {user} in {bank}");
-            assert_eq!(counts.run.jobs, sum(State::Run, |_| 1), "running jobs of {user} in {bank}");
-            assert_eq!(counts.run.nodes, sum(State::Run, |job| job.size.nodes));
-            assert_eq!(counts.run.cores, sum(State::Run, |job| job.size.cores));
-            assert_eq!(counts.sched.jobs, sum(State::Sched, |_| 1), "scheduled jobs of {user} in {bank}");
+            assert_eq!(counts.run.jobs(), sum(State::Run, |_| 1), "running jobs of {user} in {bank}");
+            assert_eq!(counts.run.nodes(), sum(State::Run, |job| job.size.nodes));
+            assert_eq!(counts.run.cores(), sum(State::Run, |job| job.size.cores));
+            assert_eq!(counts.sched.jobs(), sum(State::Sched, |_| 1), "scheduled jobs of {user} in {bank}");
             for queue in ["q1", "q2"] {
                 let here = |job: &&&HostJob| job.queue.as_deref() == Some(queue) && job.state == State::Sched;
                 let nodes: u64 = jobs.iter().filter(here).map(|job| job.size.nodes).sum();
-                assert_eq!(usage.in_queue(queue).charged.sched.nodes, nodes, "scheduled nodes in {queue}");
+                assert_eq!(usage.in_queue(queue).charged.sched.nodes(), nodes, "scheduled nodes in {queue}");
             }
         }
     }
@@ -253,32 +253,32 @@ impl World {
             let Some(usage) = self.host.engine.ledger().usage(id) else { continue };
             let counts = usage.total.charged;
             assert!(
-                limits.max_sched_jobs.admits(counts.sched.jobs, 0),
+                limits.max_sched_jobs.admits(counts.sched.jobs(), 0),
                 "scheduled jobs of {limits:?}: {counts:?}"
             );
             if self.is_eager {
                 assert!(
-                    limits.max_running_jobs.admits(counts.run.jobs, 0),
+                    limits.max_running_jobs.admits(counts.run.jobs(), 0),
                     "running jobs of {limits:?}: {counts:?}"
                 );
-                assert!(limits.max_nodes.admits(counts.run.nodes, 0), "nodes of {limits:?}: {counts:?}");
-                assert!(limits.max_cores.admits(counts.run.cores, 0), "cores of {limits:?}: {counts:?}");
+                assert!(limits.max_nodes.admits(counts.run.nodes(), 0), "nodes of {limits:?}: {counts:?}");
+                assert!(limits.max_cores.admits(counts.run.cores(), 0), "cores of {limits:?}: {counts:?}");
             }
             for queue in &self.queues {
                 let counts = usage.in_queue(queue.name.as_str()).charged;
-                assert!(queue.max_sched_jobs.admits(counts.sched.jobs, 0), "{queue:?}: {counts:?}");
+                assert!(queue.max_sched_jobs.admits(counts.sched.jobs(), 0), "{queue:?}: {counts:?}");
                 assert!(
-                    queue.max_sched_nodes_per_assoc.admits(counts.sched.nodes, 0),
+                    queue.max_sched_nodes_per_assoc.admits(counts.sched.nodes(), 0),
                     "{queue:?}: {counts:?}"
                 );
                 assert!(
-                    queue.max_sched_cores_per_assoc.admits(counts.sched.cores, 0),
+                    queue.max_sched_cores_per_assoc.admits(counts.sched.cores(), 0),
                     "{queue:?}: {counts:?}"
                 );
-                let nodes = counts.run.nodes + counts.sched.nodes;
+                let nodes = counts.run.nodes() + counts.sched.nodes();
                 assert!(queue.max_nodes_per_assoc.admits(nodes, 0), "{queue:?}: {counts:?}");
                 if self.is_eager {
-                    assert!(queue.max_running_jobs.admits(counts.run.jobs, 0), "{queue:?}: {counts:?}");
+                    assert!(queue.max_running_jobs.admits(counts.run.jobs(), 0), "{queue:?}: {counts:?}");
                 }
             }
         }

@@ -2,10 +2,10 @@
 //! What Flux refuses, and jobs that end out of turn: what cannot be provoked from outside a broker.
 
 use super::host::Host;
-use super::site::{HostJob, association, queue, record};
+use super::site::{HostJob, NOW, association, queue, record};
 use crate::engine::{Effect, Engine, Event, Level, Refusal, State, Step};
 use crate::ids::{JobId, Limit};
-use crate::limits::{Name, RULES};
+use crate::limits::{HoldName, RULES};
 
 /// One job in SCHED, a second one held by `max_sched_jobs` 1.
 fn one_held() -> (Host, JobId, JobId) {
@@ -22,7 +22,7 @@ fn refuse(engine: &mut Engine, effect: Effect, why: Refusal) -> Vec<Effect> {
 }
 
 /// The first name taken off a job.
-fn removal(effects: &[Effect]) -> Option<(JobId, Name)> {
+fn removal(effects: &[Effect]) -> Option<(JobId, HoldName)> {
     effects.iter().find_map(|effect| match effect {
         Effect::RemoveDependency(id, name) => Some((*id, *name)),
         _ => None,
@@ -51,7 +51,9 @@ fn flaw_25_a_refused_name_is_told_by_name_and_not_believed() {
 #[test]
 fn flaw_25_a_name_that_cannot_be_removed_still_holds() {
     let (mut host, first, held) = one_held();
-    let Some((id, name)) = removal(&host.engine.handle(Event::Inactive(first))) else { panic!("no removal") };
+    let Some((id, name)) = removal(&host.engine.handle(NOW, Event::Inactive(first))) else {
+        panic!("no removal")
+    };
     assert_eq!((id, name.to_string().as_str()), (held, "max-sched-jobs-user-limit"));
     let why = Refusal::Other("out of memory".to_owned());
     let told = refuse(&mut host.engine, Effect::RemoveDependency(id, name), why);
@@ -67,7 +69,7 @@ fn flaw_25_a_name_that_cannot_be_removed_still_holds() {
 fn flaw_25_a_name_that_is_gone_already_is_no_error() {
     for why in [Refusal::Absent, Refusal::TooLate] {
         let (mut host, first, held) = one_held();
-        let (id, name) = removal(&host.engine.handle(Event::Inactive(first))).unwrap();
+        let (id, name) = removal(&host.engine.handle(NOW, Event::Inactive(first))).unwrap();
         let told = refuse(&mut host.engine, Effect::RemoveDependency(id, name), why);
         assert!(told.is_empty(), "{told:?}");
         assert_eq!(names(&host.engine, held), Vec::<String>::new());
@@ -78,7 +80,7 @@ fn flaw_25_a_name_that_is_gone_already_is_no_error() {
 fn flaw_54_a_job_cancelled_between_alloc_and_run_counts_nowhere() {
     let (mut host, first, held) = one_held();
     // The allocation arrives when the job is already on its way out: RUN is never seen.
-    host.engine.handle(Event::Priority(first, 16));
+    host.engine.handle(NOW, Event::Priority(first, 16));
     host.end(first);
     assert_eq!(host.state(held), Some(State::Sched), "the place of the first is free, once");
     assert_eq!(host.count(7, "A", State::Sched), 1);

@@ -2,8 +2,8 @@
 //! Table rows: refusals with their texts, prices, updates.
 
 use super::host::Host;
-use super::site::{HostJob, OWNER, association, queue, record};
-use crate::accounts::{ConfigPatch, Policy, ZeroScore};
+use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use crate::accounts::{AssociationRecord, ConfigPatch, Policy, ZeroScore};
 use crate::engine::{Effect, Engine, Event, State};
 use crate::ids::{JobId, Limit, UserId};
 use crate::limits::SizeError;
@@ -82,7 +82,7 @@ fn a_size_that_cannot_be_counted_is_refused_even_without_data() {
         let job = HostJob::new(7);
         let mut facts = Host::facts(JobId(1), &job);
         facts.size = Err(SizeError::NoSlot);
-        let effects = host.engine.handle(Event::Validate(facts));
+        let effects = host.engine.handle(NOW, Event::Validate(facts));
         assert!(
             matches!(effects.as_slice(), [Effect::Log(..), Effect::Reject(text)] if text == "unable to count resources for job"),
             "{effects:?}"
@@ -105,10 +105,8 @@ fn a_job_without_bank_gets_the_defaults_and_a_named_bank_stays() {
 fn prices_follow_the_jobs_own_queue_and_bank() {
     let mut special = queue("q1");
     special.priority = 3;
-    let mut rich = association(7, "B");
-    rich.fairshare = 0.25;
-    let mut host =
-        Host::with(vec![record(association(7, "A"), "A"), record(rich, "A")], vec![special, queue("q2")]);
+    let rich = AssociationRecord { fairshare: 0.25, ..record(association(7, "B"), "A") };
+    let mut host = Host::with(vec![record(association(7, "A"), "A"), rich], vec![special, queue("q2")]);
     host.event(Event::Banks(vec![("B".into(), 2.5)]));
     host.event(Event::Weights(vec![("bank".to_owned(), 100)]));
     let plain = host.submit(HostJob::new(7)).unwrap();
@@ -217,7 +215,7 @@ fn updates_are_judged_by_where_they_lead() {
     assert_eq!(
         Host::new()
             .engine
-            .handle(Event::UpdateBank { id, user: UserId(7), state: State::Sched, bank: "A" })
+            .handle(NOW, Event::UpdateBank { id, user: UserId(7), state: State::Sched, bank: "A" })
             .len(),
         1
     );
@@ -295,7 +293,7 @@ fn a_held_job_whose_association_is_gone_moves_to_the_bank_that_its_user_names() 
     host.event(Event::Associations(vec![record(narrow, "A")]));
     let id = host.submit(HostJob::new(7)).unwrap();
     let mut engine = Engine::new(OWNER);
-    engine.handle(Event::Associations(vec![record(association(7, "B"), "B")]));
+    engine.handle(NOW, Event::Associations(vec![record(association(7, "B"), "B")]));
     host.replay(true, engine);
     assert_eq!((host.state(id), host.engine.check().waiting), (Some(State::Depend), 1));
     host.update(id, None, Some("B")).unwrap();
@@ -311,8 +309,8 @@ fn the_owners_synthetic_record_keeps_an_active_default_bank() {
         let mut own = association(OWNER.0, "A");
         own.active = active;
         let mut engine = Engine::new(OWNER);
-        engine.handle(Event::Associations(vec![record(own, "A"), record(association(7, "A"), "A")]));
-        engine.handle(synthetic());
+        engine.handle(NOW, Event::Associations(vec![record(own, "A"), record(association(7, "A"), "A")]));
+        engine.handle(NOW, synthetic());
         assert_eq!(engine.book().default_bank(OWNER).map(|b| b.as_str()), Some(default));
         assert!(engine.book().find(OWNER, Some("root")).is_some());
     }
@@ -324,10 +322,10 @@ fn a_scheduled_job_without_data_keeps_its_priority() {
     let id = host.submit(HostJob::new(7)).unwrap();
     host.replay(true, Engine::new(OWNER));
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(50_000)));
-    let answer = host.engine.handle(Event::PriorityGet(id, 16));
+    let answer = host.engine.handle(NOW, Event::PriorityGet(id, 16));
     assert!(matches!(answer.as_slice(), [Effect::KeepPriority]), "{answer:?}");
     // In PRIORITY it would get none: that is another answer.
-    let answer = host.engine.handle(Event::Priority(id, 16));
+    let answer = host.engine.handle(NOW, Event::Priority(id, 16));
     assert!(matches!(answer.as_slice(), [Effect::PriorityUnavailable]), "{answer:?}");
 }
 

@@ -4,10 +4,12 @@
 use crate::accounts::{Association, AssociationRecord, Queue};
 use crate::engine::State;
 use crate::ids::{Limit, UserId};
-use crate::limits::Size;
+use crate::limits::{Allocation, Resources, Size};
 use std::collections::BTreeSet;
 
 pub const OWNER: UserId = UserId(1);
+/// When tests begin, in seconds since the epoch.
+pub const NOW: f64 = 1_700_000_000.0;
 pub const UNLIMITED: Limit = Limit(2_147_483_647);
 
 /// A job as the host sees it.
@@ -20,6 +22,8 @@ pub struct HostJob {
     pub size: Size,
     pub state: State,
     pub urgency: i64,
+    pub submitted: f64,
+    pub started: Option<f64>,
     pub priority: Option<i64>,
     /// The price last answered, which Flux takes over when the callback is done.
     pub answered: Option<i64>,
@@ -47,6 +51,8 @@ impl HostJob {
             size: Size { nodes: 1, cores: 1 },
             state: State::New,
             urgency: 16,
+            submitted: NOW,
+            started: None,
             priority: None,
             answered: None,
             dependencies: BTreeSet::new(),
@@ -74,6 +80,20 @@ impl HostJob {
         self
     }
 
+    /// What Flux shows as R: of exactly what was asked for.
+    pub fn resources(&self) -> Resources {
+        match self.started.filter(|_| matches!(self.state, State::Run | State::Cleanup)) {
+            None => Resources::None,
+            start => Resources::Allocated(Allocation {
+                nodes: self.size.nodes,
+                cores: self.size.cores,
+                gpus: 0,
+                start,
+                expiration: None,
+            }),
+        }
+    }
+
     /// Another plugin's dependency.
     pub fn after(mut self, foreign: &str) -> Self {
         self.dependencies.insert(foreign.to_owned());
@@ -87,7 +107,6 @@ pub fn association(user: u32, bank: &str) -> Association {
     Association {
         user: UserId(user),
         bank: bank.into(),
-        fairshare: 0.5,
         max_running_jobs: UNLIMITED,
         max_active_jobs: UNLIMITED,
         max_sched_jobs: UNLIMITED,
@@ -101,7 +120,7 @@ pub fn association(user: u32, bank: &str) -> Association {
 }
 
 pub fn record(association: Association, def_bank: &str) -> AssociationRecord {
-    AssociationRecord { association, def_bank: def_bank.into() }
+    AssociationRecord { association, fairshare: 0.5, def_bank: def_bank.into() }
 }
 
 pub fn queue(name: &str) -> Queue {

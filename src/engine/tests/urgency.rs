@@ -3,7 +3,7 @@
 
 use super::examples::{exact, site, submit};
 use super::host::Host;
-use super::site::HostJob;
+use super::site::{HostJob, NOW};
 use crate::engine::{Effect, Event, Level, Refusal, State};
 use crate::ids::{JobId, Limit};
 
@@ -81,7 +81,7 @@ fn a_job_of_urgency_0_that_others_keep_takes_no_place_in_its_pass() {
 #[test]
 fn flaw_27_a_job_whose_urgency_cannot_be_asked_reserves_all() {
     let (mut host, running, [first, ..]) = three_held(0, None);
-    let effects = host.engine.handle(Event::Inactive(running));
+    let effects = host.engine.handle(NOW, Event::Inactive(running));
     assert!(matches!(effects.first(), Some(Effect::AskUrgency(id)) if *id == first), "{effects:?}");
     let mut refuse = |why| host.engine.refused(Effect::AskUrgency(first), why);
     assert!(refuse(Refusal::Absent).is_empty(), "it is gone, and its end will be told");
@@ -89,6 +89,6 @@ fn flaw_27_a_job_whose_urgency_cannot_be_asked_reserves_all() {
     let [Effect::Log(Level::Error, text)] = told.as_slice() else { panic!("{told:?}") };
     assert_eq!(*text, format!("job {first}: failed to look up its urgency: out of memory"));
     let reserved = host.engine.ledger().job(first).unwrap().footprint().reserved;
-    assert_eq!((reserved.sched.jobs, reserved.run.nodes), (1, 1));
+    assert_eq!((reserved.sched.jobs(), reserved.run.nodes()), (1, 1));
     exact(&host);
 }

@@ -2,8 +2,10 @@
 //! What is said of whom, and how pushes in parts and pages are asked for.
 
 use super::super::reading::Reader;
-use super::super::wire::{self, Beginning, Page, WireError};
+use super::super::wire::{self, Beginning, WireError};
 use super::{association, without};
+use crate::engine::PageWanted;
+use crate::ids::UserId;
 use serde_json::{Value, json};
 
 #[test]
@@ -82,10 +84,15 @@ fn a_push_in_parts_begins_with_what_is_wanted() {
 #[test]
 fn a_page_says_where_it_begins() {
     let page = |text: &str| wire::page(Some(text));
-    assert_eq!(wire::page(None), Ok(Page { after: None, user: None, limit: 1000 }));
+    assert_eq!(wire::page(None), Ok(PageWanted { after: None, user: None, most: 1000, most_held: 2000 }));
     assert_eq!(
         page(r#"{"after":[7,"A"],"user":7,"limit":5}"#),
-        Ok(Page { after: Some((7, "A".to_owned())), user: Some(7), limit: 5 })
+        Ok(PageWanted {
+            after: Some((UserId(7), "A".to_owned())),
+            user: Some(UserId(7)),
+            most: 5,
+            most_held: 2000
+        })
     );
     assert_eq!(page(r#"{"after":null}"#), wire::page(None));
     for (text, fault) in [

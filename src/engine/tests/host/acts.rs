@@ -10,7 +10,8 @@ impl Host {
     pub fn submit(&mut self, job: HostJob) -> Result<JobId, String> {
         let id = JobId(self.next);
         self.next += 1;
-        self.jobs.insert(id, job);
+        self.now += 1.0;
+        self.jobs.insert(id, HostJob { submitted: self.now, ..job });
         self.create(id);
         if let Some(Answer::Rejected(text)) = self.callback(id, |facts| Event::Validate(facts)) {
             self.destroy(id);
@@ -33,8 +34,10 @@ impl Host {
     pub fn start(&mut self, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if job.state == State::Sched && job.priority > Some(0) {
+            self.now += 1.0;
             job.state = State::Run;
-            self.callback(id, |facts| Event::Run(facts.id));
+            job.started = Some(self.now);
+            self.callback(id, |facts| Event::Run(facts.id, facts.resources));
             self.settle();
         }
     }
@@ -42,6 +45,7 @@ impl Host {
     /// The job ends, or is cancelled.
     pub fn end(&mut self, id: JobId) {
         if self.jobs.contains_key(&id) {
+            self.now += 1.0;
             self.jobs.get_mut(&id).unwrap().state = State::Cleanup;
             self.callback(id, |facts| Event::Cleanup(facts.id));
             self.jobs.get_mut(&id).unwrap().state = State::Inactive;
@@ -92,14 +96,14 @@ impl Host {
             bank.map(|bank| Event::UpdateBank { id, user, state, bank }),
         ] {
             let Some(event) = event else { continue };
-            if let [Effect::Reject(text)] = self.engine.handle(event).as_slice() {
+            if let [Effect::Reject(text)] = self.engine.handle(self.now, event).as_slice() {
                 return Err(text.clone());
             }
         }
         updated.queue = queue.map(str::to_owned).or(updated.queue);
         updated.bank = bank.map(str::to_owned).or(updated.bank);
         if let [Effect::Reject(text)] =
-            self.engine.handle(Event::Validate(Host::facts(id, &updated))).as_slice()
+            self.engine.handle(self.now, Event::Validate(Host::facts(id, &updated))).as_slice()
         {
             return Err(text.clone());
         }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Data from the accounting database. It changes no job before the next reprioritize, only who is counted where.
 
-use super::{Effect, Engine, Step};
+use super::{Effect, Engine, Step, Timer};
 use crate::accounts::{AssociationRecord, Book, Difference, Policy};
 use crate::ids::{JobId, UserId};
-use crate::limits::{Origin, Phase};
+use crate::limits::{Admission, Origin, Phase};
+use crate::priority::Weighed;
 use std::collections::BTreeSet;
 
 impl Engine {
@@ -25,6 +26,7 @@ impl Engine {
 
     fn replaced(&mut self, replace: impl FnOnce(&mut Book) -> Difference) -> Vec<Effect> {
         replace(&mut self.book);
+        self.weigh();
         let waiting: Vec<JobId> = self.ledger.waiting().collect();
         let mut effects = self.attach(waiting);
         effects.extend(self.reprioritize());
@@ -39,7 +41,13 @@ impl Engine {
 
     pub(super) fn configure(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {
         change(&mut self.book);
+        self.weigh();
         Vec::new()
+    }
+
+    /// The weights may have changed.
+    fn weigh(&mut self) {
+        self.weighed = Weighed::new(self.weighed.factors(), self.book.weights());
     }
 
     /// New prices for all, then whoever may go by the new data.
@@ -61,21 +69,22 @@ impl Engine {
         for id in waiting {
             let Some(job) = self.ledger.job(id) else { continue };
             let found = self.book.find(job.user, job.bank.as_ref().map(|b| b.as_str()));
-            if found.is_none() {
-                continue;
-            }
+            let Some(association) = found else { continue };
             let is_owner = self.is_owner(job.user);
-            if is_owner && job.is_passed_over && job.phase == Phase::Priority {
+            if is_owner
+                && job.admission == (Admission::Waiting { was_passed_over: true })
+                && job.phase == Phase::Priority
+            {
                 self.due.unmoved.insert(id);
-                effects = vec![Effect::Defer];
+                effects = vec![Effect::Arm(Timer::Turn)];
             }
             // Whether a limit concerns it was not known when eventlogs were read.
             if job.origin == Origin::Replayed && matches!(job.phase, Phase::Priority | Phase::Sched) {
                 replayed.push(id);
             }
-            self.ledger.change(id, |job| job.association = found);
+            self.ledger.change(id, |job| job.admission = job.admission.moved_to(association));
             // The owner's record ends a push.
-            if let Some(association) = found.filter(|_| !is_owner) {
+            if !is_owner {
                 self.due.half_pushed.insert(association);
             }
         }

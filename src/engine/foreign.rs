@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 
 /// The names that others ever put on a job we are subscribed to, and whether they are outstanding.
 #[derive(Clone, Debug)]
-pub(super) struct Others {
+pub(super) struct ForeignNames {
     names: BTreeMap<String, bool>,
     /// Whether no name can be missing here. Until then some name keeps the job, or it would have gone on.
     is_complete: bool,
 }
 
-impl Others {
+impl ForeignNames {
     /// Of a job in NEW: each name is told when it is added.
-    pub fn of_new() -> Others {
-        Others { names: BTreeMap::new(), is_complete: true }
+    pub fn of_new() -> ForeignNames {
+        ForeignNames { names: BTreeMap::new(), is_complete: true }
     }
 
     /// Of a job that may carry names from before we were subscribed to it.
-    pub fn unknown() -> Others {
-        Others { names: BTreeMap::new(), is_complete: false }
+    pub fn unknown() -> ForeignNames {
+        ForeignNames { names: BTreeMap::new(), is_complete: false }
     }
 
     /// A dependency of others was added or removed. A name that was removed once is dead: Flux lets it be added again,

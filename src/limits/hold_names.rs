@@ -9,14 +9,14 @@ use std::fmt;
 ///
 /// Flux never honours a name again that was removed from a job once, so each new hold needs a fresh one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Name {
+pub struct HoldName {
     /// The limit.
     pub hold: Hold,
     /// 1 for the plain name.
     pub use_count: u32,
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for HoldName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.use_count {
             0 | 1 => f.write_str(self.hold.name()),
@@ -25,12 +25,25 @@ impl fmt::Display for Name {
     }
 }
 
+impl Rules {
+    /// Reads a dependency's description; `None` if it is not one of ours.
+    pub fn parse(self, text: &str) -> Option<HoldName> {
+        let named = |name: &str| self.all().map(|(hold, _)| hold).find(|hold| hold.name() == name);
+        if let Some(hold) = named(text) {
+            return Some(HoldName { hold, use_count: 1 });
+        }
+        let (base, count) = text.rsplit_once('.')?;
+        let use_count = count.parse().ok().filter(|n| *n >= 2)?;
+        Some(HoldName { hold: named(base)?, use_count })
+    }
+}
+
 /// Of a job whose eventlog can't be read, the names used so far are not known: new ones are numbered from here on.
 const BEYOND_UNKNOWN: u32 = 1_000_000;
 
 /// The names one job carries or carried. Most jobs never carry one, so the counts are kept only where there are any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct HoldNames {
     outstanding: HoldSet,
     uses: Option<Box<Uses>>,
 }
@@ -39,7 +52,7 @@ pub struct Names {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Uses(Vec<u32>);
 
-impl Names {
+impl HoldNames {
     /// Limits whose name is outstanding.
     pub fn outstanding(&self) -> HoldSet {
         self.outstanding
@@ -66,20 +79,20 @@ impl Names {
 
     /// Adds a name for `hold`, a fresh one if it was used before. `None` if one is outstanding already, or if its names
     /// have run out.
-    fn add(&mut self, hold: Hold) -> Option<Name> {
+    fn add(&mut self, hold: Hold) -> Option<HoldName> {
         let use_count = self.uses(hold).checked_add(1)?;
         if self.outstanding.contains(hold) {
             return None;
         }
         self.set_uses(hold, use_count);
         self.outstanding.insert(hold);
-        Some(Name { hold, use_count })
+        Some(HoldName { hold, use_count })
     }
 
     /// Adds a name for each limit of `exceeded` that has none outstanding. Where the names of all of them have run out,
     /// some other limit's name holds the job: a count that runs out must not let it go.
-    pub fn add_all(&mut self, rules: Rules, exceeded: HoldSet) -> Vec<Name> {
-        let mut added: Vec<Name> = rules.members(exceeded).filter_map(|hold| self.add(hold)).collect();
+    pub fn add_all(&mut self, rules: Rules, exceeded: HoldSet) -> Vec<HoldName> {
+        let mut added: Vec<HoldName> = rules.members(exceeded).filter_map(|hold| self.add(hold)).collect();
         if self.outstanding.is_empty() && !exceeded.is_empty() {
             added.extend(rules.all().find_map(|(hold, _)| self.add(hold)));
         }
@@ -87,31 +100,31 @@ impl Names {
     }
 
     /// Takes the name for `hold` off; `None` if it was not outstanding.
-    pub fn remove(&mut self, hold: Hold) -> Option<Name> {
+    pub fn remove(&mut self, hold: Hold) -> Option<HoldName> {
         let name = self.current(hold)?;
         self.outstanding.remove(hold);
         Some(name)
     }
 
     /// The outstanding name for `hold`.
-    pub fn current(&self, hold: Hold) -> Option<Name> {
-        self.outstanding.contains(hold).then(|| Name { hold, use_count: self.uses(hold) })
+    pub fn current(&self, hold: Hold) -> Option<HoldName> {
+        self.outstanding.contains(hold).then(|| HoldName { hold, use_count: self.uses(hold) })
     }
 
     /// Outstanding names in the order of the table.
-    pub fn iter(&self, rules: Rules) -> impl Iterator<Item = Name> {
+    pub fn iter(&self, rules: Rules) -> impl Iterator<Item = HoldName> {
         rules.members(self.outstanding).filter_map(|hold| self.current(hold))
     }
 
     /// Puts back a name that could not be taken off.
-    pub fn restore(&mut self, name: Name) {
+    pub fn restore(&mut self, name: HoldName) {
         if self.uses(name.hold) == name.use_count {
             self.outstanding.insert(name.hold);
         }
     }
 
     /// Takes over what an eventlog says happened to `name`. One that was used before and is added again holds nothing.
-    pub fn replay(&mut self, name: Name, added: bool) {
+    pub fn replay(&mut self, name: HoldName, added: bool) {
         let uses = self.uses(name.hold);
         self.set_uses(name.hold, uses.max(name.use_count));
         match added {
@@ -123,8 +136,8 @@ impl Names {
 
     /// The names of a job of which only the outstanding ones are known: what was used before is not, so that fresh
     /// names are numbered from far beyond.
-    pub fn only_outstanding(rules: Rules, names: impl IntoIterator<Item = Name>) -> Names {
-        let mut known = Names::default();
+    pub fn only_outstanding(rules: Rules, names: impl IntoIterator<Item = HoldName>) -> HoldNames {
+        let mut known = HoldNames::default();
         for (hold, _) in rules.all() {
             known.set_uses(hold, BEYOND_UNKNOWN);
         }
@@ -149,7 +162,7 @@ mod tests {
     fn names_read_back_what_they_print() {
         for (hold, _) in RULES.all() {
             for use_count in [1, 2, 17, 70_000, u32::MAX] {
-                let name = Name { hold, use_count };
+                let name = HoldName { hold, use_count };
                 assert_eq!(RULES.parse(&name.to_string()), Some(name));
             }
         }
@@ -170,7 +183,7 @@ mod tests {
     #[test]
     fn a_name_that_was_removed_comes_back_fresh() {
         let sched = hold("max-sched-jobs-user-limit");
-        let mut names = Names::default();
+        let mut names = HoldNames::default();
         assert!(!names.were_used());
         assert_eq!(names.add(sched).map(|n| n.to_string()).as_deref(), Some("max-sched-jobs-user-limit"));
         assert!(names.were_used());
@@ -183,7 +196,7 @@ mod tests {
 
     #[test]
     fn an_eventlog_restores_names() {
-        let mut names = Names::default();
+        let mut names = HoldNames::default();
         for (text, added) in [
             ("max-resources-user-limit", true),
             ("max-running-jobs-user-limit", true),
@@ -201,17 +214,17 @@ mod tests {
         assert_eq!(names.remove(running).unwrap().use_count, 2);
         assert_eq!(names.add(running).unwrap().use_count, 3);
         assert!(names.remove(running).is_some());
-        names.restore(Name { hold: running, use_count: 2 });
+        names.restore(HoldName { hold: running, use_count: 2 });
         assert_eq!(names.current(running), None, "an older name is not what holds it");
-        names.restore(Name { hold: running, use_count: 3 });
+        names.restore(HoldName { hold: running, use_count: 3 });
         assert_eq!(names.current(running).unwrap().use_count, 3);
     }
 
     #[test]
     fn names_that_run_out_still_hold() {
         let sched = hold("max-sched-jobs-user-limit");
-        let mut names = Names::default();
-        let last = Name { hold: sched, use_count: u32::MAX };
+        let mut names = HoldNames::default();
+        let last = HoldName { hold: sched, use_count: u32::MAX };
         names.replay(last, true);
         names.replay(last, false);
         let added = names.add_all(RULES, HoldSet::from_iter([sched]));
@@ -220,7 +233,7 @@ mod tests {
         assert!(!names.outstanding().is_empty());
         assert_eq!(names.add_all(RULES, HoldSet::from_iter([sched])), [], "one name is enough");
         assert_eq!(
-            Names::default().add_all(RULES, HoldSet::NONE),
+            HoldNames::default().add_all(RULES, HoldSet::NONE),
             [],
             "and none is needed where there is room"
         );
@@ -229,7 +242,7 @@ mod tests {
     #[test]
     fn where_only_outstanding_names_are_known_fresh_ones_are_far_beyond() {
         let second = RULES.parse("max-sched-jobs-user-limit.2").unwrap();
-        let mut names = Names::only_outstanding(RULES, [second]);
+        let mut names = HoldNames::only_outstanding(RULES, [second]);
         assert_eq!(names.iter(RULES).collect::<Vec<_>>(), [second]);
         let all = RULES.select(|_| true);
         assert!(names.add_all(RULES, all).iter().all(|name| name.use_count > BEYOND_UNKNOWN));

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What a crowd costs: time per event at 10,000, 100,000 and 1,000,000 live jobs of 200,000 associations, and bytes of
+//! state per job and association. Bytes are what the allocator was asked for, so that they say the same on any machine.
+
+use mf_priority::accounts::{Association, AssociationRecord};
+use mf_priority::engine::{Engine, Event, JobFacts, State};
+use mf_priority::ids::{JobId, Limit, UserId};
+use mf_priority::limits::{Allocation, Resources, Size};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
+
+const ASSOCIATIONS: u32 = 200_000;
+/// Events of each kind that are timed.
+const SAMPLE: u64 = 10_000;
+
+const NOW: f64 = 1_700_000_000.0;
+
+struct Counting;
+
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is the system allocator's; only sizes are counted.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        IN_USE.fetch_add(layout.size(), Relaxed);
+        // SAFETY: the caller's contract is the system allocator's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// What a job was given.
+fn given() -> Resources {
+    Resources::Allocated(Allocation {
+        nodes: 1,
+        cores: 1,
+        gpus: 0,
+        start: Some(NOW),
+        expiration: Some(NOW + 3600.0),
+    })
+}
+
+fn record(user: u32) -> AssociationRecord {
+    let unlimited = Limit(2_147_483_647);
+    let association = Association {
+        user: UserId(user),
+        bank: format!("bank{}", user % 1_000).as_str().into(),
+        max_running_jobs: Limit(1_000_000),
+        max_active_jobs: unlimited,
+        max_sched_jobs: unlimited,
+        max_nodes: unlimited,
+        max_cores: unlimited,
+        queues: [].into(),
+        projects: ["*"].map(Into::into).into(),
+        def_project: Some("*".into()),
+        active: true,
+    };
+    let def_bank = association.bank.clone();
+    AssociationRecord { association, fairshare: 0.5, def_bank }
+}
+
+fn facts(id: u64, state: State) -> JobFacts<'static> {
+    JobFacts {
+        id: JobId(id),
+        user: UserId((id % u64::from(ASSOCIATIONS)) as u32),
+        state,
+        urgency: 16,
+        bank: None,
+        queue: None,
+        project: None,
+        size: Ok(Size { nodes: 1, cores: 1 }),
+        submitted: Some(NOW),
+        resources: Resources::None,
+    }
+}
+
+fn handle(engine: &mut Engine, event: Event<'_>) {
+    black_box(engine.handle(NOW, event));
+}
+
+fn submit(engine: &mut Engine, id: u64) {
+    handle(engine, Event::Validate(facts(id, State::New)));
+    handle(engine, Event::New(facts(id, State::New)));
+    handle(engine, Event::Depend(JobId(id)));
+    handle(engine, Event::Priority(JobId(id), 16));
+    handle(engine, Event::Sched(JobId(id)));
+}
+
+fn run(engine: &mut Engine, id: u64) {
+    handle(engine, Event::Run(JobId(id), given()));
+}
+
+fn end(engine: &mut Engine, id: u64) {
+    handle(engine, Event::Inactive(JobId(id)));
+}
+
+/// Nanoseconds per call: the best of three rounds, `undo` after each.
+fn timed(
+    engine: &mut Engine,
+    ids: std::ops::Range<u64>,
+    what: impl Fn(&mut Engine, u64),
+    undo: impl Fn(&mut Engine, u64),
+) -> u128 {
+    let count = u128::from(ids.end - ids.start);
+    let round = |engine: &mut Engine| {
+        let begun = Instant::now();
+        ids.clone().for_each(|id| what(engine, id));
+        let taken = begun.elapsed().as_nanos() / count;
+        ids.clone().for_each(|id| undo(engine, id));
+        taken
+    };
+    (0..3).map(|_| round(engine)).min().unwrap_or_default()
+}
+
+fn main() {
+    let mut engine = Engine::new(UserId(u32::MAX - 1));
+    let before = IN_USE.load(Relaxed);
+    handle(&mut engine, Event::Associations((0..ASSOCIATIONS).map(record).collect()));
+    let bytes = IN_USE.load(Relaxed) - before;
+    println!("{ASSOCIATIONS} associations: {} bytes each", bytes / ASSOCIATIONS as usize);
+
+    // Pending jobs, then the same jobs running, on top of one job per association.
+    (1..=u64::from(ASSOCIATIONS)).for_each(|id| submit(&mut engine, id));
+    let (first, count) = (u64::from(ASSOCIATIONS) + 1, 200_000);
+    let before = IN_USE.load(Relaxed);
+    (first..first + count).for_each(|id| submit(&mut engine, id));
+    let pending = IN_USE.load(Relaxed) - before;
+    (first..first + count).for_each(|id| run(&mut engine, id));
+    let running = IN_USE.load(Relaxed) - before;
+    println!(
+        "a pending job: {} bytes; a running one: {}",
+        pending / count as usize,
+        running / count as usize
+    );
+    println!("Job itself: {} bytes", size_of::<mf_priority::limits::Job>());
+
+    println!("{:>9} {:>9} {:>9} {:>9} {:>9}", "live jobs", "submit", "price", "run", "end");
+    for live in [10_000, 100_000, 1_000_000u64] {
+        let mut engine = Engine::new(UserId(u32::MAX - 1));
+        handle(&mut engine, Event::Associations((0..ASSOCIATIONS).map(record).collect()));
+        for id in 1..=live {
+            submit(&mut engine, id);
+            if id % 2 == 0 {
+                run(&mut engine, id);
+            }
+        }
+        let new = live + 1..live + 1 + SAMPLE;
+        let none = |_: &mut Engine, _: u64| ();
+        let submitted = timed(&mut engine, new.clone(), submit, end);
+        new.clone().for_each(|id| submit(&mut engine, id));
+        let price = |engine: &mut Engine, id: u64| handle(engine, Event::PriorityGet(JobId(id), 16));
+        let priced = timed(&mut engine, new.clone(), price, none);
+        let again = |engine: &mut Engine, id: u64| {
+            end(engine, id);
+            submit(engine, id);
+        };
+        let ran = timed(&mut engine, new.clone(), run, again);
+        let resubmit = |engine: &mut Engine, id: u64| {
+            submit(engine, id);
+            run(engine, id);
+        };
+        let ended = timed(&mut engine, new, end, resubmit);
+        println!("{live:>9} {submitted:>6} ns {priced:>6} ns {ran:>6} ns {ended:>6} ns");
+    }
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! A ninth limit and a fifth factor: a row each, and nothing else.
+
+use super::host::Host;
+use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use crate::engine::{Engine, Event, State, Tables};
+use crate::ids::Limit;
+use crate::limits::{Caps, Measure, RULES, Rule, Rules, Stage};
+use crate::priority::{FACTORS, Factor, Factors};
+
+/// Cores of an association in SCHED; its cap stands for one that records would bring.
+const NINTH: Rule = Rule {
+    name: "max-sched-cores-user-limit",
+    stage: Stage::Scheduled,
+    caps: Caps::InAll(&[(Measure::Cores, |_| Limit(8))]),
+    too_large: Some("job size ({cores} core(s)) is greater than the {max-cores} core(s) of a user in SCHED"),
+};
+
+/// Whatever happens to jobs at the other limits happens at the ninth.
+#[test]
+fn a_ninth_limit_is_a_row() {
+    let tables = Tables { rules: Rules([RULES.0, &[NINTH]].concat().leak()), ..Tables::default() };
+    let mut host = Host::new();
+    host.engine = site(tables);
+    let job = |cores| HostJob::new(7).size(1, cores);
+    let text = "job size (9 core(s)) is greater than the 8 core(s) of a user in SCHED";
+    assert_eq!(host.submit(job(9)), Err(text.to_owned()), "it could never run");
+    let [first, second, third] = [6, 4, 2].map(|cores| host.submit(job(cores)).unwrap());
+    assert_eq!(host.names(second), ["max-sched-cores-user-limit"]);
+    assert_eq!(host.state(third), Some(State::Sched), "for the smaller one there is room");
+    // A plugin that is loaded again finds the name in the eventlog.
+    host.replay(true, site(tables));
+    assert_eq!(host.names(second), ["max-sched-cores-user-limit"]);
+    host.start(first);
+    assert_eq!(host.state(second), Some(State::Sched), "released when the first left SCHED");
+    assert_eq!(host.engine.check().drift, []);
+}
+
+/// Hours since submission.
+const FIFTH: Factor = Factor {
+    name: "age",
+    default_weight: 7,
+    value: |subject| subject.submitted.map_or(0.0, |submitted| (subject.now - submitted) / 3600.0),
+};
+
+#[test]
+fn a_fifth_factor_is_a_row() {
+    static FIVE: [Factor; 5] = {
+        let [fairshare, queue, bank, urgency] = FACTORS;
+        [fairshare, queue, bank, urgency, FIFTH]
+    };
+    let mut host = Host::new();
+    host.engine = site(Tables { factors: Factors::of(&FIVE), ..Tables::default() });
+    let id = host.submit(HostJob::new(7)).unwrap();
+    assert_eq!(host.jobs[&id].priority, Some(50_000));
+    host.now = NOW + 2.0 * 3600.0;
+    host.event(Event::Reprioritize);
+    assert_eq!(host.jobs[&id].priority, Some(50_000 + 2 * 7));
+    // Its weight is pushed as any other's, and shown as any other's.
+    host.event(Event::Weights(vec![("age".to_owned(), 100)]));
+    host.event(Event::Reprioritize);
+    assert_eq!(host.jobs[&id].priority, Some(50_000 + 2 * 100));
+    assert_eq!(host.engine.snapshot().weights.get("age"), Some(&100));
+}
+
+/// An engine that works by these tables, with data.
+fn site(tables: Tables) -> Engine {
+    let mut engine = Engine::with_tables(OWNER, tables);
+    engine.handle(NOW, Event::Queues(vec![queue("q1")]));
+    engine.handle(NOW, Event::Projects(vec!["*".into()]));
+    engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
+    engine
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The timers that the engine asks for, one row each.
+
+/// A timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timer {
+    /// The next reactor turn: for what may not be done inside the callback that called for it.
+    Turn,
+    /// A new try: of what could not be read, and for the record of the instance owner, which comes last.
+    Retry,
+}
+
+impl Timer {
+    /// All of them: name, as the log calls it, and seconds from when it is armed.
+    pub const ALL: [(Timer, &'static str, f64); 2] =
+        [(Timer::Turn, "timer", 0.0), (Timer::Retry, "retry", 5.0)];
+
+    /// Their names.
+    pub const NAMES: [&'static str; 2] = [Timer::ALL[0].1, Timer::ALL[1].1];
+
+    /// Its row.
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The timer in a row.
+    pub fn from_index(index: usize) -> Option<Timer> {
+        Timer::ALL.get(index).map(|(timer, ..)| *timer)
+    }
+
+    /// What the log calls it.
+    pub fn name(self) -> &'static str {
+        Timer::ALL.get(self.index()).map_or("", |(_, name, _)| name)
+    }
+
+    /// Seconds from when it is armed.
+    pub fn seconds(self) -> f64 {
+        Timer::ALL.get(self.index()).map_or(0.0, |(.., seconds)| *seconds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Timer;
+
+    #[test]
+    fn rows_stand_in_the_order_of_the_timers() {
+        for (index, (timer, name, seconds)) in Timer::ALL.into_iter().enumerate() {
+            assert_eq!((timer.index(), Timer::from_index(index)), (index, Some(timer)));
+            assert_eq!((timer.name(), timer.seconds()), (name, seconds));
+        }
+        assert_eq!(Timer::from_index(Timer::ALL.len()), None);
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Who asks, and who may ask.
+
+use super::error::Error;
+use super::sys;
+
+/// `FLUX_ROLE_OWNER`.
+const OWNER: u32 = 1;
+/// `FLUX_ROLE_USER`.
+const USER: u32 = 2;
+
+/// Who may call a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The instance owner alone.
+    Owner,
+    /// Every user of the instance, and its owner. What he is told depends on who he is: see [`Request::caller`].
+    Guest,
+}
+
+impl Role {
+    /// The roles that Flux is to let through besides the owner's. Others it refuses itself, before the plugin sees them.
+    pub(super) fn mask(self) -> u32 {
+        match self {
+            Role::Owner => 0,
+            Role::Guest => USER,
+        }
+    }
+}
+
+/// Who sent a request: what Flux vouches for, not what the payload says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The user's id.
+    pub userid: u32,
+    rolemask: u32,
+}
+
+impl Caller {
+    /// Whether it is the instance owner.
+    pub fn is_owner(self) -> bool {
+        self.rolemask & OWNER != 0
+    }
+
+    #[cfg(all(test, miri))]
+    pub(super) fn someone() -> Self {
+        Caller { userid: 7, rolemask: USER }
+    }
+
+    /// The sender of a message.
+    ///
+    /// # Safety
+    /// `msg` is the message of the running handler.
+    pub(super) unsafe fn of(msg: *const sys::flux_msg_t) -> Result<Self, Error> {
+        let mut cred = sys::flux_msg_cred { userid: 0, rolemask: 0 };
+        // SAFETY: the message is alive (contract of this function); the credentials are copied.
+        let rc = unsafe { sys::flux_msg_get_cred(msg, &raw mut cred) };
+        Error::check("flux_msg_get_cred", rc)?;
+        Ok(Caller { userid: cred.userid, rolemask: cred.rolemask })
+    }
+}
+
+/// A request that was let through.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Who sent it.
+    pub caller: Caller,
+    /// Its payload, if it has one that is text.
+    pub payload: Option<&'a str>,
+}

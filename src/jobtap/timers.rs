@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The plugin's timers: one watcher for each name of [`Jobtap::TIMERS`](super::Jobtap::TIMERS).
+
+use super::shared::address;
+use super::{Plugin, sys};
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::rc::Rc;
+
+/// One timer: what Flux hands back when it fires.
+pub(super) struct Timer {
+    /// The address of the instance.
+    pub instance: *mut c_void,
+    /// Its row.
+    pub index: usize,
+    watcher: Cell<*mut sys::flux_watcher_t>,
+}
+
+impl Timer {
+    /// The timer in row `index`. Nothing is told to C yet.
+    pub(super) fn new(instance: *mut c_void, index: usize) -> Timer {
+        Timer { instance, index, watcher: Cell::new(null_mut()) }
+    }
+
+    /// Makes its watcher, which does not run before it is armed; `fired` is then called with this timer. False if Flux
+    /// makes none.
+    pub(super) fn create(this: &Rc<Self>, plugin: Plugin, fired: sys::flux_watcher_f) -> bool {
+        // SAFETY: the handle of the job manager has a reactor; the timer outlives its watcher (see Drop).
+        let watcher = unsafe {
+            let reactor = sys::flux_get_reactor(plugin.flux());
+            sys::flux_timer_watcher_create(reactor, 0.0, 0.0, fired, address(this))
+        };
+        this.watcher.set(watcher);
+        !watcher.is_null()
+    }
+
+    /// Has it fire once after some seconds.
+    pub(super) fn arm(&self, seconds: f64) {
+        let watcher = self.watcher.get();
+        if watcher.is_null() {
+            return;
+        }
+        // SAFETY: the watcher is ours until this is dropped. Resetting one that is started is allowed.
+        unsafe {
+            sys::flux_timer_watcher_reset(watcher, seconds, 0.0);
+            sys::flux_watcher_start(watcher);
+        }
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        let watcher = self.watcher.replace(null_mut());
+        if !watcher.is_null() {
+            // SAFETY: the watcher is ours; nobody uses it any more.
+            unsafe { sys::flux_watcher_destroy(watcher) };
+        }
+    }
+}

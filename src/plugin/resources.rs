@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What an R (RFC 20, version 1) says of a job's resources. Whatever it holds, reading it costs its length.
+
+use crate::ids::idset::{Ranks, count, each_range};
+use crate::jobtap::Json;
+use crate::limits::{Allocation, Resources};
+use std::ffi::CStr;
+
+/// What R says.
+pub fn resources(r: Option<Json<'_>>) -> Resources {
+    let Some(r) = r else { return Resources::None };
+    match allocation(r) {
+        Ok(allocation) => Resources::Allocated(allocation),
+        Err(what) => Resources::Unreadable(what.to_owned()),
+    }
+}
+
+fn allocation(r: Json<'_>) -> Result<Allocation, &'static str> {
+    if r.get(c"version").and_then(Json::as_number) != Some(1.0) {
+        return Err("its version is not 1");
+    }
+    let execution = r.get(c"execution").ok_or("it has no execution")?;
+    let (start, expiration) = (time(execution, c"starttime")?, time(execution, c"expiration")?);
+    let mut sum = Allocation { nodes: 0, cores: 0, gpus: 0, start, expiration };
+    let mut ranks = Ranks::default();
+    for entry in execution.get(c"R_lite").ok_or("it has no R_lite")?.items() {
+        let mut nodes = 0;
+        let rank = entry.get(c"rank").ok_or("an entry of R_lite has no rank")?;
+        each(rank, |low, high| {
+            ranks.add(low, high);
+            nodes += u64::from(high - low) + 1;
+        })
+        .ok_or("a rank of R_lite is no idset")?;
+        let children = entry.get(c"children");
+        let of_each = |kind: &CStr| match children.and_then(|children| children.get(kind)) {
+            None => Some(0),
+            Some(ids) => ids.as_str().map_or_else(|| one(ids).map(|_| 1), count),
+        };
+        let add = |sum: &mut u64, kind| {
+            let more = nodes.checked_mul(of_each(kind).ok_or("children of R_lite are no idset")?);
+            *sum = more.and_then(|more| sum.checked_add(more)).ok_or("it exceeds 64 bits")?;
+            Ok::<(), &'static str>(())
+        };
+        add(&mut sum.cores, c"core")?;
+        add(&mut sum.gpus, c"gpu")?;
+        sum.nodes = sum.nodes.checked_add(nodes).ok_or("it exceeds 64 bits")?;
+    }
+    if ranks.are_distinct() { Ok(sum) } else { Err("a rank is named twice") }
+}
+
+/// An idset, or a number that stands for one.
+fn each(ids: Json<'_>, mut call: impl FnMut(u32, u32)) -> Option<()> {
+    match ids.as_str() {
+        Some(text) => each_range(text, call),
+        None => one(ids).map(|id| call(id, id)),
+    }
+}
+
+fn one(id: Json<'_>) -> Option<u32> {
+    id.as_int().and_then(|id| u32::try_from(id).ok())
+}
+
+/// A time of R; 0 and absent mean that it does not say.
+fn time(execution: Json<'_>, key: &CStr) -> Result<Option<f64>, &'static str> {
+    let Some(value) = execution.get(key) else { return Ok(None) };
+    match value.as_number() {
+        Some(0.0) => Ok(None),
+        Some(time) if time.is_finite() && time > 0.0 => Ok(Some(time)),
+        _ => Err("starttime or expiration is no time"),
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! How a priority came about, from the terms to the number. What Flux gets is the last field of what people are shown.
+
+use super::{MAX_FACTORS, PRIORITY_MAX};
+use crate::accounts::ZeroScore;
+
+/// One weighted factor of a job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Term {
+    /// The factor's name.
+    pub name: &'static str,
+    /// The job's value.
+    pub value: f64,
+    /// The site's weight.
+    pub weight: i64,
+    /// What the term adds to the sum.
+    pub product: f64,
+}
+
+/// What became of the rounded sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is the priority.
+    Taken,
+    /// It was 0 or less, and such jobs are held here.
+    HeldByScore,
+    /// It was 0 or less, and such jobs go last here.
+    Raised,
+    /// It was more than a job may have that is not expedited.
+    Lowered,
+    /// There is none: the job's urgency holds it.
+    HeldByUrgency,
+    /// There is none: the job's urgency puts it ahead of all.
+    Expedited,
+}
+
+/// How a priority came about.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Explanation {
+    terms: [Term; MAX_FACTORS],
+    /// How many of them there are.
+    count: usize,
+    /// Sum of the terms, in their order. Never NaN: opposite infinities of absurd weights count as 0.
+    pub sum: f64,
+    /// The sum, rounded half away from zero.
+    pub rounded: f64,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The priority: what Flux gets.
+    pub priority: u32,
+}
+
+impl Explanation {
+    /// The terms, in the order of the table. None where the urgency alone decides.
+    pub fn terms(&self) -> &[Term] {
+        self.terms.get(..self.count).unwrap_or_default()
+    }
+
+    /// Whether the terms decide, and not the urgency alone.
+    pub fn is_by_terms(&self) -> bool {
+        !matches!(self.outcome, Outcome::HeldByUrgency | Outcome::Expedited)
+    }
+
+    /// What terms of these names, weights and values make.
+    pub(super) fn of(given: impl Iterator<Item = (&'static str, i64, f64)>, zero: ZeroScore) -> Self {
+        let mut explained = Explanation::without_terms(Outcome::Taken, 0);
+        let mut sum = 0.0;
+        for (place, (name, weight, value)) in explained.terms.iter_mut().zip(given) {
+            let product = weight as f64 * value;
+            *place = Term { name, value, weight, product };
+            sum += product;
+            explained.count += 1;
+        }
+        explained.sum = if sum.is_nan() { 0.0 } else { sum };
+        explained.rounded = explained.sum.round();
+        (explained.outcome, explained.priority) = clamped(explained.rounded, zero);
+        explained
+    }
+
+    /// Of a job that its urgency holds.
+    pub(super) fn held() -> Self {
+        Explanation::without_terms(Outcome::HeldByUrgency, 0)
+    }
+
+    /// Of a job that its urgency puts ahead of all.
+    pub(super) fn expedited() -> Self {
+        Explanation::without_terms(Outcome::Expedited, PRIORITY_MAX)
+    }
+
+    fn without_terms(outcome: Outcome, priority: u32) -> Self {
+        let none = Term { name: "", value: 0.0, weight: 0, product: 0.0 };
+        Explanation { terms: [none; MAX_FACTORS], count: 0, sum: 0.0, rounded: 0.0, outcome, priority }
+    }
+}
+
+/// The sum as Flux takes it: 0 or less becomes what the site chose, the largest value is kept for expedited jobs.
+fn clamped(rounded: f64, zero: ZeroScore) -> (Outcome, u32) {
+    if rounded <= 0.0 {
+        return match zero {
+            ZeroScore::Hold => (Outcome::HeldByScore, 0),
+            ZeroScore::Floor => (Outcome::Raised, 1),
+        };
+    }
+    if rounded >= f64::from(PRIORITY_MAX) {
+        return (Outcome::Lowered, PRIORITY_MAX - 1);
+    }
+    // Between 1 and the largest value: nothing is lost.
+    (Outcome::Taken, rounded as u32)
+}

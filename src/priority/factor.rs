@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The factors of a priority, one row each: name, weight where the site gave none, and what a job's value is.
+//!
+//! To add a factor, add a row: its place is the order in which the terms are summed and shown. What it looks at it finds
+//! in [`Subject`].
+
+use super::explanation::Explanation;
+use super::{URGENCY_DEFAULT, URGENCY_EXPEDITE, URGENCY_HOLD};
+use crate::accounts::{Association, Book, Weights};
+
+/// Most rows that a table of factors has: an explanation is a value of fixed size, so that pricing allocates nothing.
+pub const MAX_FACTORS: usize = 8;
+
+/// What a factor may look at. It knows no other job.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// What is configured.
+    pub book: &'a Book,
+    /// Whose job it is.
+    pub association: &'a Association,
+    /// Its fair-share.
+    pub fairshare: f64,
+    /// The job's own queue, where it names one.
+    pub queue: Option<&'a str>,
+    /// The job's urgency, 0 to 31.
+    pub urgency: i64,
+    /// Nodes the job asks for.
+    pub nodes: u64,
+    /// When it was submitted, in seconds since the epoch, as far as Flux says.
+    pub submitted: Option<f64>,
+    /// When its price is asked for, in seconds since the epoch.
+    pub now: f64,
+}
+
+/// One factor of the priority.
+#[derive(Clone, Copy, Debug)]
+pub struct Factor {
+    /// The name by which flux-accounting's `priority_factor_weight_table` gives its weight.
+    pub name: &'static str,
+    /// Its weight where the site gave none.
+    pub default_weight: i64,
+    /// A job's value.
+    pub value: fn(&Subject<'_>) -> f64,
+}
+
+/// The factors of flux-accounting, with its weights.
+pub const FACTORS: [Factor; 4] = [
+    Factor { name: "fairshare", default_weight: 100_000, value: |subject| subject.fairshare },
+    Factor { name: "queue", default_weight: 10_000, value: queue_priority },
+    Factor { name: "bank", default_weight: 0, value: bank_priority },
+    Factor {
+        name: "urgency",
+        default_weight: 1_000,
+        value: |subject| subject.urgency.saturating_sub(URGENCY_DEFAULT) as f64,
+    },
+];
+
+/// Priority of the job's own queue; 0 without a known queue.
+fn queue_priority(subject: &Subject<'_>) -> f64 {
+    subject.queue.and_then(|name| subject.book.queue(name)).map_or(0, |queue| queue.priority) as f64
+}
+
+/// Priority of the job's own bank; 0 where the bank has none.
+fn bank_priority(subject: &Subject<'_>) -> f64 {
+    subject.book.bank_priority(subject.association.bank.as_str()).unwrap_or(0.0)
+}
+
+/// A table of factors.
+#[derive(Clone, Copy, Debug)]
+pub struct Factors(&'static [Factor]);
+
+impl Factors {
+    /// The table of these rows. More than [`MAX_FACTORS`] do not compile.
+    pub const fn of<const N: usize>(rows: &'static [Factor; N]) -> Self {
+        const { assert!(N <= MAX_FACTORS, "an explanation has no room for so many factors") };
+        Factors(rows)
+    }
+
+    /// All factors, in the order in which terms are summed.
+    pub fn all(self) -> impl Iterator<Item = &'static Factor> {
+        self.0.iter()
+    }
+}
+
+impl Default for Factors {
+    fn default() -> Self {
+        Factors::of(&FACTORS)
+    }
+}
+
+/// A table of factors with the weights in force.
+#[derive(Clone, Copy, Debug)]
+pub struct Weighed {
+    factors: Factors,
+    /// One per row.
+    weights: [i64; MAX_FACTORS],
+}
+
+impl Weighed {
+    /// The factors with the weights that the site gave, and the default weights of the others.
+    pub fn new(factors: Factors, given: &Weights) -> Self {
+        let mut weights = [0; MAX_FACTORS];
+        for (weight, factor) in weights.iter_mut().zip(factors.all()) {
+            *weight = given.get(factor.name).unwrap_or(factor.default_weight);
+        }
+        Weighed { factors, weights }
+    }
+
+    /// The table.
+    pub fn factors(&self) -> Factors {
+        self.factors
+    }
+
+    /// All factors with their weights.
+    pub fn all(&self) -> impl Iterator<Item = (&'static Factor, i64)> {
+        self.factors.all().zip(self.weights)
+    }
+
+    /// What makes the priority of a job. Hold and expedite have no terms.
+    pub fn explain(&self, subject: &Subject<'_>) -> Explanation {
+        match subject.urgency {
+            URGENCY_HOLD => Explanation::held(),
+            URGENCY_EXPEDITE => Explanation::expedited(),
+            _ => {
+                let zero = subject.book.config().zero_score;
+                Explanation::of(
+                    self.all().map(|(factor, weight)| (factor.name, weight, (factor.value)(subject))),
+                    zero,
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Scores that become priorities, and what their explanations say.
+
+use super::*;
+use crate::accounts::{Weights, ZeroScore};
+
+/// An explanation of terms of these weights and values.
+fn explained(terms: [(i64, f64); 4], zero: ZeroScore) -> Explanation {
+    let named = FACTORS.iter().zip(terms).map(|(factor, (weight, value))| (factor.name, weight, value));
+    Explanation::of(named, zero)
+}
+
+#[test]
+fn a_score_becomes_a_priority() {
+    use Outcome::{HeldByScore, Lowered, Raised, Taken};
+    let none = (0, 0.0);
+    for (what, terms, (held, hold), (raised, floor)) in [
+        ("t1001", [(100_000, 0.45321), none, none, (1, -1.0)], (Taken, 45_320), (Taken, 45_320)),
+        (
+            "t1013",
+            [(100_000, 0.5), (10_000, 10_000.0), none, none],
+            (Taken, 100_050_000),
+            (Taken, 100_050_000),
+        ),
+        ("t1054", [none, none, (100, 3.5), none], (Taken, 350), (Taken, 350)),
+        ("half away from zero", [none, none, (1, 0.5), none], (Taken, 1), (Taken, 1)),
+        ("just below a half", [none, none, (1, 0.499), none], (HeldByScore, 0), (Raised, 1)),
+        ("zero", [none, none, none, none], (HeldByScore, 0), (Raised, 1)),
+        ("negative", [(100_000, 0.01), none, none, (1_000, -15.0)], (HeldByScore, 0), (Raised, 1)),
+        ("largest", [none, (1, 4_294_967_294.0), none, none], (Taken, u32::MAX - 1), (Taken, u32::MAX - 1)),
+        (
+            "that of expedite",
+            [none, (1, 4_294_967_295.0), none, none],
+            (Lowered, u32::MAX - 1),
+            (Lowered, u32::MAX - 1),
+        ),
+        ("too large", [none, (i64::MAX, 1e9), none, none], (Lowered, u32::MAX - 1), (Lowered, u32::MAX - 1)),
+        ("too small", [none, (i64::MIN, 1e9), none, none], (HeldByScore, 0), (Raised, 1)),
+        ("no NaN", [(i64::MAX, 1e300), (i64::MIN, 1e300), none, none], (HeldByScore, 0), (Raised, 1)),
+    ] {
+        for (zero, outcome, priority) in [(ZeroScore::Hold, held, hold), (ZeroScore::Floor, raised, floor)] {
+            let explained = explained(terms, zero);
+            assert_eq!((explained.outcome, explained.priority), (outcome, priority), "{what}");
+            assert_eq!(explained.rounded, explained.sum.round(), "{what}");
+            assert_eq!(explained.terms().len(), 4, "{what}");
+        }
+    }
+}
+
+#[test]
+fn terms_are_summed_in_the_order_of_the_table() {
+    // In another order the ones would be lost beside the large product, or not.
+    let explained = explained([(1, 1.0), (1, 1e16), (1, -1e16), (1, 1.0)], ZeroScore::Hold);
+    assert_eq!((explained.sum, explained.priority), (1.0 + 1e16 - 1e16 + 1.0, 1));
+    let products: Vec<f64> = explained.terms().iter().map(|term| term.product).collect();
+    assert_eq!(products, [1.0, 1e16, -1e16, 1.0]);
+}
+
+#[test]
+fn infinities_of_opposite_sign_do_not_poison_the_score() {
+    let explained =
+        explained([(i64::MAX, f64::MAX), (i64::MIN, f64::MAX), (0, 0.0), (0, 0.0)], ZeroScore::Hold);
+    assert_eq!((explained.sum, explained.priority), (0.0, 0));
+}
+
+#[test]
+fn urgency_alone_decides_without_terms() {
+    for (explained, outcome, priority) in [
+        (Explanation::held(), Outcome::HeldByUrgency, 0),
+        (Explanation::expedited(), Outcome::Expedited, PRIORITY_MAX),
+    ] {
+        assert!(explained.terms().is_empty() && !explained.is_by_terms());
+        assert_eq!((explained.outcome, explained.priority), (outcome, priority));
+    }
+}
+
+#[test]
+fn a_weight_is_what_the_site_gave_or_the_tables() {
+    let mut given = Weights::default();
+    given.set("bank", 5);
+    given.set("later", 1);
+    let weighed = Weighed::new(Factors::default(), &given);
+    let all: Vec<_> = weighed.all().map(|(factor, weight)| (factor.name, weight)).collect();
+    assert_eq!(all, [("fairshare", 100_000), ("queue", 10_000), ("bank", 5), ("urgency", 1_000)]);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the plugin keeps of a job that runs: what its R says, whatever it says.
+
+use mf_priority::embedded::{Order, State};
+use serde_json::{Value, json};
+
+use super::{SO, Site, job};
+
+/// What `check` tells of running jobs: jobs, unread, nodes, cores, GPUs.
+fn running(site: &Site) -> ([u64; 5], Value) {
+    let running = site.check()["running"].take();
+    (["jobs", "unread", "nodes", "cores", "gpus"].map(|key| running[key].as_u64().unwrap()), running)
+}
+
+#[test]
+fn what_r_says_is_kept_through_reload_and_restart() {
+    let site = Site::new();
+    site.host.advance(3.25);
+    let id = site.submit(&job(5002, 2));
+    assert_eq!(site.state(id), State::Run);
+    let (r, submitted) = site.host.job(id, |job| (job.r.clone().unwrap(), job.t_submit)).unwrap();
+    let cores = |entry: &Value| match entry["children"]["core"].as_str().unwrap().split_once('-') {
+        Some((low, high)) => 1 + high.parse::<u64>().unwrap() - low.parse::<u64>().unwrap(),
+        None => 1,
+    };
+    let entries = r["execution"]["R_lite"].as_array().unwrap();
+    let given = [1, 0, entries.len() as u64, entries.iter().map(cores).sum(), 0];
+    let told = running(&site);
+    assert_eq!(told.0, given);
+    assert_eq!((&told.1["since"], &told.1["submitted"]), (&r["execution"]["starttime"], &json!(submitted)));
+    site.host.advance(1000.0);
+    site.host.remove(SO).unwrap();
+    site.load(&super::document());
+    assert_eq!(running(&site), told, "reload");
+    site.host.restart(Order::Ascending).unwrap();
+    site.host.settle();
+    assert_eq!(running(&site), told, "restart");
+    site.finish(id);
+    assert_eq!(running(&site).0, [0; 5]);
+}
+
+/// Shows the plugin a running job with another R, and says what it took from it.
+fn with_r(site: &Site, id: u64, r: &Value) -> ([u64; 5], Value, Vec<String>) {
+    site.errors();
+    let input = json!({"id": id, "userid": 5002, "urgency": 16, "state": 16, "priority": 1, "t_submit": 1.5,
+        "jobspec": job(5002, 1).jobspec, "R": r,
+        "entry": {"timestamp": 99.5, "name": "alloc"}});
+    let (rc, _) = site.host.call_raw(SO, "job.state.run", id, Some(&input)).unwrap();
+    assert_eq!(rc, 1, "{r}");
+    let (amounts, more) = running(site);
+    (amounts, more, site.errors())
+}
+
+fn r(entries: Value, start: Value) -> Value {
+    json!({"version": 1, "execution": {"R_lite": entries, "starttime": start, "expiration": 0}})
+}
+
+#[test]
+fn an_r_of_any_form_is_read_or_logged() {
+    let site = Site::new();
+    let id = site.submit(&job(5002, 1));
+    let rank = |rank: &str, children: Value| json!([{"rank": rank, "children": children}]);
+    let all = "0-4294967295";
+    for (r, amounts, since) in [
+        (r(rank("0-3", json!({"core": "0-3", "gpu": "0,2"})), json!(7.5)), [4, 16, 8], 7.5),
+        // A range costs nothing, whatever it spans.
+        (r(rank("0-4294967294", json!({"core": "0"})), json!(7)), [4_294_967_295, 4_294_967_295, 0], 7.0),
+        (r(json!([{"rank": 5, "children": {"core": 3}}]), json!(7.0)), [1, 1, 0], 7.0),
+        // Without a start, it is when the eventlog says that the job began.
+        (json!({"version": 1, "execution": {"R_lite": []}}), [0, 0, 0], 99.5),
+    ] {
+        let (told, more, errors) = with_r(&site, id, &r);
+        assert_eq!((&told[2..], &more["since"]), (&amounts[..], &json!(since)), "{r}");
+        assert_eq!((told[1], errors), (0, vec![]), "{r}");
+    }
+    for (r, what) in [
+        (json!(null), "its version is not 1"),
+        (json!([]), "its version is not 1"),
+        (json!({"version": 2}), "its version is not 1"),
+        (json!({"version": 1}), "it has no execution"),
+        (json!({"version": 1, "execution": {}}), "it has no R_lite"),
+        (r(json!([{}]), json!(1)), "an entry of R_lite has no rank"),
+        (r(rank("3-1", json!({})), json!(1)), "a rank of R_lite is no idset"),
+        (r(rank("0", json!({"core": "0-"})), json!(1)), "children of R_lite are no idset"),
+        (r(rank("0", json!({"core": [1]})), json!(1)), "children of R_lite are no idset"),
+        (r(json!([{"rank": "0-2"}, {"rank": "2"}]), json!(1)), "a rank is named twice"),
+        (r(json!([]), json!("soon")), "starttime or expiration is no time"),
+        (r(json!([]), json!(-1.5)), "starttime or expiration is no time"),
+        (r(rank(all, json!({"core": all, "gpu": all})), json!(1)), "it exceeds 64 bits"),
+    ] {
+        let (told, _, errors) = with_r(&site, id, &r);
+        let wanted = format!("mf_priority: job {id}: unable to read its R ({what})");
+        // 2^32 ranks of 2^32 cores are just beyond.
+        assert_eq!((told, errors), ([1, 1, 0, 0, 0], vec![wanted]), "{r}");
+    }
+}

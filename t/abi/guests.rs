@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! A method for guests: a row of the table, and nothing else. Flux lets guests through to it and to no other.
+
+use std::ffi::{c_int, c_void};
+use std::process::Command;
+
+use mf_priority::embedded::Cred;
+use mf_priority::jobtap::{Jobtap, Method, Role, init_with};
+use mf_priority::plugin::MfPriority;
+
+use super::{OWNER, Site, document, topic};
+
+/// Says who asks.
+const WHOAMI: Method<MfPriority> = Method {
+    name: c"whoami",
+    role: Role::Guest,
+    answer: |_, _, request| {
+        let (user, is_owner) = (request.caller.userid, request.caller.is_owner());
+        Ok(Some(serde_json::json!({"userid": user, "owner": is_owner}).to_string()))
+    },
+};
+
+unsafe extern "C" fn with_whoami(plugin: *mut c_void) -> c_int {
+    let methods = [MfPriority::METHODS, &[WHOAMI]].concat().leak();
+    // SAFETY: as for flux_plugin_init.
+    unsafe { init_with::<MfPriority>(plugin, methods) }
+}
+
+/// The plugin is linked into this program here, and its panic hook is the process's: so it gets one of its own.
+#[test]
+fn a_method_for_guests_is_a_row() {
+    let this = std::env::current_exe().unwrap();
+    let test = "abi::guests::guests_call_their_methods_and_no_others";
+    let output = Command::new(this).args(["--exact", test, "--ignored", "--nocapture"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn guests_call_their_methods_and_no_others() {
+    let site = Site::empty(super::plugin());
+    let conf = serde_json::json!({"config": document()});
+    // SAFETY: it is an init of a jobtap plugin.
+    unsafe { site.host.load_linked(super::SO, with_whoami, Some(&conf)) }.unwrap();
+    let call = |method: &str, payload, cred| site.host.request(&topic(method), payload, cred);
+    let told = |payload, cred| call("whoami", payload, cred).unwrap().unwrap();
+    assert_eq!(told(None, Cred::guest(5001)), r#"{"owner":false,"userid":5001}"#);
+    // What the payload says of the sender counts for nothing.
+    assert_eq!(told(Some(r#"{"userid":1000}"#), Cred::guest(5002)), r#"{"owner":false,"userid":5002}"#);
+    assert_eq!(told(None, OWNER), r#"{"owner":true,"userid":1000}"#);
+    let nobody = call("whoami", None, Cred { userid: 5001, rolemask: 0 }).unwrap_err();
+    assert_eq!((nobody.errno.0, nobody.text.as_str()), (1, "Request rejected due to insufficient privilege"));
+    for method in MfPriority::METHODS {
+        let refused = call(method.title(), Some("{}"), Cred::guest(5001)).unwrap_err();
+        assert_eq!((refused.errno.0, refused.text.as_str()), (1, "Request requires owner credentials"));
+    }
+    assert!(call("check", None, OWNER).is_ok());
+    site.host.remove(super::SO).unwrap();
+    assert!(site.host.violations().is_empty(), "{:?}", site.host.violations());
+}
