@@ -260,14 +260,21 @@ fn pbs_tree(table: &Value, usage: impl Fn(&str) -> Option<f64>) -> Tree {
 pub(crate) fn trees() -> Vec<(String, Tree)> {
     let flux = tables("flux", ".json").into_iter().map(|(name, table)| (name, flux_tree(&table)));
     let slurm = tables("slurm", ".json").into_iter().map(|(name, table)| (name, slurm_tree(&table)));
-    let pbs = tables("pbs", ".json").into_iter().map(|(name, table)| {
+    let pbs = pbs_trees().into_iter().map(|(name, _, tree)| (name, tree));
+    flux.chain(slurm).chain(pbs).collect()
+}
+
+/// OpenPBS's tables with their trees.
+pub(crate) fn pbs_trees() -> Vec<(String, Value, Tree)> {
+    let with_tree = |(name, table): (String, Value)| {
         let explicit: Vec<&str> =
             rows(&table, "usage_set_explicitly").map(|leaf| leaf.as_str().unwrap()).collect();
         let usage =
             |leaf: &str| explicit.contains(&leaf).then(|| table["usage"][leaf].as_f64().expect("a usage"));
-        (name.clone(), pbs_tree(&table, usage))
-    });
-    flux.chain(slurm).chain(pbs).collect()
+        let tree = pbs_tree(&table, usage);
+        (name, table, tree)
+    };
+    tables("pbs", ".json").into_iter().map(with_tree).collect()
 }
 
 fn pbs_node(tree: &Tree, name: &str) -> NodeId {

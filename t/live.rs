@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use mf_priority::fairshare::accrual::{HalfLife, Mode};
 use mf_priority::fairshare::periods::Weights;
-use mf_priority::fairshare::{InactiveUsage, Options, Policy, Ties, Tree};
+use mf_priority::fairshare::{InactiveUsage, NodeId, Options, Policy, Ties, Tree};
 use mf_priority::ids::{BankName, UserId};
-use mf_priority::standing::{Bank, Leaf, Memory, Site, Standing, Watermark};
+use mf_priority::standing::{Bank, Leaf, Memory, Site, Standing, Turns, Watermark};
 
 const INSTANT: f64 = 1.7e9;
 
@@ -88,4 +88,34 @@ fn equals_the_batch_on_every_golden_tree() {
         }
     }
     assert!(compared > 10_000, "{compared}");
+}
+
+/// OpenPBS's own order of starts, in which each job is charged to its entity and all groups above at once.
+#[test]
+fn turns_are_those_of_an_openpbs_cycle() {
+    let mut checked = 0;
+    for (name, table, tree) in super::golden::pbs_trees() {
+        let sequence = &table["cycle_sequence"];
+        let Some(picks) = sequence["picks"].as_array() else { continue };
+        let cost = sequence["job_cost"].as_f64().unwrap();
+        let ranking = tree.rank(Policy::Pbs, &Options::default()).unwrap();
+        // The built-in group is a leaf to OpenPBS, but has no entity and no job.
+        let mut turns = Turns::new(&tree, &ranking, tree.leaves().map(|leaf| (leaf, picks.len()))).unwrap();
+        for (number, pick) in picks.iter().enumerate() {
+            let ours = turns.next(cost).map(|leaf| tree.name(leaf));
+            assert_eq!(ours, pick.as_str(), "{name}: pick {number}");
+        }
+        for (node, usage) in sequence["final_temp_usage"].as_object().unwrap() {
+            let known = if node == "TREEROOT" { tree.root() } else { node_named(&tree, node) };
+            if let Some(ours) = turns.usage(known) {
+                assert!((ours - usage.as_f64().unwrap()).abs() < 1e-6, "{name}: {node}");
+            }
+        }
+        checked += 1;
+    }
+    assert!(checked >= 4, "{checked}");
+}
+
+fn node_named(tree: &Tree, name: &str) -> NodeId {
+    tree.bank(name).or_else(|| tree.leaves().find(|&leaf| tree.name(leaf) == name)).expect(name)
 }

@@ -21,12 +21,9 @@ mod pushes;
 mod refused;
 mod replay;
 mod resync;
-<<<<<<< HEAD
 mod settings;
-=======
 mod snapshot;
 mod step;
->>>>>>> frame-prices
 #[cfg(test)]
 mod tests;
 mod timer;
@@ -36,22 +33,10 @@ mod validate;
 pub use check::Check;
 pub use effect::{Effect, Level, Posting};
 pub use event::{Event, JobFacts, Refusal, State};
-<<<<<<< HEAD
 pub use settings::{Memo, Settings};
-
-/// The words events and effects speak in.
-pub use crate::ids;
-/// What is known of a job's names.
-pub use crate::limits::Knowledge;
-/// How the size of a job is measured.
-pub mod size {
-    pub use crate::limits::{Kind, Size, SizeError, Vertex, measure};
-}
-=======
 pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot};
 pub use step::Step;
 pub use timer::Timer;
->>>>>>> frame-prices
 
 use crate::accounts::Book;
 use crate::ids::{JobId, UserId};

@@ -171,6 +171,11 @@ impl Scale {
         Scale { epoch, half_life }
     }
 
+    /// When scaled usage is plain.
+    pub fn epoch(&self) -> f64 {
+        self.epoch
+    }
+
     /// The half-life of the site.
     pub fn half_life(&self) -> HalfLife {
         self.half_life

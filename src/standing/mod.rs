@@ -39,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 mod cell;
+mod interleave;
 mod jobs;
 mod push;
 mod refresh;
@@ -54,6 +55,7 @@ use crate::ids::{BankName, JobId, UserId};
 use cell::Cell;
 use refresh::Work;
 
+pub use interleave::Turns;
 pub use jobs::{BadJob, Job};
 pub use refresh::{Changed, Refreshed};
 pub use site::{Bank, Leaf, Site, SiteError, Watermark};

@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use super::cell::Cell;
 use super::{Index, Ranked, Standing};
 use crate::fairshare::Policy;
-use crate::fairshare::accrual::{MAX_TIME, readable};
+use crate::fairshare::accrual::{MAX_TIME, Scale, readable};
 
 /// One association whose fair-share is another one now.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -157,13 +157,15 @@ impl Standing {
         work.list.clear();
         work.list.append(&mut work.dirty);
         let Some(site) = site else { return };
-        if let Some(scale) = site.scale.rebased(now) {
-            site.scale = scale;
-            work.all = true;
-            cells.iter_mut().for_each(Cell::unsettle);
-        }
+        // What was pushed stays the number it was: of two equal ones none becomes larger by a rounding.
+        let early = now < site.rules.instant;
+        let pushed = Scale::new(now.min(site.rules.instant), site.scale.half_life());
+        let base = if early || site.scale.epoch() < site.rules.instant { pushed } else { site.scale };
+        let scale = base.rebased(now).unwrap_or(base);
+        work.all |= scale != site.scale;
+        site.scale = scale;
         // Once what has happened lies in the future, nothing that was worked out holds. It is seldom: only clocks do that.
-        let back = work.last.is_some_and(|last| now < last) || now < site.rules.instant;
+        let back = work.last.is_some_and(|last| now < last) || early;
         if work.all || back {
             work.list.clear();
             work.list.extend(0..cells.len() as u32);
@@ -196,7 +198,7 @@ impl Standing {
             }
         }
         // A jump back leaves nothing behind, but what looked ahead from there has to be looked at once more.
-        work.all = back;
+        work.all = early;
         let absolute = site.rules.policy == Policy::Pbs && site.rules.options.pbs_min_usage > 0.0;
         work.moved |= absolute && site.scale.half_life().seconds().is_some() && work.last != Some(now);
         work.stage = Stage::Cells(0);

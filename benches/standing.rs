@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Live fair-share of large sites: a refresh with few and with all associations running something, its longest slice, what
+//! is held in memory; and the plan for the order of 50,000 pending jobs.
+#![allow(missing_docs, clippy::expect_used)] // criterion's macros; a bench that can't start should stop
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use mf_priority::fairshare::accrual::{HalfLife, Mode};
+use mf_priority::fairshare::periods::{Resources, Weights};
+use mf_priority::fairshare::{Options, Policy, Shares};
+use mf_priority::ids::{BankName, JobId, UserId};
+use mf_priority::priority::order::{Bounds, Pending, Priced};
+use mf_priority::standing::{Bank, Job, Leaf, Memory, Site, Standing, Watermark};
+
+const T0: f64 = 1.7e9;
+/// Jobs and associations of one slice.
+const SLICE: usize = 5_000;
+
+/// A small generator, so that every run measures the same site (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (bits ^ (bits >> 31)) % limit
+    }
+}
+
+fn bank_name(bank: usize) -> BankName {
+    format!("bank{bank:05}").as_str().into()
+}
+
+/// A bank for a hundred associations, in a tree of ten children each.
+fn site(leaves: usize, policy: Policy) -> Site {
+    let mut random = Random(leaves as u64);
+    let banks = leaves / 100 + 1;
+    let bank = |bank: usize| Bank {
+        name: bank_name(bank),
+        parent: (bank > 0).then(|| bank_name(bank.saturating_sub(1) / 10)),
+        shares: Shares::Count(1 + bank as u64 * 7 % 100),
+        usage: None,
+    };
+    let associations = (0..leaves).map(|leaf| Leaf {
+        user: UserId(leaf as u32),
+        bank: bank_name(leaf % banks),
+        shares: Shares::Count(1 + random.below(1_000)),
+        active: true,
+        usage: Some(random.below(1_000_000_000) as f64 / 7.0),
+        counted: Watermark::default(),
+    });
+    Site {
+        instant: T0,
+        half_life: HalfLife::new(604_800.0).expect("a half-life"),
+        weights: Weights::default(),
+        mode: Mode::Elapsed,
+        policy,
+        options: Options::default(),
+        replaces_all: false,
+        associations: associations.collect(),
+        banks: (0..banks).map(bank).collect(),
+    }
+}
+
+/// One running job for every so many associations.
+fn standing(site: &Site, every: usize) -> Standing {
+    let mut standing = Standing::new(Memory::default());
+    standing.push(site.clone()).expect("a site");
+    let mut random = Random(7);
+    for (id, leaf) in site.associations.iter().step_by(every).enumerate() {
+        let ran_on = Resources { nodes: 1 + random.below(64), cores: 0, gpus: 0 };
+        let (user, bank, start) = (leaf.user, leaf.bank.clone(), T0 - random.below(86_400) as f64);
+        let job = Job { id: JobId(id as u64), user, bank, ran_on, start, limit: 0.0 };
+        standing.started(&job).expect("a job");
+    }
+    standing.refresh(T0);
+    standing
+}
+
+fn refreshes(criterion: &mut Criterion) {
+    for leaves in [1_000, 10_000, 100_000] {
+        let mut group = criterion.benchmark_group(format!("refresh {leaves}"));
+        group
+            .sample_size(10)
+            .warm_up_time(Duration::from_millis(300))
+            .measurement_time(Duration::from_secs(1));
+        for policy in Policy::ALL {
+            let site = site(leaves, policy);
+            for (what, every) in [("few run", leaves / 100), ("all run", 1)] {
+                let mut standing = standing(&site, every);
+                let mut now = T0;
+                group.bench_function(BenchmarkId::new(what, policy), |bencher| {
+                    bencher.iter(|| {
+                        now += 30.0;
+                        black_box(standing.refresh(now).changed.len())
+                    });
+                });
+                let (longest, changed) = longest_slice(&mut standing, now);
+                println!("{leaves} {policy}, {what}: longest slice {longest:.2?}, {changed} changed");
+            }
+        }
+        group.finish();
+        memory(leaves);
+    }
+}
+
+/// The longest call of some refreshes, and how many fair-shares the last one changed.
+fn longest_slice(standing: &mut Standing, mut now: f64) -> (Duration, usize) {
+    let (mut longest, mut changed) = (Duration::ZERO, 0);
+    let mut timed = |act: &mut dyn FnMut()| {
+        let before = Instant::now();
+        act();
+        longest = longest.max(before.elapsed());
+    };
+    for _ in 0..5 {
+        now += 30.0;
+        timed(&mut || standing.begin(now));
+        let mut refreshed = None;
+        while refreshed.is_none() {
+            timed(&mut || refreshed = standing.step(SLICE));
+        }
+        changed = refreshed.map_or(0, |refreshed| refreshed.changed.len());
+    }
+    (longest, changed)
+}
+
+fn memory(leaves: usize) {
+    let site = site(leaves, Policy::FairTree);
+    let before = Instant::now();
+    let mut idle = Standing::new(Memory::default());
+    idle.push(site.clone()).expect("a site");
+    let push = before.elapsed();
+    idle.refresh(T0);
+    let (cells, _) = idle.memory();
+    let busy = standing(&site, 1);
+    let (_, jobs) = busy.memory();
+    println!(
+        "{leaves}: {} bytes an association, {} more with a running job; push {push:.1?}",
+        cells / leaves,
+        jobs / leaves
+    );
+}
+
+fn orders(criterion: &mut Criterion) {
+    let bounds = Bounds { depth: 1_000, few: 500, budget: 2_000 };
+    let mut group = criterion.benchmark_group("order 50000");
+    group.sample_size(20).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(2));
+    for (what, lag) in [("none lag", 0), ("400 lag", 400), ("all lag", 50_000)] {
+        let mut random = Random(3);
+        let mut pending = Pending::default();
+        for id in 0..50_000u64 {
+            let exact = 1 + random.below(100_000) as u32;
+            let posted = if id < lag { exact + 1 + random.below(50) as u32 } else { exact };
+            pending.put(None, Priced { id: JobId(id), posted, exact });
+        }
+        let touched = pending.plan(bounds).touch.len();
+        println!("{what}: {touched} touched");
+        group.bench_function(what, |bencher| bencher.iter(|| black_box(pending.plan(bounds).touch.len())));
+    }
+    let mut pending = Pending::default();
+    for id in 0..50_000u64 {
+        pending.put(None, Priced { id: JobId(id), posted: 5, exact: 5 });
+    }
+    let mut price = 5;
+    group.bench_function("every exact price changes", |bencher| {
+        bencher.iter(|| {
+            price += 1;
+            (0..50_000).for_each(|id| pending.set_exact(JobId(id), price));
+        });
+    });
+}
+
+criterion_group!(benches, refreshes, orders);
+criterion_main!(benches);

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Turns: who would start next, if each job that starts is charged at once with what it asks for.
+//!
+//! OpenPBS does so within its cycle: the most deserving association starts a job, its usage and that of all banks above
+//! grow by what the job asks for, and the next is found. Siblings are compared by usage / target, the smaller first, level by
+//! level from the root; the rank policies compare their siblings by the same quotient, with shares as the target. A charge
+//! changes the place of the nodes of one path among their siblings: O(depth * log siblings).
+//!
+//! Formula policies but `pbs` have no such levels: there [`crate::fairshare::Ranking::fairshare_with`] says where an association
+//! would stand after its own earlier jobs, all others unchanged.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::fairshare::{NodeId, Policy, Ranking, Shares, Tree};
+
+/// A sibling by its quotient; non-negative numbers sort as their bits do.
+type Sibling = (u64, NodeId);
+
+/// The turns of associations with pending jobs.
+#[derive(Clone, Debug)]
+pub struct Turns {
+    nodes: HashMap<NodeId, Node>,
+    root: NodeId,
+    /// By bank: those below that have a job left.
+    waiting: BTreeMap<NodeId, BTreeSet<Sibling>>,
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    above: Option<NodeId>,
+    usage: f64,
+    target: f64,
+    /// Jobs left, at it and below.
+    left: usize,
+}
+
+impl Node {
+    /// Smaller is more deserving; infinite without a target.
+    fn quotient(&self) -> u64 {
+        if self.target > 0.0 { (self.usage / self.target + 0.0).to_bits() } else { f64::INFINITY.to_bits() }
+    }
+}
+
+impl Turns {
+    /// The associations that take turns, each with how many jobs it has. `None` under a policy without levels. Inactive
+    /// associations take none.
+    pub fn new(
+        tree: &Tree,
+        ranking: &Ranking,
+        pending: impl IntoIterator<Item = (NodeId, usize)>,
+    ) -> Option<Turns> {
+        let policy = ranking.policy();
+        if !policy.is_rank() && policy != Policy::Pbs {
+            return None;
+        }
+        let mut turns = Turns { nodes: HashMap::new(), root: tree.root(), waiting: BTreeMap::new() };
+        for (leaf, jobs) in pending {
+            if jobs == 0 || !tree.is_active(leaf) {
+                continue;
+            }
+            let mut at = Some(leaf);
+            while let Some(node) = at {
+                let entry = turns.nodes.entry(node).or_insert_with(|| node_of(tree, ranking, node));
+                entry.left += jobs;
+                at = entry.above;
+            }
+        }
+        for (&node, known) in &turns.nodes {
+            if let Some(above) = known.above {
+                turns.waiting.entry(above).or_default().insert((known.quotient(), node));
+            }
+        }
+        Some(turns)
+    }
+
+    /// The association whose turn it is, `None` if nobody has a job left. It has one job less then, and is charged with this usage, in the tree's units.
+    pub fn next(&mut self, cost: f64) -> Option<NodeId> {
+        let leaf = self.most_deserving(self.root)?;
+        let cost = if cost > 0.0 { cost } else { 0.0 };
+        let mut at = Some(leaf);
+        while let Some(number) = at {
+            let node = self.nodes.get_mut(&number)?;
+            let before = node.quotient();
+            node.usage += cost;
+            node.left = node.left.saturating_sub(1);
+            let (after, left) = (node.quotient(), node.left);
+            at = node.above;
+            if let Some(siblings) = at.and_then(|above| self.waiting.get_mut(&above)) {
+                siblings.remove(&(before, number));
+                if left > 0 {
+                    siblings.insert((after, number));
+                }
+            }
+        }
+        Some(leaf)
+    }
+
+    /// Who is charged what so far, in the tree's units: banks too.
+    pub fn usage(&self, node: NodeId) -> Option<f64> {
+        self.nodes.get(&node).map(|node| node.usage)
+    }
+
+    /// The most deserving association below a node. Banks that are equal are looked into, all of them.
+    fn most_deserving(&self, node: NodeId) -> Option<NodeId> {
+        let mut node = node;
+        loop {
+            let Some(siblings) = self.waiting.get(&node) else { return Some(node) };
+            let &(first, best) = siblings.first()?;
+            let mut equal = siblings.iter().take_while(|(quotient, _)| *quotient == first).skip(1).peekable();
+            if equal.peek().is_none() {
+                node = best;
+                continue;
+            }
+            let mut tied: Vec<NodeId> = vec![best];
+            tied.extend(equal.map(|(_, node)| *node));
+            return self.best_of(tied, first == f64::INFINITY.to_bits());
+        }
+    }
+
+    /// Of equal siblings, level by level. Where a path ends, or nobody has a target, the one in front in the tree's order is
+    /// taken.
+    fn best_of(&self, mut tied: Vec<NodeId>, without_target: bool) -> Option<NodeId> {
+        let mut done: Vec<NodeId> = Vec::new();
+        let mut ended = without_target;
+        loop {
+            let (banks, leaves): (Vec<NodeId>, Vec<NodeId>) =
+                tied.into_iter().partition(|node| self.waiting.contains_key(node));
+            ended |= !leaves.is_empty();
+            done.extend(leaves);
+            if banks.is_empty() {
+                return done.into_iter().min();
+            }
+            let below = |bank: &NodeId| self.waiting.get(bank).and_then(|siblings| siblings.first()).copied();
+            if ended {
+                // An equal bank's best is as good as the association that ended the comparison.
+                for bank in banks {
+                    done.extend(below(&bank).and_then(|(_, node)| self.most_deserving(node)));
+                }
+                return done.into_iter().min();
+            }
+            let first = banks.iter().filter_map(below).map(|(quotient, _)| quotient).min()?;
+            tied = banks
+                .iter()
+                .filter_map(|bank| self.waiting.get(bank))
+                .flat_map(|siblings| siblings.iter().take_while(|(quotient, _)| *quotient == first))
+                .map(|(_, node)| *node)
+                .collect();
+            ended = first == f64::INFINITY.to_bits();
+        }
+    }
+}
+
+fn node_of(tree: &Tree, ranking: &Ranking, node: NodeId) -> Node {
+    let detail = ranking.detail(tree, node);
+    let target = match (detail.pbs, detail.shares) {
+        (Some(pbs), _) => pbs.fairshare_perc,
+        (None, Shares::Count(shares)) => shares as f64,
+        // It is visited before all others.
+        (None, Shares::Parent) => f64::INFINITY,
+    };
+    Node { above: tree.parent(node), usage: detail.usage, target, left: 0 }
+}
+
+impl Turns {
+    /// All turns there are, each at its cost: the costs of an association's jobs in their order.
+    pub fn all(mut self, mut cost: impl FnMut(NodeId, usize) -> f64) -> Vec<NodeId> {
+        let mut taken: HashMap<NodeId, usize> = HashMap::new();
+        let mut order = Vec::new();
+        while let Some(leaf) = self.most_deserving(self.root).filter(|leaf| *leaf != self.root) {
+            let number = taken.entry(leaf).or_default();
+            let cost = cost(leaf, *number);
+            *number += 1;
+            order.extend(self.next(cost));
+        }
+        order
+    }
+}
