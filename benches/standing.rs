@@ -44,9 +44,11 @@ fn site(leaves: usize, policy: Policy) -> Site {
         parent: (bank > 0).then(|| bank_name(bank.saturating_sub(1) / 10)),
         shares: Shares::Count(1 + bank as u64 * 7 % 100),
         usage: None,
+        active: true,
     };
     let associations = (0..leaves).map(|leaf| Leaf {
         user: UserId(leaf as u32),
+        name: format!("u{leaf:06}").into(),
         bank: bank_name(leaf % banks),
         shares: Shares::Count(1 + random.below(1_000)),
         active: true,

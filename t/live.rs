@@ -24,9 +24,11 @@ fn site(tree: &Tree, policy: Policy, options: Options) -> (Site, Vec<&str>) {
         parent: tree.parent(node).map(|parent| tree.name(parent).into()),
         shares: tree.shares(node),
         usage: tree.own_usage(node),
+        active: tree.is_active(node),
     };
     let leaf = |node| Leaf {
         user: UserId(names.binary_search(&tree.name(node)).unwrap() as u32),
+        name: tree.name(node).into(),
         bank: tree.name(tree.parent(node).unwrap()).into(),
         shares: tree.shares(node),
         active: tree.is_active(node),

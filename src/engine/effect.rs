@@ -29,11 +29,23 @@ pub enum Posting {
     ById,
 }
 
+impl Effect {
+    /// Why a policy was rejected, if this says so.
+    pub fn rejected_policy(&self) -> Option<&str> {
+        match self {
+            Effect::RejectPolicy(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
 /// An output of the engine, applied in order.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Flux asks whether it may take the job or the update: no, with this text.
     Reject(String),
+    /// Refuse the pushed policy, with this text: nothing of it is in force.
+    RejectPolicy(String),
     /// The priority asked for.
     SetPriority(u32),
     /// A job in SCHED keeps the priority it has; one in PRIORITY stays there.

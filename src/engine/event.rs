@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What happens to the engine.
 
+use super::settings::Settings;
 use super::timer::Timer;
 use crate::accounts::{AssociationRecord, ConfigPatch, Policy, PolicyPart, Queue};
 use crate::ids::{BankName, JobId, ProjectName, UserId};
 use crate::limits::{Resources, Size, SizeError};
+use crate::standing::SitePart;
 
 /// Job states as Flux shows them to a plugin (RFC 21).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,6 +118,8 @@ pub enum Event<'a> {
     /// `job.update`: the jobspec was changed to what is shown.
     Updated(JobFacts<'a>),
 
+    /// `conf.update`: how live fair-share is to work from now on.
+    Settings(Settings),
     /// `rec_update`.
     Associations(Vec<AssociationRecord>),
     /// `rec_q_update`.
@@ -129,14 +133,14 @@ pub enum Event<'a> {
     /// `rec_config_update`.
     Config(ConfigPatch),
     /// `policy_update`.
-    Policy(Policy),
+    Policy(Policy, SitePart),
     /// `policy_begin`: a policy comes in parts; switches that none mentions stay as they are, or are the defaults.
     PolicyBegin {
         /// Whether they stay.
         keeps_config: bool,
     },
     /// `policy_part`.
-    PolicyPart(PolicyPart),
+    PolicyPart(PolicyPart, SitePart),
     /// `policy_commit`: the parts are in force, all of them.
     PolicyCommit,
     /// `policy_abort`, or nobody went on: the parts are forgotten.

@@ -42,6 +42,7 @@ use crate::accounts::Book;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Ledger, RULES, Rules};
 use crate::priority::{Factors, Weighed};
+use crate::standing::{SitePart, Standing};
 use due::Due;
 use foreign::ForeignNames;
 use replay::Replay;
@@ -70,6 +71,10 @@ pub struct Engine {
     /// The factors, with the weights that the book has now.
     weighed: Weighed,
     ledger: Ledger,
+    standing: Standing,
+    settings: Settings,
+    /// What the open push said of the tree so far.
+    draft: SitePart,
     /// Jobs that passed our validate and were not seen since: their `job.new` is a submission, any other a replay.
     validated: BTreeSet<JobId>,
     /// For the next reactor turn.
@@ -103,6 +108,9 @@ impl Engine {
             weighed: Weighed::new(tables.factors, book.weights()),
             book,
             ledger: Ledger::new(tables.rules),
+            standing: Standing::default(),
+            settings: Settings::default(),
+            draft: SitePart::default(),
             validated: BTreeSet::new(),
             due: Due::default(),
             replay: Replay::default(),
@@ -145,17 +153,18 @@ impl Engine {
             Event::UpdateQueue { id, user, state, queue } => self.update_queue(id, user, state, queue),
             Event::UpdateBank { id, user, state, bank } => self.update_bank(id, user, state, bank),
             Event::Updated(facts) => self.updated(&facts),
+            Event::Settings(settings) => self.set(settings),
             Event::Associations(records) => self.associations(records),
             Event::Queues(queues) => self.configure(|book| book.set_queues(queues)),
             Event::Projects(projects) => self.configure(|book| book.set_projects(projects)),
             Event::Banks(banks) => self.configure(|book| book.set_banks(banks)),
             Event::Weights(weights) => self.configure(|book| book.set_weights(weights)),
             Event::Config(patch) => self.configure(|book| book.set_config(patch)),
-            Event::Policy(policy) => self.policy(policy),
-            Event::PolicyBegin { keeps_config } => self.stage(|book| book.begin(keeps_config)),
-            Event::PolicyPart(part) => self.stage(|book| book.stage(part)),
+            Event::Policy(policy, site) => self.policy(policy, site),
+            Event::PolicyBegin { keeps_config } => self.begin(keeps_config),
+            Event::PolicyPart(part, site) => self.stage(part, site),
             Event::PolicyCommit => self.policy_commit(),
-            Event::PolicyAbort => self.stage(Book::abort),
+            Event::PolicyAbort => self.abort(),
             Event::Reprioritize => self.reprioritize(),
             Event::Timer(Timer::Turn) => self.deferred(),
             Event::Timer(Timer::Retry) => self.retry(),

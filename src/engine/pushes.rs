@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Data from the accounting database. It changes no job before the next reprioritize, only who is counted where.
 
-use super::{Effect, Engine, Step, Timer};
-use crate::accounts::{AssociationRecord, Book, Difference, Policy};
+use super::{Effect, Engine, Settings, Step, Timer};
+use crate::accounts::{AssociationRecord, Book, Difference, Policy, PolicyPart};
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Origin, Phase};
 use crate::priority::Weighed;
+use crate::standing::SitePart;
 use std::collections::BTreeSet;
 
 impl Engine {
@@ -16,15 +17,23 @@ impl Engine {
         self.attach(waiting)
     }
 
-    pub(super) fn policy(&mut self, policy: Policy) -> Vec<Effect> {
-        self.replaced(|book| book.replace(policy))
+    pub(super) fn policy(&mut self, policy: Policy, site: SitePart) -> Vec<Effect> {
+        self.replaced(site, |book| book.replace(policy))
     }
 
     pub(super) fn policy_commit(&mut self) -> Vec<Effect> {
-        self.replaced(Book::commit)
+        let site = std::mem::take(&mut self.draft);
+        self.replaced(site, Book::commit)
     }
 
-    fn replaced(&mut self, replace: impl FnOnce(&mut Book) -> Difference) -> Vec<Effect> {
+    /// Puts a whole policy in force. A tree that can't be right rejects all of it.
+    fn replaced(&mut self, site: SitePart, replace: impl FnOnce(&mut Book) -> Difference) -> Vec<Effect> {
+        if let Some(site) = site.site(self.settings.accrual)
+            && let Err(fault) = self.standing.push(site)
+        {
+            self.book.abort();
+            return vec![Effect::RejectPolicy(fault.to_string())];
+        }
         replace(&mut self.book);
         self.weigh();
         let waiting: Vec<JobId> = self.ledger.waiting().collect();
@@ -33,9 +42,27 @@ impl Engine {
         effects
     }
 
+    pub(super) fn set(&mut self, settings: Settings) -> Vec<Effect> {
+        self.settings = settings;
+        Vec::new()
+    }
+
+    pub(super) fn begin(&mut self, keeps_config: bool) -> Vec<Effect> {
+        self.draft = SitePart::default();
+        self.book.begin(keeps_config);
+        Vec::new()
+    }
+
     /// What shows only when a push is committed concerns no job.
-    pub(super) fn stage(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {
-        change(&mut self.book);
+    pub(super) fn stage(&mut self, part: PolicyPart, site: SitePart) -> Vec<Effect> {
+        self.draft.absorb(site);
+        self.book.stage(part);
+        Vec::new()
+    }
+
+    pub(super) fn abort(&mut self) -> Vec<Effect> {
+        self.draft = SitePart::default();
+        self.book.abort();
         Vec::new()
     }
 

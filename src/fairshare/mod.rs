@@ -45,6 +45,7 @@ mod builder;
 pub mod decay;
 mod error;
 mod formula;
+mod inactive;
 mod names;
 mod options;
 mod outlook;
@@ -59,6 +60,7 @@ mod why;
 
 pub use builder::Builder;
 pub use error::TreeError;
+pub use inactive::inactive_banks;
 pub use options::{InactiveUsage, OptionError, Options, Ties};
 pub use outlook::{Overtake, PbsWalk};
 pub use policy::{ParsePolicyError, Policy};

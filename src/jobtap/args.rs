@@ -123,6 +123,13 @@ impl<'a> Args<'a> {
         Ok((integer(input, c"priority")?, integer(input, c"state")?))
     }
 
+    /// A table of the instance's configuration, as JSON text; `None` if there is no such table.
+    pub fn configured(self, table: &CStr) -> Result<Option<String>, BadArgs> {
+        let conf =
+            self.input()?.get(c"conf").ok_or_else(|| BadArgs("the configuration is missing".to_owned()))?;
+        Ok(conf.get(table).map(Json::text))
+    }
+
     /// All of the job.
     pub fn job(self) -> Result<JobArgs<'a>, BadArgs> {
         let input = self.input()?;

@@ -2,9 +2,12 @@
 //! A borrowed view of a jansson value that a callback received. Reading it copies nothing.
 
 use jansson_sys as jansson;
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+
+/// A flag of jansson: any value may be the whole of a text, not only an object or array.
+const ENCODE_ANY: usize = 0x200;
 
 /// A JSON value owned by the callback's arguments, which live as long as `'a`.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +81,16 @@ impl<'a> Json<'a> {
         matches!(self.kind(), jansson::json_type::JSON_OBJECT)
     }
 
+    /// The value as JSON text.
+    pub fn text(self) -> String {
+        let mut text: Vec<u8> = Vec::new();
+        // SAFETY: the value is alive for 'a; jansson calls back before it returns, with pieces of text and our vector.
+        unsafe {
+            jansson::json_dump_callback(self.value.as_ptr(), append, (&raw mut text).cast(), ENCODE_ANY)
+        };
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
     /// What it is, in words for an error text.
     pub fn describe(self) -> &'static str {
         match self.kind() {
@@ -90,4 +103,14 @@ impl<'a> Json<'a> {
             jansson::json_type::JSON_NULL => "null",
         }
     }
+}
+
+/// Takes a piece of text up into the vector behind `to`.
+unsafe extern "C" fn append(piece: *const c_char, size: usize, to: *mut c_void) -> c_int {
+    // SAFETY: contract of json_dump_callback: `size` bytes at `piece`, and `to` as it was given.
+    unsafe {
+        let to = &mut *to.cast::<Vec<u8>>();
+        to.extend_from_slice(std::slice::from_raw_parts(piece.cast::<u8>(), size));
+    }
+    0
 }

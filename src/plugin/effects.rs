@@ -74,6 +74,10 @@ impl MfPriority {
                 }
                 return Outcome::Fail;
             }
+            Effect::RejectPolicy(text) => {
+                self.rejected.replace(Some(text));
+                return Outcome::Done;
+            }
             Effect::SetPriority(priority) => {
                 return answered(args, |args| args.set_priority(i64::from(priority)));
             }

@@ -3,8 +3,8 @@
 
 use super::jobspec::{facts, has_dependencies, lenient_facts, state};
 use super::resources::resources;
-use super::{MfPriority, query};
-use crate::engine::{Engine, Event};
+use super::{MfPriority, query, settings, wire};
+use crate::engine::{Engine, Event, Settings};
 use crate::ids::{JobId, UserId};
 use crate::jobtap::{Args, BadArgs, Failed, Host, LogLevel};
 
@@ -15,6 +15,7 @@ impl MfPriority {
             "job.update.attributes.system.queue" => return self.update_queue(host, args),
             "job.update.attributes.system.bank" => return self.update_bank(host, args),
             "plugin.query" => return self.query(host, args),
+            "conf.update" => return self.configure(host, args),
             "job.state.priority" | "job.priority.get" => return self.priority(host, topic, args),
             "job.new" => args.job().map(|job| self.drive(host, Some(args), Event::New(lenient_facts(&job)))),
             "job.update" => args.job().map(|job| {
@@ -134,6 +135,30 @@ impl MfPriority {
         };
         let (id, user, state) = (JobId(update.id), UserId(update.userid), state(update.state));
         self.drive(host, Some(args), Event::UpdateBank { id, user, state, bank })
+    }
+
+    /// The instance's configuration, at load and when it is read anew. What is given at load goes before it.
+    fn configure(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
+        let table = match args.configured(settings::TABLE) {
+            Ok(table) => table,
+            Err(fault) => return complain(host, "conf.update", &fault),
+        };
+        let given = host.plugin().config();
+        let read = || {
+            let settings = table.map_or_else(
+                || Ok(Settings::default()),
+                |table| settings::of_table(&table, Settings::default()),
+            )?;
+            given.map_or(Ok(settings.clone()), |conf| wire::load_settings(&conf, settings))
+        };
+        match read() {
+            Ok(settings) => self.drive(host, Some(args), Event::Settings(settings)),
+            Err(text) => {
+                let text = format!("mf_priority: {text}");
+                host.plugin().log(LogLevel::Error, &text);
+                reject(host, args, &text)
+            }
+        }
     }
 
     fn query(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {

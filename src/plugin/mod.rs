@@ -15,10 +15,11 @@ mod services;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod value;
 mod wire;
 
-use crate::engine::{Effect, Engine, Event, Level, Refusal, Timer};
+use crate::engine::{Effect, Engine, Event, Level, Refusal, Settings, Timer};
 use crate::ids::{JobId, UserId};
 use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request};
 use parts::Parts;
@@ -37,6 +38,8 @@ pub struct MfPriority {
     updated: Cell<Option<SystemTime>>,
     /// What Flux refused first since a request came, in words.
     refusal: RefCell<Option<String>>,
+    /// Why the engine rejected the policy of the running request.
+    rejected: RefCell<Option<String>>,
     logger: Logger,
 }
 
@@ -94,6 +97,7 @@ impl Jobtap for MfPriority {
         c"job.update.attributes.system.queue",
         c"job.update.attributes.system.bank",
         c"plugin.query",
+        c"conf.update",
     ];
     const METHODS: &'static [Method<Self>] = methods::METHODS;
 
@@ -104,16 +108,24 @@ impl Jobtap for MfPriority {
         let mut reader = Reader::default();
         let policy = match plugin.config() {
             Some(conf) => {
-                wire::load_config(&conf, &mut reader).map_err(|fault| services::load_fault(&fault))?
+                let fault = |fault| services::load_fault(&fault);
+                wire::load_settings(&conf, Settings::default())
+                    .map_err(|text| fault(wire::WireError::Record(text)))?;
+                wire::load_config(&conf, &mut reader).map_err(fault)?
             }
             None => None,
         };
         services::warn(plugin, &mut reader.warnings);
         services::warn_of_the_rest(plugin, &reader.warnings);
-        let came = policy.map(|policy| {
-            engine.handle(plugin.now(), Event::Policy(policy));
-            SystemTime::now()
-        });
+        let mut came = None;
+        if let Some((policy, site)) = policy {
+            let effects = engine.handle(plugin.now(), Event::Policy(policy, site));
+            if let Some(fault) = effects.iter().find_map(Effect::rejected_policy) {
+                let fault = wire::WireError::Record(format!("config.tree: {fault}"));
+                return Err(services::load_fault(&fault));
+            }
+            came = Some(SystemTime::now());
+        }
         // Jobs that occupy most are counted first, so that what the held ones exceed is known when they come.
         plugin.set_load_order(c"-state").map_err(|error| format!("mf_priority: {error}"))?;
         let logger = plugin.logger();
@@ -132,6 +144,7 @@ impl Jobtap for MfPriority {
             pushed: Cell::default(),
             updated: Cell::new(came),
             refusal: RefCell::default(),
+            rejected: RefCell::default(),
             logger,
         })
     }

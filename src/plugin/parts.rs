@@ -131,7 +131,8 @@ impl MfPriority {
         if records > MAX_RECORDS {
             return Err(too_much(MAX_RECORDS, "records", records));
         }
-        Ok(Event::PolicyPart(part))
+        let (part, site) = part;
+        Ok(Event::PolicyPart(part, site))
     }
 
     pub(super) fn policy_commit(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
@@ -164,6 +165,10 @@ impl MfPriority {
     /// Has a whole policy in force, and says what that changed.
     pub(super) fn put_in_force(&self, host: Host<'_, Self>, event: Event<'_>) -> Reply {
         let done = self.effect(host, event);
+        if let Some(fault) = self.rejected.take() {
+            let fault = wire::WireError::Record(format!("tree: {fault}"));
+            return Err(refuse(host.plugin(), "policy_update", &fault));
+        }
         let (generation, difference) =
             self.read(|engine| (engine.generation(), engine.latest_difference())).ok_or_else(busy)?;
         tell(host.plugin(), "policy", generation, difference);

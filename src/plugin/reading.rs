@@ -120,7 +120,13 @@ fn one<W: Wire>(index: usize, record: &Members<'_>) -> Result<Object<W>, WireErr
             Some(_) => {}
         }
     }
-    Object::from_members(record, W::KEYS).map_err(|error| fault(format!(": {error}")))
+    for (key, wanted) in W::TOGETHER {
+        if let Some(found) = record.get(*key).filter(|found| found.get() != "null" && !wanted.fits(found)) {
+            return Err(fault(format!(".{key}: expected {}, got {}", wanted.name(), describe(found))));
+        }
+    }
+    let keys = [W::KEYS, W::TOGETHER].concat();
+    Object::from_members(record, &keys).map_err(|error| fault(format!(": {error}")))
 }
 
 /// An integer or a string, as text.

@@ -2,7 +2,9 @@
 //! The records of a push, key by key: what each reads from, and what it becomes.
 
 use crate::accounts::{Association, AssociationRecord, Queue};
+use crate::fairshare::Shares;
 use crate::ids::{BankName, Limit, ProjectName, QueueName, UserId};
+use crate::standing::{Bank, Leaf, Watermark};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -41,6 +43,8 @@ pub(super) trait Wire: DeserializeOwned {
     /// The array's name in error texts.
     const ARRAY: &'static str;
     const KEYS: &'static [(&'static str, Type)];
+    /// Keys that all are there, or none.
+    const TOGETHER: &'static [(&'static str, Type)] = &[];
     /// The keys that say whom or what a record is about, each with the word for it.
     const WHO: &'static [(&'static str, &'static str)];
     /// Whom or what this one is about, in the same words.
@@ -117,10 +121,17 @@ pub(super) struct AssociationWire {
     projects: String,
     def_project: String,
     active: i64,
+    username: Option<String>,
+    shares: Option<i64>,
+    usage: Option<f64>,
+    counted_until: Option<f64>,
 }
 
+/// An association, and its leaf of the tree if the record has one.
+pub(super) type AssociationWithLeaf = (AssociationRecord, Option<Leaf>);
+
 impl Wire for AssociationWire {
-    type Record = AssociationRecord;
+    type Record = AssociationWithLeaf;
     const ARRAY: &'static str = "associations";
     const KEYS: &'static [(&'static str, Type)] = &[
         ("userid", Type::Integer),
@@ -137,13 +148,19 @@ impl Wire for AssociationWire {
         ("def_project", Type::Text),
         ("active", Type::Integer),
     ];
+    const TOGETHER: &'static [(&'static str, Type)] = &[
+        ("username", Type::Text),
+        ("shares", Type::Integer),
+        ("usage", Type::Number),
+        ("counted_until", Type::Number),
+    ];
     const WHO: &'static [(&'static str, &'static str)] = &[("userid", "user"), ("bank", "bank")];
 
     fn who(&self) -> Vec<(&'static str, String)> {
         vec![("user", self.userid.to_string()), ("bank", self.bank.clone())]
     }
 
-    fn accept(&self, names: &mut Interner) -> Result<AssociationRecord, (&'static str, String)> {
+    fn accept(&self, names: &mut Interner) -> Result<AssociationWithLeaf, (&'static str, String)> {
         let range = || ("userid", format!("expected 0 to {}, got {}", u32::MAX - 1, self.userid));
         let user = u32::try_from(self.userid).ok().filter(|id| *id != u32::MAX).ok_or_else(range)?;
         named("bank", &self.bank)?;
@@ -165,7 +182,9 @@ impl Wire for AssociationWire {
             def_project: (!def_project.is_empty()).then(|| def_project.into()),
             active: self.active != 0,
         };
-        Ok(AssociationRecord { association, fairshare: self.fairshare, def_bank: names.bank(&self.def_bank) })
+        let leaf = self.leaf(&association)?;
+        let def_bank = names.bank(&self.def_bank);
+        Ok((AssociationRecord { association, fairshare: self.fairshare, def_bank }, leaf))
     }
 
     fn limits(&self) -> [(&'static str, i64); 5] {
@@ -177,6 +196,36 @@ impl Wire for AssociationWire {
             ("max_cores", self.max_cores),
         ]
     }
+}
+
+impl AssociationWire {
+    fn leaf(&self, association: &Association) -> Result<Option<Leaf>, (&'static str, String)> {
+        let (name, shares, usage, until) = (&self.username, self.shares, self.usage, self.counted_until);
+        let given = [name.is_some(), shares.is_some(), usage.is_some(), until.is_some()];
+        together(Self::TOGETHER, given)?;
+        let (Some(name), Some(shares), Some(until)) = (name, shares, until) else { return Ok(None) };
+        named("username", name)?;
+        Ok(Some(Leaf {
+            user: association.user,
+            name: name.as_str().into(),
+            bank: association.bank.clone(),
+            shares: counted("shares", shares)?,
+            active: association.active,
+            usage,
+            counted: Watermark::through(until),
+        }))
+    }
+}
+
+/// Keys of which all are given, or none.
+fn together<const N: usize>(keys: &[(&'static str, Type)], given: [bool; N]) -> Checked {
+    let missing = keys.iter().zip(given).find(|(_, is_given)| !is_given).filter(|_| given.contains(&true));
+    missing.map_or(Ok(()), |((key, _), _)| Err((key, "key is missing".to_owned())))
+}
+
+fn counted(key: &'static str, shares: i64) -> Result<Shares, (&'static str, String)> {
+    let wrong = |_| (key, format!("expected 0 or more, got {shares}"));
+    u64::try_from(shares).map(Shares::Count).map_err(wrong)
 }
 
 #[derive(Deserialize)]
@@ -266,12 +315,20 @@ impl Wire for ProjectWire {
 pub(super) struct BankWire {
     bank: String,
     priority: f64,
+    parent: Option<String>,
+    shares: Option<i64>,
+    active: Option<i64>,
 }
 
+/// A bank's priority, and its place in the tree if the record has one.
+pub(super) type BankWithBranch = ((BankName, f64), Option<Bank>);
+
 impl Wire for BankWire {
-    type Record = (BankName, f64);
+    type Record = BankWithBranch;
     const ARRAY: &'static str = "banks";
     const KEYS: &'static [(&'static str, Type)] = &[("bank", Type::Text), ("priority", Type::Number)];
+    const TOGETHER: &'static [(&'static str, Type)] =
+        &[("parent", Type::Text), ("shares", Type::Integer), ("active", Type::Integer)];
     const WHO: &'static [(&'static str, &'static str)] = &[("bank", "bank")];
 
     fn who(&self) -> Vec<(&'static str, String)> {
@@ -280,7 +337,23 @@ impl Wire for BankWire {
 
     fn accept(&self, names: &mut Interner) -> Result<Self::Record, (&'static str, String)> {
         named("bank", &self.bank)?;
-        Ok((names.bank(&self.bank), self.priority))
+        let name = names.bank(&self.bank);
+        let given = [self.parent.is_some(), self.shares.is_some(), self.active.is_some()];
+        together(Self::TOGETHER, given)?;
+        let branch = match (&self.parent, self.shares, self.active) {
+            (Some(parent), Some(shares), Some(active)) => {
+                printable("parent", parent)?;
+                Some(Bank {
+                    name: name.clone(),
+                    parent: (!parent.is_empty()).then(|| names.bank(parent)),
+                    shares: counted("shares", shares)?,
+                    usage: None,
+                    active: active != 0,
+                })
+            }
+            _ => None,
+        };
+        Ok(((name, self.priority), branch))
     }
 }
 

@@ -62,7 +62,7 @@ impl MfPriority {
     /// Replaces everything by one document, or says what that would change.
     pub(super) fn policy_update(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
         let mut reader = Reader::default();
-        let (policy, dry_run) = wire::policy_update(payload, &mut reader)
+        let ((policy, site), dry_run) = wire::policy_update(payload, &mut reader)
             .map_err(|fault| refuse(host.plugin(), "policy_update", &fault))?;
         warn(host.plugin(), &mut reader.warnings);
         warn_of_the_rest(host.plugin(), &reader.warnings);
@@ -71,7 +71,7 @@ impl MfPriority {
             return self.changed(difference, true);
         }
         self.supersede_parts();
-        self.put_in_force(host, Event::Policy(policy))
+        self.put_in_force(host, Event::Policy(policy, site))
     }
 
     /// What a whole policy changes, for who sent it.

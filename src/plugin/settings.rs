@@ -8,9 +8,11 @@ use crate::engine::{Memo, Settings};
 use crate::fairshare::Policy;
 use crate::fairshare::accrual::Mode;
 use serde_json::value::RawValue;
+use std::ffi::CStr;
 
 /// The name of the table.
-pub(super) const TABLE: &str = "fairshare";
+pub(super) const TABLE: &CStr = c"fairshare";
+const PLACE: &str = "fairshare";
 
 /// One key: its name, what it takes, and how it is set. `None`: it does not take that.
 struct Key {
@@ -93,14 +95,13 @@ const WEIGHTS: [Key; 2] = [
 ];
 const WEIGHTS_NAME: &str = "weights";
 
-/// Settings with those that the configuration of an instance has in `[fairshare]`.
-pub(super) fn of_instance(conf: &str, settings: Settings) -> Result<Settings, String> {
-    let wrong = |what: String| format!("[{TABLE}]: {what}");
-    let conf: &RawValue = serde_json::from_str(conf).map_err(|error| wrong(error.to_string()))?;
-    let Some(table) = members(conf).unwrap_or_default().get(TABLE).copied() else { return Ok(settings) };
+/// Settings with those that the table has, given as JSON text.
+pub(super) fn of_table(table: &str, settings: Settings) -> Result<Settings, String> {
+    let wrong = |what: String| format!("[{PLACE}]: {what}");
+    let table: &RawValue = serde_json::from_str(table).map_err(|error| wrong(error.to_string()))?;
     let members =
         members(table).ok_or_else(|| wrong(format!("expected a table, got {}", describe(table))))?;
-    of_members(&members, settings, &format!("{TABLE}."))
+    of_members(&members, settings, &format!("{PLACE}."))
 }
 
 /// Settings with these. What is refused is named with `place` before it.
@@ -191,7 +192,7 @@ mod tests {
     use super::*;
 
     fn read(table: &str) -> Result<Settings, String> {
-        of_instance(&format!("{{\"fairshare\": {table}}}"), Settings::default())
+        of_table(table, Settings::default())
     }
 
     #[test]
@@ -222,10 +223,9 @@ mod tests {
     }
 
     #[test]
-    fn without_the_table_nothing_changes() {
+    fn an_empty_table_changes_nothing() {
         let before = Settings { depth: 7, ..Settings::default() };
-        assert_eq!(of_instance(r#"{"queues": {"batch": {}}}"#, before.clone()), Ok(before.clone()));
-        assert_eq!(of_instance(r#"{"fairshare": {}}"#, before.clone()), Ok(before));
+        assert_eq!(of_table("{}", before.clone()), Ok(before));
         assert_eq!(read(r#"{"shadow": "none"}"#).map(|settings| settings.shadow), Ok(None));
     }
 
@@ -280,7 +280,6 @@ mod tests {
 
     #[test]
     fn one_bad_value_refuses_the_whole_table() {
-        let before = Settings::default();
-        assert!(of_instance(r#"{"fairshare": {"budget": 1, "depth": 0}}"#, before).is_err());
+        assert!(read(r#"{"budget": 1, "depth": 0}"#).is_err());
     }
 }

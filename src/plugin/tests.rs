@@ -8,6 +8,7 @@ use crate::accounts::{ConfigPatch, ZeroScore};
 use serde_json::{Value, json};
 
 mod parts;
+mod tree;
 
 fn association() -> Value {
     json!({
@@ -205,7 +206,7 @@ fn what_is_unknown_may_be_of_any_depth() {
     assert_eq!(update(&bad), Err(WireError::Record(text)));
     let conf = format!("{{\"config\":{{\"later\":{deep},\"associations\":[{record}]}}}}");
     let policy = wire::load_config(&conf, &mut Reader::default()).unwrap().unwrap();
-    assert_eq!(policy.associations.len(), 1);
+    assert_eq!(policy.0.associations.len(), 1);
     let wrong = format!("{{\"data\":[{{\"project\":{deep}}}]}}");
     let text = "projects[0].project: expected string, got array".to_owned();
     assert_eq!(wire::projects(Some(&wrong), &mut Reader::default()), Err(WireError::Record(text)));

@@ -5,10 +5,14 @@
 
 use super::reading::Reader;
 use super::records::{AssociationWire, BankWire, FactorWire, ProjectWire, QueueWire, Wire};
+use super::settings;
+use super::tree::{self, TREE};
 use super::value::{Members, Object, describe, members, shortened};
 use crate::accounts::{AssociationRecord, Config, ConfigPatch, Policy, PolicyPart, Queue, ZeroScore};
 use crate::engine::PageWanted;
+use crate::engine::Settings;
 use crate::ids::{BankName, ProjectName, UserId};
+use crate::standing::SitePart;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -57,7 +61,8 @@ fn object(payload: Option<&str>) -> Result<Members<'_>, WireError> {
 
 /// `rec_update`.
 pub fn associations(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<AssociationRecord>, WireError> {
-    from_payload::<AssociationWire>(payload, reader)
+    let records = from_payload::<AssociationWire>(payload, reader)?;
+    Ok(records.into_iter().map(|(record, _)| record).collect())
 }
 
 /// `rec_q_update`.
@@ -72,7 +77,8 @@ pub fn projects(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<Projec
 
 /// `rec_bank_update`.
 pub fn banks(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<(BankName, f64)>, WireError> {
-    from_payload::<BankWire>(payload, reader)
+    let records = from_payload::<BankWire>(payload, reader)?;
+    Ok(records.into_iter().map(|(bank, _)| bank).collect())
 }
 
 /// `rec_fac_update`.
@@ -130,7 +136,7 @@ fn boolean(key: &str, value: &RawValue) -> Result<bool, WireError> {
 
 /// `policy_update`: a whole policy, bare or under `data`, and whether only to say what it would change. `dry_run` may
 /// stand in either place: what was meant as a question must not become an order.
-pub fn policy_update(payload: Option<&str>, reader: &mut Reader) -> Result<(Policy, bool), WireError> {
+pub fn policy_update(payload: Option<&str>, reader: &mut Reader) -> Result<(Push, bool), WireError> {
     let outer = object(payload)?;
     let inner =
         outer.get("data").map(|data| members(data).ok_or(WireError::WrongType("policy"))).transpose()?;
@@ -146,7 +152,7 @@ pub fn policy_update(payload: Option<&str>, reader: &mut Reader) -> Result<(Poli
             return Err(WireError::Record(format!("policy.{array}: key is missing")));
         }
     }
-    Ok((policy_of(&parts, reader)?, dry_run))
+    Ok((push_of(&parts, reader)?, dry_run))
 }
 
 /// How a policy that comes in parts is to be taken.
@@ -190,7 +196,7 @@ pub fn push_number(payload: Option<&str>) -> Result<u64, WireError> {
 }
 
 /// `policy_part`: some of the arrays, or parts of them.
-pub fn policy_part(payload: Option<&str>, reader: &mut Reader) -> Result<PolicyPart, WireError> {
+pub fn policy_part(payload: Option<&str>, reader: &mut Reader) -> Result<PushPart, WireError> {
     part_of(&object(payload)?, reader)
 }
 
@@ -221,13 +227,15 @@ pub fn page(payload: Option<&str>) -> Result<PageWanted, WireError> {
 /// The load-time configuration: the text of the plugin's conf, whose key `config` holds a policy, all parts optional.
 /// What an admin writes by hand must be known: no other option, and no other switch. Other keys of the document, and of
 /// its records, may come from a newer database.
-pub fn load_config(conf: &str, reader: &mut Reader) -> Result<Option<Policy>, WireError> {
+pub fn load_config(conf: &str, reader: &mut Reader) -> Result<Option<Push>, WireError> {
     if conf.trim() == "null" {
         return Ok(None);
     }
     let conf = object(Some(conf))?;
-    if let Some(key) = unknown(&conf, &["config"]).first() {
-        return Err(WireError::Record(format!("unknown option {key}, expected \"config\"")));
+    let known: Vec<&str> = std::iter::once("config").chain(settings::names()).collect();
+    if let Some(key) = unknown(&conf, &known).first() {
+        let known = known.join(", ");
+        return Err(WireError::Record(format!("unknown option {key}; known are {known}")));
     }
     let Some(policy) = conf.get("config") else { return Ok(None) };
     let wrong = || WireError::Record(format!("config: expected object, got {}", describe(policy)));
@@ -238,25 +246,41 @@ pub fn load_config(conf: &str, reader: &mut Reader) -> Result<Option<Policy>, Wi
         );
         return Err(WireError::Record(text));
     }
-    for key in unknown(&parts, &[ARRAYS.as_slice(), &["config"]].concat()) {
+    for key in unknown(&parts, &[ARRAYS.as_slice(), &["config", TREE]].concat()) {
         reader.warnings.note(|| format!("config: unknown key {key}, ignored"));
     }
-    policy_of(&parts, reader).map(Some)
+    push_of(&parts, reader).map(Some)
 }
 
-fn policy_of(parts: &Members<'_>, reader: &mut Reader) -> Result<Policy, WireError> {
-    let part = part_of(parts, reader)?;
-    Ok(Policy {
+/// The load-time settings: all keys of the plugin's conf but `config`, in the place of those given.
+pub fn load_settings(conf: &str, settings: Settings) -> Result<Settings, String> {
+    if conf.trim() == "null" {
+        return Ok(settings);
+    }
+    let Ok(mut keys) = object(Some(conf)) else { return Ok(settings) };
+    keys.remove("config");
+    settings::of_members(&keys, settings, "")
+}
+
+/// A whole policy, and what it says of a tree.
+pub type Push = (Policy, SitePart);
+/// A part of them.
+pub type PushPart = (PolicyPart, SitePart);
+
+fn push_of(parts: &Members<'_>, reader: &mut Reader) -> Result<Push, WireError> {
+    let (part, site) = part_of(parts, reader)?;
+    let policy = Policy {
         associations: part.associations.unwrap_or_default(),
         queues: part.queues.unwrap_or_default(),
         projects: part.projects.unwrap_or_default(),
         banks: part.banks.unwrap_or_default(),
         weights: part.weights.unwrap_or_default(),
         config: Config::default().patched(part.config),
-    })
+    };
+    Ok((policy, site))
 }
 
-fn part_of(parts: &Members<'_>, reader: &mut Reader) -> Result<PolicyPart, WireError> {
+fn part_of(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireError> {
     fn array<W: Wire>(parts: &Members<'_>, reader: &mut Reader) -> Result<Option<Vec<W::Record>>, WireError> {
         parts.get(W::ARRAY).map(|array| reader.array::<W>(array)).transpose()
     }
@@ -264,16 +288,25 @@ fn part_of(parts: &Members<'_>, reader: &mut Reader) -> Result<PolicyPart, WireE
         WireError::Record(text) => WireError::Record(format!("config.{text}")),
         other => other,
     };
+    fn split<A, B>(records: Option<Vec<(A, Option<B>)>>) -> (Option<Vec<A>>, Vec<B>) {
+        let Some(records) = records else { return (None, Vec::new()) };
+        let (all, some): (Vec<A>, Vec<Option<B>>) = records.into_iter().unzip();
+        (Some(all), some.into_iter().flatten().collect())
+    }
+    let (associations, leaves) = split(array::<AssociationWire>(parts, reader)?);
+    let (banks, branches) = split(array::<BankWire>(parts, reader)?);
+    let rule =
+        parts.get(TREE).filter(|tree| tree.get() != "null").map(|tree| tree::rule(tree)).transpose()?;
     let part = PolicyPart {
-        associations: array::<AssociationWire>(parts, reader)?,
+        associations,
         queues: array::<QueueWire>(parts, reader)?,
         projects: array::<ProjectWire>(parts, reader)?,
-        banks: array::<BankWire>(parts, reader)?,
+        banks,
         weights: array::<FactorWire>(parts, reader)?,
         config: parts.get("config").map(|c| config_of(c)).transpose().map_err(within)?.unwrap_or_default(),
     };
     if let Some(config) = parts.get("config") {
         warn_of_switches(config, reader);
     }
-    Ok(part)
+    Ok((part, SitePart { rule, banks: branches, associations: leaves }))
 }

@@ -39,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 mod cell;
+mod draft;
 mod interleave;
 mod jobs;
 mod push;
@@ -55,6 +56,7 @@ use crate::ids::{BankName, JobId, UserId};
 use cell::Cell;
 use refresh::Work;
 
+pub use draft::{Rule, SitePart};
 pub use interleave::Turns;
 pub use jobs::{BadJob, Job};
 pub use refresh::{Changed, Refreshed};

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A new site takes the place of the old one: all of it or nothing.
 
-use super::{Ranked, Rules, Site, SiteError, Standing};
+use super::{Bank, Ranked, Rules, Site, SiteError, Standing};
 use crate::fairshare::accrual::{MAX_PUSHED, MAX_TIME, Scale};
 use crate::fairshare::periods::Weights;
-use crate::fairshare::{Builder, NodeId, Ranking, Tree};
+use crate::fairshare::{Builder, InactiveUsage, NodeId, Ranking, Tree, inactive_banks};
+use crate::ids::BankName;
+use std::collections::HashSet;
 
 /// No resource weighs more.
 const MAX_WEIGHT: f64 = 1e12;
@@ -14,6 +16,7 @@ impl Standing {
     /// those of the next refresh; one that is under way begins anew.
     pub fn push(&mut self, site: Site) -> Result<(), SiteError> {
         check(&site)?;
+        let site = without_inactive(site);
         let tree = tree_of(&site)?;
         let mut ranking = Ranking::default();
         tree.rank_into(site.policy, &site.options, &mut ranking)?;
@@ -100,12 +103,36 @@ fn tree_of(site: &Site) -> Result<Tree, SiteError> {
     let mut builder = Builder::default();
     for bank in &site.banks {
         let parent = bank.parent.as_ref().map(|parent| parent.as_str());
-        builder.bank(bank.name.as_str(), parent, bank.shares, bank.usage);
+        if bank.active {
+            builder.bank(bank.name.as_str(), parent, bank.shares, bank.usage);
+        } else {
+            builder.inactive_bank(bank.name.as_str(), parent, bank.shares, bank.usage);
+        }
     }
     for leaf in &site.associations {
-        // In the order of their numbers, as a person would list them.
-        let user = format!("{:010}", leaf.user.0);
-        builder.association(&user, leaf.bank.as_str(), leaf.shares, leaf.usage, leaf.active);
+        builder.association(&leaf.name, leaf.bank.as_str(), leaf.shares, leaf.usage, leaf.active);
     }
     Ok(builder.build()?)
+}
+
+/// The site as it is ranked: below a bank out of use nobody is in use, and [`InactiveUsage::Ignore`] leaves it out
+/// altogether.
+fn without_inactive(mut site: Site) -> Site {
+    let dead = inactive_banks(site.banks.iter().map(Bank::row));
+    if !dead.contains(&true) {
+        return site;
+    }
+    for (bank, dead) in site.banks.iter_mut().zip(dead) {
+        bank.active = !dead;
+    }
+    let dead: HashSet<BankName> =
+        site.banks.iter().filter(|bank| !bank.active).map(|bank| bank.name.clone()).collect();
+    for leaf in &mut site.associations {
+        leaf.active &= !dead.contains(&leaf.bank);
+    }
+    if site.options.inactive_usage == InactiveUsage::Ignore {
+        site.banks.retain(|bank| bank.active);
+        site.associations.retain(|leaf| !dead.contains(&leaf.bank));
+    }
+    site
 }

@@ -42,6 +42,15 @@ pub struct Bank {
     pub shares: Shares,
     /// Usage of the bank itself, beside what is below it; usually `None`.
     pub usage: Option<f64>,
+    /// Whether it is in use: below one that is not nobody is.
+    pub active: bool,
+}
+
+impl Bank {
+    /// Name, parent, and whether it is in use.
+    pub(super) fn row(&self) -> (&str, Option<&str>, bool) {
+        (self.name.as_str(), self.parent.as_ref().map(|parent| parent.as_str()), self.active)
+    }
 }
 
 /// An association.
@@ -49,6 +58,8 @@ pub struct Bank {
 pub struct Leaf {
     /// Who.
     pub user: UserId,
+    /// Their name: siblings that are equal otherwise stand in the order of their names.
+    pub name: Box<str>,
     /// In which bank.
     pub bank: BankName,
     /// What it was promised among its siblings.

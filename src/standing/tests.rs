@@ -14,12 +14,19 @@ const DAY: f64 = 86_400.0;
 const T0: f64 = 1.7e9;
 
 fn bank(name: &str, parent: Option<&str>, shares: u64) -> Bank {
-    Bank { name: name.into(), parent: parent.map(Into::into), shares: Shares::Count(shares), usage: None }
+    Bank {
+        name: name.into(),
+        parent: parent.map(Into::into),
+        shares: Shares::Count(shares),
+        usage: None,
+        active: true,
+    }
 }
 
 fn leaf(user: u32, bank: &str, usage: f64, counted: Watermark) -> Leaf {
     let (shares, usage) = (Shares::Count(1), Some(usage));
-    Leaf { user: UserId(user), bank: bank.into(), shares, active: true, usage, counted }
+    let name = format!("{user:010}").into();
+    Leaf { user: UserId(user), name, bank: bank.into(), shares, active: true, usage, counted }
 }
 
 /// Users 1 and 2 in A, 3 in B; nobody has used anything.

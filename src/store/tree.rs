@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Banks, associations and usage out of the database; fair-shares back into it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::schema::{Column, Table};
 use super::values::Cells;
 use super::{Reason, Snapshot, StoreError};
-use crate::fairshare::{Builder, InactiveUsage, Shares};
+use crate::fairshare::{Builder, InactiveUsage, Shares, inactive_banks};
 
 /// The tree as stored, not yet checked, and what is needed to write fair-shares back.
 #[derive(Debug)]
@@ -246,7 +246,8 @@ pub(super) fn add_banks<'a>(
     inactive: InactiveUsage,
     builder: &mut Builder,
 ) -> HashSet<&'a str> {
-    let dead = inactive_banks(banks);
+    let dead =
+        inactive_banks(banks.iter().map(|bank| (bank.name.as_str(), bank.parent.as_deref(), bank.active)));
     let mut names = HashSet::new();
     for (bank, dead) in banks.iter().zip(dead) {
         if dead {
@@ -260,30 +261,4 @@ pub(super) fn add_banks<'a>(
         }
     }
     names
-}
-
-/// Which banks are inactive or below an inactive one. Tolerates what the tree will refuse: missing parents, cycles.
-fn inactive_banks(banks: &[BankRow]) -> Vec<bool> {
-    let mut dead: Vec<bool> = banks.iter().map(|bank| !bank.active).collect();
-    if !dead.contains(&true) {
-        return dead;
-    }
-    let mut children: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (index, bank) in banks.iter().enumerate() {
-        if let Some(parent) = &bank.parent {
-            children.entry(parent).or_default().push(index);
-        }
-    }
-    let mut todo: Vec<usize> = (0..banks.len()).filter(|index| dead.get(*index) == Some(&true)).collect();
-    while let Some(bank) = todo.pop().and_then(|index| banks.get(index)) {
-        for child in children.get(bank.name.as_str()).into_iter().flatten() {
-            if let Some(state) = dead.get_mut(*child)
-                && !*state
-            {
-                *state = true;
-                todo.push(*child);
-            }
-        }
-    }
-    dead
 }

@@ -167,7 +167,9 @@ impl Host {
             _ => {}
         }
         match effect {
-            Effect::Reject(text) => self.answer = Some(Answer::Rejected(text.clone())),
+            Effect::RejectPolicy(text) | Effect::Reject(text) => {
+                self.answer = Some(Answer::Rejected(text.clone()))
+            }
             Effect::SetPriority(priority) => {
                 self.answer = Some(Answer::Priority(i64::from(*priority)));
                 if let Some(job) = self.busy.last().and_then(|id| self.jobs.get_mut(id)) {

@@ -7,6 +7,7 @@ use crate::accounts::{AssociationRecord, ConfigPatch, Policy, ZeroScore};
 use crate::engine::{Effect, Engine, Event, State};
 use crate::ids::{JobId, Limit, UserId};
 use crate::limits::SizeError;
+use crate::standing::SitePart;
 
 fn site() -> Host {
     let mut a = association(7, "A");
@@ -274,10 +275,8 @@ fn a_foreign_update_to_an_unknown_bank_is_logged_and_kills_nothing() {
 fn a_removed_association_keeps_its_live_jobs() {
     let mut host = site();
     let id = host.submit(HostJob::new(7)).unwrap();
-    host.event(Event::Policy(Policy {
-        associations: vec![record(association(8, "A"), "A")],
-        ..Policy::default()
-    }));
+    let policy = Policy { associations: vec![record(association(8, "A"), "A")], ..Policy::default() };
+    host.event(Event::Policy(policy, SitePart::default()));
     assert_eq!(host.state(id), Some(State::Sched));
     assert_eq!(host.jobs[&id].priority, Some(50_000));
     assert!(host.submit(HostJob::new(7)).is_err());

@@ -108,8 +108,16 @@ fn a_page_says_where_it_begins() {
 #[test]
 fn what_an_admin_writes_by_hand_must_be_known() {
     for (conf, text) in [
-        (json!({"confg": {}}), "unknown option \"confg\", expected \"config\""),
-        (json!({"config": {}, "zero_score": "floor"}), "unknown option \"zero_score\", expected \"config\""),
+        (
+            json!({"confg": {}}),
+            "unknown option \"confg\"; known are config, live, refresh, depth, accrual, budget, shadow, memo, age-max, max-wait-behind, \
+             interleave, remember, weights",
+        ),
+        (
+            json!({"config": {}, "zero_score": "floor"}),
+            "unknown option \"zero_score\"; known are config, live, refresh, depth, accrual, budget, shadow, memo, age-max, \
+             max-wait-behind, interleave, remember, weights",
+        ),
         (
             json!({"config": {"config": {"zero_scor": "floor"}}}),
             "config.config: unknown switch \"zero_scor\", expected \"deny_unknown_queues\" or \"zero_score\"",

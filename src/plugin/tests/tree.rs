@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What a push says of the tree, and what is said of it.
+
+use super::super::reading::Reader;
+use super::super::wire::{self, WireError};
+use super::association;
+use crate::fairshare::accrual::HalfLife;
+use crate::fairshare::periods::Weights;
+use crate::fairshare::{Policy, Shares, Ties};
+use crate::standing::{SitePart, Watermark};
+use serde_json::{Value, json};
+
+fn tree() -> Value {
+    json!({
+        "policy": "fair-tree", "options": {"ties": "slurm-program"}, "at": 1.7e9, "half_life": 604800, "reset": 1,
+        "node_weight": 1, "core_weight": 0.5, "gpu_weight": 0,
+    })
+}
+
+fn leaf() -> Value {
+    let mut record = association();
+    for (key, value) in [
+        ("username", json!("ann")),
+        ("shares", json!(3)),
+        ("usage", json!(1.5)),
+        ("counted_until", json!(17)),
+    ] {
+        record[key] = value;
+    }
+    record
+}
+
+fn read(part: Value) -> Result<SitePart, WireError> {
+    wire::policy_part(Some(&part.to_string()), &mut Reader::default()).map(|(_, site)| site)
+}
+
+#[test]
+fn a_tree_is_read_from_the_records_it_is_spread_over() {
+    let site = read(json!({
+        "push": 1,
+        "tree": tree(),
+        "banks": [
+            {"bank": "root", "priority": 0, "parent": "", "shares": 1, "active": 1},
+            {"bank": "A", "priority": 2, "parent": "root", "shares": 30, "active": 0},
+        ],
+        "associations": [leaf(), association()],
+    }))
+    .unwrap();
+    let rule = site.rule.unwrap();
+    assert_eq!((rule.policy, rule.options.ties), (Policy::FairTree, Ties::SlurmProgram));
+    assert_eq!((rule.instant, Some(rule.half_life)), (1.7e9, HalfLife::new(604_800.0)));
+    assert_eq!(rule.weights, Weights { node: 1.0, core: 0.5, gpu: 0.0 });
+    let banks: Vec<_> = site
+        .banks
+        .iter()
+        .map(|bank| (bank.name.as_str(), bank.parent.as_ref().map(|parent| parent.as_str()), bank.active))
+        .collect();
+    assert_eq!(banks, [("root", None, true), ("A", Some("root"), false)]);
+    // A record without a leaf is none of the tree: so is the instance owner's.
+    assert_eq!(site.associations.len(), 1);
+    let ann = &site.associations[0];
+    assert_eq!((&*ann.name, ann.shares, ann.usage), ("ann", Shares::Count(3), Some(1.5)));
+    assert_eq!(ann.counted, Watermark::through(17.0));
+}
+
+#[test]
+fn a_policy_without_a_tree_is_none() {
+    let plain = json!({"push": 1, "associations": [association()], "banks": [{"bank": "A", "priority": 1}]});
+    assert_eq!(read(plain), Ok(SitePart::default()));
+}
+
+#[test]
+fn what_is_wrong_with_a_tree_is_named() {
+    let changed = |mut record: Value, key: &str, value: Value| {
+        record[key] = value;
+        record
+    };
+    let of_tree = |key: &str, value: Value| json!({"push": 1, "tree": changed(tree(), key, value)});
+    let of_leaf = |key: &str, value: Value| json!({"push": 1, "associations": [changed(leaf(), key, value)]});
+    for (part, text) in [
+        (
+            of_tree("policy", json!("fairest")),
+            "tree.policy: unknown policy \"fairest\"; known are weighted-walk, fair-tree, classic, depth-oblivious, pbs",
+        ),
+        (of_tree("policy", json!(3)), "tree.policy: expected string, got integer 3"),
+        (
+            of_tree("options", json!({"ties": "none"})),
+            "tree.options: ties can't be \"none\": it takes documented or slurm-program",
+        ),
+        (
+            of_tree("half_life", json!(-1)),
+            "tree.half_life: expected 0 (none) or at least 0.001 seconds, got -1",
+        ),
+        (of_tree("at", json!("now")), "tree.at: expected number, got string"),
+        (json!({"push": 1, "tree": {"policy": "pbs"}}), "tree.half_life: key is missing"),
+        (
+            of_leaf("shares", json!(-3)),
+            "associations[0].shares: expected 0 or more, got -3 (user 5001, bank A)",
+        ),
+        (
+            of_leaf("shares", json!("3")),
+            "associations[0].shares: expected integer, got string (user 5001, bank A)",
+        ),
+        (of_leaf("usage", json!(null)), "associations[0].usage: key is missing (user 5001, bank A)"),
+        (
+            of_leaf("username", json!("")),
+            "associations[0].username: expected a name, got an empty string (user 5001, bank A)",
+        ),
+        (
+            json!({"push": 1, "banks": [{"bank": "A", "priority": 0, "parent": "root"}]}),
+            "banks[0].shares: key is missing (bank A)",
+        ),
+    ] {
+        assert_eq!(read(part), Err(WireError::Record(text.to_owned())));
+    }
+    assert_eq!(read(json!({"push": 1, "tree": []})), Err(WireError::WrongType("tree")));
+}
