@@ -16,14 +16,17 @@
 //! ```
 //!
 //! # Where to start reading
-//! `engine/event.rs` and `engine/effect.rs` are the protocol; `limits/job.rs` says what a job counts as;
-//! `priority/explanation.rs` says how a priority comes about; `limits/release.rs` is the release rule; `engine/keepers.rs` says what other plugins' dependencies mean for it;
-//! `standing/mod.rs` says how usage accrues while jobs run; `plugin/mod.rs` lists what Flux calls; `fairshare/mod.rs` explains the rules.
+//! `engine/event.rs` and `engine/effect.rs` are the protocol, `engine/step.rs` what the engine goes on with by itself;
+//! `limits/job.rs` says what a job counts as; `priority/explanation.rs` says how a priority comes about;
+//! `limits/release.rs` is the release rule; `engine/keepers.rs` says what other plugins' dependencies mean for it;
+//! `standing/mod.rs` says how usage accrues while jobs run; `accounts/derived.rs` says how what is derived for
+//! associations is joined with them; `plugin/mod.rs` lists what Flux calls; `fairshare/mod.rs` explains the rules.
 //!
 //! # Where to add
 //! - a limit: a row of `RULES` in `limits/table.rs`;
 //! - a factor: a row of `FACTORS` in `priority/factor.rs`, over what `Subject` shows there;
 //! - an RPC method: a row of `METHODS` in `plugin/methods.rs`, with who may call it;
+//! - a timer: a row of `Timer` in `engine/timer.rs`;
 //! - a policy: a file in `fairshare/policy/`, and its name in `fairshare/policy/mod.rs`;
 //! - a command: a file in `cli/`, and a line of `Command` in `cli/mod.rs`.
 //!
