@@ -110,7 +110,11 @@ impl Cluster {
 fn resource_set(taken: &[(usize, usize)], start: f64) -> Value {
     let lite: Vec<Value> = taken
         .iter()
-        .map(|(node, cores)| json!({"rank": node.to_string(), "children": {"core": format!("0-{}", cores - 1)}}))
+        .map(|(node, cores)| {
+            // A range of one is no idset (RFC 22).
+            let core = if *cores == 1 { "0".to_owned() } else { format!("0-{}", cores - 1) };
+            json!({"rank": node.to_string(), "children": {"core": core}})
+        })
         .collect();
     let names: Vec<String> = taken.iter().map(|(node, _)| format!("node{node}")).collect();
     json!({"version": 1, "execution": {
