@@ -108,11 +108,13 @@ impl Cluster {
 
 /// Resource set (RFC 20) of an allocation.
 fn resource_set(taken: &[(usize, usize)], start: f64) -> Value {
-    // Flux writes a range of one as that one, and reads no other.
-    let ids = |count: usize| if count == 1 { "0".to_owned() } else { format!("0-{}", count - 1) };
     let lite: Vec<Value> = taken
         .iter()
-        .map(|(node, cores)| json!({"rank": node.to_string(), "children": {"core": ids(*cores)}}))
+        .map(|(node, cores)| {
+            // A range of one is no idset (RFC 22).
+            let core = if *cores == 1 { "0".to_owned() } else { format!("0-{}", cores - 1) };
+            json!({"rank": node.to_string(), "children": {"core": core}})
+        })
         .collect();
     let names: Vec<String> = taken.iter().map(|(node, _)| format!("node{node}")).collect();
     json!({"version": 1, "execution": {
