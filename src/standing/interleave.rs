@@ -6,7 +6,7 @@
 //! level from the root; the rank policies compare their siblings by the same quotient, with shares as the target. A charge
 //! changes the place of the nodes of one path among their siblings: O(depth * log siblings).
 //!
-//! Formula policies but `pbs` have no such levels: there [`crate::fairshare::Ranking::fairshare_with`] says where an association
+//! Formula policies but `pbs` have no such levels: there [`crate::fairshare::Charged`] says where an association
 //! would stand after its own earlier jobs, all others unchanged.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
