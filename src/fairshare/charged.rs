@@ -42,6 +42,11 @@ impl<'a> Charged<'a> {
         Charged { tree, ranking, sorted: HashMap::new(), has_parent_shares: None, scratch: None }
     }
 
+    /// The usage that an association has.
+    pub fn recorded(&self, leaf: NodeId) -> f64 {
+        self.tree.usage.get(leaf.index()).copied().unwrap_or(0.0)
+    }
+
     /// The fair-share of an association if it had this usage (see [`Tree::accrue`]). `None` without a rank.
     pub fn fairshare(&mut self, leaf: NodeId, usage: f64) -> Option<f64> {
         self.ranking.rank(leaf)?;
