@@ -88,6 +88,51 @@ pub(super) fn numbers(
     }
 }
 
+/// How much more an association has used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct More {
+    /// In its own usage.
+    pub own: f64,
+    /// In what the banks above add up to.
+    pub above: f64,
+}
+
+/// The numbers of an association that has used more; `path` leads to it from right below the root.
+pub(super) fn along(
+    formula: &impl Formula,
+    tree: &Tree,
+    sums: &Sums,
+    path: &[NodeId],
+    more: More,
+) -> Numbers {
+    let root_usage = formula.usage(tree, sums, tree.root()) + more.above;
+    // The banks of the path that have shares of their own.
+    let mut handed_down = vec![(0, formula.root())];
+    let mut last = formula.root();
+    for &node in path {
+        let bank = sums.arena_of(tree, node);
+        let own_shares = !tree.flags(node).has(Flags::PARENT_SHARES);
+        let siblings = sums.usage.get(bank as usize).copied().unwrap_or(0.0);
+        let siblings = if own_shares { siblings + more.above } else { siblings };
+        let numbers = handed_down.iter().rev().find(|(known, _)| *known == bank).map(|(_, numbers)| *numbers);
+        let arena = Arena {
+            shares: sums.shares.get(bank as usize).copied().unwrap_or(0.0),
+            norm_usage: ratio(siblings, root_usage),
+            root_usage,
+            below_root: bank == 0,
+            numbers: numbers.unwrap_or_default(),
+        };
+        let mut step = arena.step(formula, tree, sums, node);
+        let added = if tree.bank_number(node).is_some() { more.above } else { more.own };
+        step.norm_usage = ratio(formula.usage(tree, sums, node) + added, root_usage);
+        last = formula.step(&step);
+        if let Some(bank) = tree.bank_number(node) {
+            handed_down.push((bank, last));
+        }
+    }
+    last
+}
+
 /// What is the same for all that compete below one bank.
 struct Arena {
     shares: f64,

@@ -31,6 +31,7 @@
 //! - `formula`: numbers handed down level by level.
 //! - `ranking`: ranks and fair-shares are stored, all other numbers of a node are computed when asked for.
 //! - `why`: the first common ancestor of two associations, and the pair below it that decided.
+//! - `charged`: where one would stand with another usage.
 //! - `outlook`: who is just ahead, what would change it, and OpenPBS's own walk.
 //!
 //! - `accrual`: what a job counts at an instant, also while it runs, and usage in units that do not decay.
@@ -42,6 +43,7 @@
 pub mod accounting;
 pub mod accrual;
 mod builder;
+mod charged;
 pub mod decay;
 mod error;
 mod formula;
@@ -59,6 +61,7 @@ mod walk;
 mod why;
 
 pub use builder::Builder;
+pub use charged::Charged;
 pub use error::TreeError;
 pub use inactive::inactive_banks;
 pub use options::{InactiveUsage, OptionError, Options, Ties};

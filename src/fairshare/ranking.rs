@@ -158,15 +158,15 @@ impl Tree {
     }
 }
 
-fn classic(options: &Options) -> Classic {
+pub(super) fn classic(options: &Options) -> Classic {
     Classic { dampening: options.dampening }
 }
 
-fn depth_oblivious(options: &Options) -> DepthOblivious {
+pub(super) fn depth_oblivious(options: &Options) -> DepthOblivious {
     DepthOblivious { dampening: options.dampening }
 }
 
-fn pbs(options: &Options) -> Pbs {
+pub(super) fn pbs(options: &Options) -> Pbs {
     Pbs { min_usage: options.pbs_min_usage }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Published examples, refusals and edge cases.
+mod charged;
 mod decay;
 mod extremes;
 mod outlook;

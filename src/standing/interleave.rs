@@ -6,12 +6,13 @@
 //! level from the root; the rank policies compare their siblings by the same quotient, with shares as the target. A charge
 //! changes the place of the nodes of one path among their siblings: O(depth * log siblings).
 //!
-//! Formula policies but `pbs` have no such levels: there [`crate::fairshare::Ranking::fairshare_with`] says where an association
+//! Formula policies but `pbs` have no such levels: there [`crate::fairshare::Charged`] says where an association
 //! would stand after its own earlier jobs, all others unchanged.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::fairshare::{NodeId, Policy, Ranking, Shares, Tree};
+use super::{Index, Standing};
+use crate::fairshare::{Charged, NodeId, Policy, Ranking, Shares, Tree};
 
 /// A sibling by its quotient; non-negative numbers sort as their bits do.
 type Sibling = (u64, NodeId);
@@ -95,6 +96,19 @@ impl Turns {
         Some(leaf)
     }
 
+    /// All turns there are, each at its cost: the costs of an association's jobs in their order.
+    pub fn all(mut self, mut cost: impl FnMut(NodeId, usize) -> f64) -> Vec<NodeId> {
+        let mut taken: HashMap<NodeId, usize> = HashMap::new();
+        let mut order = Vec::new();
+        while let Some(leaf) = self.most_deserving(self.root).filter(|leaf| *leaf != self.root) {
+            let number = taken.entry(leaf).or_default();
+            let cost = cost(leaf, *number);
+            *number += 1;
+            order.extend(self.next(cost));
+        }
+        order
+    }
+
     /// Who is charged what so far, in the tree's units: banks too.
     pub fn usage(&self, node: NodeId) -> Option<f64> {
         self.nodes.get(&node).map(|node| node.usage)
@@ -161,17 +175,33 @@ fn node_of(tree: &Tree, ranking: &Ranking, node: NodeId) -> Node {
     Node { above: tree.parent(node), usage: detail.usage, target, left: 0 }
 }
 
-impl Turns {
-    /// All turns there are, each at its cost: the costs of an association's jobs in their order.
-    pub fn all(mut self, mut cost: impl FnMut(NodeId, usize) -> f64) -> Vec<NodeId> {
-        let mut taken: HashMap<NodeId, usize> = HashMap::new();
-        let mut order = Vec::new();
-        while let Some(leaf) = self.most_deserving(self.root).filter(|leaf| *leaf != self.root) {
-            let number = taken.entry(leaf).or_default();
-            let cost = cost(leaf, *number);
-            *number += 1;
-            order.extend(self.next(cost));
-        }
-        order
+impl Standing {
+    /// Where each pending job of an association would stand if its earlier ones had been charged what they ask for, all other
+    /// associations unchanged: one fair-share for each of the jobs, whose plain usages are given in their order. The first
+    /// has the association's own. As of the last refresh; questions about siblings share one `charged`
+    /// ([`Standing::charged`]).
+    pub fn fairshares_in_turn(
+        &self,
+        charged: &mut Charged<'_>,
+        association: Index,
+        asks_for: impl IntoIterator<Item = f64>,
+        now: f64,
+    ) -> Vec<Option<f64>> {
+        let (Some(leaf), Some(site)) = (self.node(association), self.site.as_ref()) else {
+            return Vec::new();
+        };
+        let mut usage = charged.recorded(leaf);
+        let factor = site.scale.factor(now);
+        let one_more = |asks_for: f64| {
+            let fairshare = charged.fairshare(leaf, usage);
+            usage += asks_for.max(0.0) * factor;
+            fairshare
+        };
+        asks_for.into_iter().map(one_more).collect()
+    }
+
+    /// For questions about usages that are not.
+    pub fn charged(&self) -> Option<Charged<'_>> {
+        self.site.as_ref().map(|site| Charged::new(&site.tree, &site.ranking))
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Examples of each rule; `recount` has the properties.
+//! Examples of each rule; `recount` and `turns` have the properties.
 mod recount;
+mod turns;
 
 use crate::fairshare::accrual::{HalfLife, Mode};
 use crate::fairshare::periods::{Resources, Weights};

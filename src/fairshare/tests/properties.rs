@@ -14,7 +14,7 @@ use crate::fairshare::{
 const RANK_POLICIES: [Policy; 2] = [Policy::WeightedWalk, Policy::FairTree];
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+pub(super) enum Kind {
     /// Shares are numbers: every policy takes it.
     Counted,
     /// Some shares are the parent's.
@@ -61,7 +61,7 @@ fn site(kind: Kind) -> impl Strategy<Value = Site> {
     })
 }
 
-fn options() -> impl Strategy<Value = Options> {
+pub(super) fn options() -> impl Strategy<Value = Options> {
     (any::<bool>(), any::<bool>(), prop_oneof![Just(0.0), Just(1.0)], prop_oneof![Just(1.0), Just(3.0)])
         .prop_map(|(ties, inactive, pbs_min_usage, dampening)| Options {
             ties: if ties { Ties::SlurmProgram } else { Ties::Documented },
@@ -72,7 +72,7 @@ fn options() -> impl Strategy<Value = Options> {
 }
 
 /// Policies that can rank a site of this kind.
-fn policies(kind: Kind) -> impl Iterator<Item = Policy> {
+pub(super) fn policies(kind: Kind) -> impl Iterator<Item = Policy> {
     Policy::ALL
         .into_iter()
         .filter(move |policy| kind == Kind::Counted || !matches!(policy, Policy::WeightedWalk | Policy::Pbs))
@@ -98,7 +98,7 @@ fn documented(options: Options) -> Options {
     Options { ties: Ties::Documented, ..options }
 }
 
-fn any_kind() -> impl Strategy<Value = (Kind, Site)> {
+pub(super) fn any_kind() -> impl Strategy<Value = (Kind, Site)> {
     prop_oneof![Just(Kind::Counted), Just(Kind::WithParent)]
         .prop_flat_map(|kind| site(kind).prop_map(move |site| (kind, site)))
 }

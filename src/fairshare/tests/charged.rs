@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Where an association would stand, against a ranking of the tree in which it does.
+
+use proptest::prelude::*;
+
+use super::properties::{any_kind, options, policies};
+use crate::fairshare::{Builder, Charged, Options, Policy, Shares, Tree};
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn stands_where_a_ranking_puts_it(
+        (kind, site) in any_kind(), options in options(),
+        charges in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![Just(0.0), Just(1.0), Just(8.0), 0.0..300.0f64]), 1..8),
+    ) {
+        let tree = Tree::build(&site).expect("a tree");
+        for policy in policies(kind) {
+            let ranking = tree.rank(policy, &options).expect("a ranking");
+            let mut charged = Charged::new(&tree, &ranking);
+            for (leaf, usage) in &charges {
+                let leaves: Vec<_> = tree.leaves().collect();
+                let leaf = *leaf.get(&leaves);
+                let mut changed = tree.clone();
+                changed.accrue(leaf, *usage);
+                let expected = changed.rank(policy, &options).expect("a ranking").fairshare(leaf);
+                let ours = charged.fairshare(leaf, *usage);
+                prop_assert_eq!(ours.is_some(), expected.is_some());
+                let off = (ours.unwrap_or(0.0) - expected.unwrap_or(0.0)).abs();
+                prop_assert!(off < 1e-12, "{policy} {}: {ours:?} {expected:?}", tree.describe(leaf));
+            }
+        }
+    }
+}
+
+/// Where all usages are different, no tree is ranked to answer.
+#[test]
+fn a_place_is_looked_up() {
+    let mut builder = Builder::default();
+    builder.bank("b0", None, Shares::Count(1), None);
+    for bank in 1..12u64 {
+        let above = format!("b{}", bank / 3);
+        builder.bank(&format!("b{bank}"), Some(&above), Shares::Count(bank), None);
+    }
+    for leaf in 0..300u64 {
+        let usage = Some((leaf * leaf * 7_919 % 10_007) as f64 + 0.5);
+        builder.association(
+            &format!("u{leaf}"),
+            &format!("b{}", leaf % 12),
+            Shares::Count(1 + leaf % 7),
+            usage,
+            leaf % 9 > 0,
+        );
+    }
+    let tree = builder.build().expect("a tree");
+    for policy in Policy::ALL {
+        let ranking = tree.rank(policy, &Options::default()).expect("a ranking");
+        let mut charged = Charged::new(&tree, &ranking);
+        for leaf in tree.leaves() {
+            for factor in [0.3, 1.01, 2.7, 31.0] {
+                let usage = tree.own_usage(leaf).expect("recorded") * factor;
+                let mut changed = tree.clone();
+                changed.accrue(leaf, usage);
+                let expected = changed.rank(policy, &Options::default()).expect("a ranking").fairshare(leaf);
+                let ours = charged.fairshare(leaf, usage);
+                assert_eq!(ours.is_some(), expected.is_some());
+                assert!(
+                    (ours.unwrap_or(0.0) - expected.unwrap_or(0.0)).abs() < 1e-12,
+                    "{policy} {}",
+                    tree.describe(leaf)
+                );
+            }
+        }
+        assert!(!charged.has_ranked(), "{policy}");
+    }
+}
