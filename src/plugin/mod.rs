@@ -109,9 +109,10 @@ impl Jobtap for MfPriority {
         let policy = match plugin.config() {
             Some(conf) => {
                 let fault = |fault| services::load_fault(&fault);
+                let policy = wire::load_config(&conf, &mut reader).map_err(fault)?;
                 wire::load_settings(&conf, Settings::default())
                     .map_err(|text| fault(wire::WireError::Record(text)))?;
-                wire::load_config(&conf, &mut reader).map_err(fault)?
+                policy
             }
             None => None,
         };

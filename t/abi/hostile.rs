@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::{SO, Site, job};
 
 /// All topics of the plugin in the order of a job's life; the last two make it forget the job.
-const TOPICS: [&str; 17] = [
+const TOPICS: [&str; 18] = [
+    "conf.update",
     "plugin.query",
     "job.create",
     "job.validate",

@@ -26,7 +26,7 @@ const TIMES: usize = 4;
 /// What decides nothing, at least in this history.
 const WITHOUT_EFFECTS: &str = "job.destroy job.state.sched job.event.dependency-add plugin.query check associations \
     rec_q_update rec_proj_update rec_bank_update rec_fac_update rec_config_update policy_begin policy_part \
-    policy_abort batch commits dependencies";
+    policy_abort batch commits dependencies conf.update";
 /// A user whose association comes with a later push.
 const LATE: u32 = 5009;
 
@@ -50,7 +50,7 @@ fn in_a_process(name: &str, what: &str) {
 
 #[test]
 fn in_each_callback() {
-    assert_eq!(MfPriority::TOPICS.len(), 17, "a new callback wants a place in `history`");
+    assert_eq!(MfPriority::TOPICS.len(), 18, "a new callback wants a place in `history`");
     texts(MfPriority::TOPICS).for_each(|topic| in_a_process("each_place", topic));
 }
 
@@ -125,7 +125,7 @@ fn fails_safe(what: &str, place: &str) -> bool {
         let text = format!("internal error in {what};");
         assert!(log.iter().any(|line| line.contains(&text)), "no {text} in {log:#?}");
         let is_told = MfPriority::METHODS.iter().any(|method| method.title() == what)
-            || matches!(what, "job.validate" | "plugin.query")
+            || matches!(what, "job.validate" | "plugin.query" | "conf.update")
             || what.starts_with("job.update.");
         let told: Vec<_> = play.refusals.iter().filter(|text| text.contains("internal error")).collect();
         // A job that is shown after a restart is refused by nobody.
@@ -262,6 +262,8 @@ impl Play {
     /// Everything a host does. Of 5001 one job may run and two be scheduled; 5003 has two nodes; in queue r each has one
     /// running job.
     fn history(&mut self) {
+        let refused = self.site.host.reload_config(&json!({"fairshare": {"depth": 7}})).err();
+        self.refusals.extend(refused);
         let early = self.submit(&job(5002, 1));
         let late = early.and_then(|early| self.submit(&after(early)));
         self.finish(early);
@@ -318,11 +320,18 @@ impl Play {
         self.agrees();
         // A job whose data are not there yet, and a bounce.
         self.site.host.remove(SO).unwrap();
-        self.site.host.load(&self.site.so.path(), None).unwrap();
+        if let Err(refused) = self.site.host.load(&self.site.so.path(), None) {
+            self.refusals.push(refused);
+            self.site.host.load(&self.site.so.path(), None).unwrap();
+        }
         self.site.host.settle();
         self.submit(&job(LATE, 1));
         self.push(&full_document());
-        self.site.host.restart(Order::Descending).unwrap();
+        // A job manager that can't load what is configured does not start; the next try finds the jobs as they were.
+        if let Err(refused) = self.site.host.restart(Order::Descending) {
+            self.refusals.push(refused);
+            self.site.host.load(&self.site.so.path(), None).unwrap();
+        }
         self.site.host.settle();
         self.push(&full_document());
         self.agrees();
