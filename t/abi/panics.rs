@@ -320,23 +320,26 @@ impl Play {
         self.agrees();
         // A job whose data are not there yet, and a bounce.
         self.site.host.remove(SO).unwrap();
-        if let Err(refused) = self.site.host.load(&self.site.so.path(), None) {
-            self.refusals.push(refused);
-            self.site.host.load(&self.site.so.path(), None).unwrap();
-        }
+        let loaded = self.site.host.load(&self.site.so.path(), None);
+        self.loaded(loaded, None);
         self.site.host.settle();
         self.submit(&job(LATE, 1));
         self.push(&full_document());
-        // A job manager that can't load what is configured does not start; the next try finds the jobs as they were.
-        if let Err(refused) = self.site.host.restart(Order::Descending) {
-            self.refusals.push(refused);
-            self.site.host.load(&self.site.so.path(), None).unwrap();
-        }
+        let restarted = self.site.host.restart(Order::Descending);
+        self.loaded(restarted, None);
         self.site.host.settle();
         self.push(&full_document());
         self.agrees();
         self.push_in_parts();
         self.without_eventlog();
+    }
+
+    /// A load that was refused leaves all as it was: the next one finds the jobs.
+    fn loaded(&mut self, outcome: Result<(), String>, conf: Option<&Value>) {
+        if let Err(refused) = outcome {
+            self.refusals.push(refused);
+            self.site.host.load(&self.site.so.path(), conf).unwrap();
+        }
     }
 
     /// A held job whose eventlog can't be read for a while.
@@ -346,7 +349,9 @@ impl Play {
             return;
         };
         host.set_readable(id, false);
-        host.restart_with(Order::Ascending, Some(&json!({"config": full_document()}))).unwrap();
+        let conf = json!({"config": full_document()});
+        let restarted = host.restart_with(Order::Ascending, Some(&conf));
+        self.loaded(restarted, Some(&conf));
         host.settle();
         host.advance(6.0);
         host.set_readable(id, true);
