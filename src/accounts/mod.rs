@@ -129,6 +129,11 @@ impl Book {
         self.entries.get(id.index())?.present(&self.epochs)
     }
 
+    /// Whether the last push still listed it.
+    pub fn is_in_force(&self, id: AssociationId) -> bool {
+        self.present(id).is_some()
+    }
+
     /// What a record would bring for an association in force.
     fn present_values(&self, id: AssociationId) -> Option<(&Association, f64)> {
         Some((self.present(id)?, self.fairshare(id)?))

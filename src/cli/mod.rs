@@ -23,6 +23,7 @@ mod output;
 mod pager;
 mod parts;
 mod policy;
+mod preview;
 mod printable;
 mod progress;
 mod push;

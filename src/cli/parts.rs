@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::preview::Preview;
 use super::progress::Progress;
 use super::{Failure, failure};
 use crate::flux::{Flux, FluxError};
@@ -38,7 +39,25 @@ pub(super) fn send(
     owner: Option<&AssociationRecord>,
 ) -> Result<Option<Changes>, Failure> {
     // Whoever asked for a switch, at load or in another push, keeps it unless the database knows better.
-    let begun = match flux.rpc(&topic("policy_begin"), r#"{"keep_config":true}"#) {
+    put(flux, data, owner, r#"{"keep_config":true}"#)
+}
+
+/// The same without effect: what the plugin would do.
+pub(super) fn ask(
+    flux: &Flux,
+    data: &PolicyData,
+    owner: Option<&AssociationRecord>,
+) -> Result<Option<Preview>, Failure> {
+    put(flux, data, owner, r#"{"keep_config":true,"dry_run":true}"#)
+}
+
+fn put<T: for<'de> Deserialize<'de>>(
+    flux: &Flux,
+    data: &PolicyData,
+    owner: Option<&AssociationRecord>,
+    beginning: &str,
+) -> Result<Option<T>, Failure> {
+    let begun = match flux.rpc(&topic("policy_begin"), beginning) {
         Ok(answer) => answer,
         Err(FluxError::Request { errno: libc::ENOSYS, .. }) => return Ok(None),
         Err(error) => return Err(refused(&error)),

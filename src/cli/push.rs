@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::database::{DatabaseArg, Found};
 use super::input::Wait;
 use super::parts::{self, Changes};
+use super::preview::Preview;
 use super::printable::count;
 use super::{Answer, Failure, Outcome, failure, mending, remark, say};
 use crate::flux::{Flux, FluxError, user_name};
@@ -30,14 +31,18 @@ pub(super) struct Args {
     /// The Flux instance; otherwise the enclosing or the system's
     #[arg(long, value_name = "URI")]
     uri: Option<String>,
-    /// Send nothing; say what would be sent
+    /// Change nothing; say what would be sent, and what the plugin would do
+    ///
+    /// Where an instance with this project's plugin runs, the plugin is asked: how many pending jobs would get another
+    /// priority, the ten that would move most, whose jobs would end and why, who would be removed while jobs of theirs
+    /// live. Without one the database is judged as the plugin would judge it.
     #[arg(short = 'n', long)]
     dry_run: bool,
     /// Say what was sent
     #[arg(short, long)]
     verbose: bool,
-    /// The same as JSON; what changed is null if the plugin, flux-accounting's, does not tell
-    #[arg(long, conflicts_with = "dry_run")]
+    /// The same as JSON; what changed, or would, is null if the plugin does not tell
+    #[arg(long)]
     json: bool,
 }
 
@@ -60,11 +65,19 @@ pub(super) struct Push<'a> {
 pub(super) fn run(args: &Args) -> Outcome {
     let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
     let data = read_for(&push, args.dry_run)?;
-    if let (Some(by), true) = (push.found.by, args.dry_run || args.verbose) {
+    if let (Some(by), true) = (push.found.by, (args.dry_run || args.verbose) && !args.json) {
         say(format_args!("database {} ({by})", push.found.path.display()))?;
     }
     if args.dry_run {
+        let preview = ask(&push, &data)?;
+        if args.json {
+            say(serde_json::to_string(&preview).map_err(failure)?)?;
+            return Ok(Answer::Yes);
+        }
         say(format_args!("would send {}", summary(&data)))?;
+        for line in preview.iter().flat_map(Preview::lines) {
+            say(line)?;
+        }
         return Ok(Answer::Yes);
     }
     let sent = deliver(&push, &data)?;
@@ -92,6 +105,18 @@ struct Sent {
     owner: Option<AssociationRecord>,
     /// What the plugin says has changed; flux-accounting's does not tell.
     changes: Option<Changes>,
+}
+
+/// What the plugin would do; `None` if there is nobody to ask, or it is flux-accounting's.
+fn ask(push: &Push<'_>, data: &PolicyData) -> Result<Option<Preview>, Failure> {
+    let flux = match Flux::connect(push.uri) {
+        Ok(flux) => flux,
+        Err(error) if push.uri.is_some() => return Err(refused(error)),
+        Err(_) => return Ok(None),
+    };
+    let owner = owner_record(&flux, data)?;
+    let sending = Sending { flux: &flux, path: &push.found.path, data };
+    parts::ask(&flux, data, owner.as_ref()).map_err(|error| sending.told(&error))
 }
 
 fn deliver(push: &Push<'_>, data: &PolicyData) -> Result<Sent, Failure> {

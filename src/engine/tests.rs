@@ -7,6 +7,7 @@ mod host;
 mod kept;
 mod live;
 mod oracle;
+mod preview;
 mod promises;
 mod properties;
 mod refused;

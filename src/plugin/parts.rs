@@ -17,6 +17,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Records in one part: what a part costs must stay far below what anybody would notice.
 const MAX_RECORDS: usize = 1000;
+/// Of the jobs that a push would move, so many are named.
+const MOST_MOVES: usize = 10;
 /// Bytes of one part, for the same reason.
 const MAX_BYTES: usize = 1 << 20;
 
@@ -146,9 +148,17 @@ impl MfPriority {
         }
         warn_of_the_rest(host.plugin(), &open.reader.warnings);
         if open.beginning.dry_run {
-            let difference = self.read(Engine::staged_difference).ok_or_else(busy)?;
+            let now = host.plugin().now();
+            let look = |engine: &Engine| (engine.staged_difference(), engine.preview(now, MOST_MOVES));
+            let (difference, preview) = self.read(look).ok_or_else(busy)?;
             self.give_up(host, open, "it was a dry run");
-            return self.changed(difference, true);
+            return match preview {
+                Ok(preview) => self.would_change(difference, &preview),
+                Err(fault) => {
+                    let fault = wire::WireError::Record(format!("tree: {fault}"));
+                    Err(refuse(host.plugin(), "policy_commit", &fault))
+                }
+            };
         }
         self.ended(number, "it was committed");
         self.put_in_force(host, Event::PolicyCommit)

@@ -5,7 +5,7 @@ use super::reading::{Reader, Warnings};
 use super::wire::{self, WireError};
 use super::{MfPriority, query};
 use crate::accounts::Difference;
-use crate::engine::{Engine, Event};
+use crate::engine::{Engine, Event, Preview};
 use crate::jobtap::{EINVAL, EIO, EPROTO, Host, LogLevel, Plugin, Reply, RequestError};
 use serde_json::json;
 use std::time::SystemTime;
@@ -84,6 +84,45 @@ impl MfPriority {
             "changed": difference.changed,
             "removed": difference.removed,
             "unchanged": difference.unchanged,
+        });
+        Ok(Some(reply.to_string()))
+    }
+
+    /// What a whole policy would change, jobs included.
+    pub(super) fn would_change(&self, difference: Difference, preview: &Preview) -> Reply {
+        /// Jobs that would end are named up to here, and counted beyond.
+        const MOST_NAMED: usize = 100;
+        let generation = self.read(Engine::generation).ok_or_else(busy)?;
+        let moves = preview.moves.iter().map(|job| {
+            json!({
+                "id": job.id.0,
+                "userid": job.user.0,
+                "bank": job.bank.as_ref().map(|bank| bank.as_str()),
+                "queue": job.queue.as_ref().map(|queue| queue.as_str()),
+                "priority": [job.from, job.to],
+                "place": [job.place, job.next],
+            })
+        });
+        let rejected = preview.rejected.iter().take(MOST_NAMED);
+        let rejected = rejected.map(|(id, user, text)| json!({"id": id.0, "userid": user.0, "reason": text}));
+        let removed = preview.removed.iter().take(MOST_NAMED);
+        let removed =
+            removed.map(|(user, bank, jobs)| json!({"userid": user.0, "bank": bank.as_str(), "jobs": jobs}));
+        let reply = json!({
+            "generation": generation,
+            "dry_run": true,
+            "added": difference.added,
+            "changed": difference.changed,
+            "removed": difference.removed,
+            "unchanged": difference.unchanged,
+            "pending": preview.pending,
+            "repriced": preview.repriced,
+            "moved": preview.moved,
+            "moves": moves.collect::<Vec<_>>(),
+            "rejected": rejected.collect::<Vec<_>>(),
+            "rejected_count": preview.rejected.len(),
+            "removed_with_jobs": removed.collect::<Vec<_>>(),
+            "removed_with_jobs_count": preview.removed.len(),
         });
         Ok(Some(reply.to_string()))
     }

@@ -50,7 +50,7 @@ impl Engine {
         })
     }
 
-    fn bank_of(&self, association: Option<AssociationId>) -> Option<BankName> {
+    pub(in crate::engine) fn bank_of(&self, association: Option<AssociationId>) -> Option<BankName> {
         Some(self.book.association(association?)?.bank.clone())
     }
 }

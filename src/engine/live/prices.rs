@@ -207,6 +207,11 @@ impl Engine {
             && self.live.posted.get(&id).is_some_and(same)
     }
 
+    /// The urgency of a pending job, as last told.
+    pub(in crate::engine) fn urgency(&self, id: JobId) -> Option<i64> {
+        self.live.posted.get(&id).map(|posted| i64::from(posted.urgency))
+    }
+
     /// The price that Flux has for a pending job, by its terms then, and the one that it should have, by its terms now.
     pub fn priced(&self, id: JobId) -> Option<PricedJob> {
         let posted = self.live.posted.get(&id)?;

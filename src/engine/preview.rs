@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What committing the open push would do to jobs. It is done to a copy of what is configured, and then looked at.
+
+use super::{Engine, Tables};
+use crate::ids::{BankName, JobId, QueueName, UserId};
+use crate::limits::{Job, Project};
+use crate::priority::URGENCY_DEFAULT;
+use std::collections::HashMap;
+
+/// What a push would do to jobs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Preview {
+    /// Pending jobs that have a price.
+    pub pending: usize,
+    /// How many of them would get another one.
+    pub repriced: usize,
+    /// How many would stand elsewhere in their queues.
+    pub moved: usize,
+    /// Those that move most.
+    pub moves: Vec<Move>,
+    /// Jobs that would end, and why: they were accepted before there were data, and what comes does not admit them.
+    pub rejected: Vec<(JobId, UserId, String)>,
+    /// Associations that would be removed while jobs of theirs live, with how many.
+    pub removed: Vec<(UserId, BankName, u64)>,
+}
+
+/// A pending job that would get another price.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Move {
+    /// The job.
+    pub id: JobId,
+    /// Whose it is.
+    pub user: UserId,
+    /// The bank it counts in.
+    pub bank: Option<BankName>,
+    /// The queue it names.
+    pub queue: Option<QueueName>,
+    /// Its price now.
+    pub from: u32,
+    /// The price it would get.
+    pub to: u32,
+    /// Its place in its queue now, from 1.
+    pub place: usize,
+    /// The place it would have.
+    pub next: usize,
+}
+
+impl Move {
+    fn distance(&self) -> (usize, u32) {
+        (self.place.abs_diff(self.next), self.from.abs_diff(self.to))
+    }
+}
+
+impl Engine {
+    /// What committing the open push would do; the `most` largest moves. `Err` says why it would be rejected.
+    pub fn preview(&self, now: f64, most: usize) -> Result<Preview, String> {
+        let next = self.committed(now)?;
+        let mut preview = Preview::default();
+        let mut moves = Vec::new();
+        for (id, job) in self.ledger.jobs() {
+            if let Some(posted) = self.priced(id) {
+                preview.pending += 1;
+                let urgency = self.urgency(id).unwrap_or(URGENCY_DEFAULT);
+                let from = posted.posted.priority;
+                let to = next.explain(job, urgency).map_or(from, |made| made.priority);
+                moves.push(Move {
+                    id,
+                    user: job.user,
+                    bank: self.bank_of(job.association()),
+                    queue: job.queue.clone(),
+                    from,
+                    to,
+                    place: 0,
+                    next: 0,
+                });
+            } else if job.association().is_none()
+                && let Some(text) = next.rejected(job)
+            {
+                preview.rejected.push((id, job.user, text));
+            }
+        }
+        put_in_order(&mut moves, |job| job.from, |job, place| job.place = place);
+        put_in_order(&mut moves, |job| job.to, |job, place| job.next = place);
+        preview.repriced = moves.iter().filter(|job| job.from != job.to).count();
+        moves.retain(|job| job.place != job.next);
+        preview.moved = moves.len();
+        // Of those that move as far the earliest.
+        moves.sort_by(|a, b| b.distance().cmp(&a.distance()).then(a.id.cmp(&b.id)));
+        moves.truncate(most);
+        preview.moves = moves;
+        let live = |id| self.ledger.usage(id).map_or(0, |usage| usage.active_jobs);
+        let gone = next.book.removed().filter(|(id, _)| self.book.is_in_force(*id));
+        let gone = gone.map(|(id, association)| (association.user, association.bank.clone(), live(id)));
+        preview.removed = gone.filter(|(.., jobs)| *jobs > 0).collect();
+        Ok(preview)
+    }
+
+    /// What is configured once the open push is committed, with fair-shares as of now; it has no jobs.
+    fn committed(&self, now: f64) -> Result<Engine, String> {
+        let tables = Tables { rules: self.ledger.rules(), factors: self.weighed.factors() };
+        let mut next = Engine::with_tables(self.owner, tables);
+        next.now = now;
+        next.book = self.book.clone();
+        next.standing = self.standing.clone();
+        next.settings = self.settings.clone();
+        next.draft = self.draft.clone();
+        if let Some(text) = next.policy_commit().iter().find_map(|effect| effect.rejected_policy()) {
+            return Err(text.to_owned());
+        }
+        next.standing.refresh(now);
+        Ok(next)
+    }
+
+    /// Why a job that waits for data would end.
+    fn rejected(&self, job: &Job) -> Option<String> {
+        let bank = job.bank.as_ref().map(|bank| bank.as_str());
+        let Some(association) = self.book.find(job.user, bank) else {
+            return bank.filter(|_| !self.is_owner(job.user)).map(|_| Engine::unknown_association(job.user));
+        };
+        let project = match &job.project {
+            Project::Unjudged(project) => Some(project.as_str()),
+            Project::Missing | Project::Judged => None,
+        };
+        self.forbidden_queue(association, job.queue.as_ref().map(|queue| queue.as_str()))
+            .or_else(|| self.forbidden_project(association, project))
+    }
+}
+
+/// Gives each job its place in its queue, by price and then by id.
+fn put_in_order(jobs: &mut [Move], price: impl Fn(&Move) -> u32, put: impl Fn(&mut Move, usize)) {
+    jobs.sort_unstable_by_key(|job| (std::cmp::Reverse(price(job)), job.id));
+    let mut places: HashMap<Option<QueueName>, usize> = HashMap::new();
+    for job in jobs {
+        let place = places.entry(job.queue.clone()).or_default();
+        *place += 1;
+        put(job, *place);
+    }
+}
