@@ -34,7 +34,7 @@ mod validate;
 pub use check::Check;
 pub use effect::{Effect, Level, Posting};
 pub use event::{Event, JobFacts, Refusal, State};
-pub use live::{LastRefresh, LiveSnapshot, PricedJob};
+pub use live::{LastRefresh, LiveSnapshot, PricedJob, Used};
 pub use preview::{Move, Preview};
 pub use settings::{Memo, Settings};
 pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot};

@@ -26,7 +26,7 @@ mod prices;
 mod refresh;
 
 pub use prices::PricedJob;
-pub use refresh::{LastRefresh, LiveSnapshot};
+pub use refresh::{LastRefresh, LiveSnapshot, Used};
 
 use crate::ids::JobId;
 use crate::priority::order::Pending;

@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='flux fairshare push --dry-run: the plugin says what it would do, and then does just that'
+
+# A sequence: each test works with what those before it made.
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+
+preview() { flux fairshare push -n -p $DB --json; }
+# priorities: id and priority of each pending job.
+priorities() { flux jobs -A -n -f pending -o "{id.dec} {priority}" | sort; }
+
+test_expect_success 'pending jobs of three users' '
+	write_conf "$(with_plugin)" && start_instance && make_site && flux fairshare push -p $DB && stop_queues &&
+	for user in 5001 5002 5003 5001 5002 5003; do mf submit $user || return 1; done >ids &&
+	scheduled $(cat ids) && priorities >before && test $(wc -l <before) = 6
+'
+test_expect_success 'nothing would move where nothing is different' '
+	preview >out && jq -e ".pending == 6 and .repriced == 0 and .moves == []" out
+'
+test_expect_success 'with other usages it is said who would move, and nothing moves' '
+	usage 5001 500 && usage 5003 10 && preview >out && cat out && jq -e ".repriced > 0 and (.moves | length) > 0" out &&
+	priorities >after && test_cmp before after
+'
+test_expect_success 'in words: who, where to, from which priority to which' '
+	flux fairshare push -n -p $DB >words && cat words && grep "would send 4 associations" words &&
+	grep "of 6 pending jobs" words && grep "  .* of .*: place [0-9]* to [0-9]*, priority [0-9]* to [0-9]*" words
+'
+test_expect_success 'the push then does just that' '
+	flux fairshare push -p $DB && settled && priorities >after && jq -r ".moves[] | \"\\(.id) \\(.priority[1])\"" out | sort >said &&
+	test -s said && grep -Fxf said after >found && test_cmp said found
+'
+test_expect_success 'an association that would be removed with live jobs is named' '
+	cp $DB fewer.db && (DB=fewer.db && sql "DELETE FROM association_table WHERE userid = 5002") &&
+	flux fairshare push -n -p fewer.db >words && cat words && grep "5002 in A would be removed with 2 live jobs" words
+'
+test_expect_success 'a job that waits for data and would end is named, with the reason' '
+	reload_plugin && id=$(mf submit 5009 --bank=A) && preview >out && cat out &&
+	jq -e ".rejected | length == 1 and .[0].userid == 5009" out
+'
+test_expect_success 'a tree that can not be is refused by name, and nothing is changed' '
+	cp $DB wrong.db && (DB=wrong.db && sql "UPDATE bank_table SET parent_bank = \"nowhere\" WHERE bank = \"B\"") &&
+	mf query >before && test_must_fail flux fairshare push -n -p wrong.db 2>err && cat err && grep nowhere err &&
+	test_must_fail flux fairshare push -p wrong.db 2>err && grep nowhere err && mf query >after && test_cmp before after
+'
+
+test_done
