@@ -207,16 +207,15 @@ impl Engine {
             && self.live.posted.get(&id).is_some_and(same)
     }
 
-<<<<<<< HEAD
     /// The urgency of a pending job, as last told.
     pub(in crate::engine) fn urgency(&self, id: JobId) -> Option<i64> {
         self.live.posted.get(&id).map(|posted| i64::from(posted.urgency))
-=======
+    }
+
     /// Pending jobs by id, from the one that comes after `after`.
     pub fn pending_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
         let ids = self.ledger.jobs().map(|(id, _)| id).filter(|id| after.is_none_or(|after| *id > after));
         ids.filter(|id| self.live.posted.contains_key(id)).take(most).collect()
->>>>>>> live-core
     }
 
     /// The price that Flux has for a pending job, by its terms then, and the one that it should have, by its terms now.
