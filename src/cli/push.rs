@@ -11,6 +11,7 @@ use super::input::Wait;
 use super::parts::{self, Changes};
 use super::preview::Preview;
 use super::printable::count;
+use super::sync::now;
 use super::{Answer, Failure, Outcome, failure, mending, remark, say};
 use crate::flux::{Flux, FluxError, user_name};
 use crate::plugin::document;
@@ -178,7 +179,7 @@ fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
     } else {
         let mut database = push.wait.open(push.found, Access::Read)?;
         let snapshot = database.snapshot().map_err(failure)?;
-        let data = snapshot.policy_data().map_err(failure)?;
+        let data = snapshot.policy_data(now(None)).map_err(failure)?;
         if dry_run {
             judge(path, &serde_json::to_string(&data).map_err(failure)?)?;
         }

@@ -154,8 +154,8 @@ const QUEUE: [Column; 10] = [
 const FACTORS: [(&str, i64); 4] = [("fairshare", 100_000), ("queue", 10_000), ("bank", 0), ("urgency", 1000)];
 
 impl Snapshot<'_> {
-    /// Reads everything the plugin is told, rows in the order of the tables.
-    pub fn policy_data(&self) -> Result<PolicyData, StoreError> {
+    /// Reads everything the plugin is told at the time `now`, in seconds since the epoch; rows in the order of the tables.
+    pub fn policy_data(&self, now: f64) -> Result<PolicyData, StoreError> {
         let mut notes = Vec::new();
         let mut associations = self.association_records(&mut notes)?;
         let queues = self.records("queue_table", &QUEUE, &mut notes, queue_record)?.unwrap_or_else(|| {
@@ -181,7 +181,7 @@ impl Snapshot<'_> {
                 FACTORS.map(record).to_vec()
             });
         let config = self.config_record(&mut notes)?;
-        let tree = self.tree_record(&banks, &mut associations)?;
+        let tree = self.tree_record(&banks, &mut associations, now)?;
         self.check_unchanged()?;
         Ok(PolicyData { associations, queues, projects, banks, config, priority_factors, tree, notes })
     }

@@ -102,25 +102,27 @@ fn named(table: &Table, names: &[&'static str]) -> Option<Vec<(&'static str, &'s
 
 impl Snapshot<'_> {
     /// What a tree of these banks and associations is ranked by; also tells the leaves up to when jobs are counted. `None`
-    /// if any has no place in a tree.
+    /// if any has no place in a tree. `now` is in seconds since the epoch.
     pub(super) fn tree_record(
         &self,
         banks: &[BankRecord],
         associations: &mut [AssociationRecord],
+        now: f64,
     ) -> Result<Option<TreeRecord>, StoreError> {
         let is_tree = banks.iter().all(|bank| bank.branch.is_some())
             && associations.iter().all(|association| association.leaf.is_some());
         if !is_tree {
             return Ok(None);
         }
-        let newest = self.tell_counted(associations)?;
+        self.tell_counted(associations)?;
         let (site, pace) = (self.site_policy()?, self.pace()?);
-        let ran = self.marks()?.map(|marks| marks.ran);
+        // flux-accounting does not say when it counted: its usages are taken for those of now, as it ranks them.
+        let at = self.marks()?.map_or(now, |marks| marks.ran);
         let options = site.options.settings().into_iter().map(|(name, value)| (name.to_owned(), value));
         Ok(Some(TreeRecord {
             policy: site.policy.name().to_owned(),
             options: options.collect(),
-            at: ran.unwrap_or(newest),
+            at,
             half_life: pace.half_life(),
             reset: pace.period * f64::from(pace.periods),
             node_weight: pace.weights.node,
@@ -129,8 +131,8 @@ impl Snapshot<'_> {
         }))
     }
 
-    /// Tells the leaves when the newest job in their usage ended, and returns the newest of all.
-    fn tell_counted(&self, associations: &mut [AssociationRecord]) -> Result<f64, StoreError> {
+    /// Tells the leaves when the newest job in their usage ended.
+    fn tell_counted(&self, associations: &mut [AssociationRecord]) -> Result<(), StoreError> {
         const NAME: &str = "job_usage_factor_table";
         let mut counted: HashMap<(String, String), f64> = HashMap::new();
         if self.table(NAME)?.is_some_and(|table| table.has("last_job_timestamp")) {
@@ -143,13 +145,11 @@ impl Snapshot<'_> {
                 Ok(())
             })?;
         }
-        let mut newest: f64 = 0.0;
         for association in associations {
             let Some(leaf) = &mut association.leaf else { continue };
             let key = (leaf.username.clone(), association.bank.clone());
             leaf.counted_until = counted.get(&key).copied().unwrap_or(0.0);
-            newest = newest.max(leaf.counted_until);
         }
-        Ok(newest)
+        Ok(())
     }
 }

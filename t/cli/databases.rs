@@ -305,13 +305,13 @@ fn what_is_pushed_holds_the_tree_its_usages_and_up_to_when_they_count() {
     let read = || -> PolicyData {
         let mut database =
             Database::open(&site.path, Access::Read, std::time::Duration::ZERO).expect("a database");
-        database.snapshot().expect("a snapshot").policy_data().expect("data")
+        database.snapshot().expect("a snapshot").policy_data(2000.0).expect("data")
     };
     let data = read();
     let tree = data.tree.as_ref().expect("a tree");
     assert_eq!((tree.policy.as_str(), tree.options["ties"].as_str()), ("fair-tree", "documented"));
-    // Halves twice in a period; the newest job that is counted says of when the usages are.
-    assert_eq!((tree.half_life, tree.reset, tree.at), (500.0, 4000.0, 1700.25));
+    // Halves twice in a period; usages that nobody dated are those of now.
+    assert_eq!((tree.half_life, tree.reset, tree.at), (500.0, 4000.0, 2000.0));
     assert_eq!((tree.node_weight, tree.core_weight, tree.gpu_weight), (1.0, 0.0, 2.5));
     let branches: Vec<_> = data.banks.iter().map(|bank| bank.branch.clone().expect("a branch")).collect();
     let branch = |parent: &str, shares, active| BranchRecord { parent: parent.to_owned(), shares, active };
