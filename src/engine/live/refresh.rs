@@ -227,7 +227,7 @@ impl Engine {
         let (depth, budget) = (self.settings.depth, self.settings.budget);
         let mut plan = Default::default();
         if std::mem::take(&mut self.live.moved) && self.live.pending.lagging() > 0 {
-            plan = self.live.pending.plan(Bounds { depth, few: FEW, budget });
+            plan = self.live.pending.plan(Bounds { depth, few: self.few(), budget });
             // What the budget left over is gone on with next time.
             self.live.moved |= plan.only_to.is_some();
         }
@@ -248,6 +248,16 @@ impl Engine {
         self.live.stage = Stage::Posting(touch);
         effects.extend(self.post());
         effects
+    }
+
+    #[cfg(not(test))]
+    fn few(&self) -> usize {
+        FEW
+    }
+
+    #[cfg(test)]
+    fn few(&self) -> usize {
+        self.live.few.unwrap_or(FEW)
     }
 
     /// Whether Flux's own loop over all pending jobs costs less than posting so many one by one.
