@@ -74,10 +74,9 @@ impl Tried {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let options = args.rules.options()?;
     let mut progress = Progress::start();
-    let loaded = args.input.load(&options, &mut progress)?;
-    let candidates = candidates(args, &loaded, &options);
+    let loaded = args.input.load(&args.rules, &mut progress)?;
+    let candidates = candidates(args, &loaded);
     let policies: Vec<Policy> = candidates.iter().map(|(policy, _)| *policy).collect();
     args.rules.apply_to(&policies)?;
     let claims = claims(&loaded);
@@ -106,16 +105,16 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// The rules to try: the one asked for, or those that the system may have used.
-fn candidates(args: &Args, loaded: &Loaded, options: &Options) -> Vec<(Policy, Options)> {
-    let policy = args.policy.of(loaded);
+fn candidates(args: &Args, loaded: &Loaded) -> Vec<(Policy, Options)> {
+    let (policy, options) = (args.policy.of(loaded), loaded.options);
     let policies = match policy {
         Policy::Classic if args.policy.given().is_none() => vec![Policy::Classic, Policy::DepthOblivious],
         _ => vec![policy],
     };
     let mut candidates: Vec<(Policy, Options)> =
-        policies.into_iter().map(|policy| (policy, *options)).collect();
+        policies.into_iter().map(|policy| (policy, options)).collect();
     if policy == Policy::FairTree && !args.rules.sets("ties") {
-        candidates.push((policy, Options { ties: Ties::SlurmProgram, ..*options }));
+        candidates.push((policy, Options { ties: Ties::SlurmProgram, ..options }));
     }
     candidates
 }

@@ -47,7 +47,6 @@ fn policy(name: &str) -> Result<Policy, String> {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let options = args.rules.options()?;
     if args.policies.len() == 1 {
         return Err(Failure::Message(
             "--policies: one policy can't be compared; name two, or none".to_owned(),
@@ -56,7 +55,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     let asked = if args.policies.is_empty() { &Policy::ALL[..] } else { &args.policies };
     args.rules.apply_to(asked)?;
     let mut progress = Progress::start();
-    let loaded = args.input.load(&options, &mut progress)?;
+    let loaded = args.input.load(&args.rules, &mut progress)?;
+    let options = loaded.options;
     progress.phase("ranking", || 0);
     let policies = if args.policies.is_empty() { all(&loaded) } else { args.policies.clone() };
     let source = args.input.source();

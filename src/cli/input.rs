@@ -11,7 +11,7 @@ use super::suggest::did_you_mean;
 use super::{Failure, failure, fingers, mending, remark};
 use crate::fairshare::{OptionError, Options, Policy, Ranking, Tree};
 use crate::store::formats::{self, Claim, Format};
-use crate::store::{Access, Database, Pace, StoredAssociation};
+use crate::store::{Access, Database, Pace, SitePolicy, StoredAssociation};
 
 /// Which tree.
 #[derive(Debug, clap::Args)]
@@ -57,7 +57,7 @@ pub(super) struct Rules {
     /// Options of the policy
     ///
     /// ties=documented|slurm-program, pbs.min_usage=NUMBER, dampening=NUMBER, inactive_usage=count|ignore. May be given
-    /// several times.
+    /// several times. What is not given is as the site chose.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 }
@@ -68,16 +68,17 @@ pub(super) struct Rules {
 pub(super) struct PolicyArg {
     /// The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs
     ///
-    /// Unless given, it is that of the system the tree comes from: weighted-walk for flux-accounting, fair-tree for Slurm's
-    /// output (classic where sshare shows a FairShare of accounts too), pbs for PBS's files.
+    /// Unless given, it is what the site chose ("flux fairshare policy"), else that of the system the tree comes from:
+    /// weighted-walk for flux-accounting, fair-tree for Slurm's output (classic where sshare shows a FairShare of accounts
+    /// too), pbs for PBS's files.
     #[arg(long, value_name = "POLICY", value_parser = fingers::policy)]
     policy: Option<Policy>,
 }
 
 impl PolicyArg {
-    /// The policy for a tree from the accounting database.
-    pub(super) fn of_database(self) -> Policy {
-        self.policy.unwrap_or_default()
+    /// The policy of a site: the one that was asked for, else the one it chose.
+    pub(super) fn over(self, site: SitePolicy) -> Policy {
+        self.policy.unwrap_or(site.policy)
     }
 
     /// The policy that was asked for, if any.
@@ -121,8 +122,9 @@ impl Wait {
 }
 
 impl Rules {
-    pub(super) fn options(&self) -> Result<Options, Failure> {
-        let mut options = Options::default();
+    /// The site's options, with those that were given in their place.
+    pub(super) fn over(&self, site: SitePolicy) -> Result<Options, Failure> {
+        let mut options = site.options;
         for setting in &self.set {
             options.set(setting).map_err(|error| {
                 let near = did_you_mean(name_of(setting), options.settings().map(|(name, _)| name));
@@ -154,6 +156,11 @@ impl Rules {
         }
     }
 
+    /// True if no option is set.
+    pub(super) fn is_empty(&self) -> bool {
+        self.set.is_empty()
+    }
+
     /// True if an option of this name is set.
     pub(super) fn sets(&self, name: &str) -> bool {
         self.set.iter().any(|setting| name_of(setting) == name)
@@ -182,7 +189,9 @@ impl Input {
     }
 
     /// Reads and checks the tree.
-    pub(super) fn load(&self, options: &Options, progress: &mut Progress) -> Result<Loaded, Failure> {
+    pub(super) fn load(&self, rules: &Rules, progress: &mut Progress) -> Result<Loaded, Failure> {
+        // A setting that is none is told before anything is read.
+        let mut options = rules.over(SitePolicy::default())?;
         let source = self.source();
         progress.phase("reading", || 0);
         let document = match &self.tree {
@@ -206,11 +215,13 @@ impl Input {
                 };
                 let mut database = self.open(&found)?;
                 let snapshot = database.snapshot().map_err(failure)?;
+                let site = snapshot.site_policy().map_err(failure)?;
+                options = rules.over(site)?;
                 progress.phase("reading", || snapshot.association_estimate());
                 let stored =
                     snapshot.tree(options.inactive_usage, &mut |done| progress.at(done)).map_err(failure)?;
                 let pace = Some(snapshot.pace().map_err(failure)?);
-                let from = From { pace, left_out: stored.left_out, ..From::default() };
+                let from = From { policy: site.policy, pace, left_out: stored.left_out, ..From::default() };
                 (stored.builder, stored.associations, from)
             }
         };
@@ -219,11 +230,11 @@ impl Input {
             if is_document { about(source, error) } else { mending::no_tree(source, &error) }
         })?;
         let unit = match from.pace {
-            Some(pace) if pace.node_seconds => Unit::NodeSeconds,
+            Some(pace) if pace.is_node_seconds() => Unit::NodeSeconds,
             _ => Unit::Unknown,
         };
         let From { policy, claims, pace, left_out } = from;
-        Ok(Loaded { tree, stored, policy, claims, unit, pace, left_out })
+        Ok(Loaded { tree, stored, policy, options, claims, unit, pace, left_out })
     }
 }
 
@@ -232,8 +243,10 @@ pub(super) struct Loaded {
     pub tree: Tree,
     /// What a database stores of each association, by its list index; empty for a document.
     pub stored: Vec<StoredAssociation>,
-    /// The rule of the system it comes from.
+    /// The rule that the site chose, or that of the system it comes from.
     pub policy: Policy,
+    /// The site's options, with those that were given in their place.
+    pub options: Options,
     /// What that system had computed itself.
     pub claims: Vec<Claim>,
     /// What its usages count.

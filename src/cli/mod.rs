@@ -22,6 +22,7 @@ mod order;
 mod output;
 mod pager;
 mod parts;
+mod policy;
 mod printable;
 mod progress;
 mod push;
@@ -67,6 +68,7 @@ struct Cli {
 enum Command {
     Show(show::Args),
     Update(update::Args),
+    Policy(policy::Args),
     Push(push::Args),
     Sync(sync::Args),
     Recount(recount::Args),
@@ -144,6 +146,7 @@ pub fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Show(args) => show::run(&args),
         Command::Update(args) => update::run(&args),
+        Command::Policy(args) => policy::run(&args),
         Command::Push(args) => push::run(&args),
         Command::Sync(args) => sync::run(&args),
         Command::Recount(args) => recount::run(&args),

@@ -73,7 +73,10 @@ fn send_parts(
     sending.array("projects", &data.projects)?;
     sending.array("banks", &data.banks)?;
     sending.array("priority_factors", &data.priority_factors)?;
-    sending.part("config", &data.config).map(drop)
+    if let Some(tree) = &data.tree {
+        sending.part("tree", tree)?;
+    }
+    sending.part("config", &data.config)
 }
 
 struct Sending<'a> {

@@ -13,7 +13,7 @@ use super::printable::count;
 use super::{Answer, Failure, Outcome, failure, mending, remark, say};
 use crate::flux::{Flux, FluxError, user_name};
 use crate::plugin::document;
-use crate::store::{Access, AssociationRecord, PolicyData, StoreError, formats};
+use crate::store::{Access, AssociationRecord, BankRecord, PolicyData, StoreError, formats};
 
 /// Send the database to the priority plugin
 ///
@@ -242,6 +242,7 @@ fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationReco
         max_nodes: PLENTY,
         max_cores: PLENTY,
         max_sched_jobs: i32::MAX.into(),
+        leaf: None,
     }))
 }
 
@@ -255,10 +256,12 @@ impl Sending<'_> {
     /// Piece by piece, as flux-accounting's plugin takes it.
     fn all(&self, owner: Option<&AssociationRecord>) -> Result<(), Failure> {
         let data = self.data;
-        self.send("rec_update", &data.associations)?;
+        let limits = |record: &AssociationRecord| AssociationRecord { leaf: None, ..record.clone() };
+        self.send("rec_update", &data.associations.iter().map(limits).collect::<Vec<_>>())?;
         self.send("rec_q_update", &data.queues)?;
         self.send("rec_proj_update", &data.projects)?;
-        self.send("rec_bank_update", &data.banks)?;
+        let priority = |record: &BankRecord| BankRecord { branch: None, ..record.clone() };
+        self.send("rec_bank_update", &data.banks.iter().map(priority).collect::<Vec<_>>())?;
         self.send("rec_fac_update", &data.priority_factors)?;
         self.send("rec_config_update", &data.config)?;
         // Before reprioritize: the owner's waiting jobs must find their record then.

@@ -79,10 +79,10 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let options = args.rules.options()?;
     let order = Order::parse(&args.sort).map_err(|text| Failure::Message(format!("--sort: {text}")))?;
     let mut progress = Progress::start();
-    let loaded = args.input.load(&options, &mut progress)?;
+    let loaded = args.input.load(&args.rules, &mut progress)?;
+    let options = loaded.options;
     let policy = args.policy.of(&loaded);
     args.rules.apply_to(&[policy])?;
     if order.is_pbs_walk() && policy != Policy::Pbs {
@@ -168,7 +168,7 @@ impl Args {
         }
         if let Some(stale) = stale.filter(|stale| *stale > 0) {
             let with =
-                if policy == Policy::default() { String::new() } else { format!(" --policy {policy}") };
+                if self.policy.given().is_none() { String::new() } else { format!(" --policy {policy}") };
             let differ = if stale == 1 { "differs" } else { "differ" };
             notes.push(format!(
                 "{} of {} stored {differ} from what is shown here; the plugin goes by what is stored. \

@@ -11,7 +11,7 @@ use super::progress::Progress;
 use super::show::facts;
 use super::{Answer, Failure, Outcome, failure};
 use crate::pipeline::fairshare::Ranked;
-use crate::store::Access;
+use crate::store::{Access, SitePolicy};
 
 /// Compute the fair-shares and store them in the database
 ///
@@ -55,14 +55,16 @@ pub(super) fn run(args: &Args) -> Outcome {
     if !args.dry_run && !args.output.is_table() {
         return Err(Failure::Message("--json, --csv and --parsable go with --dry-run".to_owned()));
     }
-    let options = args.rules.options()?;
-    let policy = args.policy.of_database();
-    args.rules.apply_to(&[policy])?;
+    // A setting that is none is told before anything is read.
+    args.rules.over(SitePolicy::default())?;
     let path = args.database.path();
     let mut progress = Progress::start();
     let access = if args.dry_run { Access::Read } else { Access::Write };
     let mut database = args.wait.open(args.database.found(), access)?;
     let snapshot = database.snapshot().map_err(failure)?;
+    let site = snapshot.site_policy().map_err(failure)?;
+    let (policy, options) = (args.policy.over(site), args.rules.over(site)?);
+    args.rules.apply_to(&[policy])?;
     progress.phase("reading", || snapshot.association_estimate());
     let mut ranked =
         Ranked::new(&snapshot, policy, &options, &mut |done| progress.at(done)).map_err(failure)?;
@@ -115,7 +117,7 @@ fn print_moves(args: &Args, ranked: &mut Ranked) -> std::io::Result<()> {
         "{moves} of {} would move, {unmoved} stay ({digits} of them only gain digits); nothing was written",
         count(ranking.ranked(), "association")
     ));
-    let mut facts = facts(args.policy.of_database(), ranking.options());
+    let mut facts = facts(ranking.policy(), ranking.options());
     facts.push(("ranked", ranking.ranked().into()));
     args.output.print(Report {
         facts,

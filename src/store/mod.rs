@@ -15,7 +15,9 @@ mod ledger;
 mod marks;
 mod pace;
 mod policy_data;
+mod policy_tree;
 mod schema;
+mod site_policy;
 mod tree;
 mod values;
 
@@ -37,6 +39,8 @@ pub use pace::Pace;
 pub use policy_data::{
     AssociationRecord, BankRecord, ConfigRecord, FactorRecord, PolicyData, ProjectRecord, QueueRecord,
 };
+pub use policy_tree::{BranchRecord, LeafRecord, TreeRecord};
+pub use site_policy::SitePolicy;
 pub use tree::{StoredAssociation, StoredTree, UsageBin};
 
 /// Where flux-accounting keeps its database unless told otherwise.

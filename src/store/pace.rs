@@ -7,6 +7,7 @@ use rusqlite::OptionalExtension;
 use rusqlite::types::Value;
 
 use super::{Snapshot, StoreError};
+use crate::fairshare::periods::Weights;
 
 /// How usage is forgotten: at the end of each period all that was recorded loses a part of itself, and what is older than the
 /// last period kept is dropped.
@@ -20,18 +21,30 @@ pub struct Pace {
     pub periods: u32,
     /// An instant at which one ended or will end, in seconds since 1970; `None` where the database does not say.
     pub boundary: Option<f64>,
-    /// Whether usage is plain node-seconds: nodes weigh 1, cores and GPUs nothing.
-    pub node_seconds: bool,
+    /// What a node-, core- and GPU-second counts.
+    pub weights: Weights,
 }
 
 impl Default for Pace {
     /// flux-accounting's own figures.
     fn default() -> Self {
-        Pace { period: 604_800.0, factor: 0.5, periods: 4, boundary: None, node_seconds: true }
+        Pace { period: 604_800.0, factor: 0.5, periods: 4, boundary: None, weights: Weights::default() }
     }
 }
 
 impl Pace {
+    /// Whether usage is plain node-seconds.
+    pub fn is_node_seconds(&self) -> bool {
+        self.weights == Weights::default()
+    }
+
+    /// In how many seconds a usage that decays by the same law at every instant halves; 0 where it does not decay. A
+    /// boundary that leaves nothing has no such law: after a period of 50 halvings as good as nothing is left.
+    pub fn half_life(&self) -> f64 {
+        let halvings = (-self.factor.log2()).min(50.0);
+        if halvings > 0.0 { self.period / halvings } else { 0.0 }
+    }
+
     /// When the period that `now` belongs to ends.
     pub fn next_boundary(&self, now: f64) -> f64 {
         let boundary = self.boundary.unwrap_or(now);
@@ -75,8 +88,11 @@ impl Snapshot<'_> {
                 pace.periods = (reset / period).clamp(1.0, 1e6) as u32;
             }
             pace.factor = setting("decay_factor", pace.factor).clamp(0.0, 1.0);
-            let weights = ["core_weight", "gpu_weight"].map(|name| setting(name, 0.0));
-            pace.node_seconds = setting("node_weight", 1.0) == 1.0 && weights == [0.0, 0.0];
+            pace.weights = Weights {
+                node: setting("node_weight", 1.0),
+                core: setting("core_weight", 0.0),
+                gpu: setting("gpu_weight", 0.0),
+            };
         }
         if self.table("t_half_life_period_table")?.is_some_and(|table| table.has("end_half_life_period")) {
             let sql = "SELECT end_half_life_period FROM t_half_life_period_table";
@@ -108,6 +124,13 @@ mod tests {
         assert_eq!(next, [83.0, 103.0, 103.0, 113.0, 113.0, 123.0]);
         let crossed = [99.0, 102.9, 103.0, 112.9, 113.0, 123.5].map(|later| pace.boundaries(99.0, later));
         assert_eq!(crossed, [0, 0, 1, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_half_life_is_as_long_as_the_factor_says() {
+        let half_life = |factor| Pace { period: 10.0, factor, ..Pace::default() }.half_life();
+        assert_eq!([0.5, 0.25, 1.0].map(half_life), [10.0, 5.0, 0.0]);
+        assert_eq!(half_life(0.0), 0.2);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::policy_tree::{BranchRecord, LeafRecord, TreeRecord};
 use super::schema::Column;
 use super::values::Cells;
 use super::{Reason, Snapshot, StoreError};
@@ -23,6 +24,9 @@ pub struct PolicyData {
     pub config: ConfigRecord,
     /// One per factor of the priority.
     pub priority_factors: Vec<FactorRecord>,
+    /// What a tree of the banks and associations is ranked by; `None` where they are no tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeRecord>,
     /// What stood in for columns and tables newer than the database, as `table.column: value`.
     #[serde(skip)]
     pub notes: Vec<String>,
@@ -57,6 +61,9 @@ pub struct AssociationRecord {
     pub max_cores: i64,
     /// Jobs the scheduler may be given at once.
     pub max_sched_jobs: i64,
+    /// Its leaf of the tree.
+    #[serde(flatten)]
+    pub leaf: Option<LeafRecord>,
 }
 
 /// A queue: its priority and its limits per association.
@@ -88,6 +95,8 @@ pub struct ProjectRecord {
 pub struct BankRecord {
     pub bank: String,
     pub priority: f64,
+    #[serde(flatten)]
+    pub branch: Option<BranchRecord>,
 }
 
 /// The weight of one factor of the priority.
@@ -127,6 +136,8 @@ const ASSOCIATION: [Column; 12] = [
     ("max_sched_jobs", UNLIMITED),
 ];
 
+const BANK: [Column; 2] = [("bank", None), ("priority", Some("0.0"))];
+
 const QUEUE: [Column; 10] = [
     ("queue", None),
     ("min_nodes_per_job", None),
@@ -146,7 +157,7 @@ impl Snapshot<'_> {
     /// Reads everything the plugin is told, rows in the order of the tables.
     pub fn policy_data(&self) -> Result<PolicyData, StoreError> {
         let mut notes = Vec::new();
-        let associations = self.association_records(&mut notes)?;
+        let mut associations = self.association_records(&mut notes)?;
         let queues = self.records("queue_table", &QUEUE, &mut notes, queue_record)?.unwrap_or_else(|| {
             notes.push("queue_table: no queues".to_owned());
             Vec::new()
@@ -157,13 +168,7 @@ impl Snapshot<'_> {
             notes.push("project_table: '*'".to_owned());
             vec![ProjectRecord { project: "*".to_owned() }]
         });
-        let read = |cells: &Cells<'_, '_>| {
-            Ok(BankRecord { bank: cells.text(0)?.to_owned(), priority: cells.number(1)? })
-        };
-        let bank = [("bank", None), ("priority", Some("0.0"))];
-        let banks = self
-            .records("bank_table", &bank, &mut notes, read)?
-            .ok_or_else(|| self.schema_error("no table bank_table"))?;
+        let banks = self.bank_records(&mut notes)?;
         let read = |cells: &Cells<'_, '_>| {
             Ok(FactorRecord { factor: cells.text(0)?.to_owned(), weight: cells.integer(1)? })
         };
@@ -176,8 +181,9 @@ impl Snapshot<'_> {
                 FACTORS.map(record).to_vec()
             });
         let config = self.config_record(&mut notes)?;
+        let tree = self.tree_record(&banks, &mut associations)?;
         self.check_unchanged()?;
-        Ok(PolicyData { associations, queues, projects, banks, config, priority_factors, notes })
+        Ok(PolicyData { associations, queues, projects, banks, config, priority_factors, tree, notes })
     }
 
     fn association_records(&self, notes: &mut Vec<String>) -> Result<Vec<AssociationRecord>, StoreError> {
@@ -187,9 +193,12 @@ impl Snapshot<'_> {
         if table.active() == "1" {
             notes.push(format!("{NAME}.active: 1"));
         }
-        let sql = select.replacen(" FROM", &format!(", {} FROM", table.active()), 1);
         let mut columns: Vec<&'static str> = ASSOCIATION.iter().map(|(name, _)| *name).collect();
         columns.push("active");
+        let mut sql = select.replacen(" FROM", &format!(", {} FROM", table.active()), 1);
+        let first = columns.len();
+        let leaf = LeafRecord::columns(&table);
+        also_select(&mut sql, &mut columns, leaf.as_deref());
         self.rows(NAME, &sql, &columns, |cells| {
             Ok(AssociationRecord {
                 userid: cells.integer(0)?,
@@ -205,6 +214,23 @@ impl Snapshot<'_> {
                 max_cores: cells.integer(10)?,
                 max_sched_jobs: cells.integer(11)?,
                 active: cells.integer(12)?,
+                leaf: leaf.as_ref().map(|_| LeafRecord::read(cells, first)).transpose()?,
+            })
+        })
+    }
+
+    fn bank_records(&self, notes: &mut Vec<String>) -> Result<Vec<BankRecord>, StoreError> {
+        const NAME: &str = "bank_table";
+        let table = self.needed_table(NAME)?;
+        let select = table.select(&BANK, notes).map_err(|text| self.schema_error(&text))?;
+        let (mut sql, mut columns) = (select, BANK.map(|(name, _)| name).to_vec());
+        let branch = BranchRecord::columns(&table);
+        also_select(&mut sql, &mut columns, branch.as_deref());
+        self.rows(NAME, &sql, &columns, |cells| {
+            Ok(BankRecord {
+                bank: cells.text(0)?.to_owned(),
+                priority: cells.number(1)?,
+                branch: branch.as_ref().map(|_| BranchRecord::read(cells, BANK.len())).transpose()?,
             })
         })
     }
@@ -261,6 +287,18 @@ impl Snapshot<'_> {
             records.push(read(&cells).map_err(|text| self.error(Reason::Value(text)))?);
         }
         Ok(records)
+    }
+}
+
+/// Extends a `SELECT` by columns, each with its SQL.
+fn also_select(
+    sql: &mut String,
+    columns: &mut Vec<&'static str>,
+    more: Option<&[(&'static str, &'static str)]>,
+) {
+    for (name, expression) in more.into_iter().flatten() {
+        *sql = sql.replacen(" FROM", &format!(", {expression} FROM"), 1);
+        columns.push(name);
     }
 }
 

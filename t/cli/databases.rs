@@ -176,8 +176,8 @@ fn push_names_a_value_that_is_none() {
     assert_eq!(
         fairshare(["push", "-n", "-p", site.path()]).error(),
         format!(
-            "flux-fairshare: {}: association_table: userid 65534 bank \"B\": max_nodes is \"many\", expected a whole number; \
-             \"flux account edit-user --bank='B' --max-nodes=VALUE USERNAME\" puts it right",
+            "flux-fairshare: {}: association_table: username \"cat\" userid 65534 bank \"B\": max_nodes is \"many\", expected a whole number; \
+             \"flux account edit-user --bank='B' --max-nodes=VALUE 'cat'\" puts it right",
             site.path()
         )
     );
@@ -217,4 +217,115 @@ fn push_reads_what_export_json_printed() {
     assert!(ran.error().ends_with("the plugin would refuse it: policy.projects: key is missing"), "{ran:?}");
     let ran = fairshare(["push", "-p", &bad]);
     assert!(ran.error().contains("missing field"), "names the field: {ran:?}");
+}
+
+#[test]
+fn the_site_chooses_its_policy_and_all_follow() {
+    let site = Site::small("site_policy");
+    let shown = |more: &[&str]| {
+        let words: Vec<&str> = ["show", "--json", "-p", site.path()].iter().chain(more).copied().collect();
+        let json = fairshare(words).json();
+        (json["policy"].as_str().expect("a policy").to_owned(), json["options"]["dampening"].as_f64())
+    };
+    let policy = fairshare(["policy", "-p", site.path(), "--json"]).json();
+    assert_eq!(policy["policy"], "weighted-walk");
+    let before = site.bytes();
+    assert_eq!(fairshare(["policy", "-p", site.path()]).status, 0);
+    assert_eq!(site.bytes(), before, "to ask changes nothing");
+
+    let ran = fairshare(["policy", "classic", "--set", "dampening=2", "-p", site.path()]);
+    assert_eq!(ran.status, 0, "{}", ran.err);
+    assert!(ran.err.contains("at the next push"), "{}", ran.err);
+    assert_eq!(shown(&[]), ("classic".to_owned(), Some(2.0)));
+    // What is asked for goes before what was chosen, each by itself.
+    assert_eq!(shown(&["--policy", "depth-oblivious"]), ("depth-oblivious".to_owned(), Some(2.0)));
+    assert_eq!(shown(&["--set", "dampening=3"]), ("classic".to_owned(), Some(3.0)));
+    fairshare(["update", "-p", site.path()]).ok();
+    let ann = site.fairshares().first().expect("ann").1;
+    assert!((ann - (-0.8f64).exp2()).abs() < 1e-15, "{ann}");
+    let why = fairshare(["why", "ann", "--json", "-p", site.path()]).json();
+    assert_eq!(why["policy"], "classic");
+
+    fairshare(["policy", "--unset", "dampening", "-p", site.path()]);
+    assert_eq!(shown(&[]), ("classic".to_owned(), Some(1.0)));
+    let rows: i64 = site
+        .open()
+        .query_row("SELECT count(*) FROM config_table WHERE key LIKE 'fairshare.%'", [], |row| row.get(0))
+        .expect("a count");
+    assert_eq!(rows, 1, "an option at its default takes no row");
+}
+
+#[test]
+fn a_policy_that_is_none_is_told_and_can_be_replaced() {
+    let site = Site::small("no_policy");
+    for (words, told) in [
+        (vec!["fair-play"], "unknown policy \"fair-play\""),
+        (vec!["fair-tree", "--set", "ties=slurm"], "--set: ties can't be \"slurm\""),
+        (vec!["pbs", "--set", "dampening=2"], "--set: dampening does not apply: the policy is pbs"),
+        (vec!["--unset", "tie"], "--unset: unknown option \"tie\"; did you mean \"ties\"?"),
+    ] {
+        let before = site.bytes();
+        let ran = fairshare([&["policy", "-p", site.path()], words.as_slice()].concat());
+        assert_eq!(ran.status, 2, "{words:?}");
+        assert!(ran.err.contains(told), "{words:?}: {}", ran.err);
+        assert_eq!(site.bytes(), before, "{words:?}");
+    }
+    // As "flux account edit-config" may leave it.
+    site.sql("INSERT INTO config_table VALUES ('fairshare.policy', 'fairtree')");
+    for command in ["show", "update", "push"] {
+        let ran = fairshare(if command == "push" {
+            vec![command, "--dry-run", "-p", site.path()]
+        } else {
+            vec![command, "-p", site.path()]
+        });
+        assert_eq!(ran.status, 2, "{command}");
+        let told = "config_table: fairshare.policy: unknown policy \"fairtree\"; known are weighted-walk, fair-tree, classic";
+        assert!(ran.err.contains(told), "{command}: {}", ran.err);
+    }
+    assert_eq!(
+        fairshare(["policy", "fair-tree", "-p", site.path()]).status,
+        2,
+        "its options may be wrong too"
+    );
+    assert_eq!(fairshare(["policy", "fair-tree", "--reset", "-p", site.path()]).status, 0);
+    assert_eq!(fairshare(["show", "--json", "-p", site.path()]).json()["policy"], "fair-tree");
+}
+
+#[test]
+fn what_is_pushed_holds_the_tree_its_usages_and_up_to_when_they_count() {
+    use mf_priority::store::{Access, BranchRecord, Database, LeafRecord, PolicyData};
+    let site = Site::small("pushed_tree");
+    site.sql(
+        "CREATE TABLE job_usage_factor_table (username text, userid int, bank text, last_job_timestamp real);
+         INSERT INTO job_usage_factor_table VALUES ('ann', 65534, 'A', 1700.25), ('ben', 65534, 'B', 900);
+         UPDATE bank_table SET active = 0 WHERE bank = 'B';
+         INSERT INTO config_table VALUES ('fairshare.policy', 'fair-tree'), ('priority_decay_half_life', '1000'),
+             ('decay_factor', '0.25'), ('priority_usage_reset_period', '4000'), ('gpu_weight', '2.5')",
+    );
+    let read = || -> PolicyData {
+        let mut database =
+            Database::open(&site.path, Access::Read, std::time::Duration::ZERO).expect("a database");
+        database.snapshot().expect("a snapshot").policy_data().expect("data")
+    };
+    let data = read();
+    let tree = data.tree.as_ref().expect("a tree");
+    assert_eq!((tree.policy.as_str(), tree.options["ties"].as_str()), ("fair-tree", "documented"));
+    // Halves twice in a period; the newest job that is counted says of when the usages are.
+    assert_eq!((tree.half_life, tree.reset, tree.at), (500.0, 4000.0, 1700.25));
+    assert_eq!((tree.node_weight, tree.core_weight, tree.gpu_weight), (1.0, 0.0, 2.5));
+    let branches: Vec<_> = data.banks.iter().map(|bank| bank.branch.clone().expect("a branch")).collect();
+    let branch = |parent: &str, shares, active| BranchRecord { parent: parent.to_owned(), shares, active };
+    assert_eq!(branches, [branch("", 1, 1), branch("root", 1, 1), branch("root", 3, 0)]);
+    let leaf = data.associations[2].leaf.clone().expect("a leaf");
+    let cat = LeafRecord { username: "cat".to_owned(), shares: 2, usage: 30.0, counted_until: 0.0 };
+    assert_eq!(leaf, cat);
+    assert_eq!(data.associations[0].leaf.as_ref().map(|leaf| leaf.counted_until), Some(1700.25));
+    // Printed and read again it is the same.
+    let text = serde_json::to_string(&data).expect("JSON");
+    assert_eq!(serde_json::from_str::<PolicyData>(&text).expect("as it was"), data);
+
+    // A database that knows no shares has no tree, and is pushed as ever.
+    site.sql("ALTER TABLE association_table DROP COLUMN shares");
+    let data = read();
+    assert_eq!((data.tree, data.associations[0].leaf.clone()), (None, None));
 }

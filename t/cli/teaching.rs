@@ -161,8 +161,7 @@ fn a_datum_that_is_wrong_names_the_command_that_mends_it() {
     site.sql("UPDATE association_table SET max_nodes = 'many' WHERE username = 'ann'");
     let ran = fairshare(["push", "-n", "-p", site.path()]);
     assert!(
-        ran.error()
-            .ends_with("\"flux account edit-user --bank='A' --max-nodes=VALUE USERNAME\" puts it right"),
+        ran.error().ends_with("\"flux account edit-user --bank='A' --max-nodes=VALUE 'ann'\" puts it right"),
         "{ran:?}"
     );
 }

@@ -214,8 +214,8 @@ fn usage(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Resul
 
 fn fairshare(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Ranked, Failure> {
     progress.phase("ranking", || snapshot.association_estimate());
-    let options = args.rules.options()?;
-    let policy = args.policy.of_database();
+    let site = snapshot.site_policy().map_err(failure)?;
+    let (policy, options) = (args.policy.over(site), args.rules.over(site)?);
     let ranked = Ranked::new(snapshot, policy, &options, &mut |done| progress.at(done)).map_err(failure)?;
     progress.phase("writing fair-shares", || ranked.changes.len() as u64);
     ranked.write(snapshot, &mut |done| progress.at(done)).map_err(failure)?;

@@ -83,7 +83,7 @@ pub(super) fn summary(args: &Args, done: &Done) -> String {
         parts.push(format!(
             "{} ranked by {}, {} changed",
             count(ranked.ranking.ranked(), "association"),
-            args.policy.of_database(),
+            ranked.ranking.policy(),
             count(ranked.changes.len(), "fair-share")
         ));
     }

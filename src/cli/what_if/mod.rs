@@ -68,14 +68,14 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let options = args.rules.options()?;
     let nothing = args.shares.is_empty() && args.used.is_empty() && args.add_user.is_empty();
     if nothing && args.later.is_none() && args.policy.given().is_none() {
         let text = "nothing is different: give --shares, --usage, --add-user, --policy or --in";
         return Err(Failure::Message(text.to_owned()));
     }
     let mut progress = Progress::start();
-    let loaded = args.input.load(&options, &mut progress)?;
+    let loaded = args.input.load(&args.rules, &mut progress)?;
+    let options = loaded.options;
     let source = args.input.source();
     progress.phase("ranking", || 0);
     let policy = args.policy.of(&loaded);

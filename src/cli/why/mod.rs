@@ -79,9 +79,9 @@ struct Site<'a> {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let options = args.rules.options()?;
     let mut progress = Progress::start();
-    let loaded = args.input.load(&options, &mut progress)?;
+    let loaded = args.input.load(&args.rules, &mut progress)?;
+    let options = loaded.options;
     let policy = args.policy.of(&loaded);
     args.rules.apply_to(&[policy])?;
     let tree = &loaded.tree;

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What a plugin needs to compute fair-shares itself: the tree with its usages, what those count, and up to when.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use super::policy_data::{AssociationRecord, BankRecord};
+use super::schema::Table;
+use super::values::Cells;
+use super::{Snapshot, StoreError};
+
+/// How the tree is ranked, and what its usages are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TreeRecord {
+    /// The site's policy.
+    pub policy: String,
+    /// Its options, as text.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
+    /// The instant at which the usages were what they are, in seconds since the epoch.
+    pub at: f64,
+    /// Seconds in which a usage halves; 0: it stays.
+    pub half_life: f64,
+    /// Seconds after which usage is forgotten.
+    pub reset: f64,
+    /// What a node-second counts.
+    pub node_weight: f64,
+    /// What a core-second counts.
+    pub core_weight: f64,
+    /// What a GPU-second counts.
+    pub gpu_weight: f64,
+}
+
+/// Where a bank is in the tree.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BranchRecord {
+    /// The bank above; empty for the root.
+    pub parent: String,
+    /// Against those of its siblings.
+    pub shares: u64,
+    /// 0 is out of use, and with it all below.
+    pub active: i64,
+}
+
+/// An association as a leaf of the tree.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LeafRecord {
+    /// The user's name: siblings that are equal otherwise stand in the order of their names.
+    pub username: String,
+    /// Against those of its siblings.
+    pub shares: u64,
+    /// What was used, in the unit of the weights.
+    pub usage: f64,
+    /// Jobs that ended up to this time are in the usage, those that ended later are not. Seconds since the epoch.
+    pub counted_until: f64,
+}
+
+/// What is needed of a bank to be in a tree.
+const BRANCH: [&str; 2] = ["parent_bank", "shares"];
+/// What is needed of an association.
+const LEAF: [&str; 3] = ["username", "shares", "job_usage"];
+
+impl BranchRecord {
+    /// Columns to select, and the SQL of each; none where the table can't tell.
+    pub(super) fn columns(table: &Table) -> Option<Vec<(&'static str, &'static str)>> {
+        let mut columns = named(table, &BRANCH)?;
+        columns.push(("active", table.active()));
+        Some(columns)
+    }
+
+    /// What [`BranchRecord::columns`] select, from the cell `first` on.
+    pub(super) fn read(cells: &Cells<'_, '_>, first: usize) -> Result<Self, String> {
+        Ok(BranchRecord {
+            parent: cells.optional_text(first)?.unwrap_or_default().to_owned(),
+            shares: cells.count(first + 1)?,
+            active: cells.integer(first + 2)?,
+        })
+    }
+}
+
+impl LeafRecord {
+    /// As [`BranchRecord::columns`].
+    pub(super) fn columns(table: &Table) -> Option<Vec<(&'static str, &'static str)>> {
+        named(table, &LEAF)
+    }
+
+    /// What [`LeafRecord::columns`] select, from the cell `first` on. Up to when jobs are counted stands elsewhere.
+    pub(super) fn read(cells: &Cells<'_, '_>, first: usize) -> Result<Self, String> {
+        Ok(LeafRecord {
+            username: cells.text(first)?.to_owned(),
+            shares: cells.count(first + 1)?,
+            usage: cells.number(first + 2)?,
+            counted_until: 0.0,
+        })
+    }
+}
+
+fn named(table: &Table, names: &[&'static str]) -> Option<Vec<(&'static str, &'static str)>> {
+    names.iter().all(|name| table.has(name)).then(|| names.iter().map(|name| (*name, *name)).collect())
+}
+
+impl Snapshot<'_> {
+    /// What a tree of these banks and associations is ranked by; also tells the leaves up to when jobs are counted. `None`
+    /// if any has no place in a tree.
+    pub(super) fn tree_record(
+        &self,
+        banks: &[BankRecord],
+        associations: &mut [AssociationRecord],
+    ) -> Result<Option<TreeRecord>, StoreError> {
+        let is_tree = banks.iter().all(|bank| bank.branch.is_some())
+            && associations.iter().all(|association| association.leaf.is_some());
+        if !is_tree {
+            return Ok(None);
+        }
+        let newest = self.tell_counted(associations)?;
+        let (site, pace) = (self.site_policy()?, self.pace()?);
+        let ran = self.marks()?.map(|marks| marks.ran);
+        let options = site.options.settings().into_iter().map(|(name, value)| (name.to_owned(), value));
+        Ok(Some(TreeRecord {
+            policy: site.policy.name().to_owned(),
+            options: options.collect(),
+            at: ran.unwrap_or(newest),
+            half_life: pace.half_life(),
+            reset: pace.period * f64::from(pace.periods),
+            node_weight: pace.weights.node,
+            core_weight: pace.weights.core,
+            gpu_weight: pace.weights.gpu,
+        }))
+    }
+
+    /// Tells the leaves when the newest job in their usage ended, and returns the newest of all.
+    fn tell_counted(&self, associations: &mut [AssociationRecord]) -> Result<f64, StoreError> {
+        const NAME: &str = "job_usage_factor_table";
+        let mut counted: HashMap<(String, String), f64> = HashMap::new();
+        if self.table(NAME)?.is_some_and(|table| table.has("last_job_timestamp")) {
+            let columns = ["username", "bank", "last_job_timestamp"];
+            let sql = "SELECT username, bank, last_job_timestamp FROM job_usage_factor_table";
+            self.each_row(sql, NAME, &columns, |cells| {
+                if let Some(newest) = cells.number_if_any(2) {
+                    counted.insert((cells.text(0)?.to_owned(), cells.text(1)?.to_owned()), newest);
+                }
+                Ok(())
+            })?;
+        }
+        let mut newest: f64 = 0.0;
+        for association in associations {
+            let Some(leaf) = &mut association.leaf else { continue };
+            let key = (leaf.username.clone(), association.bank.clone());
+            leaf.counted_until = counted.get(&key).copied().unwrap_or(0.0);
+            newest = newest.max(leaf.counted_until);
+        }
+        Ok(newest)
+    }
+}
