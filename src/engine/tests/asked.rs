@@ -199,3 +199,23 @@ fn a_refusal_is_told_where_it_is_news() {
         assert!(text.unwrap_or_default().contains(wanted.unwrap_or_default()), "{what}: {text:?}");
     }
 }
+
+#[test]
+fn an_urgency_of_0_takes_no_place_to_run_from_the_beginning() {
+    for (urgency, is_suspended) in [(0, true), (1, false), (16, false), (31, false)] {
+        let (engine, _) = shown(State::Depend, |job| job.urgency = urgency);
+        assert_eq!(engine.ledger().job(ID).unwrap().is_suspended, is_suspended, "{urgency}");
+    }
+}
+
+#[test]
+fn the_queue_of_the_latest_job_is_known() {
+    let mut host = site(|_| ());
+    let of = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
+    let latest = |host: &Host| host.engine.ledger().latest_queue(of).map(|queue| queue.as_str().to_owned());
+    assert_eq!(latest(&host), None);
+    for queue in ["q1", "q2"] {
+        host.submit(HostJob::new(7).queue(queue)).unwrap();
+        assert_eq!(latest(&host).as_deref(), Some(queue));
+    }
+}

@@ -162,3 +162,48 @@ fn giving_up_waits_for_no_eventlog() {
     }
     assert!(!host.engine.ledger().job(held).unwrap().is_unread());
 }
+
+#[test]
+fn when_nothing_is_left_to_look_up_the_doubt_is_over() {
+    for why in [Refusal::Absent, Refusal::Other("no memory".to_owned())] {
+        let mut host = site(|_| ());
+        let id = submit(&mut host, 1);
+        panics(&mut host, None);
+        assert_eq!(look_ups(&host.engine.handle(Event::Deferred)), [id]);
+        host.engine.refused(Effect::LookUp(id), why);
+        assert!(host.engine.is_doubtful());
+        host.engine.handle(Event::Deferred);
+        assert!(!host.engine.is_doubtful());
+    }
+}
+
+/// Whether we are subscribed is not known: it is given back, and asked for again where it matters.
+#[test]
+fn a_subscription_is_made_sure_of() {
+    for (state, has_dependencies, is_asked_for) in [
+        (State::New, true, true),
+        (State::New, false, false),
+        (State::Depend, true, true),
+        (State::Depend, false, false),
+        (State::Sched, true, false),
+    ] {
+        let mut engine = Engine::new(super::site::OWNER);
+        let (id, mut job) = (JobId(1), HostJob::new(7));
+        engine.handle(Event::Created { id, state: State::New, has_dependencies });
+        engine.handle(Event::Validate(Host::facts(id, &job)));
+        engine.handle(Event::New(Host::facts(id, &job)));
+        engine.handle(Event::Panicked(Some(id)));
+        engine.handle(Event::Deferred);
+        job.state = state;
+        let effects = engine.handle(Event::Shown(Host::facts(id, &job)));
+        let which = |effect: &Effect| match effect {
+            Effect::Unsubscribe(of) => Some((*of, false)),
+            Effect::Subscribe(of) => Some((*of, true)),
+            _ => None,
+        };
+        let mut wanted = vec![(id, false)];
+        wanted.extend(is_asked_for.then_some((id, true)));
+        let asked: Vec<_> = effects.iter().filter_map(which).collect();
+        assert_eq!(asked, wanted, "{state:?} {has_dependencies}");
+    }
+}
