@@ -2,6 +2,7 @@
 //! Published examples, refusals and edge cases.
 mod decay;
 mod extremes;
+mod figures;
 mod outlook;
 mod peers;
 mod properties;
