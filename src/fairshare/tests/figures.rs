@@ -34,6 +34,7 @@ fn what_would_put_the_one_behind_first() {
         ((2, 8.0), (3, 2.0), x(Some(13), Some(2.0 * 2.0 / 3.0))),
         // No usage beats who used nothing, nor do shares.
         ((1, 8.0), (1, 0.0), x(None, None)),
+        ((2, 8.0), (3, 0.0), x(None, None)),
         // Without shares only shares help.
         ((0, 8.0), (1, 2.0), x(Some(5), None)),
         ((0, 0.0), (1, 2.0), x(Some(1), None)),
@@ -131,6 +132,11 @@ fn figures_of_who_is_ignored_and_of_who_is_not() {
         let detail = ranking.detail(&tree, tree.leaf(user, bank).expect("leaf"));
         (detail.norm_shares, detail.effective_usage)
     };
+    // OpenPBS has no usage of whom it does not count.
+    for (options, usage) in [(&Options::default(), 2.0), (&ignoring, 0.0)] {
+        let ranking = tree.rank(Policy::Pbs, options).expect("a ranking");
+        assert_eq!(ranking.usage(&tree, tree.leaf("y", "A").expect("leaf")), usage);
+    }
     let all = Options::default();
     for (policy, options, user, bank, wanted) in [
         (Policy::FairTree, &all, "x", "A", (0.25, Some(0.75))),
@@ -150,6 +156,38 @@ fn figures_of_who_is_ignored_and_of_who_is_not() {
     }
 }
 
+/// Nobody used anything, and one has no shares.
+fn tree_of_nobody() -> Tree {
+    tree("root - 1\nA root 1", "x A 0 0\ny A 1 0")
+}
+
+/// Where none of the siblings has shares, each has the usage of the bank above.
+#[test]
+fn siblings_without_shares_share_the_usage_above() {
+    let tree = tree("root - 1\nA root 1\nB root 1", "v A 0 3\nw A 0 5\nz B 1 8");
+    let ranking = rank(&tree, Policy::Classic);
+    let effective = |node| ranking.detail(&tree, node).effective_usage;
+    let bank = effective(tree.bank("A").expect("bank"));
+    assert_eq!(bank, 0.5);
+    for user in ["v", "w"] {
+        assert_eq!(effective(tree.leaf(user, "A").expect("leaf")), bank, "{user}");
+    }
+}
+
+/// Slurm's program visits equal banks in turn, so that they decide; else they are as one.
+#[test]
+fn equal_banks_decide_where_they_are_visited_in_turn() {
+    let tree = tree("root - 1\na root 1\nb root 1", "a1 a 1 2\na2 a 1 8\nb1 b 1 1\nb2 b 1 9");
+    for (ties, decisive) in [("ties=documented", "a1"), ("ties=slurm-program", "a")] {
+        let mut options = Options::default();
+        options.set(ties).expect("an option");
+        let ranking = tree.rank(Policy::FairTree, &options).expect("a ranking");
+        let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
+        let why = ranking.compare(&tree, leaf("a1", "a"), leaf("b1", "b")).expect("two leaves");
+        assert_eq!(tree.name(why.decisive.0.node), decisive, "{ties}");
+    }
+}
+
 #[test]
 fn without_shares_a_formula_gives_nothing_and_never_nan() {
     for policy in [Policy::Classic, Policy::DepthOblivious] {
@@ -159,6 +197,9 @@ fn without_shares_a_formula_gives_nothing_and_never_nan() {
             let leaf = tree.leaf(user, bank).expect("leaf");
             assert_eq!(ranking.fairshare(leaf), Some(0.0), "{policy} {user}");
         }
+        let unused = tree_of_nobody();
+        let leaf = unused.leaf("x", "A").expect("leaf");
+        assert_eq!(rank(&unused, policy).fairshare(leaf), Some(0.0), "{policy}");
     }
 }
 
@@ -199,7 +240,7 @@ fn a_job_counts_by_each_weight_and_second() {
 proptest! {
     /// Against the decimal that is printed: exact, half to even.
     #[test]
-    fn rounding_is_that_of_the_printed_number(whole in -2_000_000_000_000i64..2_000_000_000_000, steps in -4i64..5, scale in 0i32..7) {
+    fn rounding_is_that_of_the_printed_number(whole in prop_oneof![-2_000_000_000_000i64..2_000_000_000_000, -9_000_000_000_000_000i64..9_000_000_000_000_000], steps in -4i64..5, scale in 0i32..7) {
         let tie = (whole as f64 + 0.5) / 1e5 / 10f64.powi(scale);
         let near = f64::from_bits(tie.to_bits().wrapping_add_signed(steps));
         for number in [near, near * 7.0, whole as f64, whole as f64 / 1e5] {
@@ -267,7 +308,7 @@ fn many_names_are_each_found_again() {
 
 #[test]
 fn a_user_is_found_in_his_own_bank_only() {
-    let mut tree = tree("root - 1\nA root 1\nB root 1\nC root 1", "a A 1\nx B 1\ny B 1");
+    let mut tree = tree("root - 1\nA root 1\nB root 1\nC root 1", "a A 1\nx B 1 -0\ny B 1");
     let banks = |user| ["A", "B", "C"].map(|bank| tree.leaf(user, bank).is_some());
     assert_eq!(
         [banks("a"), banks("x"), banks("y")],
@@ -282,6 +323,7 @@ fn a_user_is_found_in_his_own_bank_only() {
         tree.set_shares(bank, Shares::Parent);
         assert_eq!(tree.shares(bank), Shares::Parent);
     }
+    assert_eq!(tree.own_usage(leaf).map(f64::is_sign_negative), Some(false), "built with -0");
     tree.set_usage(leaf, -0.0).expect("a usage");
     assert_eq!(tree.own_usage(leaf).map(f64::is_sign_negative), Some(false));
 }
@@ -306,6 +348,19 @@ fn options_are_set_by_name_and_concern_some_policies() {
             assert_eq!(Options::applies(name, policy), policies.contains(&policy), "{name} {policy}");
         }
     }
+}
+
+/// Sums and scratch memory are counted too: of 3 banks at least 48 bytes each, of 4 associations rank and order.
+#[test]
+fn what_a_ranking_holds_is_counted() {
+    let tree = tree("root - 1\nA root 1\nB root parent", "a A 1 1\nb A 1 1\nc B 1 1\nd B 1 1");
+    let ranking = rank(&tree, Policy::FairTree);
+    let (sums, visit) = (ranking.sums.memory(), ranking.visit.memory());
+    assert!((3 * 48..=2 * 3 * 48).contains(&sums), "{sums}");
+    // Four entries of 16 bytes were sorted, in frames of at least 16.
+    assert!((4 * 16 + 16..=16 * 64).contains(&visit), "{visit}");
+    let (own, nodes) = (ranking.memory() - sums - visit, tree.len());
+    assert!((2 * 4 * 4..=nodes * 64).contains(&own), "{own}");
 }
 
 /// Each column is counted: 3 banks and 4 associations are 7 nodes.
