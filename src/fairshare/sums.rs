@@ -88,8 +88,8 @@ impl Sums {
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        let floats = [&self.total, &self.shares, &self.usage].map(|column| bytes(column));
-        let numbers = [&self.arena, &self.ranked].map(|column| bytes(column));
+        let floats = [&self.total, &self.shares, &self.usage].map(bytes);
+        let numbers = [&self.arena, &self.ranked].map(bytes);
         floats.into_iter().chain(numbers).chain([bytes(&self.exact)]).sum()
     }
 

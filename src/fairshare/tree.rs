@@ -245,7 +245,7 @@ impl Tree {
     pub fn memory(&self) -> (usize, usize) {
         let words = [&self.parent, &self.name, &self.list, &self.leaf_start, &self.bank_start, &self.by_name];
         let (text, index) = self.names.memory();
-        let words = words.map(|column| bytes(column));
+        let words = words.map(bytes);
         let others = [bytes(&self.shares), bytes(&self.usage), bytes(&self.flags), index];
         (words.into_iter().chain(others).sum(), text)
     }

@@ -80,3 +80,28 @@ fn switches_that_come_in_two_parts_add_up() {
     book.commit();
     assert_eq!(book.config(), Config { zero_score: ZeroScore::Floor, deny_unknown_queues: true });
 }
+
+#[test]
+fn lists_show_what_was_pushed() {
+    let queue = |name: &str| {
+        let unlimited = Limit(2_147_483_647);
+        Queue {
+            name: name.into(),
+            priority: 1,
+            max_running_jobs: unlimited,
+            max_nodes_per_assoc: unlimited,
+            max_sched_jobs: unlimited,
+            max_sched_nodes_per_assoc: unlimited,
+            max_sched_cores_per_assoc: unlimited,
+            min_nodes_per_job: 0,
+            max_nodes_per_job: 1,
+            max_time_per_job: 1,
+        }
+    };
+    let mut book = Book::default();
+    book.set_queues(vec![queue("silver"), queue("gold")]);
+    book.set_banks(vec![("B".into(), 2.0), ("A".into(), 3.0)]);
+    assert_eq!(book.queues().map(|queue| queue.name.as_str()).collect::<Vec<_>>(), ["gold", "silver"]);
+    let banks: Vec<(&str, f64)> = book.banks().map(|(name, priority)| (name.as_str(), priority)).collect();
+    assert_eq!(banks, [("A", 3.0), ("B", 2.0)]);
+}
