@@ -105,7 +105,7 @@ impl fmt::Display for Limit {
 
 #[cfg(test)]
 mod tests {
-    use super::Limit;
+    use super::{BankName, JobId, Limit, UserId};
 
     #[test]
     fn a_limit_admits_up_to_its_cap() {
@@ -121,5 +121,11 @@ mod tests {
         ] {
             assert_eq!(Limit(limit).admits(used, more), admits, "{limit} {used} {more}");
         }
+    }
+
+    #[test]
+    fn each_is_shown_as_it_is_written() {
+        let shown = format!("{} {} {} {}", JobId(7), UserId(5001), BankName::from("A"), Limit(-2));
+        assert_eq!(shown, "7 5001 A -2");
     }
 }

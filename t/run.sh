@@ -146,7 +146,7 @@ sharness() {
 
 # The random driver, for $1 seconds: its oracle's own cases, then one history a seed and place.
 random() {
-	local log=$out/random.log only=() python=python3 rc n
+	local log=$out/random.log only=() python=python3 rc n found place
 	need gcc libc6-dev || { failed=$((failed + 1)); return; }
 	say "random histories: $1 s, plugin ${plugin:-target/release/libmf_priority.so}"
 	if (cd t/random && python3 -m unittest -q test_oracle) >"$log" 2>&1; then
@@ -169,6 +169,18 @@ random() {
 		skipped=$((skipped + 4))
 		only=(--only flux)
 	fi
+	# What was found once, where it was found.
+	for found in t/random/found/*.json; do
+		place=$(sed -n 's/^ *"place": "\(.*\)",/\1/p' "$found")
+		case "$place:${only[*]}" in flux:*embedded | embedded:*flux) skipped=$((skipped + 1)); continue ;; esac
+		if $python t/random/run ${plugin:+--plugin "$plugin"} --replay "$found" >"$log" 2>&1; then
+			passed=$((passed + 1))
+		else
+			tail -20 "$log"
+			say "again: $found"
+			failed=$((failed + 1))
+		fi
+	done
 	$python t/random/run --seconds "$1" ${plugin:+--plugin "$plugin"} "${only[@]}" 2>&1 | tee "$log"
 	rc=${PIPESTATUS[0]}
 	n=$(grep -c '^DIFFERENCE' "$log")

@@ -97,11 +97,13 @@ for method in rec_update rec_q_update rec_proj_update rec_bank_update rec_fac_up
 		mf rejects $method "[0]" "$@"
 	'
 done
-test_expect_success 'the log and the reply for data of the wrong type' '
+test_expect_success 'log and reply for queues of the wrong type' '
 	new_log && mf rpc rec_q_update "{\"data\":{}}" >reply; 
 	echo "EINVAL: mf_priority unpack: queues data is NULL or not an array" >want && test_cmp want reply &&
-	logged "mf_priority unpack: queues data is NULL or not an array" &&
-	mf rpc rec_config_update "{\"data\":[]}" >reply;
+	logged "mf_priority unpack: queues data is NULL or not an array"
+'
+test_expect_success 'log and reply for a config of the wrong type' '
+	new_log && mf rpc rec_config_update "{\"data\":[]}" >reply;
 	echo "EINVAL: mf_priority: invalid config payload" >want && test_cmp want reply &&
 	logged "mf_priority: invalid config payload"
 '
@@ -138,8 +140,10 @@ test_expect_success 'nor does any other name' '
 	mf rejects rec_bank_update "banks[0].bank" "{\"data\":[{\"bank\":\"a\\u0000\",\"priority\":1}]}" &&
 	mf rejects rec_fac_update "priority_factors[0].factor" "{\"data\":[{\"factor\":\"a\\u0000\",\"weight\":1}]}"
 '
-test_expect_success 'the reply to what cannot be read says why' '
-	mf rpc rec_update "{}" >reply; grep "Protocol error: the key \"data\" is missing" reply &&
+test_expect_success 'the reply to a payload without data says so' '
+	mf rpc rec_update "{}" >reply; grep "Protocol error: the key \"data\" is missing" reply
+'
+test_expect_success 'so does that to no payload' '
 	mf rpc rec_update >reply; grep "Protocol error: there is no payload" reply
 '
 test_expect_success 'association.fairshare takes nothing but a finite number' '
@@ -149,23 +153,31 @@ test_expect_success 'association.fairshare takes nothing but a finite number' '
 test_expect_success 'a missing key is named' '
 	mf rejects rec_update "associations[0].bank" "{\"data\":[{\"userid\":1}]}"
 '
-test_expect_success 'queue records: integers, and a name that is not empty' '
+test_expect_success 'queue records: integers' '
 	for key in priority max_running_jobs max_nodes_per_assoc max_sched_jobs max_sched_nodes_per_assoc \
 		max_sched_cores_per_assoc min_nodes_per_job max_nodes_per_job max_time_per_job; do
 		mf rejects rec_q_update "queues[0].$key" "{\"data\":[{$q,\"$key\":\"1\"}]}" || return 1
-	done &&
+	done
+'
+test_expect_success 'queue records: a name that is not empty' '
 	mf rejects rec_q_update "queues[0].queue" "{\"data\":[{$q,\"queue\":\"\"}]}" "{\"data\":[{$q,\"queue\":1}]}"
 '
-test_expect_success 'banks, projects and weights' '
+test_expect_success 'bank records: a name and a number' '
 	mf rejects rec_bank_update "banks[0].priority" "{\"data\":[{\"bank\":\"A\",\"priority\":\"1\"}]}" &&
-	mf rejects rec_bank_update "banks[0].bank" "{\"data\":[{\"bank\":1,\"priority\":1}]}" &&
-	mf rejects rec_proj_update "projects[0].project" "{\"data\":[{\"project\":\"\"}]}" &&
+	mf rejects rec_bank_update "banks[0].bank" "{\"data\":[{\"bank\":1,\"priority\":1}]}"
+'
+test_expect_success 'project records: a name that is not empty' '
+	mf rejects rec_proj_update "projects[0].project" "{\"data\":[{\"project\":\"\"}]}"
+'
+test_expect_success 'weight records: a name and an integer' '
 	mf rejects rec_fac_update "priority_factors[0].weight" "{\"data\":[{\"factor\":\"queue\",\"weight\":\"1\"}]}" &&
 	mf rejects rec_fac_update "priority_factors[0].factor" "{\"data\":[{\"factor\":[],\"weight\":1}]}"
 '
 test_expect_success 'config: a boolean is a boolean' '
 	set -- && for value in null 1 0 \"true\" []; do set -- "$@" "{\"data\":{\"deny_unknown_queues\":$value}}"; done &&
-	mf rejects rec_config_update deny_unknown_queues "$@" &&
+	mf rejects rec_config_update deny_unknown_queues "$@"
+'
+test_expect_success 'config: zero_score is hold or floor' '
 	mf rejects rec_config_update zero_score "{\"data\":{\"zero_score\":\"ceiling\"}}"
 '
 test_expect_success 'a string of ten megabytes is data like any other' '

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='a policy in parts, associations page by page, and what a load, a push and a removal say'
 
+# A sequence: the first test starts the instance, and each works with what those before it left.
 . "$(dirname "$0")/lib.sh"
 
 # ask METHOD PAYLOAD: the answer as JSON; fails with the refusal.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='flux fairshare sync in a real instance: from jobs to the plugin; upstream reads what we wrote; disks that are full'
 
+# A sequence: the first test starts the instance, and each works with what those before it left.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The book under pushes and whole policies.
 
+mod changes;
+
 use super::*;
 use crate::ids::Limit;
 

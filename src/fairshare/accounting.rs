@@ -123,6 +123,12 @@ mod tests {
         assert_eq!(run(CLOCK, [8.0, 4.0, 2.0], jobs(1_999.0)), (Some(114.0), vec![108.0, 4.0, 2.0]));
         assert_eq!(run(CLOCK, [8.0, 4.0, 2.0], jobs(2_000.0)), (Some(106.0), vec![106.0, 4.0, 2.0]));
         assert_eq!((CLOCK.next_end(), early.next_end()), (2_000.0, 1_000.0));
+        // Each period goes to the next one, whatever was there.
+        assert_eq!(run(CLOCK, [8.0, 6.0, 2.0], NewJobs::default()), (Some(7.0), vec![0.0, 4.0, 3.0]));
+        // At the very end of the period it is neither early nor over: all is added up.
+        let just = Clock { now: 2_000.0, ..CLOCK };
+        assert_eq!(run(just, [8.0, 4.0, 2.0], NewJobs::default()), (Some(14.0), vec![8.0, 4.0, 2.0]));
+        assert_eq!(just.next_end(), 1_000.0);
     }
 
     #[test]

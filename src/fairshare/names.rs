@@ -31,8 +31,13 @@ impl Names {
 
     /// Bytes of the text and of its index.
     pub fn memory(&self) -> (usize, usize) {
-        (self.text.capacity(), self.ends.capacity() * size_of::<u32>())
+        (self.text.capacity(), bytes(&self.ends))
     }
+}
+
+/// What a column holds in memory.
+pub(super) fn bytes<T>(column: &Vec<T>) -> usize {
+    column.capacity() * size_of::<T>()
 }
 
 /// Finds the number of a name while a tree is being built: open addressing over [`Names`], no copy of a name.

@@ -131,15 +131,10 @@ fn overtake(low: &Level, high: &Level) -> Option<Overtake> {
         return None;
     };
     let (own_usage, others_usage) = (low.detail.usage, high.detail.usage);
-    // Beyond 2^53 there is no next number.
-    let next = |shares: f64| (shares < 9e15).then(|| shares.floor() as u64 + 1);
-    let shares = if others_usage > 0.0 {
-        next(more as f64 * own_usage / others_usage)
-    } else {
-        // Nobody is more deserving than who used nothing, but for who has no shares.
-        (more == 0).then_some(1)
-    };
-    let usage = (own > 0 && more > 0 && others_usage > 0.0 && own_usage > 0.0)
-        .then(|| others_usage * own as f64 / more as f64);
+    // Who is ahead has shares. If it used nothing, the number is infinite: no shares are enough. And beyond 2^53 there is
+    // no next number.
+    let even = more as f64 * own_usage / others_usage;
+    let shares = (even < 9e15).then(|| even.floor() as u64 + 1);
+    let usage = (own > 0 && others_usage > 0.0).then(|| others_usage * own as f64 / more as f64);
     Some(Overtake { node: low.node, shares, usage })
 }

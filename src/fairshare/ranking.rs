@@ -5,6 +5,7 @@
 use std::fmt;
 
 use super::formula::{self, Formula, Numbers};
+use super::names::bytes;
 use super::policy::classic::Classic;
 use super::policy::depth_oblivious::DepthOblivious;
 use super::policy::fair_tree;
@@ -29,7 +30,7 @@ pub struct Ranking {
     factor: Vec<f64>,
     /// Formula policies: per bank.
     pub(super) numbers: Vec<Numbers>,
-    visit: Visit,
+    pub(super) visit: Visit,
 }
 
 /// Every number of one node. What a policy does not use is `None`.
@@ -278,11 +279,8 @@ impl Ranking {
 
     /// Bytes of the ranking, scratch memory included.
     pub fn memory(&self) -> usize {
-        self.sums.memory()
-            + self.visit.memory()
-            + (self.rank.capacity() + self.order.capacity()) * size_of::<u32>()
-            + self.factor.capacity() * size_of::<f64>()
-            + self.numbers.capacity() * size_of::<Numbers>()
+        let columns = [bytes(&self.rank), bytes(&self.order), bytes(&self.factor), bytes(&self.numbers)];
+        columns.into_iter().chain([self.sums.memory(), self.visit.memory()]).sum()
     }
 
     fn sibling_numbers(&self, tree: &Tree, node: NodeId, detail: &mut NodeDetail) {

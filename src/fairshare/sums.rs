@@ -4,6 +4,7 @@
 // Banks are numbered by the tree that every column here is sized by.
 #![allow(clippy::indexing_slicing)]
 
+use super::names::bytes;
 use super::tree::{Flags, NodeId, Tree};
 use super::{InactiveUsage, Options};
 
@@ -87,9 +88,9 @@ impl Sums {
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        (self.total.capacity() + self.shares.capacity() + self.usage.capacity()) * size_of::<f64>()
-            + (self.arena.capacity() + self.ranked.capacity()) * size_of::<u32>()
-            + self.exact.capacity() * size_of::<u128>()
+        let floats = [&self.total, &self.shares, &self.usage].map(bytes);
+        let numbers = [&self.arena, &self.ranked].map(bytes);
+        floats.into_iter().chain(numbers).chain([bytes(&self.exact)]).sum()
     }
 
     fn find_arenas(&mut self, tree: &Tree) {

@@ -3,6 +3,7 @@
 mod charged;
 mod decay;
 mod extremes;
+mod figures;
 mod outlook;
 mod peers;
 mod properties;

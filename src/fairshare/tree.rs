@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::names::Names;
+use super::names::{Names, bytes};
 use super::{Builder, Shares, Site, TreeError};
 
 /// The parent of the root.
@@ -253,11 +253,9 @@ impl Tree {
     pub fn memory(&self) -> (usize, usize) {
         let words = [&self.parent, &self.name, &self.list, &self.leaf_start, &self.bank_start, &self.by_name];
         let (text, index) = self.names.memory();
-        let columns = words.iter().map(|column| column.capacity() * size_of::<u32>()).sum::<usize>()
-            + self.shares.capacity() * size_of::<u64>()
-            + self.usage.capacity() * size_of::<f64>()
-            + self.flags.capacity() * size_of::<Flags>();
-        (columns + index, text)
+        let words = words.map(bytes);
+        let others = [bytes(&self.shares), bytes(&self.usage), bytes(&self.flags), index];
+        (words.into_iter().chain(others).sum(), text)
     }
 
     /// The number of associations, and so the id of the root.

@@ -2,6 +2,7 @@
 //! The visit that the rank policies share: siblings by value, depth-first, ranks handed out on the way.
 #![forbid(unsafe_code)]
 
+use super::names::bytes;
 use super::sums::Sums;
 use super::tree::{NodeId, Tree};
 
@@ -132,9 +133,7 @@ impl Visit {
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        self.entries.capacity() * size_of::<Entry>()
-            + self.frames.capacity() * size_of::<Frame>()
-            + self.vanished.capacity() * size_of::<u32>()
+        [bytes(&self.entries), bytes(&self.frames), bytes(&self.vanished)].into_iter().sum()
     }
 
     fn advance(&mut self, next: usize) {

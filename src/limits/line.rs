@@ -131,6 +131,8 @@ mod tests {
             }
             prop_assert_eq!(line.ids().collect::<Vec<_>>(), plain.keys().copied().collect::<Vec<_>>());
             prop_assert_eq!(line.is_empty(), plain.is_empty());
+            // What makes a search cheap: no block is empty, and none is longer than it may be.
+            prop_assert!(line.blocks.values().all(|block| (1..=BLOCK).contains(&block.members.len())));
             for (after, nodes, cores) in ask {
                 let fits = |size: Size| size.nodes <= nodes && size.cores <= cores;
                 let wanted = plain

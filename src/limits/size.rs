@@ -178,10 +178,25 @@ mod tests {
             (&[(0, Node, 4)], Err(SizeError::NoSlot)),
             (&[(0, Slot, 4), (1, Other, 1)], Err(SizeError::NoCore)),
             (&[], Err(SizeError::NoSlot)),
+            // Cores beside the slot are nobody's.
+            (&[(0, Slot, 2), (1, Core, 3), (0, Core, 5)], Ok((1, 6))),
+            (&[(0, Slot, 2), (1, Other, 1), (0, Core, 5)], Err(SizeError::NoCore)),
             (&[(0, Slot, u64::MAX), (1, Core, 2)], Err(SizeError::TooLarge)),
             (&[(0, Slot, 1), (1, Core, u64::MAX), (1, Core, 1)], Err(SizeError::TooLarge)),
         ] {
             assert_eq!(tree(vertices), size, "{vertices:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (error, text) in [
+            (SizeError::NoSlot, "resources have no slot"),
+            (SizeError::NoCore, "resources have no core in a slot"),
+            (SizeError::TooLarge, "resources exceed 64 bits"),
+            (SizeError::Malformed("count is 0".to_owned()), "count is 0"),
+        ] {
+            assert_eq!(error.to_string(), text);
         }
     }
 }

@@ -7,7 +7,8 @@ values, in the reactor turn that the specification names, and nothing else.
 
 Freedom that the specification leaves, and that is accepted here, each at its place:
 - associations and jobs of a reprioritize come in any order (Flux walks a hash);
-- a pass that an urgency, an update or a replay makes due comes at once or a turn later;
+- a pass that an urgency, an update or a replay makes due comes at once or a turn later; after a replay it comes when
+  the eventlogs of the association's jobs are read, whatever frees room meanwhile;
 - missing banks and projects are written at once or a turn later;
 - what `model.OPEN` lists.
 """
@@ -24,6 +25,8 @@ class Follower(Release):
         """Flux asks for the price of each job in PRIORITY and SCHED, in any order; then a pass for everybody."""
         pending = {job.id for job in self.model.jobs.values() if job.state in ("PRIORITY", "SCHED")}
         for job in self.model.jobs.values():
+            if job.late:
+                self.reading.add(job.assoc)
             if job.late and job.state == "DEPEND":
                 self.rehold.setdefault(job.id, set())
             job.late = False
@@ -72,6 +75,7 @@ class Follower(Release):
             self.reprioritize()
             self.due.clear()
         self.due += list(model.associations)
+        self.reading = set(model.associations)
 
     def take_names(self):
         while (event := self.peek()) and event[0] in self.rehold and event[1] == "dependency-add":

@@ -105,8 +105,6 @@ def begin(follower, step, outcome, names):
         if model.loaded:
             key = next(key for key in ("data", "push", "policy") if key in step)
             model.update(step[key], whole=key == "policy")
-            if "early-holds" in model.known:
-                follower.rehold.update({job.id: set(range(8)) for job in model.jobs.values() if job.late})
             if key != "data":
                 follower.reprioritize()
     elif "reprioritize" in step:

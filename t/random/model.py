@@ -54,9 +54,6 @@ class Model:
     # Off: as the plugin was before it judged jobs that others let go; then a grant that others keep may be taken back
     # at any time.
     judges = True
-    # Differences that are known and looked past, to find others: "early-holds", names that are added to a replayed job
-    # when its association comes, before the other data have.
-    known = ()
 
     def __init__(self, **decided):
         self.decided = decided  # of OPEN

@@ -27,6 +27,7 @@ class Player:
         self.names = {}
         self.steps = {}  # submission of each job id
         self.started, self.waits, self.known = set(), set(), 0
+        self.reads = False  # the plugin that was loaded last is reading eventlogs, or will when data come
         self.is_started = True
         self.has_check = True
         self.taken = 0

@@ -96,7 +96,7 @@ class Release(Stream):
         job.grant = False
         if self.model.loaded and job.assoc is not None:
             job.charge = "run"
-            self.a_pass(job.assoc)
+            self.freed(job.assoc)
 
     def on_inactive(self, job):
         """First the plugins before ours let go those that wait for this end, then ours counts it out."""
@@ -113,7 +113,7 @@ class Release(Stream):
         self.model.forget_the_gone()
         if self.model.loaded and key in self.model.associations:
             if freed:
-                self.a_pass(key)
+                self.freed(key)
             else:
                 self.may.add(key)
 
@@ -160,6 +160,11 @@ class Release(Stream):
             return False
         job = self.model.jobs.get(event[0])
         return job is not None and (key is None or job.assoc == key)
+
+    def freed(self, key):
+        """There may be room: a pass comes at once, or when eventlogs that are being read are."""
+        if key not in self.reading or key not in self.due:
+            self.a_pass(key)
 
     def a_pass(self, key):
         """5.1: those that nobody else keeps first, each group by ascending id."""

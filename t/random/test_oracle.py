@@ -29,7 +29,7 @@ class Case(unittest.TestCase):
         self.model.jobs[job.id] = job
         return job
 
-    def play(self, *events, **decided):
+    def play(self, *events, reads=False, **decided):
         """Events as (job, name[, what it says]); they must be just those that the plugin owes."""
         self.model.decided = decided
         full = []
@@ -37,7 +37,11 @@ class Case(unittest.TestCase):
             key = {"priority": "priority"}.get(name, "description")
             context = {"severity": 0, "type": "cancel"} if name == "exception" else {key: said[0]} if said else {}
             full.append((ord(job), name, context))
-        Follower(self.model, full).run()
+        follower = Follower(self.model, full)
+        if reads:
+            # As after a replay: the eventlogs of the association's jobs are being read, and then a pass is due.
+            follower.reading, follower.due = {(5001, "A")}, [(5001, "A")]
+        follower.run()
 
     def goes(self, name, *names):
         """What is to be seen when a job is released."""
@@ -71,6 +75,14 @@ class Release(Case):
         self.differs(("B", "alloc"), *self.goes("E", SCHED))
         self.differs(("B", "alloc"), *self.goes("D", SCHED), *self.goes("E", SCHED))
         self.differs(("B", "alloc"))
+
+    def test_after_a_replay_a_pass_waits_for_eventlogs_and_comes(self):
+        self.site(max_sched_jobs=2)
+        self.job("B", "sched"), self.job("C", "sched"), self.job("D", names=[SCHED])
+        late = [("B", "alloc"), ("C", "alloc")] + self.goes("D", SCHED)
+        self.differs(*late)
+        self.differs(("B", "alloc"), ("C", "alloc"), reads=True)
+        self.play(*late, reads=True)
 
     def two_and_2b(self):
         self.site(max_running_jobs=2, max_nodes=3)

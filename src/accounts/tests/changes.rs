@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What each change leaves to be seen besides the records themselves: generation, difference, marks.
+
+use super::*;
+
+#[test]
+fn an_association_is_marked_as_broken_by_one_value() {
+    let mut one = record(1, "A", 0.1).association;
+    for (max_running_jobs, is_broken) in [(-2, false), (-1, true), (0, false), (1, false)] {
+        one.max_running_jobs = Limit(max_running_jobs);
+        assert_eq!(one.is_broken(), is_broken, "{max_running_jobs}");
+    }
+}
+
+#[test]
+fn a_policy_sets_its_switches() {
+    let both = Config { zero_score: ZeroScore::Floor, deny_unknown_queues: true };
+    let mut book = Book::default();
+    book.replace(Policy { config: both, ..Policy::default() });
+    assert_eq!(book.config(), both);
+}
+
+#[test]
+fn each_change_is_a_new_generation() {
+    let changes: [fn(&mut Book); 7] = [
+        |book| book.upsert(vec![], OWNER),
+        |book| book.set_queues(vec![]),
+        |book| book.set_projects(vec![]),
+        |book| book.set_banks(vec![]),
+        |book| book.set_weights(vec![]),
+        |book| book.set_config(ConfigPatch::default()),
+        |book| {
+            book.replace(Policy::default());
+        },
+    ];
+    let mut book = Book::default();
+    for (change, generation) in changes.iter().zip(1..) {
+        change(&mut book);
+        assert_eq!(book.generation(), generation);
+    }
+}
+
+#[test]
+fn a_push_says_what_it_changed() {
+    let mut book = Book::default();
+    assert!(book.is_empty());
+    book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2), record(3, "A", 0.3)], OWNER);
+    assert_eq!(book.latest(), Difference { added: 3, ..Difference::default() });
+    assert!(!book.is_empty());
+    let next = [(1, 0.1), (2, 0.2), (3, 0.4), (4, 0.4), (5, 0.5)];
+    book.upsert(next.map(|(user, fairshare)| record(user, "A", fairshare)).into(), OWNER);
+    assert_eq!(book.latest(), Difference { added: 2, changed: 1, removed: 0, unchanged: 2 });
+    book.upsert(next.map(|(user, fairshare)| record(user, "A", fairshare / 2.0)).into(), OWNER);
+    assert_eq!(book.latest(), Difference { changed: 5, ..Difference::default() });
+}
+
+#[test]
+fn there_are_data_once_any_came_and_ever_after() {
+    let mut book = Book::default();
+    book.replace(Policy::default());
+    assert!(!book.has_data(), "a policy that lists nobody");
+    book.replace(policy(vec![record(1, "A", 0.1)]));
+    assert!(book.has_data());
+    book.replace(Policy::default());
+    assert!(book.has_data() && book.is_empty());
+}
+
+#[test]
+fn switches_that_come_in_two_parts_add_up() {
+    let [hold, floor] = [ZeroScore::Hold, ZeroScore::Floor]
+        .map(|zero_score| ConfigPatch { zero_score: Some(zero_score), ..ConfigPatch::default() });
+    let deny = ConfigPatch { deny_unknown_queues: Some(true), ..ConfigPatch::default() };
+    let mut book = Book::default();
+    book.begin(false);
+    for config in [hold, deny, floor] {
+        book.stage(PolicyPart { config, ..part(vec![]) });
+    }
+    assert!(book.is_staging());
+    assert_eq!(book.config(), Config::default());
+    book.commit();
+    assert_eq!(book.config(), Config { zero_score: ZeroScore::Floor, deny_unknown_queues: true });
+}
+
+#[test]
+fn lists_show_what_was_pushed() {
+    let queue = |name: &str| {
+        let unlimited = Limit(2_147_483_647);
+        Queue {
+            name: name.into(),
+            priority: 1,
+            max_running_jobs: unlimited,
+            max_nodes_per_assoc: unlimited,
+            max_sched_jobs: unlimited,
+            max_sched_nodes_per_assoc: unlimited,
+            max_sched_cores_per_assoc: unlimited,
+            min_nodes_per_job: 0,
+            max_nodes_per_job: 1,
+            max_time_per_job: 1,
+        }
+    };
+    let mut book = Book::default();
+    book.set_queues(vec![queue("silver"), queue("gold")]);
+    book.set_banks(vec![("B".into(), 2.0), ("A".into(), 3.0)]);
+    assert_eq!(book.queues().map(|queue| queue.name.as_str()).collect::<Vec<_>>(), ["gold", "silver"]);
+    let banks: Vec<(&str, f64)> = book.banks().map(|(name, priority)| (name.as_str(), priority)).collect();
+    assert_eq!(banks, [("A", 3.0), ("B", 2.0)]);
+}

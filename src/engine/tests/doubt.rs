@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! After a panic: what is compared with Flux, in which slices, how often it is tried, and what it leaves.
+
+use super::examples::{exact, site, submit};
+use super::host::Host;
+use super::site::{HostJob, NOW, association, record};
+use crate::engine::{Effect, Engine, Event, Refusal, State, Timer};
+use crate::ids::{JobId, Limit};
+
+/// Jobs that are looked up in one reactor turn.
+const SLICE: usize = 250;
+
+fn panics(host: &mut Host, id: Option<JobId>) -> Vec<Effect> {
+    host.engine.handle(NOW, Event::Panicked(id))
+}
+
+fn look_ups(effects: &[Effect]) -> Vec<JobId> {
+    effects.iter().filter_map(|e| if let Effect::LookUp(id) = e { Some(*id) } else { None }).collect()
+}
+
+/// Whether there is nothing to be done but to come back in the next turn.
+fn is_only_defer(effects: &[Effect]) -> bool {
+    matches!(effects, [Effect::Arm(Timer::Turn)])
+}
+
+fn says(effects: &[Effect], text: &str) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Log(_, said) if said.contains(text)))
+}
+
+#[test]
+fn every_job_is_looked_up_once_a_slice_each_turn_then_all_prices_are_asked_for() {
+    let mut host = site(|_| ());
+    let ids: Vec<JobId> = (0..SLICE + 10).map(|_| submit(&mut host, 1)).collect();
+    assert!(!host.engine.is_doubtful());
+    assert!(is_only_defer(&panics(&mut host, None)));
+    assert!(host.engine.is_doubtful());
+    let turns: Vec<Vec<Effect>> =
+        (0..2).map(|_| host.engine.handle(NOW, Event::Timer(Timer::Turn))).collect();
+    let mut seen: Vec<JobId> = turns.iter().flat_map(|turn| look_ups(turn)).collect();
+    assert_eq!(turns.iter().map(|turn| look_ups(turn).len()).collect::<Vec<_>>(), [SLICE, 10]);
+    seen.sort();
+    assert_eq!(seen, ids);
+    let asks = |turn: &Vec<Effect>| turn.iter().any(|effect| matches!(effect, Effect::ReprioritizeAll));
+    assert_eq!(turns.iter().map(asks).collect::<Vec<_>>(), [false, true]);
+    assert!(turns.iter().all(|turn| matches!(turn.last(), Some(Effect::Arm(Timer::Turn)))));
+}
+
+#[test]
+fn what_flux_has_is_taken_in_anew_and_what_it_lacks_is_forgotten() {
+    let mut host = site(|a| a.max_sched_jobs = Limit(2));
+    let [first, gone, held, kept] = [
+        submit(&mut host, 1),
+        submit(&mut host, 1),
+        submit(&mut host, 1),
+        host.submit(HostJob::new(7).after("afterany:1")).unwrap(),
+    ];
+    assert_eq!(host.state(held), Some(State::Depend));
+    // Flux ended a job, started another, and nothing of it was told; and it has one that never was.
+    host.jobs.remove(&gone);
+    host.jobs.get_mut(&first).unwrap().state = State::Run;
+    let effects = panics(&mut host, Some(JobId(999)));
+    assert!(host.engine.knows(gone));
+    host.apply(effects);
+    host.settle();
+    assert!(!host.engine.knows(gone) && !host.engine.knows(JobId(999)));
+    assert_eq!(host.state(held), Some(State::Sched), "there is room now");
+    assert!(!host.engine.is_doubtful() && !host.engine.is_replaying());
+    // The job that others keep is still told about, once.
+    assert!(host.subscribed.contains(&kept));
+    host.remove_dependency(kept, "afterany:1");
+    host.settle();
+    assert_eq!(host.state(kept), Some(State::Sched));
+    exact(&host);
+}
+
+#[test]
+fn a_fair_share_that_was_told_is_not_told_again_but_to_whom_the_call_was_about() {
+    let mut host = site(|_| ());
+    let [one, other] = [(); 2].map(|()| submit(&mut host, 1));
+    let told = |host: &Host| [one, other].map(|id| host.jobs[&id].memos.len());
+    assert_eq!(told(&host), [1, 1]);
+    let effects = panics(&mut host, Some(one));
+    host.apply(effects);
+    host.settle();
+    assert_eq!(told(&host), [2, 1]);
+}
+
+#[test]
+fn a_job_that_ended_meanwhile_is_not_taken_in() {
+    let mut host = site(|_| ());
+    let [ended, other] = [(); 2].map(|()| submit(&mut host, 1));
+    panics(&mut host, None);
+    let asked = look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn)));
+    assert_eq!(asked.len(), 2);
+    host.jobs.get_mut(&ended).unwrap().state = State::Inactive;
+    for id in [ended, other] {
+        let job = host.jobs[&id].clone();
+        host.engine.handle(NOW, Event::Shown(Host::facts(id, &job)));
+    }
+    assert!(!host.engine.knows(ended) && host.engine.knows(other));
+    assert_eq!(host.engine.check().drift, []);
+}
+
+#[test]
+fn a_look_up_that_fails_leaves_the_job_as_it_is_believed_to_be() {
+    let mut host = site(|_| ());
+    let id = submit(&mut host, 1);
+    panics(&mut host, None);
+    let asked = host.engine.handle(NOW, Event::Timer(Timer::Turn));
+    assert_eq!(look_ups(&asked), [id]);
+    let told = host.engine.refused(Effect::LookUp(id), Refusal::Other("no memory".to_owned()));
+    assert!(says(&told, &format!("job {id}: failed to look it up: no memory")));
+    assert!(host.engine.knows(id));
+    assert!(host.engine.refused(Effect::LookUp(id), Refusal::Absent).is_empty());
+    assert!(!host.engine.knows(id));
+}
+
+#[test]
+fn three_panics_in_a_row_are_answered_and_the_next_waits_for_a_request() {
+    let mut host = site(|_| ());
+    let id = submit(&mut host, 1);
+    for _ in 0..3 {
+        assert!(is_only_defer(&panics(&mut host, None)));
+    }
+    assert!(host.engine.handle(NOW, Event::TryAgain).is_empty(), "it is under way");
+    let told = panics(&mut host, None);
+    assert!(says(&told, "could not be compared with Flux"));
+    assert_eq!(look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [], "given up");
+    assert!(host.engine.is_doubtful());
+    assert!(is_only_defer(&host.engine.handle(NOW, Event::TryAgain)));
+    assert!(host.engine.handle(NOW, Event::TryAgain).is_empty(), "once");
+    assert_eq!(look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
+    // One more is one too many again.
+    assert!(says(&panics(&mut host, None), "could not be compared"));
+}
+
+#[test]
+fn without_a_panic_there_is_nothing_to_try_again() {
+    let mut host = site(|_| ());
+    submit(&mut host, 1);
+    assert!(host.engine.handle(NOW, Event::TryAgain).is_empty());
+    for _ in 0..3 {
+        panics(&mut host, None);
+        host.apply(vec![Effect::Arm(Timer::Turn)]);
+        host.settle();
+        assert!(!host.engine.is_doubtful(), "one that is answered is not one in a row");
+    }
+}
+
+#[test]
+fn giving_up_waits_for_no_eventlog() {
+    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let [_, held] = [(); 2].map(|()| submit(&mut host, 1));
+    host.never_answered.insert(held);
+    let mut limited = association(7, "A");
+    limited.max_sched_jobs = Limit(1);
+    let mut engine = Engine::new(super::site::OWNER);
+    engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
+    host.replay(true, engine);
+    assert!(host.engine.ledger().job(held).unwrap().is_unread());
+    for _ in 0..4 {
+        panics(&mut host, None);
+    }
+    assert!(!host.engine.ledger().job(held).unwrap().is_unread());
+}
+
+#[test]
+fn when_nothing_is_left_to_look_up_the_doubt_is_over() {
+    for why in [Refusal::Absent, Refusal::Other("no memory".to_owned())] {
+        let mut host = site(|_| ());
+        let id = submit(&mut host, 1);
+        panics(&mut host, None);
+        assert_eq!(look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
+        host.engine.refused(Effect::LookUp(id), why);
+        assert!(host.engine.is_doubtful());
+        host.engine.handle(NOW, Event::Timer(Timer::Turn));
+        assert!(!host.engine.is_doubtful());
+    }
+}
+
+/// Whether we are subscribed is not known: it is given back, and asked for again where it matters.
+#[test]
+fn a_subscription_is_made_sure_of() {
+    for (state, has_dependencies, is_asked_for) in [
+        (State::New, true, true),
+        (State::New, false, false),
+        (State::Depend, true, true),
+        (State::Depend, false, false),
+        (State::Sched, true, false),
+    ] {
+        let mut engine = Engine::new(super::site::OWNER);
+        let (id, mut job) = (JobId(1), HostJob::new(7));
+        engine.handle(NOW, Event::Created { id, state: State::New, has_dependencies });
+        engine.handle(NOW, Event::Validate(Host::facts(id, &job)));
+        engine.handle(NOW, Event::New(Host::facts(id, &job)));
+        engine.handle(NOW, Event::Panicked(Some(id)));
+        engine.handle(NOW, Event::Timer(Timer::Turn));
+        job.state = state;
+        let effects = engine.handle(NOW, Event::Shown(Host::facts(id, &job)));
+        let which = |effect: &Effect| match effect {
+            Effect::Unsubscribe(of) => Some((*of, false)),
+            Effect::Subscribe(of) => Some((*of, true)),
+            _ => None,
+        };
+        let mut wanted = vec![(id, false)];
+        wanted.extend(is_asked_for.then_some((id, true)));
+        let asked: Vec<_> = effects.iter().filter_map(which).collect();
+        assert_eq!(asked, wanted, "{state:?} {has_dependencies}");
+    }
+}

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Reads what cargo-mutants lists and leaves behind, for mutants.sh: counts, samples, survivors, the table."""
+import collections
+import hashlib
+import json
+import os
+import re
+import sys
+
+NOTICED, SURVIVED, UNVIABLE, SLOW = "CaughtMutant", "MissedMutant", "Unviable", "Timeout"
+MOST = 3.0  # percent of the viable that may survive
+
+
+def module(name):
+    return re.match(r"src/(\w+)", name).group(1)
+
+
+def key(name):
+    """A mutant without line and column: what the list of accepted survivors names it by."""
+    return re.sub(r"^(\S+?):\d+:\d+: ", r"\1: ", name)
+
+
+def pattern(names):
+    """A regular expression for just these mutants, as cargo-mutants takes it."""
+    return "|".join("^" + re.sub(r"([\\.+*?()|\[\]{}^$&#~-])", r"\\\1", name) + "$" for name in names)
+
+
+def outcomes(directory):
+    path = os.path.join(directory, "mutants.out", "outcomes.json")
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as stream:
+        found = json.load(stream)["outcomes"]
+    return {o["scenario"]["Mutant"]["name"]: o["summary"] for o in found if isinstance(o["scenario"], dict)}
+
+
+def accepted(path):
+    """Each accepted survivor. The lines above a group give its reason; a list without one is refused."""
+    result, reason = [], False
+    with open(path, encoding="utf-8") as stream:
+        for line in stream.read().splitlines():
+            if line.startswith("#"):
+                reason = True
+            elif not line.strip():
+                reason = False
+            elif not reason:
+                sys.exit(f"{path}: no reason is given for {line}")
+            else:
+                result.append(line.strip())
+    return result
+
+
+def table(out, path):
+    first, second = outcomes(os.path.join(out, "first")), outcomes(os.path.join(out, "second"))
+    merged = {name: second.get(name, summary) for name, summary in first.items()}
+    counts = collections.defaultdict(collections.Counter)
+    for name, summary in merged.items():
+        counts[module(name)][summary] += 1
+    is_bad = False
+    print("| module | mutants | unviable | killed | timed out | survived | % of viable |")
+    print("|---|---|---|---|---|---|---|")
+    for name, count in sorted(counts.items()):
+        viable = sum(count.values()) - count[UNVIABLE]
+        share = 100.0 * count[SURVIVED] / viable if viable else 0.0
+        is_bad |= share > MOST
+        row = [name, sum(count.values()), count[UNVIABLE], count[NOTICED], count[SLOW], count[SURVIVED], f"{share:.1f}"]
+        print("| " + " | ".join(map(str, row)) + " |")
+    known = accepted(path)
+    survived = {key(name) for name, summary in merged.items() if summary == SURVIVED}
+    tested = {key(name) for name, summary in merged.items() if summary != UNVIABLE}
+    for name in sorted(n for n, summary in merged.items() if summary == SURVIVED and key(n) not in known):
+        print(f"survived, and is not accepted: {name}")
+        is_bad = True
+    for name in sorted(set(known) & tested - survived):
+        print(f"accepted as a survivor, and was noticed: {name}")
+        is_bad = True
+    return 1 if is_bad else 0
+
+
+def main():
+    what, rest = sys.argv[1], sys.argv[2:]
+    if what == "table":
+        return table(*rest)
+    if what == "survivors":
+        print(pattern(name for name, summary in outcomes(rest[0]).items() if summary == SURVIVED))
+        return 0
+    with open(rest[0], encoding="utf-8") as stream:
+        names = [mutant["name"] for mutant in json.load(stream)]
+    if what == "count":
+        for name, count in sorted(collections.Counter(map(module, names)).items()):
+            print(f"{name} {count}")
+    elif what == "sample":
+        of_100 = [name for name in names if int(hashlib.sha256(key(name).encode()).hexdigest(), 16) % 100 < int(rest[1])]
+        print(pattern(of_100))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

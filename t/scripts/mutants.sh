@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+# Mutation testing of the core: is each line's meaning held by a test? Needs cargo-mutants and python3.
+#
+# usage: t/scripts/mutants.sh [--shard K/N] [--sample PERCENT] [--list] [MODULE...]
+#   MODULE          ids, priority, accounts, limits, engine, fairshare (default: all)
+#   --shard K/N     the K-th part of N, from 0
+#   --sample N      about N percent of the mutants, the same ones each time
+#   --list          how many mutants there are, and nothing else
+# First each mutant meets the tests of the library without the command (`cargo test --lib --no-default-features`), which
+# take seconds; whoever survives meets the whole `cargo test`. A test that never ends has noticed too.
+# Exit 1 if a survivor is not in mutants-accepted.txt, if one that is there was noticed, or if over 3 % of a module's
+# viable mutants survive. The work is kept in target/mutants.
+set -u
+cd "$(dirname "$0")/../.." || exit 2
+here=t/scripts out=target/mutants shard=() sample= list= modules=()
+while [ $# -gt 0 ]; do
+	case $1 in
+	--shard) shard=(--shard "$2"); shift 2 ;;
+	--sample) sample=$2; shift 2 ;;
+	--list) list=1; shift ;;
+	-h | --help) sed -n '3,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	-*) echo "mutants.sh: unknown option $1" >&2; exit 2 ;;
+	*) modules+=("$1"); shift ;;
+	esac
+done
+[ ${#modules[@]} -gt 0 ] || modules=(ids priority accounts limits engine fairshare)
+cargo mutants --version >/dev/null 2>&1 || { echo "please run: cargo install cargo-mutants --locked" >&2; exit 2; }
+
+files=()
+for module in "${modules[@]}"; do
+	if [ -f "src/$module.rs" ]; then files+=(-f "src/$module.rs"); else files+=(-f "src/$module/**"); fi
+done
+cargo mutants --list --json "${files[@]}" >"/tmp/mutants.$$.json" || exit 2
+mkdir -p "$out"
+mv "/tmp/mutants.$$.json" "$out/list.json"
+if [ -n "$list" ]; then
+	exec python3 $here/mutants.py count "$out/list.json"
+fi
+
+# Debug information is what most of the time of a build goes into; a random test needs fewer cases to notice.
+export CARGO_PROFILE_DEV_DEBUG=0 PROPTEST_CASES=${PROPTEST_CASES:-64}
+common=(--no-shuffle --no-times --colors never -j "${JOBS:-1}")
+chosen=()
+[ -z "$sample" ] || chosen=(-F "$(python3 $here/mutants.py sample "$out/list.json" "$sample")")
+rm -rf "$out/first" "$out/second"
+# The tests at the edge of sizes take a minute of themselves: they are for those who survive.
+cargo mutants "${common[@]}" "${files[@]}" "${shard[@]}" "${chosen[@]}" -o "$out/first" --no-default-features \
+	--minimum-test-timeout 30 -- --lib -- --skip ::extremes::
+case $? in 0 | 2 | 3) ;; *) exit 2 ;; esac
+if left=$(python3 $here/mutants.py survivors "$out/first") && [ -n "$left" ]; then
+	# The whole of it compiles and loads the plugin too: baseline and time limit are worked out anew.
+	unset PROPTEST_CASES
+	cargo mutants "${common[@]}" "${files[@]}" -F "$left" -o "$out/second" --minimum-test-timeout 120
+	case $? in 0 | 2 | 3) ;; *) exit 2 ;; esac
+fi
+exec python3 $here/mutants.py table "$out" $here/mutants-accepted.txt
