@@ -13,6 +13,7 @@ mod effect;
 mod event;
 mod foreign;
 mod keepers;
+mod kept;
 mod life;
 
 mod pass;
@@ -33,6 +34,7 @@ mod validate;
 pub use check::Check;
 pub use effect::{Effect, Level, Posting};
 pub use event::{Event, JobFacts, Refusal, State};
+pub use kept::{Kept, Rest};
 pub use settings::{Memo, Settings};
 pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot};
 pub use step::Step;
@@ -168,6 +170,7 @@ impl Engine {
             Event::Reprioritize => self.reprioritize(),
             Event::Timer(Timer::Turn) => self.deferred(),
             Event::Timer(Timer::Retry) => self.retry(),
+            Event::Timer(Timer::Remember) => Vec::new(),
             Event::Urgency(id, urgency) => self.told_urgency(id, urgency),
             Event::Eventlog(id, history) => self.eventlog(id, history),
             Event::Dependencies(id, names) => self.dependencies(id, names),

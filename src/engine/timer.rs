@@ -8,12 +8,14 @@ pub enum Timer {
     Turn,
     /// A new try: of what could not be read, and for the record of the instance owner, which comes last.
     Retry,
+    /// The next step of what is kept for after a restart. The plugin's own: the engine has no part in it.
+    Remember,
 }
 
 impl Timer {
     /// One row each, in the order of the timers: name, as the log calls it, and seconds from when it is armed.
     pub const ALL: &'static [(Timer, &'static str, f64)] =
-        &[(Timer::Turn, "timer", 0.0), (Timer::Retry, "retry", 5.0)];
+        &[(Timer::Turn, "timer", 0.0), (Timer::Retry, "retry", 5.0), (Timer::Remember, "remember", 0.0)];
 
     /// Their names.
     #[allow(clippy::indexing_slicing, reason = "the compiler works it out")]

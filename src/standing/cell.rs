@@ -90,6 +90,11 @@ impl Cell {
         }
     }
 
+    /// What was pushed: the usage, and which ended jobs are in it.
+    pub fn pushed(&self) -> (f64, &Watermark) {
+        (self.base.usage, &self.base.counted)
+    }
+
     /// Counts jobs by other weights, and all in other units.
     pub fn recount(&mut self, weights: Weights) {
         self.settled = None;

@@ -42,6 +42,7 @@ mod cell;
 mod draft;
 mod interleave;
 mod jobs;
+mod kept;
 mod push;
 mod refresh;
 mod site;
