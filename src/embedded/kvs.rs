@@ -43,6 +43,11 @@ impl Kvs {
         }
     }
 
+    /// What was sent never arrives.
+    pub(super) fn lose(&mut self) {
+        self.sent.clear();
+    }
+
     /// What a commit is answered.
     pub(super) fn outcome(&self) -> Result<String, Errno> {
         self.fails.map_or_else(|| Ok(String::new()), Err)

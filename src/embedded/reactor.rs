@@ -303,6 +303,22 @@ impl Host {
         self.violation("a timer without delay re-arms itself for ever".into());
     }
 
+    /// As [`Host::settle`], but no more than so many commits are made: what comes after them is lost to the KVS.
+    pub fn settle_commits(&self, most: usize) {
+        for _ in 0..most {
+            while let Some(due) = {
+                let due = self.store.borrow_mut().agenda.pop_due();
+                due
+            } {
+                self.turn(due);
+            }
+            if !self.commit() {
+                break;
+            }
+        }
+        self.store.borrow_mut().agenda.kvs.lose();
+    }
+
     /// Lets `seconds` pass.
     pub fn advance(&self, seconds: f64) {
         let end = self.store.borrow().agenda.now.saturating_add(micros(seconds));

@@ -64,7 +64,7 @@ impl Engine {
                 .map(|(name, weight)| (name.to_owned(), weight))
                 .collect(),
             config: self.book.config(),
-            rule: self.standing.rule(),
+            rule: self.standing.pushed_rule(),
         }
     }
 }

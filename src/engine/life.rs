@@ -158,6 +158,8 @@ impl Engine {
             job.grant = Grant::None;
             job.allocation = allocation.map(Box::new);
         });
+        self.live.forget(id);
+        effects.extend(self.accrues(id));
         effects.extend(association.map(|a| self.pass(a)).unwrap_or_default());
         effects
     }
@@ -169,6 +171,8 @@ impl Engine {
         self.unreadable.remove(&id);
         self.unpriced.remove(&id);
         let Some(job) = self.ledger.remove(id) else { return effects };
+        self.live.forget(id);
+        effects.extend(self.accrued(id, &job));
         self.due.forget(id);
         let Some(association) = job.association() else { return effects };
         if job.is_unread() {

@@ -15,7 +15,7 @@ mod foreign;
 mod keepers;
 mod kept;
 mod life;
-
+mod live;
 mod pass;
 mod price;
 mod pushes;
@@ -35,6 +35,7 @@ pub use check::Check;
 pub use effect::{Effect, Level, Posting};
 pub use event::{Event, JobFacts, Refusal, State};
 pub use kept::{Kept, Rest};
+pub use live::{LastRefresh, LiveSnapshot, PricedJob};
 pub use settings::{Memo, Settings};
 pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot};
 pub use step::Step;
@@ -47,6 +48,7 @@ use crate::priority::{Factors, Weighed};
 use crate::standing::{SitePart, Standing};
 use due::Due;
 use foreign::ForeignNames;
+use live::Live;
 use replay::Replay;
 use resync::Resync;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,6 +76,7 @@ pub struct Engine {
     weighed: Weighed,
     ledger: Ledger,
     standing: Standing,
+    live: Live,
     settings: Settings,
     /// What the open push said of the tree so far.
     draft: SitePart,
@@ -111,6 +114,7 @@ impl Engine {
             book,
             ledger: Ledger::new(tables.rules),
             standing: Standing::default(),
+            live: Live::default(),
             settings: Settings::default(),
             draft: SitePart::default(),
             validated: BTreeSet::new(),
@@ -171,6 +175,8 @@ impl Engine {
             Event::Timer(Timer::Turn) => self.deferred(),
             Event::Timer(Timer::Retry) => self.retry(),
             Event::Timer(Timer::Remember) => Vec::new(),
+            Event::Timer(Timer::Refresh) => self.refresh_due(),
+            Event::Timer(Timer::Slice) => self.go_on_refreshing(),
             Event::Urgency(id, urgency) => self.told_urgency(id, urgency),
             Event::Eventlog(id, history) => self.eventlog(id, history),
             Event::Dependencies(id, names) => self.dependencies(id, names),
@@ -192,6 +198,7 @@ impl Engine {
             }
             Step::LoopEnded => {
                 self.is_looping = false;
+                self.live.loop_ended();
                 Vec::new()
             }
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Data from the accounting database. It changes no job before the next reprioritize, only who is counted where.
 
-use super::{Effect, Engine, Settings, Step, Timer};
+use super::{Effect, Engine, Step, Timer};
 use crate::accounts::{AssociationRecord, Book, Difference, Policy, PolicyPart};
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Origin, Phase};
@@ -28,23 +28,20 @@ impl Engine {
 
     /// Puts a whole policy in force. A tree that can't be right rejects all of it.
     fn replaced(&mut self, site: SitePart, replace: impl FnOnce(&mut Book) -> Difference) -> Vec<Effect> {
-        if let Some(site) = site.site(self.settings.accrual)
-            && let Err(fault) = self.standing.push(site)
-        {
-            self.book.abort();
-            return vec![Effect::RejectPolicy(fault.to_string())];
+        match site.site(self.settings.accrual).map(|site| self.standing.push(site)) {
+            Some(Ok(())) => {}
+            Some(Err(fault)) => {
+                self.book.abort();
+                return vec![Effect::RejectPolicy(fault.to_string())];
+            }
+            None => self.standing.forget_site(),
         }
         replace(&mut self.book);
         self.weigh();
         let waiting: Vec<JobId> = self.ledger.waiting().collect();
         let mut effects = self.attach(waiting);
-        effects.extend(self.reprioritize());
+        effects.extend(if self.is_live() { self.pushed_tree() } else { self.reprioritize() });
         effects
-    }
-
-    pub(super) fn set(&mut self, settings: Settings) -> Vec<Effect> {
-        self.settings = settings;
-        Vec::new()
     }
 
     pub(super) fn begin(&mut self, keeps_config: bool) -> Vec<Effect> {
@@ -103,13 +100,14 @@ impl Engine {
                 && job.phase == Phase::Priority
             {
                 self.due.unmoved.insert(id);
-                effects = vec![Effect::Arm(Timer::Turn)];
+                effects.push(Effect::Arm(Timer::Turn));
             }
             // Whether a limit concerns it was not known when eventlogs were read.
             if job.origin == Origin::Replayed && matches!(job.phase, Phase::Priority | Phase::Sched) {
                 replayed.push(id);
             }
             self.ledger.change(id, |job| job.admission = job.admission.moved_to(association));
+            effects.extend(self.accrues(id));
             // The owner's record ends a push.
             if !is_owner {
                 self.due.half_pushed.insert(association);

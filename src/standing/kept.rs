@@ -6,7 +6,7 @@ use crate::ids::{BankName, UserId};
 
 impl Standing {
     /// How the tree is ranked; `None` if none was pushed. It is to be taken by one that knows of no job.
-    pub fn rule(&self) -> Option<Rule> {
+    pub fn pushed_rule(&self) -> Option<Rule> {
         let site = self.site.as_ref()?;
         let rules = &site.rules;
         Some(Rule {
