@@ -67,7 +67,7 @@ fn tree(users: u32, usage: impl Fn(u32) -> f64) -> Value {
         "associations": associations,
         "queues": [queue("q", json!({"priority": 3}))],
         "projects": [{"project": "*"}],
-        "banks": [root].into_iter().chain(banks).collect::<Vec<_>>(),
+        "banks": Value::from_iter([root].into_iter().chain(banks)),
         "priority_factors": [{"factor": "queue", "weight": 7}],
         "config": {"zero_score": "floor"},
         "tree": {"policy": "fair-tree", "at": 1.7e9 - 10.0, "half_life": 604_800, "node_weight": 1,
