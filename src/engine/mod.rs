@@ -48,6 +48,7 @@ use crate::priority::{Factors, Weighed};
 use crate::standing::{SitePart, Standing};
 use due::Due;
 use foreign::ForeignNames;
+use kept::News;
 use live::Live;
 use replay::Replay;
 use resync::Resync;
@@ -77,6 +78,8 @@ pub struct Engine {
     ledger: Ledger,
     standing: Standing,
     live: Live,
+    /// Jobs that ended, for who keeps them for after a restart.
+    news: News,
     settings: Settings,
     /// What the open push said of the tree so far.
     draft: SitePart,
@@ -114,6 +117,7 @@ impl Engine {
             book,
             ledger: Ledger::new(tables.rules),
             standing: Standing::default(),
+            news: News::default(),
             live: Live::default(),
             settings: Settings::default(),
             draft: SitePart::default(),
@@ -175,6 +179,7 @@ impl Engine {
             Event::Timer(Timer::Turn) => self.deferred(),
             Event::Timer(Timer::Retry) => self.retry(),
             Event::Timer(Timer::Remember) => Vec::new(),
+            Event::Recalled(ended, sums) => self.recall(ended, sums),
             Event::Timer(Timer::Refresh) => self.refresh_due(),
             Event::Timer(Timer::Slice) => self.go_on_refreshing(),
             Event::Urgency(id, urgency) => self.told_urgency(id, urgency),

@@ -60,6 +60,7 @@ use refresh::Work;
 pub use draft::{Rule, SitePart};
 pub use interleave::Turns;
 pub use jobs::{BadJob, Job};
+pub use kept::{Ended, GivenUp};
 pub use refresh::{Changed, Refreshed};
 pub use site::{Bank, Leaf, Site, SiteError, Watermark};
 

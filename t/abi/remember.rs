@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use super::{SO, Site, association, document, job, plugin, queue};
+use super::{SO, Site, association, document, job, queue};
 
 const MANIFEST: &str = "mf_priority.remember.manifest";
 
@@ -84,7 +84,7 @@ fn pushed(document: &Value) -> Site {
 
 #[test]
 fn a_policy_is_in_force_again_after_a_reload_and_a_restart() {
-    for document in [document(), tree(40, |user| f64::from(user) * 1.1), tree(2000, f64::from)] {
+    for document in [document(), tree(40, |user| f64::from(user) * 1.1), tree(700, f64::from)] {
         let site = pushed(&document);
         let before = site.policy();
         site.reload();
@@ -100,11 +100,11 @@ fn a_policy_is_in_force_again_after_a_reload_and_a_restart() {
 
 #[test]
 fn what_is_in_force_again_is_written_as_it_was() {
-    let site = pushed(&tree(3000, f64::from));
+    let site = pushed(&tree(1200, f64::from));
     let before = site.host.kvs();
     site.reload();
     let written = site.host.kvs_written();
-    site.ask("policy_update", &tree(3000, f64::from));
+    site.ask("policy_update", &tree(1200, f64::from));
     site.host.settle();
     let texts = |mut kvs: BTreeMap<String, String>| {
         kvs.remove(MANIFEST);
@@ -131,10 +131,10 @@ fn the_limit_holds_for_jobs_that_come_after_a_reload() {
 
 #[test]
 fn a_change_costs_what_it_changes() {
-    let site = pushed(&tree(4000, f64::from));
+    let site = pushed(&tree(1500, f64::from));
     let all = site.host.kvs_written();
     let count = site.host.kvs().len();
-    site.ask("policy_update", &tree(4000, |user| f64::from(user) + f64::from(u8::from(user == 1234))));
+    site.ask("policy_update", &tree(1500, |user| f64::from(user) + f64::from(u8::from(user == 1234))));
     site.host.settle();
     let changed = site.host.kvs_written() - all;
     let manifest = site.host.kvs()[MANIFEST].len() as u64;
@@ -142,7 +142,7 @@ fn a_change_costs_what_it_changes() {
     assert!(changed - manifest < 20_000, "{changed} of {all} bytes, {manifest} of them the manifest");
     assert_eq!(site.host.kvs().len(), count, "what only the former record had is gone");
     // One user more: no text but those about him moves.
-    let mut more = tree(4000, f64::from);
+    let mut more = tree(1500, f64::from);
     more["associations"].as_array_mut().unwrap().insert(7, association(999, "b1", json!({})));
     let before = site.host.kvs_written();
     site.ask("policy_update", &more);
@@ -237,7 +237,7 @@ fn no_change_of_a_byte_passes() {
     let site = pushed(&tree(20, f64::from));
     let whole = site.host.kvs();
     let before = site.policy();
-    let mut runner = TestRunner::new(Config { cases: 60, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 24, ..Config::default() });
     let strategy = (0..whole.len(), any::<prop::sample::Index>(), 1_u8..128, any::<bool>());
     let outcome = runner.run(&strategy, |(which, place, flip, is_cut)| {
         let (key, text) = whole.iter().nth(which).unwrap();
@@ -313,10 +313,10 @@ fn a_write_that_fails_leaves_the_record_before_it() {
 fn a_write_that_is_cut_short_leaves_the_record_before_it() {
     // Each time the plugin goes one commit later.
     let mut seen = (false, false);
-    for commits in 0..12 {
-        let site = pushed(&tree(3000, f64::from));
+    for commits in 0..7 {
+        let site = pushed(&tree(1200, f64::from));
         let before = site.policy();
-        let next = tree(3000, |user| f64::from(user) + 1.0);
+        let next = tree(1200, |user| f64::from(user) + 1.0);
         let topic = "job-manager.mf_priority.policy_update";
         site.host.request_now(topic, Some(&next.to_string()), super::OWNER).unwrap();
         let after = site.policy();
@@ -328,5 +328,50 @@ fn a_write_that_is_cut_short_leaves_the_record_before_it() {
         seen.1 |= found == after;
     }
     assert_eq!(seen, (true, true));
-    let _ = plugin();
+}
+
+/// A site of one user and a tree that counts node seconds without decay, with jobs that ran and ended.
+fn with_history() -> (Site, Vec<u64>) {
+    let mut document = tree(3, |_| 0.0);
+    document["tree"]["half_life"] = json!(0);
+    let site = pushed(&document);
+    let ids: Vec<u64> = (0..3).map(|_| site.submit(&job(1000, 1))).collect();
+    site.host.advance(100.0);
+    site.finish(ids[0]);
+    site.host.advance(50.0);
+    site.finish(ids[1]);
+    (site, ids)
+}
+
+fn used(site: &Site, user: u32) -> f64 {
+    site.association(user, &format!("b{}", (user - 1000) % 7))["usage"].as_f64().expect("a usage")
+}
+
+#[test]
+fn usage_that_no_push_covers_outlives_a_reload_and_a_restart() {
+    let (site, ids) = with_history();
+    site.host.advance(70.0);
+    let before = used(&site, 1000);
+    assert!(before > 300.0, "{before}");
+    site.reload();
+    let shown = used(&site, 1000);
+    assert!((shown - before).abs() < 1e-9, "{shown} {before}");
+    // One more ends after the reload, and is written with those before it.
+    site.finish(ids[2]);
+    site.host.advance(70.0);
+    let before = used(&site, 1000);
+    site.host.restart(Order::Ascending).unwrap();
+    site.host.settle();
+    site.reload();
+    let shown = used(&site, 1000);
+    assert!((shown - before).abs() < 1e-9, "{shown} {before}");
+    // A push that covers them all.
+    let mut document = tree(3, |_| 7.0);
+    document["associations"][0]["counted_until"] = json!(site.host.now());
+    document["tree"]["half_life"] = json!(0);
+    site.ask("policy_update", &document);
+    site.host.settle();
+    site.reload();
+    assert!((used(&site, 1000) - 7.0).abs() < 1e-9);
+    assert!(!site.host.kvs().keys().any(|key| key.contains(".jobs.")), "what is covered is not kept");
 }

@@ -17,6 +17,7 @@
 //!   each text must have the hash it is called by. It then goes the way of a push, and is judged as one.
 //! - What is refused stays where it is until the next push takes its place.
 
+mod jobs;
 mod lines;
 mod reading;
 mod record;
@@ -30,14 +31,20 @@ use super::wire::{self, WireError};
 use super::{MfPriority, counted};
 use crate::engine::{Engine, Event, Timer};
 use crate::jobtap::{self, Found, Host, LogLevel};
+use jobs::Log;
 use reading::{Next, Reading};
 use record::{Fault, Manifest, ROOT, manifest_key};
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
-use writing::{PAGE, Then, Writing};
+use writing::{JOBS_PAGE, PAGE, Then, Writing};
 
 /// The number by which the manifest is asked for: no text has it.
 const MANIFEST: u64 = u64::MAX;
+/// And that of the list of ended jobs.
+const ENDED: u64 = MANIFEST - 1;
+/// Seconds between two writes of jobs that ended, and how many are written together.
+const ENDED_EVERY: f64 = 60.0;
+const ENDED_AT_ONCE: usize = 2000;
 /// Seconds after which it is looked again whether an open push has come to its end.
 const PATIENCE: f64 = 1.0;
 /// So many panics, and no more is remembered until the plugin is loaded again.
@@ -53,6 +60,8 @@ pub(super) struct Remember {
     known: Known,
     /// What is in force is to be written.
     is_due: bool,
+    /// Jobs that ended since the last push.
+    log: Log,
     panics: u32,
 }
 
@@ -86,9 +95,9 @@ impl Known {
     }
 
     /// These are there now. What was none of ours went before the first of them came.
-    fn have(&mut self, keys: &HashSet<String>) {
+    fn have(&mut self, keys: impl Iterator<Item = String>) {
         let (Known::Texts(known) | Known::Foreign(known)) = self;
-        known.extend(keys.iter().cloned());
+        known.extend(keys);
         *self = Known::Texts(std::mem::take(known));
     }
 }
@@ -98,10 +107,13 @@ enum State {
     #[default]
     Idle,
     Asking,
+    AskingJobs(Manifest),
     Reading(Reading),
     /// With the reader of its parts.
     Applying(Reading, Box<Reader>),
     Writing(Box<Writing>),
+    /// Jobs that ended are being written, under these keys.
+    Adding(Vec<String>),
     Removing,
 }
 
@@ -175,11 +187,20 @@ impl MfPriority {
             return host.write(&[(ROOT.to_owned(), None)]);
         }
         if !it.is_due {
+            if it.is_on == Some(true) && self.is_whole.get() && !it.known.is_nothing() {
+                drop(it);
+                host.arm(Timer::Remember.index(), ENDED_EVERY);
+            }
             return;
         }
         let begun = self.read(|engine| (engine.generation(), engine.kept_rest()));
         let Some((generation, rest)) = begun else { return };
         it.is_due = false;
+        // All that ended so far is among what is told anew.
+        self.decide(|engine| {
+            engine.forget_news();
+            Vec::new()
+        });
         let owner = jobtap::own_user();
         let writing = Writing::new(generation, owner, host.now(), &rest, it.known.is_foreign(), it.known.keys());
         it.state = State::Writing(Box::new(writing));
@@ -197,21 +218,51 @@ impl MfPriority {
                 self.apply_remembered(host);
             }
             State::Writing(writing) => {
-                let after = writing.after.as_ref().map(|(user, bank)| (*user, bank));
-                let page = self.read(|engine| (engine.generation(), engine.kept(after, PAGE)));
-                let Some((generation, page)) = page else { return };
+                let Some(generation) = self.read(Engine::generation) else { return };
                 // It would tell of two things at once, or is not wanted any more.
                 if generation != writing.generation || *is_on != Some(true) {
                     it.state = State::Idle;
                     drop(it);
                     return self.remember_next(host);
                 }
-                let then = writing.page(&page, known.keys());
+                let then = if let Some(first) = writing.jobs {
+                    let page = self.read(|engine| engine.uncovered(first, JOBS_PAGE)).unwrap_or_default();
+                    writing.ended(page, known.keys())
+                } else {
+                    let after = writing.after.as_ref().map(|(user, bank)| (*user, bank));
+                    let page = self.read(|engine| engine.kept(after, PAGE)).unwrap_or_default();
+                    writing.page(&page, known.keys())
+                };
                 drop(it);
                 self.write_on(host, then);
             }
+            State::Idle => {
+                drop(it);
+                self.add_ended(host);
+            }
             _ => {}
         }
+    }
+
+    /// Writes jobs that ended since they were written last.
+    fn add_ended(&self, host: Host<'_, Self>) {
+        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
+        let is_right = it.is_on == Some(true) && self.is_whole.get() && !it.known.is_nothing();
+        if !is_right || it.is_due || self.read(Engine::has_news) != Some(true) {
+            drop(it);
+            return self.remember_next(host);
+        }
+        let ended = self.engine.try_borrow_mut().ok().and_then(|mut engine| engine.take_ended(ENDED_AT_ONCE));
+        let Some(ended) = ended.filter(|_| !it.log.is_too_long()) else {
+            it.is_due = true;
+            drop(it);
+            return self.remember_next(host);
+        };
+        let changes = it.log.add(&ended, &[], jobtap::own_user());
+        let keys = changes.iter().filter(|(key, text)| text.is_some() && *key != jobs::list_key());
+        it.state = State::Adding(keys.map(|(key, _)| key.clone()).collect());
+        drop(it);
+        host.write(&changes);
     }
 
     fn write_on(&self, host: Host<'_, Self>, then: Then) {
@@ -220,7 +271,10 @@ impl MfPriority {
             Then::Write(changes) => host.write(&changes),
             Then::Done(keys) => {
                 let Ok(mut it) = self.remember.try_borrow_mut() else { return };
-                (it.known, it.state, it.panics) = (Known::Texts(keys), State::Idle, 0);
+                if let State::Writing(writing) = std::mem::take(&mut it.state) {
+                    it.log = writing.log;
+                }
+                (it.known, it.panics) = (Known::Texts(keys), 0);
                 drop(it);
                 self.remember_next(host);
             }
@@ -232,6 +286,9 @@ impl MfPriority {
         let Ok(mut it) = self.remember.try_borrow_mut() else { return };
         if let Err(fault) = outcome {
             let was_removing = matches!(it.state, State::Removing);
+            // What ended and was not written is told anew, with all else, a while later.
+            let was_adding = matches!(it.state, State::Adding(_));
+            it.is_due |= was_adding;
             it.state = State::Idle;
             let what = if was_removing {
                 "what is remembered of the last push can't be taken away"
@@ -240,6 +297,10 @@ impl MfPriority {
             };
             let text = format!("mf_priority: {what}: {fault}");
             self.logger.log(LogLevel::Error, &text);
+            drop(it);
+            if was_adding {
+                host.arm(Timer::Remember.index(), ENDED_EVERY);
+            }
             return;
         }
         let Remember { state, known, .. } = &mut *it;
@@ -249,8 +310,14 @@ impl MfPriority {
                 drop(it);
                 self.remember_next(host);
             }
+            State::Adding(keys) => {
+                known.have(std::mem::take(keys).into_iter());
+                it.state = State::Idle;
+                drop(it);
+                self.remember_next(host);
+            }
             State::Writing(writing) => {
-                known.have(writing.keys());
+                known.have(writing.keys().iter().cloned());
                 let then = writing.go_on(known.keys());
                 drop(it);
                 self.write_on(host, then);
@@ -272,10 +339,26 @@ impl MfPriority {
                 match Manifest::read(text, jobtap::own_user()) {
                     Ok(manifest) => {
                         it.known = Known::Texts(manifest.keys().collect());
-                        it.state = State::Idle;
+                        it.state = State::AskingJobs(manifest);
+                        Ok(vec![(ENDED, jobs::list_key())])
+                    }
+                    Err(fault) => Err(fault),
+                }
+            }
+            (State::Asking | State::AskingJobs(_), Found::Unreadable(fault)) => Err(fault),
+            (State::AskingJobs(manifest), found) if number == ENDED => {
+                let texts = match found {
+                    Found::Text(text) => jobs::listed(text, jobtap::own_user()),
+                    _ => Ok(Vec::new()),
+                };
+                match texts {
+                    Ok(texts) => {
+                        let manifest = std::mem::take(manifest);
+                        it.known.have(jobs::keys(&texts));
                         let mut asked = Vec::new();
+                        it.state = State::Idle;
                         if it.is_on == Some(true) && !has_data {
-                            let mut reading = Reading::new(manifest);
+                            let mut reading = Reading::new(manifest, texts);
                             asked = reading.ask();
                             it.state = State::Reading(reading);
                         }
@@ -284,10 +367,10 @@ impl MfPriority {
                     Err(fault) => Err(fault),
                 }
             }
-            (State::Asking, Found::Unreadable(fault)) => Err(fault),
             (State::Reading(reading), Found::Text(text)) => match reading.take(number, text) {
                 Ok(true) => {
                     let State::Reading(reading) = std::mem::take(&mut it.state) else { return };
+                    it.log = Log::after(reading.jobs.clone());
                     it.state = State::Applying(reading, Box::default());
                     drop(it);
                     return host.arm(Timer::Remember.index(), 0.0);
@@ -349,6 +432,7 @@ impl MfPriority {
                     generation.unwrap_or_default()
                 );
                 self.logger.log(LogLevel::Info, &text);
+                self.remember_next(host);
             }
             Err(fault) => {
                 let _ = self.drive(host, None, Event::PolicyAbort);
@@ -363,6 +447,10 @@ impl MfPriority {
             let mut it = self.remember.try_borrow_mut().map_err(|_| "it is in use".to_owned())?;
             let State::Applying(reading, reader) = &mut it.state else { return Ok(None) };
             match reading.next()? {
+                Next::Jobs(text) => {
+                    let (ended, sums) = jobs::read(&text)?;
+                    Some(Event::Recalled(ended, sums))
+                }
                 Next::Begin => Some(Event::PolicyBegin { keeps_config: false }),
                 Next::Part(payload) => {
                     let (part, site) = wire::policy_part(Some(&payload), reader).map_err(words)?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Reading a record back: all its texts, a few at a time, and then part by part what they say.
 
-use super::lines;
 use super::record::{Fault, Manifest, check};
+use super::{jobs, lines};
 
 /// Texts asked for at a time.
 const AT_ONCE: usize = 64;
@@ -11,6 +11,8 @@ const AT_ONCE: usize = 64;
 #[derive(Debug)]
 pub(super) struct Reading {
     pub manifest: Manifest,
+    /// The texts of ended jobs: those that come first.
+    pub jobs: Vec<String>,
     keys: Vec<String>,
     texts: Vec<Option<String>>,
     asked: usize,
@@ -24,16 +26,18 @@ pub(super) struct Reading {
 /// What is to be done with a record that is there.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next {
+    /// A text of ended jobs.
+    Jobs(String),
     Begin,
     Part(String),
     Commit,
 }
 
 impl Reading {
-    pub(super) fn new(manifest: Manifest) -> Reading {
-        let keys: Vec<String> = manifest.keys().collect();
+    pub(super) fn new(manifest: Manifest, jobs: Vec<String>) -> Reading {
+        let keys: Vec<String> = jobs::keys(&jobs).chain(manifest.keys()).collect();
         let texts = vec![None; keys.len()];
-        Reading { manifest, missing: keys.len(), keys, texts, asked: 0, applied: 0, at: 0 }
+        Reading { manifest, jobs, missing: keys.len(), keys, texts, asked: 0, applied: 0, at: 0 }
     }
 
     /// Keys to be asked for now, with their numbers.
@@ -70,7 +74,10 @@ impl Reading {
     pub(super) fn next(&mut self) -> Result<Next, Fault> {
         let step = self.applied;
         self.applied += 1;
-        let Some(step) = step.checked_sub(1) else { return Ok(Next::Begin) };
+        if step < self.jobs.len() {
+            return Ok(Next::Jobs(self.texts(1)?.remove(0)));
+        }
+        let Some(step) = step.checked_sub(1 + self.jobs.len()) else { return Ok(Next::Begin) };
         if step < self.manifest.rest.len() {
             return Ok(Next::Part(self.texts(1)?.remove(0)));
         }

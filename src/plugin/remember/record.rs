@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The key below which everything is.
 pub(super) const ROOT: &str = "mf_priority.remember";
 /// Another layout of the texts is another format.
-const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 1;
 /// Bytes of one text: more than any that is written.
 const MAX_TEXT: usize = 4 << 20;
 /// Texts of one record, and associations: more than any site has.

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Writing a record: what is not there yet, a batch at a time, and the manifest last.
 
+use super::jobs::{self, Log};
 use super::lines::{self, Complete, Cutter};
 use super::record::{Manifest, ROOT, group_key, manifest_key, rest_key};
 use crate::engine::{Kept, Rest};
 use crate::ids::{BankName, UserId};
+use crate::standing::{Ended, GivenUp};
 use std::collections::HashSet;
 
 /// Bytes that are written together.
 const BATCH: usize = 256 << 10;
 /// Associations looked at in one turn.
 pub(super) const PAGE: usize = 400;
+/// The same where only ended jobs are looked for.
+pub(super) const JOBS_PAGE: usize = 2000;
 
 /// Texts under keys, and keys of which what is there goes away.
 pub(super) type Changes = Vec<(String, Option<String>)>;
@@ -27,6 +31,11 @@ pub(super) struct Writing {
     keys: HashSet<String>,
     batch: Changes,
     bytes: usize,
+    /// Where the ended jobs go on, when all associations are there.
+    pub jobs: Option<usize>,
+    list: Option<String>,
+    pub log: Log,
+    owner: u32,
     is_complete: bool,
     is_last: bool,
 }
@@ -53,6 +62,10 @@ impl Writing {
             keys: HashSet::new(),
             batch: if is_anew { vec![(ROOT.to_owned(), None)] } else { Vec::new() },
             bytes: 0,
+            jobs: None,
+            list: None,
+            log: Log::default(),
+            owner,
             is_complete: false,
             is_last: false,
         };
@@ -77,9 +90,32 @@ impl Writing {
             _ => {
                 let complete = self.cutter.finish();
                 self.group(complete, known);
-                self.is_complete = true;
+                self.jobs = Some(0);
             }
         }
+        self.after_page(known)
+    }
+
+    /// Takes in what ended and is not covered; the last says where that goes on.
+    pub(super) fn ended(
+        &mut self,
+        (ended, sums, next): (Vec<Ended>, Vec<GivenUp>, Option<usize>),
+        known: &HashSet<String>,
+    ) -> Then {
+        self.is_complete = next.is_none();
+        self.jobs = next;
+        for (key, text) in self.log.add(&ended, &sums, self.owner) {
+            match text {
+                // The list comes last, together with the manifest.
+                Some(text) if key == jobs::list_key() => self.list = Some(text),
+                Some(text) => self.put(key, text, known),
+                None => self.take_back(&key),
+            }
+        }
+        self.after_page(known)
+    }
+
+    fn after_page(&mut self, known: &HashSet<String>) -> Then {
         if self.bytes < BATCH && !self.is_complete { Then::Page } else { self.go_on(known) }
     }
 
@@ -101,6 +137,7 @@ impl Writing {
         let mut changes: Changes =
             known.difference(&self.keys).map(|key| (key.clone(), None)).collect();
         changes.sort_unstable();
+        changes.push((jobs::list_key(), self.list.take()));
         changes.push((manifest_key(), Some(self.manifest.text())));
         Then::Write(changes)
     }
@@ -116,6 +153,12 @@ impl Writing {
             self.put(group_key(group.first, &hash), text, known);
         }
         self.manifest.groups.push(group);
+    }
+
+    /// A text that has grown since. If it was written it is there for nothing, until the next record.
+    fn take_back(&mut self, key: &str) {
+        self.keys.remove(key);
+        self.batch.retain(|(name, _)| name != key);
     }
 
     fn put(&mut self, key: String, text: String, known: &HashSet<String>) {
