@@ -35,7 +35,7 @@ pub use check::Check;
 pub use effect::{Effect, Level, Posting};
 pub use event::{Event, JobFacts, Refusal, State};
 pub use kept::{Kept, Rest};
-pub use live::{LastRefresh, LiveSnapshot, PricedJob};
+pub use live::{LastRefresh, LiveSnapshot, PricedJob, Used};
 pub use settings::{Memo, Settings};
 pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot};
 pub use step::Step;

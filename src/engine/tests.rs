@@ -6,6 +6,7 @@ mod facts;
 mod host;
 mod kept;
 mod live;
+mod lives;
 mod oracle;
 mod promises;
 mod properties;
@@ -23,6 +24,10 @@ use crate::limits::Ledger;
 impl Engine {
     fn book(&self) -> &Book {
         &self.book
+    }
+
+    fn set_few(&mut self, few: usize) {
+        self.live.few = Some(few);
     }
 
     fn ledger(&self) -> &Ledger {

@@ -5,6 +5,7 @@ pub mod document;
 mod effects;
 mod events;
 mod jobspec;
+mod live;
 mod methods;
 mod parts;
 mod query;

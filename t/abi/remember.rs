@@ -344,7 +344,7 @@ fn with_history() -> (Site, Vec<u64>) {
 }
 
 fn used(site: &Site, user: u32) -> f64 {
-    site.association(user, &format!("b{}", (user - 1000) % 7))["usage"].as_f64().expect("a usage")
+    site.ask("usages", &json!({"user": user}))["associations"][0]["usage"].as_f64().expect("a usage")
 }
 
 #[test]

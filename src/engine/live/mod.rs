@@ -26,7 +26,7 @@ mod prices;
 mod refresh;
 
 pub use prices::PricedJob;
-pub use refresh::{LastRefresh, LiveSnapshot};
+pub use refresh::{LastRefresh, LiveSnapshot, Used};
 
 use crate::ids::JobId;
 use crate::priority::order::Pending;
@@ -53,6 +53,9 @@ pub(super) struct Live {
     touching: Option<HashSet<JobId>>,
     /// Prices that are being posted, with what was posted before: for those that Flux refuses.
     under_way: HashMap<JobId, Posted>,
+    /// Another number of jobs that are posted without asking whether it shows.
+    #[cfg(test)]
+    pub few: Option<usize>,
     /// Whether the timer runs.
     is_armed: bool,
     /// Whether anything moved since the last plan.
