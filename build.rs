@@ -52,7 +52,7 @@ mod bindings {
         "flux_rpc",
         "flux_rpc_get",
         "flux_job_kvs_key",
-        "flux_kvs_txn_(create|destroy)",
+        "flux_kvs_txn_(create|destroy|put|unlink)",
         "flux_kvs_commit",
         "flux_kvs_lookup",
         "flux_kvs_lookup_get",

@@ -85,7 +85,8 @@ struct host_ops {
     void (*watcher_destroy) (void *watcher);
     double (*now) (void *host);
     void *(*rpc) (void *host, const char *topic, const char *payload);
-    void *(*commit) (void *host);
+    /* Changes the KVS: texts go under keys, and what is under a key without a text goes away. */
+    void *(*commit) (void *host, int count, const char **keys, const char **texts);
     void *(*lookup) (void *host, const char *key);
     int (*future_then) (void *future, continuation_f cb, void *arg);
     int (*lookup_get) (void *future, const char **text);

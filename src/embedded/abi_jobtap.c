@@ -373,31 +373,76 @@ int flux_rpc_get (void *f, const char **text)
     return f ? result (ops.lookup_get (f, text)) : fail (EINVAL);
 }
 
-/* Plugins commit nothing of their own here: the one transaction they may send is empty. */
+/* A transaction: texts under keys; no text takes away what is there. */
+struct txn {
+    int count;
+    char **keys;
+    char **texts;
+};
+
 void *flux_kvs_txn_create (void)
 {
-    void *txn = malloc (1);
+    struct txn *txn = calloc (1, sizeof (*txn));
 
     if (!txn)
         errno = ENOMEM;
     return txn;
 }
 
-void flux_kvs_txn_destroy (void *txn)
+void flux_kvs_txn_destroy (void *arg)
 {
     int saved_errno = errno;
+    struct txn *txn = arg;
 
-    free (txn);
+    if (txn) {
+        for (int i = 0; i < txn->count; i++) {
+            free (txn->keys[i]);
+            free (txn->texts[i]);
+        }
+        free (txn->keys);
+        free (txn->texts);
+        free (txn);
+    }
     errno = saved_errno;
 }
 
-void *flux_kvs_commit (void *h, const char *ns, int flags, void *txn)
+static int txn_add (struct txn *txn, int flags, const char *key, const char *text)
 {
+    char **keys, **texts;
+
+    if (!txn || flags != 0 || !key || key[0] == '\0')
+        return fail (EINVAL);
+    if (!(keys = realloc (txn->keys, (txn->count + 1) * sizeof (*keys))))
+        return fail (ENOMEM);
+    txn->keys = keys;
+    if (!(texts = realloc (txn->texts, (txn->count + 1) * sizeof (*texts))))
+        return fail (ENOMEM);
+    txn->texts = texts;
+    keys[txn->count] = strdup (key);
+    texts[txn->count] = text ? strdup (text) : NULL;
+    txn->count++;
+    return keys[txn->count - 1] && (!text || texts[txn->count - 1]) ? 0 : fail (ENOMEM);
+}
+
+int flux_kvs_txn_put (void *txn, int flags, const char *key, const char *text)
+{
+    return txn_add (txn, flags, key, text ? text : "");
+}
+
+int flux_kvs_txn_unlink (void *txn, int flags, const char *key)
+{
+    return txn_add (txn, flags, key, NULL);
+}
+
+void *flux_kvs_commit (void *h, const char *ns, int flags, void *arg)
+{
+    struct txn *txn = arg;
+
     if (!h || ns || flags != 0 || !txn) {
         errno = EINVAL;
         return NULL;
     }
-    return ops.commit (h);
+    return ops.commit (h, txn->count, (const char **) txn->keys, (const char **) txn->texts);
 }
 
 void *flux_kvs_lookup (void *h, const char *ns, int flags, const char *key)

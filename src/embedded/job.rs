@@ -17,6 +17,8 @@ impl Errno {
     pub const ENOENT: Errno = Errno(2);
     /// The name exists already.
     pub const EEXIST: Errno = Errno(17);
+    /// The key is that of a directory.
+    pub const EISDIR: Errno = Errno(21);
     /// The call is not legal here.
     pub const EINVAL: Errno = Errno(22);
     /// The job's eventlog is closed.

@@ -15,6 +15,7 @@ mod cluster;
 mod event;
 mod host;
 mod job;
+mod kvs;
 mod ops;
 mod plugin;
 mod prioritize;

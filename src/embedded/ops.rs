@@ -53,7 +53,7 @@ pub(super) struct HostOps {
     watcher_destroy: extern "C" fn(*mut c_void),
     now: extern "C" fn(*mut c_void) -> c_double,
     rpc: extern "C" fn(*mut c_void, Text, Text) -> *mut c_void,
-    commit: extern "C" fn(*mut c_void) -> *mut c_void,
+    commit: extern "C" fn(*mut c_void, c_int, *const Text, *const Text) -> *mut c_void,
     lookup: extern "C" fn(*mut c_void, Text) -> *mut c_void,
     future_then: extern "C" fn(*mut c_void, ContinuationFn, *mut c_void) -> c_int,
     lookup_get: extern "C" fn(*mut c_void, *mut Text) -> c_int,
@@ -365,9 +365,22 @@ extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -> *mut c_vo
     host.store.borrow_mut().agenda.create_future(host, wanted)
 }
 
-extern "C" fn commit(pointer: *mut c_void) -> *mut c_void {
+extern "C" fn commit(
+    pointer: *mut c_void,
+    count: c_int,
+    keys: *const Text,
+    texts: *const Text,
+) -> *mut c_void {
     let host = host(pointer);
-    host.store.borrow_mut().agenda.create_future(host, Wanted::Commit)
+    let at = |array: *const Text, index: usize| {
+        // SAFETY: both arrays have `count` entries, of which the loop below asks for no more.
+        text(unsafe { *array.add(index) })
+    };
+    let count = usize::try_from(count).unwrap_or(0);
+    let changes = (0..count).map(|index| (at(keys, index).unwrap_or_default(), at(texts, index))).collect();
+    let agenda = &mut host.store.borrow_mut().agenda;
+    agenda.kvs.send(changes);
+    agenda.create_future(host, Wanted::Commit)
 }
 
 extern "C" fn lookup(pointer: *mut c_void, key: Text) -> *mut c_void {

@@ -10,6 +10,7 @@ use serde_json::json;
 use super::abi::{ContinuationFn, WatcherFn};
 use super::host::Host;
 use super::job::Errno;
+use super::kvs::Kvs;
 
 /// Virtual seconds at which every instance starts; like a wall clock, so that plugins see plausible times.
 const START: u64 = 1_700_000_000_000_000;
@@ -79,6 +80,7 @@ pub(super) struct Agenda {
     futures: HashMap<usize, Future>,
     /// Plugins whose code runs, innermost last: owners of what they create.
     pub(super) calling: Vec<usize>,
+    pub(super) kvs: Kvs,
 }
 
 impl Default for Agenda {
@@ -90,6 +92,7 @@ impl Default for Agenda {
             watchers: HashMap::new(),
             futures: HashMap::new(),
             calling: Vec::new(),
+            kvs: Kvs::default(),
         }
     }
 }
@@ -221,6 +224,7 @@ impl Agenda {
 
     /// A commit has come: who waits for one is answered. Whether there was anybody.
     pub(super) fn answer_committed(&mut self) -> bool {
+        self.kvs.commit();
         let is_waiting =
             |f: &Future| matches!(f.wanted, Wanted::Commit) && f.then.is_some() && f.due.is_none();
         let mut waiting: Vec<usize> =
@@ -248,6 +252,7 @@ impl Host {
     pub(super) fn lookup_text(&self, key: usize) -> Result<*const std::ffi::c_char, Errno> {
         let mut store = self.store.borrow_mut();
         let text = match store.agenda.futures.get(&key).map(|future| &future.wanted) {
+            Some(Wanted::Key(name)) if !name.starts_with("job.") => store.agenda.kvs.look_up(name)?,
             Some(Wanted::Key(name)) => {
                 let id = job_of_key(name).filter(|id| !store.unreadable.contains(id));
                 let job = id.and_then(|id| store.jobs.get(&id)).ok_or(Errno::ENOENT)?;
@@ -263,7 +268,8 @@ impl Host {
                 }
                 .to_string()
             }
-            Some(Wanted::Commit) | None => return Err(Errno::EINVAL),
+            Some(Wanted::Commit) => store.agenda.kvs.outcome()?,
+            None => return Err(Errno::EINVAL),
         };
         let future = store.agenda.futures.get_mut(&key).ok_or(Errno::EINVAL)?;
         Ok(future.text.get_or_insert_with(|| CString::new(text).unwrap_or_default()).as_ptr())
@@ -295,6 +301,22 @@ impl Host {
             }
         }
         self.violation("a timer without delay re-arms itself for ever".into());
+    }
+
+    /// As [`Host::settle`], but no more than so many commits are made: what comes after them is lost to the KVS.
+    pub fn settle_commits(&self, most: usize) {
+        for _ in 0..most {
+            while let Some(due) = {
+                let due = self.store.borrow_mut().agenda.pop_due();
+                due
+            } {
+                self.turn(due);
+            }
+            if !self.commit() {
+                break;
+            }
+        }
+        self.store.borrow_mut().agenda.kvs.lose();
     }
 
     /// Lets `seconds` pass.

@@ -6,7 +6,7 @@ use super::timer::Timer;
 use crate::accounts::{AssociationRecord, ConfigPatch, Policy, PolicyPart, Queue};
 use crate::ids::{BankName, JobId, ProjectName, UserId};
 use crate::limits::{Resources, Size, SizeError};
-use crate::standing::SitePart;
+use crate::standing::{Ended, GivenUp, SitePart};
 
 /// Job states as Flux shows them to a plugin (RFC 21).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -147,6 +147,8 @@ pub enum Event<'a> {
     PolicyAbort,
     /// `reprioritize`.
     Reprioritize,
+    /// Jobs that ended before the plugin was loaded, as they were kept, and what was given up of others.
+    Recalled(Vec<Ended>, Vec<GivenUp>),
 
     /// A timer that was asked for by [`Effect::Arm`](super::Effect::Arm).
     Timer(Timer),

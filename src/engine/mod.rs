@@ -13,6 +13,7 @@ mod effect;
 mod event;
 mod foreign;
 mod keepers;
+mod kept;
 mod life;
 mod live;
 mod pass;
@@ -34,6 +35,7 @@ mod validate;
 pub use check::Check;
 pub use effect::{Effect, Level, Posting};
 pub use event::{Event, JobFacts, Refusal, State};
+pub use kept::{Kept, Rest};
 pub use live::{LastRefresh, LiveSnapshot, PricedJob, Used};
 pub use preview::{Move, Preview};
 pub use settings::{Memo, Settings};
@@ -48,6 +50,7 @@ use crate::priority::{Factors, Weighed};
 use crate::standing::{SitePart, Standing};
 use due::Due;
 use foreign::ForeignNames;
+use kept::News;
 use live::Live;
 use replay::Replay;
 use resync::Resync;
@@ -77,6 +80,8 @@ pub struct Engine {
     ledger: Ledger,
     standing: Standing,
     live: Live,
+    /// Jobs that ended, for who keeps them for after a restart.
+    news: News,
     settings: Settings,
     /// What the open push said of the tree so far.
     draft: SitePart,
@@ -114,6 +119,7 @@ impl Engine {
             book,
             ledger: Ledger::new(tables.rules),
             standing: Standing::default(),
+            news: News::default(),
             live: Live::default(),
             settings: Settings::default(),
             draft: SitePart::default(),
@@ -174,6 +180,8 @@ impl Engine {
             Event::Reprioritize => self.reprioritize(),
             Event::Timer(Timer::Turn) => self.deferred(),
             Event::Timer(Timer::Retry) => self.retry(),
+            Event::Timer(Timer::Remember) => Vec::new(),
+            Event::Recalled(ended, sums) => self.recall(ended, sums),
             Event::Timer(Timer::Refresh) => self.refresh_due(),
             Event::Timer(Timer::Slice) => self.go_on_refreshing(),
             Event::Urgency(id, urgency) => self.told_urgency(id, urgency),

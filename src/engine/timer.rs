@@ -12,6 +12,8 @@ pub enum Timer {
     Refresh,
     /// The next slice of a refresh, in the next reactor turn.
     Slice,
+    /// The next step of what is kept for after a restart. The plugin's own: the engine has no part in it.
+    Remember,
 }
 
 impl Timer {
@@ -21,6 +23,7 @@ impl Timer {
         (Timer::Retry, "retry", 5.0),
         (Timer::Refresh, "refresh", 30.0),
         (Timer::Slice, "slice", 0.0),
+        (Timer::Remember, "remember", 0.0),
     ];
 
     /// Their names.

@@ -41,7 +41,7 @@ impl Logger {
 /// Room for an exception's note (`flux_jobtap_raise_exception`).
 const NOTE_MAX: usize = 1023;
 /// What is called when a future is fulfilled.
-type Continuation = unsafe extern "C" fn(*mut sys::flux_future_t, *mut c_void);
+pub(super) type Continuation = unsafe extern "C" fn(*mut sys::flux_future_t, *mut c_void);
 /// `FLUX_NODEID_ANY`.
 const NODEID_ANY: u32 = u32::MAX;
 
@@ -300,7 +300,7 @@ impl Plugin {
 }
 
 /// Has `done` called when `future`, which `function` just returned, is fulfilled.
-fn then(
+pub(super) fn then(
     function: &'static str,
     future: *mut sys::flux_future_t,
     done: Continuation,

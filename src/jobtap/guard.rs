@@ -8,6 +8,7 @@
 
 use super::caller::{Caller, Request};
 use super::error::{EIO, EPROTO};
+use super::kvs::Errands;
 use super::pending::{Asks, Reads};
 use super::shared::{address, give, shared, take_back};
 use super::timers::Timer;
@@ -29,6 +30,7 @@ pub(super) struct Instance<J: Jobtap> {
     timers: OnceCell<Box<[Rc<Timer>]>>,
     pub(super) reads: RefCell<Reads>,
     pub(super) asks: Asks,
+    pub(super) errands: Errands,
     #[cfg(feature = "fault")]
     faults: super::fault::Faults,
 }
@@ -93,6 +95,7 @@ impl<J: Jobtap> Instance<J> {
             timers: OnceCell::new(),
             reads: RefCell::default(),
             asks: Asks::default(),
+            errands: Errands::default(),
             #[cfg(feature = "fault")]
             faults: super::fault::Faults::default(),
         });
@@ -158,6 +161,7 @@ impl<J: Jobtap> Instance<J> {
             // What is being read may tell of a moment before the panic; whoever still needs it asks again.
             self.forget_reads();
             self.asks.forget();
+            self.errands.forget();
             let _ = catch_unwind(AssertUnwindSafe(|| self.jobtap.recover(self.host(), id())));
         }
         result

@@ -3,7 +3,7 @@
 
 use super::guard::Instance;
 use super::shared::{address, give, shared, take_back};
-use super::{Args, Caller, Failed, Host, Jobtap, Method, Plugin, Reply, Request, Role, c_text};
+use super::{Args, Caller, Failed, Found, Host, Jobtap, Method, Plugin, Reply, Request, Role, c_text};
 use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
@@ -43,6 +43,8 @@ impl Jobtap for Noting {
 
     fn eventlog(&self, _host: Host<'_, Self>, _id: u64, _text: Option<&str>) {}
     fn dependencies(&self, _host: Host<'_, Self>, _id: u64, _reply: Option<&str>) {}
+    fn written(&self, _host: Host<'_, Self>, _outcome: Result<(), String>) {}
+    fn found(&self, _host: Host<'_, Self>, _number: u64, _found: Found<'_>) {}
     fn fail_safe(&self, _host: Host<'_, Self>, _topic: &str, _args: Args<'_>) {}
     fn recover(&self, _host: Host<'_, Self>, _id: Option<u64>) {}
 }

@@ -15,6 +15,7 @@ mod fault;
 mod guard;
 mod hook;
 mod json;
+mod kvs;
 mod look_up;
 #[cfg(all(test, miri))]
 mod miri;
@@ -37,6 +38,7 @@ pub use caller::{Caller, Request, Role};
 pub use error::{EINVAL, EIO, ENOENT, EPROTO, Error};
 pub use guard::{Host, init, init_with};
 pub use json::Json;
+pub use kvs::Found;
 
 use std::ffi::CStr;
 
@@ -60,11 +62,16 @@ pub enum Turn {
     Eventlog,
     /// [`Jobtap::dependencies`].
     Dependencies,
+    /// [`Jobtap::written`].
+    Written,
+    /// [`Jobtap::found`].
+    Found,
 }
 
 impl Turn {
     /// All of them.
-    pub const ALL: [Turn; 4] = [Turn::Batch, Turn::Commits, Turn::Eventlog, Turn::Dependencies];
+    pub const ALL: [Turn; 6] =
+        [Turn::Batch, Turn::Commits, Turn::Eventlog, Turn::Dependencies, Turn::Written, Turn::Found];
 
     /// What the log calls it.
     pub fn name(self) -> &'static str {
@@ -73,6 +80,8 @@ impl Turn {
             Turn::Commits => "commits",
             Turn::Eventlog => "eventlog",
             Turn::Dependencies => "dependencies",
+            Turn::Written => "written",
+            Turn::Found => "found",
         }
     }
 }
@@ -144,6 +153,10 @@ pub trait Jobtap: Sized + 'static {
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>);
     /// The answer of job-list asked for by [`Host::read_dependencies`], as JSON; `None` if there is none.
     fn dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>);
+    /// What became of what [`Host::write`] asked for: an error in words, if nothing of it was written.
+    fn written(&self, host: Host<'_, Self>, outcome: Result<(), String>);
+    /// What is in the KVS under the key that [`Host::look_up`] asked for by this number.
+    fn found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>);
     /// What a callback leaves as its answer when it fails or was cut short by a panic; it will report failure. Other
     /// plugins may have answered before.
     fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>);

@@ -186,6 +186,17 @@ unsafe extern "C" {
     ) -> ::std::os::raw::c_int;
     pub fn flux_kvs_txn_create() -> *mut flux_kvs_txn_t;
     pub fn flux_kvs_txn_destroy(txn: *mut flux_kvs_txn_t);
+    pub fn flux_kvs_txn_put(
+        txn: *mut flux_kvs_txn_t,
+        flags: ::std::os::raw::c_int,
+        key: *const ::std::os::raw::c_char,
+        value: *const ::std::os::raw::c_char,
+    ) -> ::std::os::raw::c_int;
+    pub fn flux_kvs_txn_unlink(
+        txn: *mut flux_kvs_txn_t,
+        flags: ::std::os::raw::c_int,
+        key: *const ::std::os::raw::c_char,
+    ) -> ::std::os::raw::c_int;
     pub fn flux_kvs_commit(
         h: *mut flux_t,
         ns: *const ::std::os::raw::c_char,

@@ -152,7 +152,12 @@ impl MfPriority {
             given.map_or(Ok(settings.clone()), |conf| wire::load_settings(&conf, settings))
         };
         match read() {
-            Ok(settings) => self.drive(host, Some(args), Event::Settings(settings)),
+            Ok(settings) => {
+                let remembers = settings.remember;
+                self.drive(host, Some(args), Event::Settings(settings))?;
+                self.remember_as_configured(host, remembers);
+                Ok(())
+            }
             Err(text) => {
                 let text = format!("mf_priority: {text}");
                 host.plugin().log(LogLevel::Error, &text);

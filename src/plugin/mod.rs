@@ -11,6 +11,7 @@ mod parts;
 mod query;
 mod reading;
 mod records;
+mod remember;
 mod resources;
 mod services;
 mod settings;
@@ -23,8 +24,10 @@ mod wire;
 use crate::engine::{Effect, Engine, Event, Level, Refusal, Settings, Timer};
 use crate::ids::{JobId, UserId};
 use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request};
+use jobtap::Found;
 use parts::Parts;
 use reading::Reader;
+use remember::Remember;
 use services::Pushed;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
@@ -41,6 +44,11 @@ pub struct MfPriority {
     refusal: RefCell<Option<String>>,
     /// Why the engine rejected the policy of the running request.
     rejected: RefCell<Option<String>>,
+    /// What is in force came whole.
+    is_whole: Cell<bool>,
+    /// What is in force was given at load.
+    is_given: Cell<bool>,
+    remember: RefCell<Remember>,
     logger: Logger,
 }
 
@@ -147,6 +155,9 @@ impl Jobtap for MfPriority {
             updated: Cell::new(came),
             refusal: RefCell::default(),
             rejected: RefCell::default(),
+            is_whole: Cell::new(false),
+            is_given: Cell::new(came.is_some()),
+            remember: RefCell::default(),
             logger,
         })
     }
@@ -167,6 +178,9 @@ impl Jobtap for MfPriority {
 
     fn timer(&self, host: Host<'_, Self>, timer: usize) {
         let Some(timer) = Timer::from_index(timer) else { return };
+        if timer == Timer::Remember {
+            return self.remember_step(host);
+        }
         if self.read(Engine::is_replaying) == Some(true) {
             let jobs = self.live_jobs();
             self.logger.log(LogLevel::Info, &format!("mf_priority: took over {}", counted(jobs, "live job")));
@@ -185,6 +199,14 @@ impl Jobtap for MfPriority {
         let _ = self.drive(host, None, Event::Dependencies(JobId(id), names));
     }
 
+    fn written(&self, host: Host<'_, Self>, outcome: Result<(), String>) {
+        self.remember_written(host, outcome);
+    }
+
+    fn found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>) {
+        self.remember_found(host, number, found);
+    }
+
     fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) {
         if matches!(topic, "job.priority.get" | "job.state.priority") {
             // A plugin before us may have put its own priority there; should this fail, there is nobody to tell.
@@ -194,6 +216,7 @@ impl Jobtap for MfPriority {
 
     fn recover(&self, host: Host<'_, Self>, id: Option<u64>) {
         let _ = self.drive(host, None, Event::Panicked(id.map(JobId)));
+        self.remember_recovers(host);
     }
 }
 

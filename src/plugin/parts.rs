@@ -74,6 +74,7 @@ impl MfPriority {
     pub(super) fn policy_begin(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
         let beginning =
             wire::policy_begin(payload).map_err(|fault| refuse(host.plugin(), "policy_begin", &fault))?;
+        self.remember_steps_aside();
         self.effect(host, Event::PolicyBegin { keeps_config: beginning.keeps_config })?;
         let mut parts = self.parts.try_borrow_mut().map_err(|_| busy())?;
         parts.latest += 1;
@@ -184,6 +185,7 @@ impl MfPriority {
         tell(host.plugin(), "policy", generation, difference);
         self.pushed.take();
         self.updated.set(Some(SystemTime::now()));
+        self.remember_policy(host);
         done.map_err(|refused| {
             let text = format!("the policy is in force (generation {generation}), but: {}", refused.text);
             error(refused.errno, text)
@@ -196,6 +198,14 @@ impl MfPriority {
         if let Ok(mut parts) = self.parts.try_borrow_mut() {
             parts.end("a policy_update in one message took its place");
         }
+    }
+
+    /// Whether a push is open.
+    pub(super) fn is_push_open(&self) -> bool {
+        self.parts.try_borrow_mut().is_ok_and(|mut parts| {
+            parts.expire(Instant::now());
+            parts.open.is_some()
+        })
     }
 
     fn taken(&self, number: u64) -> Result<Open, RequestError> {

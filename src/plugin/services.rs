@@ -31,6 +31,7 @@ impl MfPriority {
         warn_of_the_rest(host.plugin(), &reader.warnings);
         self.effect(host, event)?;
         self.note_push(method == "rec_update")?;
+        self.forget_policy(host);
         Ok(None)
     }
 
@@ -71,6 +72,7 @@ impl MfPriority {
             return self.changed(difference, true);
         }
         self.supersede_parts();
+        self.remember_steps_aside();
         self.put_in_force(host, Event::Policy(policy, site))
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! One association: what was pushed for it, and its jobs that are not in that.
 
+use super::kept::GivenUp;
 use super::site::Watermark;
 use crate::fairshare::NodeId;
 use crate::fairshare::accrual::{HalfLife, Mode, Run, Scale, readable};
@@ -88,6 +89,40 @@ impl Cell {
                 jobs.horizon = f64::NEG_INFINITY;
             }
         }
+    }
+
+    /// What was pushed: the usage, and which ended jobs are in it.
+    pub fn pushed(&self) -> (f64, &Watermark) {
+        (self.base.usage, &self.base.counted)
+    }
+
+    /// Ended jobs that the pushed usage does not have in it.
+    pub fn uncovered(&self) -> impl Iterator<Item = &Held> {
+        self.jobs.iter().flat_map(|jobs| &jobs.ended).filter(|held| !self.covers(held))
+    }
+
+    /// What was given up, with the usage that it stands beside.
+    pub fn given_up(&self) -> Option<GivenUp> {
+        let (user, bank) = self.key.clone()?;
+        let jobs = self.jobs.as_ref().filter(|jobs| jobs.horizon > f64::NEG_INFINITY)?;
+        Some(GivenUp {
+            user,
+            bank,
+            sum: jobs.sum,
+            since: jobs.sum_since,
+            horizon: jobs.horizon,
+            pushed: self.base.usage,
+            at: self.base.since,
+            counted: self.base.counted.clone(),
+        })
+    }
+
+    /// As it was told by [`Cell::given_up`].
+    pub fn give_up_again(&mut self, told: GivenUp) {
+        self.base = Base { usage: told.pushed, since: told.at, counted: told.counted };
+        let jobs = self.jobs.get_or_insert_default();
+        (jobs.sum, jobs.sum_since, jobs.horizon) = (told.sum, told.since, told.horizon);
+        self.settled = None;
     }
 
     /// Counts jobs by other weights, and all in other units.

@@ -42,6 +42,7 @@ mod cell;
 mod draft;
 mod interleave;
 mod jobs;
+mod kept;
 mod push;
 mod refresh;
 mod site;
@@ -59,6 +60,7 @@ use refresh::Work;
 pub use draft::{Rule, SitePart};
 pub use interleave::Turns;
 pub use jobs::{BadJob, Job};
+pub use kept::{Ended, GivenUp};
 pub use refresh::{Changed, Refreshed};
 pub use site::{Bank, Leaf, Site, SiteError, Watermark};
 

@@ -97,6 +97,11 @@ impl Watermark {
         Watermark { end, ids: Some(ids.into()) }
     }
 
+    /// Up to when jobs that ended are in the usage.
+    pub fn end(&self) -> f64 {
+        self.end
+    }
+
     /// Whether a job that ended then is in the usage.
     pub fn covers(&self, end: f64, id: JobId) -> bool {
         end < self.end || end == self.end && self.ids.as_ref().is_none_or(|ids| ids.contains(&id))

@@ -24,6 +24,7 @@ mod payloads;
 mod push;
 mod push_cost;
 mod random;
+mod remember;
 mod replay;
 mod scenarios;
 mod seen;

@@ -33,7 +33,11 @@ impl Engine {
             return None;
         }
         let counted = self.counted(id, job)?;
-        unbelievable(self.standing.ended(&counted, self.now))
+        let done = self.standing.ended(&counted, self.now);
+        if done.is_ok() {
+            self.note_ended(counted);
+        }
+        unbelievable(done)
     }
 
     fn counted(&self, id: JobId, job: &Job) -> Option<standing::Job> {

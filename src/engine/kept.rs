@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What is in force, as a push brought it: to be kept for after a restart.
+
+use super::{Effect, Engine, Level};
+use crate::accounts::{AssociationRecord, Config, Queue};
+use crate::ids::{BankName, ProjectName, UserId};
+use crate::standing::{self, Bank, Ended, GivenUp, Leaf, Rule};
+
+/// An association, and its leaf of the tree if it is one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// What is configured for it.
+    pub record: AssociationRecord,
+    /// Its place in the tree, and its usage.
+    pub leaf: Option<Leaf>,
+}
+
+/// All but the associations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rest {
+    /// By name.
+    pub queues: Vec<Queue>,
+    /// In the order they were pushed.
+    pub projects: Vec<ProjectName>,
+    /// Banks by name, each with its priority, and with its place if it is in the tree.
+    pub banks: Vec<((BankName, f64), Option<Bank>)>,
+    /// The weights given.
+    pub weights: Vec<(String, i64)>,
+    /// Switches.
+    pub config: Config,
+    /// How the tree is ranked, if one was pushed.
+    pub rule: Option<Rule>,
+}
+
+/// Jobs that ended and that nobody took yet: beyond so many all are to be taken anew.
+const MOST_NEWS: usize = 20_000;
+
+/// Jobs that ended since somebody asked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct News {
+    ended: Vec<Ended>,
+    too_many: bool,
+}
+
+impl Engine {
+    /// Notes that a job ended, for who keeps them.
+    pub(super) fn note_ended(&mut self, job: standing::Job) {
+        if !self.settings.remember || self.standing.tree().is_none() {
+            return;
+        }
+        self.news.too_many |= self.news.ended.len() >= MOST_NEWS;
+        if self.news.too_many {
+            self.news.ended = Vec::new();
+        } else {
+            self.news.ended.push(Ended { job, end: self.now });
+        }
+    }
+
+    /// At most `most` jobs that ended since they were taken last. `None`: so many ended that all are to be told anew,
+    /// by [`Engine::uncovered`].
+    pub fn take_ended(&mut self, most: usize) -> Option<Vec<Ended>> {
+        let many = self.news.ended.len().min(most);
+        (!self.news.too_many).then(|| self.news.ended.drain(..many).collect())
+    }
+
+    /// Whether any job ended since they were taken last.
+    pub fn has_news(&self) -> bool {
+        self.news.too_many || !self.news.ended.is_empty()
+    }
+
+    /// All that ended is told anew.
+    pub fn forget_news(&mut self) {
+        self.news = News::default();
+    }
+
+    /// Ended jobs that no push covers: see [`standing::Standing::uncovered`].
+    pub fn uncovered(&self, first: usize, most: usize) -> (Vec<Ended>, Vec<GivenUp>, Option<usize>) {
+        match self.standing.tree() {
+            Some(_) => self.standing.uncovered(first, most),
+            None => (Vec::new(), Vec::new(), None),
+        }
+    }
+
+    /// Takes what was kept of ended jobs. What can't be right is told, and not counted.
+    pub(super) fn recall(&mut self, ended: Vec<Ended>, sums: Vec<GivenUp>) -> Vec<Effect> {
+        let mut faults: Vec<String> = Vec::new();
+        for sum in sums {
+            let who = format!("what was given up of user {} in bank {} can't be right", sum.user, sum.bank);
+            faults.extend((!self.standing.gave_up(sum)).then_some(who));
+        }
+        for Ended { job, end } in ended {
+            faults.extend(self.standing.ended(&job, end).err().map(|bad| bad.to_string()));
+        }
+        faults.into_iter().map(|fault| Effect::Log(Level::Error, fault)).collect()
+    }
+
+    /// Some associations in force, at most `most`, by ascending user id and bank name from the one after `after`.
+    pub fn kept(&self, after: Option<(UserId, &BankName)>, most: usize) -> Vec<Kept> {
+        let after = after.map(|(user, bank)| (user, bank.as_str()));
+        let page = self.book.associations(after).take(most);
+        page.map(|(id, association)| Kept {
+            record: AssociationRecord {
+                association: association.clone(),
+                fairshare: self.book.fairshare(id).unwrap_or_default(),
+                def_bank: self.book.default_bank(association.user).unwrap_or(&association.bank).clone(),
+            },
+            leaf: self.standing.leaf(association.user, &association.bank),
+        })
+        .collect()
+    }
+
+    /// All but the associations.
+    pub fn kept_rest(&self) -> Rest {
+        let banks = self.book.banks();
+        Rest {
+            queues: self.book.queues().cloned().collect(),
+            projects: self.book.projects().to_vec(),
+            banks: banks
+                .map(|(name, priority)| ((name.clone(), priority), self.standing.bank(name)))
+                .collect(),
+            weights: self
+                .book
+                .weights()
+                .given()
+                .map(|(name, weight)| (name.to_owned(), weight))
+                .collect(),
+            config: self.book.config(),
+            rule: self.standing.pushed_rule(),
+        }
+    }
+}

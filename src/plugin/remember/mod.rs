@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What is kept in the KVS for after a reload or a restart: the last policy that came whole, with its tree and usages.
+//!
+//! ```text
+//!   conf.update (first) ─> ask for the manifest ─┬─ nothing there, or data came first ──────────> wait for a push
+//!                                                ├─ read all texts ─> apply them as a push in parts ─> in force
+//!                                                └─ none of ours, or damaged: told in the log ──> wait for a push
+//!   a whole policy in force ─> new texts, batch by batch ─> the manifest, and away with what only the former had
+//! ```
+//!
+//! # Rules
+//! - Kept is what `policy_update` or `policy_commit` put in force. What flux-accounting's own methods bring is not, and
+//!   takes away what is there: it would tell of something that is not in force any more.
+//! - Whatever comes before the record was read goes before it: a document given at load, or any push.
+//! - With `remember = false` nothing is written, what is there is not read, and is taken away.
+//! - A record is read only by the owner of the instance that wrote it, in the format of this plugin, and only whole:
+//!   each text must have the hash it is called by. It then goes the way of a push, and is judged as one.
+//! - What is refused stays where it is until the next push takes its place.
+
+mod jobs;
+mod lines;
+mod reading;
+mod record;
+#[cfg(test)]
+mod tests;
+mod writing;
+
+use super::reading::Reader;
+use super::value::shortened;
+use super::wire::{self, WireError};
+use super::{MfPriority, counted};
+use crate::engine::{Engine, Event, Timer};
+use crate::jobtap::{self, Found, Host, LogLevel};
+use jobs::Log;
+use reading::{Next, Reading};
+use record::{Fault, Manifest, ROOT, manifest_key};
+use std::collections::HashSet;
+use std::time::{Duration, SystemTime};
+use writing::{JOBS_PAGE, PAGE, Then, Writing};
+
+/// The number by which the manifest is asked for: no text has it.
+const MANIFEST: u64 = u64::MAX;
+/// And that of the list of ended jobs.
+const ENDED: u64 = MANIFEST - 1;
+/// Seconds between two writes of jobs that ended, and how many are written together.
+const ENDED_EVERY: f64 = 60.0;
+const ENDED_AT_ONCE: usize = 2000;
+/// Seconds after which it is looked again whether an open push has come to its end.
+const PATIENCE: f64 = 1.0;
+/// So many panics, and no more is remembered until the plugin is loaded again.
+const MAX_PANICS: u32 = 3;
+
+/// What is remembered, and what goes on about it.
+#[derive(Default)]
+pub(super) struct Remember {
+    /// The setting; `None` before the first configuration.
+    is_on: Option<bool>,
+    state: State,
+    /// What of the KVS is ours.
+    known: Known,
+    /// What is in force is to be written.
+    is_due: bool,
+    /// Jobs that ended since the last push.
+    log: Log,
+    panics: u32,
+}
+
+/// What is in the KVS.
+enum Known {
+    /// These texts, those of the record among them.
+    Texts(HashSet<String>),
+    /// Something else.
+    Foreign(HashSet<String>),
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Known::Texts(HashSet::new())
+    }
+}
+
+impl Known {
+    /// The texts that need not be written again.
+    fn keys(&self) -> &HashSet<String> {
+        let (Known::Texts(keys) | Known::Foreign(keys)) = self;
+        keys
+    }
+
+    fn is_foreign(&self) -> bool {
+        matches!(self, Known::Foreign(_))
+    }
+
+    fn is_nothing(&self) -> bool {
+        !self.is_foreign() && self.keys().is_empty()
+    }
+
+    /// These are there now. What was none of ours went before the first of them came.
+    fn have(&mut self, keys: impl Iterator<Item = String>) {
+        let (Known::Texts(known) | Known::Foreign(known)) = self;
+        known.extend(keys);
+        *self = Known::Texts(std::mem::take(known));
+    }
+}
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Idle,
+    Asking,
+    AskingJobs(Manifest),
+    Reading(Reading),
+    /// With the reader of its parts.
+    Applying(Reading, Box<Reader>),
+    Writing(Box<Writing>),
+    /// Jobs that ended are being written, under these keys.
+    Adding(Vec<String>),
+    Removing,
+}
+
+impl MfPriority {
+    /// The configuration came.
+    pub(super) fn remember_as_configured(&self, host: Host<'_, Self>, is_on: bool) {
+        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
+        let before = it.is_on.replace(is_on);
+        if before.is_none() {
+            it.state = State::Asking;
+            drop(it);
+            return host.look_up(&manifest_key(), MANIFEST);
+        }
+        if before == Some(is_on) {
+            return;
+        }
+        it.is_due = is_on && self.read(Engine::generation).unwrap_or_default() > 0 && self.is_whole.get();
+        drop(it);
+        self.remember_turns(host);
+    }
+
+    /// A whole policy is in force.
+    pub(super) fn remember_policy(&self, host: Host<'_, Self>) {
+        (self.is_whole.set(true), self.is_given.set(false));
+        self.remember_anew(host, true);
+    }
+
+    /// Something came that is no whole policy: what is in force is not what was kept.
+    pub(super) fn forget_policy(&self, host: Host<'_, Self>) {
+        (self.is_whole.set(false), self.is_given.set(false));
+        self.remember_anew(host, false);
+    }
+
+    fn remember_anew(&self, host: Host<'_, Self>, is_due: bool) {
+        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
+        it.is_due = is_due && it.is_on == Some(true);
+        drop(it);
+        self.remember_turns(host);
+    }
+
+    /// What is wanted is another thing now. What the KVS was asked to change is waited for, so that it is known what is
+    /// there; whoever waits looks again what is wanted.
+    fn remember_turns(&self, host: Host<'_, Self>) {
+        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
+        if it.is_on.is_some() && matches!(it.state, State::Idle | State::Reading(_) | State::Applying(..)) {
+            it.state = State::Idle;
+            drop(it);
+            host.forget_errands();
+            self.remember_next(host);
+        }
+    }
+
+    /// A push begins: what was staged of the record is gone with it.
+    pub(super) fn remember_steps_aside(&self) {
+        if let Ok(mut it) = self.remember.try_borrow_mut()
+            && let State::Applying(reading, reader) = &mut it.state
+        {
+            reading.rewind();
+            **reader = Reader::default();
+        }
+    }
+
+    /// Nothing is under way: what is to be done now.
+    fn remember_next(&self, host: Host<'_, Self>) {
+        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
+        let has_data = self.read(Engine::generation).unwrap_or_default() > 0;
+        let is_stale = it.is_on == Some(false) || has_data && !self.is_whole.get() && !self.is_given.get();
+        if is_stale && !it.known.is_nothing() {
+            it.state = State::Removing;
+            drop(it);
+            return host.write(&[(ROOT.to_owned(), None)]);
+        }
+        if !it.is_due {
+            if it.is_on == Some(true) && self.is_whole.get() && !it.known.is_nothing() {
+                drop(it);
+                host.arm(Timer::Remember.index(), ENDED_EVERY);
+            }
+            return;
+        }
+        let begun = self.read(|engine| (engine.generation(), engine.kept_rest()));
+        let Some((generation, rest)) = begun else { return };
+        it.is_due = false;
+        // All that ended so far is among what is told anew.
+        self.decide(|engine| {
+            engine.forget_news();
+            Vec::new()
+        });
+        let owner = jobtap::own_user();
+        let writing = Writing::new(generation, owner, host.now(), &rest, it.known.is_foreign(), it.known.keys());
+        it.state = State::Writing(Box::new(writing));
+        drop(it);
+        host.arm(Timer::Remember.index(), 0.0);
+    }
+
+    /// The next step.
+    pub(super) fn remember_step(&self, host: Host<'_, Self>) {
+        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
+        let Remember { state, known, is_on, .. } = &mut *it;
+        match state {
+            State::Applying(..) => {
+                drop(it);
+                self.apply_remembered(host);
+            }
+            State::Writing(writing) => {
+                let Some(generation) = self.read(Engine::generation) else { return };
+                // It would tell of two things at once, or is not wanted any more.
+                if generation != writing.generation || *is_on != Some(true) {
+                    it.state = State::Idle;
+                    drop(it);
+                    return self.remember_next(host);
+                }
+                let then = if let Some(first) = writing.jobs {
+                    let page = self.read(|engine| engine.uncovered(first, JOBS_PAGE)).unwrap_or_default();
+                    writing.ended(page, known.keys())
+                } else {
+                    let after = writing.after.as_ref().map(|(user, bank)| (*user, bank));
+                    let page = self.read(|engine| engine.kept(after, PAGE)).unwrap_or_default();
+                    writing.page(&page, known.keys())
+                };
+                drop(it);
+                self.write_on(host, then);
+            }
+            State::Idle => {
+                drop(it);
+                self.add_ended(host);
+            }
+            _ => {}
+        }
+    }
+
+    /// Writes jobs that ended since they were written last.
+    fn add_ended(&self, host: Host<'_, Self>) {
+        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
+        let is_right = it.is_on == Some(true) && self.is_whole.get() && !it.known.is_nothing();
+        if !is_right || it.is_due || self.read(Engine::has_news) != Some(true) {
+            drop(it);
+            return self.remember_next(host);
+        }
+        let ended = self.engine.try_borrow_mut().ok().and_then(|mut engine| engine.take_ended(ENDED_AT_ONCE));
+        let Some(ended) = ended.filter(|_| !it.log.is_too_long()) else {
+            it.is_due = true;
+            drop(it);
+            return self.remember_next(host);
+        };
+        let changes = it.log.add(&ended, &[], jobtap::own_user());
+        let keys = changes.iter().filter(|(key, text)| text.is_some() && *key != jobs::list_key());
+        it.state = State::Adding(keys.map(|(key, _)| key.clone()).collect());
+        drop(it);
+        host.write(&changes);
+    }
+
+    fn write_on(&self, host: Host<'_, Self>, then: Then) {
+        match then {
+            Then::Page => host.arm(Timer::Remember.index(), 0.0),
+            Then::Write(changes) => host.write(&changes),
+            Then::Done(keys) => {
+                let Ok(mut it) = self.remember.try_borrow_mut() else { return };
+                if let State::Writing(writing) = std::mem::take(&mut it.state) {
+                    it.log = writing.log;
+                }
+                (it.known, it.panics) = (Known::Texts(keys), 0);
+                drop(it);
+                self.remember_next(host);
+            }
+        }
+    }
+
+    /// What became of what was written.
+    pub(super) fn remember_written(&self, host: Host<'_, Self>, outcome: Result<(), String>) {
+        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
+        if let Err(fault) = outcome {
+            let was_removing = matches!(it.state, State::Removing);
+            // What ended and was not written is told anew, with all else, a while later.
+            let was_adding = matches!(it.state, State::Adding(_));
+            it.is_due |= was_adding;
+            it.state = State::Idle;
+            let what = if was_removing {
+                "what is remembered of the last push can't be taken away"
+            } else {
+                "the policy in force can't be remembered, and is to be pushed again after a restart"
+            };
+            let text = format!("mf_priority: {what}: {fault}");
+            self.logger.log(LogLevel::Error, &text);
+            drop(it);
+            if was_adding {
+                host.arm(Timer::Remember.index(), ENDED_EVERY);
+            }
+            return;
+        }
+        let Remember { state, known, .. } = &mut *it;
+        match state {
+            State::Removing => {
+                (it.state, it.known) = (State::Idle, Known::default());
+                drop(it);
+                self.remember_next(host);
+            }
+            State::Adding(keys) => {
+                known.have(std::mem::take(keys).into_iter());
+                it.state = State::Idle;
+                drop(it);
+                self.remember_next(host);
+            }
+            State::Writing(writing) => {
+                known.have(writing.keys().iter().cloned());
+                let then = writing.go_on(known.keys());
+                drop(it);
+                self.write_on(host, then);
+            }
+            _ => {}
+        }
+    }
+
+    /// What is in the KVS.
+    pub(super) fn remember_found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>) {
+        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
+        let has_data = self.read(Engine::generation).unwrap_or_default() > 0;
+        let outcome = match (&mut it.state, found) {
+            (State::Asking, Found::Nothing) if number == MANIFEST => {
+                it.state = State::Idle;
+                Ok(Vec::new())
+            }
+            (State::Asking, Found::Text(text)) if number == MANIFEST => {
+                match Manifest::read(text, jobtap::own_user()) {
+                    Ok(manifest) => {
+                        it.known = Known::Texts(manifest.keys().collect());
+                        it.state = State::AskingJobs(manifest);
+                        Ok(vec![(ENDED, jobs::list_key())])
+                    }
+                    Err(fault) => Err(fault),
+                }
+            }
+            (State::Asking | State::AskingJobs(_), Found::Unreadable(fault)) => Err(fault),
+            (State::AskingJobs(manifest), found) if number == ENDED => {
+                let texts = match found {
+                    Found::Text(text) => jobs::listed(text, jobtap::own_user()),
+                    _ => Ok(Vec::new()),
+                };
+                match texts {
+                    Ok(texts) => {
+                        let manifest = std::mem::take(manifest);
+                        it.known.have(jobs::keys(&texts));
+                        let mut asked = Vec::new();
+                        it.state = State::Idle;
+                        if it.is_on == Some(true) && !has_data {
+                            let mut reading = Reading::new(manifest, texts);
+                            asked = reading.ask();
+                            it.state = State::Reading(reading);
+                        }
+                        Ok(asked)
+                    }
+                    Err(fault) => Err(fault),
+                }
+            }
+            (State::Reading(reading), Found::Text(text)) => match reading.take(number, text) {
+                Ok(true) => {
+                    let State::Reading(reading) = std::mem::take(&mut it.state) else { return };
+                    it.log = Log::after(reading.jobs.clone());
+                    it.state = State::Applying(reading, Box::default());
+                    drop(it);
+                    return host.arm(Timer::Remember.index(), 0.0);
+                }
+                Ok(false) => Ok(reading.ask()),
+                Err(fault) => Err(fault),
+            },
+            (State::Reading(reading), Found::Nothing) => Err(format!("{} is missing", reading.key(number))),
+            (State::Reading(reading), Found::Unreadable(fault)) => {
+                Err(format!("{}: {fault}", reading.key(number)))
+            }
+            _ => return,
+        };
+        match outcome {
+            Ok(asked) => {
+                let is_idle = matches!(it.state, State::Idle);
+                drop(it);
+                for (number, key) in asked {
+                    host.look_up(&key, number);
+                }
+                if is_idle {
+                    self.remember_next(host);
+                }
+            }
+            Err(fault) => {
+                drop(it);
+                self.refuse_remembered(host, &fault);
+            }
+        }
+    }
+
+    fn refuse_remembered(&self, host: Host<'_, Self>, fault: &str) {
+        if let Ok(mut it) = self.remember.try_borrow_mut() {
+            (it.state, it.known) = (State::Idle, Known::Foreign(HashSet::new()));
+        }
+        host.forget_errands();
+        let text = format!(
+            "mf_priority: what is remembered of the last push is refused: {fault}; \
+             no data until the policy is pushed again (flux fairshare push), which replaces it"
+        );
+        self.logger.log(LogLevel::Error, &text);
+        self.remember_next(host);
+    }
+
+    fn apply_remembered(&self, host: Host<'_, Self>) {
+        if self.is_push_open() {
+            return host.arm(Timer::Remember.index(), PATIENCE);
+        }
+        match self.apply_part(host) {
+            Ok(None) => host.arm(Timer::Remember.index(), 0.0),
+            Ok(Some(manifest)) => {
+                let (associations, generation) = (manifest.associations, self.read(Engine::generation));
+                let at = Duration::try_from_secs_f64(manifest.at).ok();
+                self.updated.set(at.and_then(|at| SystemTime::UNIX_EPOCH.checked_add(at)));
+                self.is_whole.set(true);
+                let text = format!(
+                    "mf_priority: remembered the last push: {} (generation {})",
+                    counted(associations, "association"),
+                    generation.unwrap_or_default()
+                );
+                self.logger.log(LogLevel::Info, &text);
+                self.remember_next(host);
+            }
+            Err(fault) => {
+                let _ = self.drive(host, None, Event::PolicyAbort);
+                self.refuse_remembered(host, &fault);
+            }
+        }
+    }
+
+    /// Applies the next part; gives the manifest when that was the last.
+    fn apply_part(&self, host: Host<'_, Self>) -> Result<Option<Manifest>, Fault> {
+        let taken = {
+            let mut it = self.remember.try_borrow_mut().map_err(|_| "it is in use".to_owned())?;
+            let State::Applying(reading, reader) = &mut it.state else { return Ok(None) };
+            match reading.next()? {
+                Next::Jobs(text) => {
+                    let (ended, sums) = jobs::read(&text)?;
+                    Some(Event::Recalled(ended, sums))
+                }
+                Next::Begin => Some(Event::PolicyBegin { keeps_config: false }),
+                Next::Part(payload) => {
+                    let (part, site) = wire::policy_part(Some(&payload), reader).map_err(words)?;
+                    Some(Event::PolicyPart(part, site))
+                }
+                Next::Commit => {
+                    let (wanted, read) = (reading.manifest.associations, reader.associations());
+                    if wanted != read {
+                        return Err(format!("it has {read} associations, not {wanted}"));
+                    }
+                    None
+                }
+            }
+        };
+        if let Some(event) = taken {
+            self.drive(host, None, event).map_err(|_| "the engine is in use".to_owned())?;
+            return Ok(None);
+        }
+        if let Some(array) = self.read(Engine::lacks).flatten() {
+            return Err(format!("it lacks {array}"));
+        }
+        let state = self.remember.try_borrow_mut().map(|mut it| std::mem::take(&mut it.state));
+        let Ok(State::Applying(reading, _)) = state else { return Ok(None) };
+        let _ = self.drive(host, None, Event::PolicyCommit);
+        match self.rejected.take() {
+            Some(fault) => Err(format!("tree: {fault}")),
+            None => Ok(Some(reading.manifest)),
+        }
+    }
+
+    /// A panic cut something short, and nobody waits for the KVS any more.
+    pub(super) fn remember_recovers(&self, host: Host<'_, Self>) {
+        let Ok(mut it) = self.remember.try_borrow_mut() else { return };
+        if it.is_on.is_none() || matches!(it.state, State::Idle) {
+            return;
+        }
+        it.panics += 1;
+        if it.panics > MAX_PANICS {
+            let text = "mf_priority: no policy is remembered until the plugin is loaded again";
+            self.logger.log(LogLevel::Error, text);
+            (it.state, it.is_on) = (State::Idle, None);
+            return;
+        }
+        it.is_due |= matches!(it.state, State::Writing(_));
+        let was_applying = matches!(it.state, State::Applying(..));
+        it.state = State::Asking;
+        drop(it);
+        if was_applying {
+            let _ = self.drive(host, None, Event::PolicyAbort);
+        }
+        host.look_up(&manifest_key(), MANIFEST);
+    }
+}
+
+fn words(fault: WireError) -> Fault {
+    match fault {
+        WireError::Undecodable(text) | WireError::Record(text) => text,
+        WireError::WrongType(what) => format!("{what} is of a wrong type"),
+    }
+}

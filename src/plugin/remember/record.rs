@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The record as texts: which there are, under which keys, and whether they are what was written.
+//!
+//! A text is kept under a key that ends with its hash, so that one that stays the same is never written again, and one
+//! that is written leaves those of the record before it as they are. The manifest names all of them. It comes last: until
+//! it is there, the record is the one before.
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The key below which everything is.
+pub(super) const ROOT: &str = "mf_priority.remember";
+/// Another layout of the texts is another format.
+pub(super) const FORMAT: u32 = 1;
+/// Bytes of one text: more than any that is written.
+const MAX_TEXT: usize = 4 << 20;
+/// Texts of one record, and associations: more than any site has.
+const MAX_TEXTS: usize = 1_000_000;
+
+/// The key of the manifest.
+pub(super) fn manifest_key() -> String {
+    format!("{ROOT}.manifest")
+}
+
+/// The hash of a text, as it stands in keys and in the manifest.
+pub(super) fn hash(text: &str) -> String {
+    format!("{:016x}", xxh3_64(text.as_bytes()))
+}
+
+/// A whole record.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Manifest {
+    format: u32,
+    /// The user whose instance it is.
+    pub owner: u32,
+    /// When it was written, in seconds since the epoch.
+    pub at: f64,
+    /// How many associations.
+    pub associations: usize,
+    /// Hashes of the texts that are about no association.
+    pub rest: Vec<String>,
+    /// The associations by ascending user id and bank name.
+    pub groups: Vec<Group>,
+}
+
+/// Some associations: their limits in one text, what moves more often in several small ones.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Group {
+    /// The user of the first one, after whom the texts' directory is called.
+    pub first: u32,
+    pub limits: String,
+    pub fairshares: Vec<String>,
+    pub usages: Vec<String>,
+}
+
+impl Group {
+    fn hashes(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.limits).chain(&self.fairshares).chain(&self.usages)
+    }
+}
+
+/// Why a record is none of ours, in words.
+pub(super) type Fault = String;
+
+impl Manifest {
+    pub(super) fn new(owner: u32, at: f64) -> Manifest {
+        Manifest { format: FORMAT, owner, at, ..Manifest::default() }
+    }
+
+    /// The text to be written: its hash on a line of its own, then JSON.
+    pub(super) fn text(&self) -> String {
+        let json = serde_json::to_string(self).unwrap_or_default();
+        format!("{}\n{json}", hash(&json))
+    }
+
+    /// Reads what was written for this owner.
+    pub(super) fn read(text: &str, owner: u32) -> Result<Manifest, Fault> {
+        if text.len() > MAX_TEXTS * 40 {
+            return Err(format!("the manifest has {} bytes", text.len()));
+        }
+        let (sum, json) = text.split_once('\n').ok_or("the manifest is none")?;
+        if hash(json) != sum {
+            return Err("the manifest is damaged".to_owned());
+        }
+        /// What any format begins with.
+        #[derive(Deserialize)]
+        struct Beginning {
+            format: u32,
+        }
+        let unread = |error: serde_json::Error| format!("the manifest can't be read: {error}");
+        let Beginning { format } = serde_json::from_str(json).map_err(unread)?;
+        if format != FORMAT {
+            return Err(format!("it has format {format}, this plugin knows {FORMAT}"));
+        }
+        let manifest: Manifest = serde_json::from_str(json).map_err(unread)?;
+        if manifest.owner != owner {
+            return Err(format!("it is that of an instance of user {}, not {owner}", manifest.owner));
+        }
+        let texts = manifest.keys().count();
+        if texts > MAX_TEXTS || manifest.associations > MAX_TEXTS {
+            return Err(format!("it has {texts} texts for {} associations", manifest.associations));
+        }
+        if manifest.rest.is_empty() {
+            return Err("it has no texts".to_owned());
+        }
+        if let Some(strange) = manifest.hashes().find(|hash| !is_hash(hash)) {
+            return Err(format!("\"{}\" is no hash", super::shortened(strange).escape_debug()));
+        }
+        Ok(manifest)
+    }
+
+    fn hashes(&self) -> impl Iterator<Item = &String> {
+        self.rest.iter().chain(self.groups.iter().flat_map(Group::hashes))
+    }
+
+    /// The keys of all its texts: of the rest, then of each group its limits, fair-shares and usages.
+    pub(super) fn keys(&self) -> impl Iterator<Item = String> {
+        let rest = self.rest.iter().map(|hash| rest_key(hash));
+        rest.chain(self.groups.iter().flat_map(|group| {
+            group.hashes().map(|hash| group_key(group.first, hash))
+        }))
+    }
+}
+
+/// The key of a text that is about no association.
+pub(super) fn rest_key(hash: &str) -> String {
+    format!("{ROOT}.rest.{hash}")
+}
+
+/// The key of a text of a group.
+pub(super) fn group_key(first: u32, hash: &str) -> String {
+    format!("{ROOT}.u{first}.{hash}")
+}
+
+fn is_hash(hash: &str) -> bool {
+    hash.len() == 16 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Whether a text is what was written under a key.
+pub(super) fn check(key: &str, text: &str) -> Result<(), Fault> {
+    if text.len() > MAX_TEXT {
+        return Err(format!("{key} has {} bytes", text.len()));
+    }
+    match key.rsplit('.').next() {
+        Some(sum) if sum == hash(text) => Ok(()),
+        _ => Err(format!("{key} is damaged")),
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What was pushed, and the usage that no push covers yet, told again: for whoever keeps it for after a restart.
+//!
+//! What is told of jobs is to be taken before the push: it may have to leave alone what was given up.
+
+use super::{Bank, Job, Leaf, Rule, Standing, Watermark};
+use crate::fairshare::accrual::{MAX_PUSHED, MAX_TIME};
+use crate::ids::{BankName, UserId};
+
+/// A job that is over and that no push covers: for [`Standing::ended`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// The job.
+    pub job: Job,
+    /// When it ended.
+    pub end: f64,
+}
+
+/// What was given up of an association, and the pushed usage that it stands beside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GivenUp {
+    /// Who.
+    pub user: UserId,
+    /// In which bank.
+    pub bank: BankName,
+    /// The usage of what was given up.
+    pub sum: f64,
+    /// As of when.
+    pub since: f64,
+    /// Everything that ended up to here was given up.
+    pub horizon: f64,
+    /// The usage that was pushed.
+    pub pushed: f64,
+    /// As of when.
+    pub at: f64,
+    /// Which ended jobs are in it.
+    pub counted: Watermark,
+}
+
+impl Standing {
+    /// Ended jobs that no push covers, and what was given up, of the associations from the place `first` on: those of at
+    /// most `most` associations, fewer where they have many jobs. The last is the place to go on from, if any are left.
+    pub fn uncovered(&self, first: usize, most: usize) -> (Vec<Ended>, Vec<GivenUp>, Option<usize>) {
+        let (mut jobs, mut sums) = (Vec::new(), Vec::new());
+        let cells = self.cells.get(first..).unwrap_or_default();
+        for (place, cell) in cells.iter().enumerate() {
+            if place >= most || jobs.len() >= most {
+                return (jobs, sums, Some(first + place));
+            }
+            let Some((user, bank)) = &cell.key else { continue };
+            jobs.extend(cell.uncovered().filter_map(|held| {
+                let (ran_on, start) = (held.resources(), held.run.start());
+                let job = Job { id: held.id, user: *user, bank: bank.clone(), ran_on, start, limit: 0.0 };
+                Some(Ended { job, end: held.run.end()? })
+            }));
+            sums.extend(cell.given_up());
+        }
+        (jobs, sums, None)
+    }
+
+    /// Takes again what was given up. False if that can't be right.
+    pub fn gave_up(&mut self, told: GivenUp) -> bool {
+        let is_time = |time: f64| time.abs() <= MAX_TIME;
+        let is_usage = |usage: f64| (0.0..=MAX_PUSHED).contains(&usage);
+        let is_right = is_time(told.horizon)
+            && (is_time(told.since) || told.sum == 0.0)
+            && is_time(told.at)
+            && is_usage(told.sum)
+            && is_usage(told.pushed)
+            && !told.counted.is_bad();
+        if is_right {
+            let at = self.cell_for(told.user, &told.bank);
+            if let Some(cell) = self.cells.get_mut(at as usize) {
+                cell.give_up_again(told);
+            }
+        }
+        is_right
+    }
+
+    /// How the tree is ranked; `None` if none was pushed. It is to be taken by one that knows of no job.
+    pub fn pushed_rule(&self) -> Option<Rule> {
+        let site = self.site.as_ref()?;
+        let rules = &site.rules;
+        Some(Rule {
+            instant: rules.instant,
+            half_life: site.scale.half_life(),
+            weights: rules.weights,
+            policy: rules.policy,
+            options: rules.options,
+            replaces_all: false,
+        })
+    }
+
+    /// A bank of the tree. One that was left out of it, since nobody there is in use, is none.
+    pub fn bank(&self, name: &BankName) -> Option<Bank> {
+        let site = self.site.as_ref()?;
+        let (tree, node) = (&site.tree, site.tree.bank(name.as_str())?);
+        let usage = site.own_usage.iter().find(|(bank, _)| *bank == node).map(|(_, usage)| *usage);
+        Some(Bank {
+            name: name.clone(),
+            parent: tree.parent(node).map(|parent| tree.name(parent).into()),
+            shares: tree.shares(node),
+            usage,
+            active: tree.is_active(node),
+        })
+    }
+
+    /// A leaf of the tree, with the usage that was pushed.
+    pub fn leaf(&self, user: UserId, bank: &BankName) -> Option<Leaf> {
+        let tree = self.tree()?;
+        let cell = self.cell(self.find(user, bank)?)?;
+        let node = cell.leaf?;
+        let (usage, counted) = cell.pushed();
+        Some(Leaf {
+            user,
+            name: tree.name(node).into(),
+            bank: bank.clone(),
+            shares: tree.shares(node),
+            active: tree.is_active(node),
+            usage: (usage > 0.0 || tree.own_usage(node).is_some()).then_some(usage),
+            counted: counted.clone(),
+        })
+    }
+}

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What is remembered over a reload and a restart, and what is not.
+
+use std::collections::BTreeMap;
+
+use mf_priority::embedded::{Errno, Order, State};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Value, json};
+
+use super::{SO, Site, association, document, job, queue};
+
+const MANIFEST: &str = "mf_priority.remember.manifest";
+
+impl Site {
+    /// Loaded again, without data of its own.
+    fn reload(&self) {
+        self.reload_with(None);
+    }
+
+    fn reload_with(&self, conf: Option<&Value>) {
+        self.host.remove(SO).unwrap();
+        self.host.load(&self.so.path(), conf).expect("the plugin loads");
+        self.host.settle();
+    }
+
+    /// All that the query shows, but for what counts updates.
+    fn policy(&self) -> Value {
+        let mut query = self.query();
+        for key in ["generation", "updated", "age"] {
+            query.as_object_mut().unwrap().remove(key);
+        }
+        query
+    }
+
+    fn has_data(&self) -> bool {
+        self.host.settle();
+        self.query()["mf_priority_map"].as_array().is_some_and(|users| !users.is_empty())
+    }
+
+    fn said(&self, text: &str) -> bool {
+        self.host.take_log().iter().any(|line| line.text.contains(text))
+    }
+}
+
+/// A site of so many users in banks below a root, with a tree; each uses what `usage` says.
+fn tree(users: u32, usage: impl Fn(u32) -> f64) -> Value {
+    let bank = |user: u32| format!("b{}", user % 7);
+    let associations: Vec<Value> = (0..users)
+        .map(|user| {
+            association(
+                1000 + user,
+                &bank(user),
+                json!({
+                    "username": format!("u{user}"), "shares": 1 + user % 5, "usage": usage(user),
+                    "counted_until": 1.6e9 + f64::from(user) / 3.0, "fairshare": f64::from(user) / 1e5,
+                    "queues": "q", "max_nodes": 4 + user,
+                }),
+            )
+        })
+        .collect();
+    let banks = (0..7).map(|n| {
+        json!({"bank": format!("b{n}"), "priority": n, "parent": "root", "shares": n + 1, "active": 1})
+    });
+    let root = json!({"bank": "root", "priority": 0, "parent": "", "shares": 1, "active": 1});
+    json!({
+        "associations": associations,
+        "queues": [queue("q", json!({"priority": 3}))],
+        "projects": [{"project": "*"}],
+        "banks": Value::from_iter([root].into_iter().chain(banks)),
+        "priority_factors": [{"factor": "queue", "weight": 7}],
+        "config": {"zero_score": "floor"},
+        "tree": {"policy": "fair-tree", "at": 1.7e9 - 10.0, "half_life": 604_800, "node_weight": 1,
+            "core_weight": 0.25, "gpu_weight": 0, "options": {"ties": "slurm-program"}},
+    })
+}
+
+fn pushed(document: &Value) -> Site {
+    let site = Site::bare();
+    site.ask("policy_update", document);
+    site.host.settle();
+    site
+}
+
+#[test]
+fn a_policy_is_in_force_again_after_a_reload_and_a_restart() {
+    for document in [document(), tree(40, |user| f64::from(user) * 1.1), tree(700, f64::from)] {
+        let site = pushed(&document);
+        let before = site.policy();
+        site.reload();
+        assert_eq!(site.policy(), before);
+        site.host.restart(Order::Descending).unwrap();
+        site.host.settle();
+        assert_eq!(site.policy(), before);
+        assert!(site.said("remembered the last push: "));
+        site.check();
+        assert_eq!(site.host.violations(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn what_is_in_force_again_is_written_as_it_was() {
+    let site = pushed(&tree(1200, f64::from));
+    let before = site.host.kvs();
+    site.reload();
+    let written = site.host.kvs_written();
+    site.ask("policy_update", &tree(1200, f64::from));
+    site.host.settle();
+    let texts = |mut kvs: BTreeMap<String, String>| {
+        kvs.remove(MANIFEST);
+        kvs
+    };
+    let manifest = site.host.kvs()[MANIFEST].len() as u64;
+    assert_eq!(texts(site.host.kvs()), texts(before));
+    assert_eq!(site.host.kvs_written() - written, manifest, "only the manifest is written anew");
+}
+
+#[test]
+fn the_limit_holds_for_jobs_that_come_after_a_reload() {
+    let mut document = document();
+    document["associations"] = json!([association(5001, "A", json!({"max_running_jobs": 1}))]);
+    let site = pushed(&document);
+    let first = site.submit(&job(5001, 1));
+    site.reload();
+    let later: Vec<u64> = (0..4).map(|_| site.submit(&job(5001, 1))).collect();
+    site.host.settle();
+    let running = later.iter().filter(|id| site.state(**id) == State::Run).count();
+    assert_eq!((site.state(first), running), (State::Run, 0));
+    site.check();
+}
+
+#[test]
+fn a_change_costs_what_it_changes() {
+    let site = pushed(&tree(1500, f64::from));
+    let all = site.host.kvs_written();
+    let count = site.host.kvs().len();
+    site.ask("policy_update", &tree(1500, |user| f64::from(user) + f64::from(u8::from(user == 1234))));
+    site.host.settle();
+    let changed = site.host.kvs_written() - all;
+    let manifest = site.host.kvs()[MANIFEST].len() as u64;
+    // One text of some 64 usages, and the manifest.
+    assert!(changed - manifest < 20_000, "{changed} of {all} bytes, {manifest} of them the manifest");
+    assert_eq!(site.host.kvs().len(), count, "what only the former record had is gone");
+    // One user more: no text but those about him moves.
+    let mut more = tree(1500, f64::from);
+    more["associations"].as_array_mut().unwrap().insert(7, association(999, "b1", json!({})));
+    let before = site.host.kvs_written();
+    site.ask("policy_update", &more);
+    site.host.settle();
+    assert!(site.host.kvs_written() - before < manifest + 300_000 + 40_000);
+}
+
+#[test]
+fn upstreams_methods_are_not_remembered_and_take_away_what_is() {
+    let site = Site::bare();
+    site.rpc("rec_update", &json!({"data": document()["associations"]})).unwrap();
+    site.host.settle();
+    assert_eq!(site.host.kvs(), BTreeMap::new());
+    site.ask("policy_update", &document());
+    site.host.settle();
+    assert!(site.host.kvs().contains_key(MANIFEST));
+    site.rpc("rec_update", &json!({"data": document()["associations"]})).unwrap();
+    site.host.settle();
+    assert_eq!(site.host.kvs(), BTreeMap::new());
+    site.reload();
+    assert!(!site.has_data());
+}
+
+#[test]
+fn a_document_at_load_goes_before_it() {
+    let site = pushed(&tree(10, f64::from));
+    site.reload_with(Some(&json!({"config": document()})));
+    let given = Site::new();
+    assert_eq!(site.policy(), given.policy());
+    assert!(site.host.kvs().contains_key(MANIFEST), "it is there for when none is given");
+}
+
+#[test]
+fn switched_off_nothing_is_kept() {
+    let site = pushed(&document());
+    site.reload_with(Some(&json!({"remember": false})));
+    assert!(!site.has_data());
+    assert_eq!(site.host.kvs(), BTreeMap::new());
+    site.ask("policy_update", &document());
+    site.host.settle();
+    assert_eq!(site.host.kvs(), BTreeMap::new());
+}
+
+/// Whether what is in the KVS is refused, with a text that says so, and replaced by a push.
+fn is_refused(site: &Site, why: &str) {
+    site.host.take_log();
+    site.reload();
+    assert!(!site.has_data(), "{why}");
+    let log = site.host.take_log();
+    let line = log.iter().find(|line| line.text.contains("is refused: ")).map(|line| line.text.as_str());
+    assert!(line.is_some_and(|line| line.contains(why) && line.contains("flux fairshare push")), "{why}: {log:?}");
+    site.ask("policy_update", &document());
+    site.host.settle();
+    site.reload();
+    assert!(site.has_data(), "{why}");
+}
+
+#[test]
+fn what_is_damaged_or_foreign_is_refused_and_told() {
+    let texts = |site: &Site| site.host.kvs();
+    let first = |site: &Site| texts(site).keys().find(|key| *key != MANIFEST).unwrap().clone();
+    let spoiled: [(&str, &dyn Fn(&Site)); 8] = [
+        ("the manifest is damaged", &|site| {
+            let text = texts(site)[MANIFEST].replacen("format", "fromat", 1);
+            site.host.kvs_put(MANIFEST, Some(&text));
+        }),
+        ("the manifest is none", &|site| site.host.kvs_put(MANIFEST, Some("{\"mine\": 1}"))),
+        ("the manifest is none", &|site| site.host.kvs_put(MANIFEST, Some(""))),
+        ("is missing", &|site| site.host.kvs_put(&first(site), None)),
+        ("is damaged", &|site| site.host.kvs_put(&first(site), Some("{}"))),
+        ("is damaged", &|site| site.host.kvs_put(&first(site), Some(&"[".repeat(1 << 20)))),
+        ("bytes", &|site| site.host.kvs_put(&first(site), Some(&"x".repeat(5 << 20)))),
+        ("Is a directory", &|site| {
+            site.host.kvs_put(MANIFEST, None);
+            site.host.kvs_put(&format!("{MANIFEST}.below"), Some("x"));
+        }),
+    ];
+    for (why, spoil) in spoiled {
+        let site = pushed(&document());
+        spoil(&site);
+        is_refused(&site, why);
+    }
+    let site = pushed(&document());
+    site.host.kvs_fails(None, Some(Errno(5)));
+    site.host.take_log();
+    site.reload();
+    assert!(!site.has_data() && site.said("Input/output error"));
+}
+
+#[test]
+fn no_change_of_a_byte_passes() {
+    let site = pushed(&tree(20, f64::from));
+    let whole = site.host.kvs();
+    let before = site.policy();
+    let mut runner = TestRunner::new(Config { cases: 24, ..Config::default() });
+    let strategy = (0..whole.len(), any::<prop::sample::Index>(), 1_u8..128, any::<bool>());
+    let outcome = runner.run(&strategy, |(which, place, flip, is_cut)| {
+        let (key, text) = whole.iter().nth(which).unwrap();
+        let mut bytes = text.clone().into_bytes();
+        let at = place.index(bytes.len());
+        if is_cut {
+            bytes.truncate(at);
+        } else {
+            bytes[at] = (bytes[at] ^ flip) & 0x7f;
+        }
+        let spoiled = String::from_utf8(bytes).unwrap().replace('\0', " ");
+        site.host.kvs_put(key, Some(&spoiled));
+        site.host.take_log();
+        site.reload();
+        let is_told = site.said("is refused: ");
+        site.host.kvs_put(key, Some(text));
+        if spoiled == *text {
+            prop_assert_eq!(site.policy(), before.clone());
+        } else {
+            prop_assert!(is_told && !site.has_data(), "{} {} {}", key, at, flip);
+        }
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn a_push_that_comes_first_wins() {
+    let site = pushed(&tree(500, f64::from));
+    site.host.remove(SO).unwrap();
+    site.host.load(&site.so.path(), None).unwrap();
+    let other = document();
+    site.host.request_now("job-manager.mf_priority.policy_update", Some(&other.to_string()), super::OWNER).unwrap();
+    site.host.settle();
+    let fresh = pushed(&other);
+    assert_eq!(site.policy(), fresh.policy());
+    site.reload();
+    assert_eq!(site.policy(), fresh.policy());
+}
+
+#[test]
+fn a_push_that_begins_first_and_is_given_up_does_not_lose_it() {
+    let site = pushed(&tree(500, f64::from));
+    let before = site.policy();
+    site.host.remove(SO).unwrap();
+    site.host.load(&site.so.path(), None).unwrap();
+    let now = |method: &str, payload: &Value| {
+        let topic = format!("job-manager.mf_priority.{method}");
+        site.host.request_now(&topic, Some(&payload.to_string()), super::OWNER).unwrap()
+    };
+    let begun: Value = serde_json::from_str(&now("policy_begin", &json!({})).unwrap()).unwrap();
+    site.host.settle();
+    assert!(!site.has_data());
+    now("policy_abort", &json!({"push": begun["push"]}));
+    site.host.advance(2.0);
+    assert_eq!(site.policy(), before);
+}
+
+#[test]
+fn a_write_that_fails_leaves_the_record_before_it() {
+    let site = pushed(&tree(300, f64::from));
+    let before = site.policy();
+    site.host.kvs_fails(Some(Errno(28)), None);
+    site.ask("policy_update", &document());
+    site.host.settle();
+    assert!(site.said("can't be remembered"));
+    site.host.kvs_fails(None, None);
+    site.reload();
+    assert_eq!(site.policy(), before);
+}
+
+#[test]
+fn a_write_that_is_cut_short_leaves_the_record_before_it() {
+    // Each time the plugin goes one commit later.
+    let mut seen = (false, false);
+    for commits in 0..7 {
+        let site = pushed(&tree(1200, f64::from));
+        let before = site.policy();
+        let next = tree(1200, |user| f64::from(user) + 1.0);
+        let topic = "job-manager.mf_priority.policy_update";
+        site.host.request_now(topic, Some(&next.to_string()), super::OWNER).unwrap();
+        let after = site.policy();
+        site.host.settle_commits(commits);
+        site.reload();
+        let found = site.policy();
+        assert!(found == before || found == after, "after {commits} commits");
+        seen.0 |= found == before;
+        seen.1 |= found == after;
+    }
+    assert_eq!(seen, (true, true));
+}
+
+/// A site of one user and a tree that counts node seconds without decay, with jobs that ran and ended.
+fn with_history() -> (Site, Vec<u64>) {
+    let mut document = tree(3, |_| 0.0);
+    document["tree"]["half_life"] = json!(0);
+    let site = pushed(&document);
+    let ids: Vec<u64> = (0..3).map(|_| site.submit(&job(1000, 1))).collect();
+    site.host.advance(100.0);
+    site.finish(ids[0]);
+    site.host.advance(50.0);
+    site.finish(ids[1]);
+    (site, ids)
+}
+
+fn used(site: &Site, user: u32) -> f64 {
+    site.ask("usages", &json!({"user": user}))["associations"][0]["usage"].as_f64().expect("a usage")
+}
+
+#[test]
+fn usage_that_no_push_covers_outlives_a_reload_and_a_restart() {
+    let (site, ids) = with_history();
+    site.host.advance(70.0);
+    let before = used(&site, 1000);
+    assert!(before > 300.0, "{before}");
+    site.reload();
+    let shown = used(&site, 1000);
+    assert!((shown - before).abs() < 1e-9, "{shown} {before}");
+    // One more ends after the reload, and is written with those before it.
+    site.finish(ids[2]);
+    site.host.advance(70.0);
+    let before = used(&site, 1000);
+    site.host.restart(Order::Ascending).unwrap();
+    site.host.settle();
+    site.reload();
+    let shown = used(&site, 1000);
+    assert!((shown - before).abs() < 1e-9, "{shown} {before}");
+    // A push that covers them all.
+    let mut document = tree(3, |_| 7.0);
+    document["associations"][0]["counted_until"] = json!(site.host.now());
+    document["tree"]["half_life"] = json!(0);
+    site.ask("policy_update", &document);
+    site.host.settle();
+    site.reload();
+    assert!((used(&site, 1000) - 7.0).abs() < 1e-9);
+    assert!(!site.host.kvs().keys().any(|key| key.contains(".jobs.")), "what is covered is not kept");
+}

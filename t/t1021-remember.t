@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='the last policy is remembered over a reload and a restart'
+
+# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
+. "$(dirname "$0")/lib.sh"
+
+MANIFEST=mf_priority.remember.manifest
+
+# Until the plugin has written what is in force, or has read what was.
+remembered() {
+	local i
+	for i in $(seq 100); do
+		flux kvs get $MANIFEST >manifest 2>/dev/null && ! cmp -s manifest manifest.before && cp manifest manifest.before && return 0
+		sleep 0.1
+	done
+	echo "nothing is remembered"
+	return 1
+}
+in_force_again() {
+	local i
+	for i in $(seq 100); do
+		logged "remembered the last push" >/dev/null && return 0
+		sleep 0.1
+	done
+	flux dmesg | tail
+	return 1
+}
+forgotten() {
+	local i
+	for i in $(seq 100); do
+		flux kvs get $MANIFEST >/dev/null 2>&1 || return 0
+		sleep 0.1
+	done
+	return 1
+}
+same_policy() {
+	flux jobtap query mf_priority.so | jq -S "del(.path, .updated, .generation)" >"$1"
+}
+# The keys are strings of the plugin alone: nobody else writes below this one.
+keys() { flux kvs ls -R mf_priority.remember 2>/dev/null; }
+
+test_expect_success 'a limit of 1, and a job that runs' '
+	write_conf "$(with_queues q)" && start_instance && load_plugin &&
+	mf doc assoc 5001 A queues=q max_running_jobs=1 assoc 5002 A queues=q queue q priority=1 project "*" bank A 1 >doc &&
+	mf rpc policy_update "$(cat doc)" && remembered &&
+	first=$(mf submit 5001 -q q) && running $first && same_policy before
+'
+test_expect_success 'reloaded without a push: no second job runs' '
+	new_log && remove_plugin && load_plugin && in_force_again && new_log &&
+	for n in 1 2 3 4; do mf submit 5001 -q q >>later || return 1; done &&
+	held_by $(head -1 later) max-running-jobs-user-limit && held_by $(tail -1 later) max-running-jobs-user-limit &&
+	settled && is_state RUN $first && is_state DEPEND $(cat later) && mf counts 5001 A run=1 held=4
+'
+test_expect_success 'what was pushed is what is in force' '
+	cancel $(cat later) && ended $(cat later) && same_policy after && test_cmp before after
+'
+test_expect_success 'jobs that were replayed while it was read are counted' '
+	second=$(mf submit 5001 -q q) && held_by $second max-running-jobs-user-limit &&
+	remove_plugin && load_plugin && in_force_again && new_log && settled &&
+	is_state RUN $first && is_state DEPEND $second && mf counts 5001 A active=2 run=1 held=1
+'
+test_expect_success 'restarted, with the plugin loaded by the broker' '
+	write_conf "$(with_queues q) | $(with_plugin)" && restart_instance && in_force_again && new_log &&
+	is_state DEPEND $second && mf counts 5001 A held=1 && cancel $first && ended $first &&
+	running $second && mf counts 5001 A active=1 run=1 held=0
+'
+test_expect_success 'a push replaces it, and what only the former needed is gone' '
+	keys >keys.before && mf doc assoc 5002 A queues=q queue q project "*" bank A 1 >doc2 &&
+	mf rpc policy_update "$(cat doc2)" && remembered && keys >keys.after && test $(wc -l <keys.after) -le $(wc -l <keys.before) &&
+	new_log && remove_plugin && load_plugin && in_force_again && new_log &&
+	refused "cannot find user/bank or user/default bank entry for uid: 5001" mf submit 5001 -q q
+'
+test_expect_success 'an orderly push of flux-accounting takes it away' '
+	mf push assoc 5001 A queues=q assoc 5002 A queues=q queue q project "*" && forgotten && ! keys
+'
+test_expect_success 'and is not remembered: reloaded, the plugin waits as ever' '
+	remove_plugin && load_plugin && settled && id=$(mf submit 5002 -q q) && wait_for depend $id && settled && is_state PRIORITY $id &&
+	! keys
+'
+test_expect_success 'a damaged record is refused, and says what to do' '
+	mf rpc policy_update "$(cat doc)" && remembered && running $id &&
+	flux kvs put $MANIFEST="$(flux kvs get $MANIFEST | sed s/associations/associatiosn/)" &&
+	new_log && remove_plugin && load_plugin && settled &&
+	logged "what is remembered of the last push is refused: the manifest is damaged" &&
+	logged "flux fairshare push" && waits=$(mf submit 5002 -q q) && wait_for depend $waits && settled && is_state PRIORITY $waits
+'
+test_expect_success 'the next push takes its place' '
+	mf rpc policy_update "$(cat doc)" && remembered && running $waits && new_log && remove_plugin && load_plugin && in_force_again
+'
+test_expect_success 'a text that is missing is told of' '
+	key=$(keys | grep "[.]rest[.]" | head -1) && flux kvs unlink ${key#*: } && new_log && remove_plugin && load_plugin && settled && settled &&
+	logged "is missing" && mf rpc policy_update "$(cat doc)" && remembered
+'
+test_expect_success 'the record of another user is not taken' '
+	flux kvs get $MANIFEST | tail -1 | jq -e ".owner == $(id -u)"
+'
+test_expect_success 'remember=false: it is not read, and taken away' '
+	new_log && remove_plugin && flux jobtap load "$PLUGIN" remember=false && settled && forgotten && ! keys &&
+	not_logged "remembered the last push" && mf rpc policy_update "$(cat doc)" && settled && ! keys
+'
+test_expect_success 'switched on while it runs, what is in force is remembered' '
+	remove_plugin && write_conf "$(with_queues q) | .fairshare.remember = false" && restart_instance && load_plugin &&
+	mf rpc policy_update "$(cat doc)" && settled && ! keys &&
+	flux config get | jq ".fairshare.remember = true" | flux config load && remembered
+'
+test_expect_success 'a document at load goes before it' '
+	new_log && remove_plugin && load_plugin doc2 && settled && not_logged "remembered the last push" &&
+	refused "cannot find user/bank or user/default bank entry for uid: 5001" mf submit 5001 -q q && keys
+'
+cancel_all
+finish
