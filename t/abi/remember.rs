@@ -59,9 +59,9 @@ fn tree(users: u32, usage: impl Fn(u32) -> f64) -> Value {
             )
         })
         .collect();
-    let banks = (0..7).map(|n| {
-        json!({"bank": format!("b{n}"), "priority": n, "parent": "root", "shares": n + 1, "active": 1})
-    });
+    let banks = (0..7).map(
+        |n| json!({"bank": format!("b{n}"), "priority": n, "parent": "root", "shares": n + 1, "active": 1}),
+    );
     let root = json!({"bank": "root", "priority": 0, "parent": "", "shares": 1, "active": 1});
     json!({
         "associations": associations,
@@ -193,7 +193,10 @@ fn is_refused(site: &Site, why: &str) {
     assert!(!site.has_data(), "{why}");
     let log = site.host.take_log();
     let line = log.iter().find(|line| line.text.contains("is refused: ")).map(|line| line.text.as_str());
-    assert!(line.is_some_and(|line| line.contains(why) && line.contains("flux fairshare push")), "{why}: {log:?}");
+    assert!(
+        line.is_some_and(|line| line.contains(why) && line.contains("flux fairshare push")),
+        "{why}: {log:?}"
+    );
     site.ask("policy_update", &document());
     site.host.settle();
     site.reload();
@@ -270,7 +273,9 @@ fn a_push_that_comes_first_wins() {
     site.host.remove(SO).unwrap();
     site.host.load(&site.so.path(), None).unwrap();
     let other = document();
-    site.host.request_now("job-manager.mf_priority.policy_update", Some(&other.to_string()), super::OWNER).unwrap();
+    site.host
+        .request_now("job-manager.mf_priority.policy_update", Some(&other.to_string()), super::OWNER)
+        .unwrap();
     site.host.settle();
     let fresh = pushed(&other);
     assert_eq!(site.policy(), fresh.policy());

@@ -167,11 +167,7 @@ fn taken(text: &mut String, texts: &mut Vec<Text>) -> String {
 }
 
 /// The associations of a group as a part of a push.
-pub(super) fn associations(
-    limits: &str,
-    fairshares: &[String],
-    usages: &[String],
-) -> Result<String, Fault> {
+pub(super) fn associations(limits: &str, fairshares: &[String], usages: &[String]) -> Result<String, Fault> {
     let mut fairshares = fairshares.iter().flat_map(|text| text.lines());
     let mut usages = usages.iter().flat_map(|text| text.lines());
     let mut payload = String::with_capacity(limits.len() + limits.len() / 2);

@@ -202,7 +202,8 @@ impl MfPriority {
             Vec::new()
         });
         let owner = jobtap::own_user();
-        let writing = Writing::new(generation, owner, host.now(), &rest, it.known.is_foreign(), it.known.keys());
+        let writing =
+            Writing::new(generation, owner, host.now(), &rest, it.known.is_foreign(), it.known.keys());
         it.state = State::Writing(Box::new(writing));
         drop(it);
         host.arm(Timer::Remember.index(), 0.0);

@@ -53,7 +53,14 @@ pub(super) enum Then {
 
 impl Writing {
     /// A record of what is in force now. `is_anew`: what is there is none of ours, and goes first.
-    pub(super) fn new(generation: u64, owner: u32, at: f64, rest: &Rest, is_anew: bool, known: &HashSet<String>) -> Writing {
+    pub(super) fn new(
+        generation: u64,
+        owner: u32,
+        at: f64,
+        rest: &Rest,
+        is_anew: bool,
+        known: &HashSet<String>,
+    ) -> Writing {
         let mut writing = Writing {
             generation,
             after: None,
@@ -134,8 +141,7 @@ impl Writing {
         }
         // What only the record before has goes in the same instant in which it stops to be the record.
         self.is_last = true;
-        let mut changes: Changes =
-            known.difference(&self.keys).map(|key| (key.clone(), None)).collect();
+        let mut changes: Changes = known.difference(&self.keys).map(|key| (key.clone(), None)).collect();
         changes.sort_unstable();
         changes.push((jobs::list_key(), self.list.take()));
         changes.push((manifest_key(), Some(self.manifest.text())));
