@@ -144,6 +144,8 @@ pub trait Jobtap: Sized + 'static {
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>);
     /// The answer of job-list asked for by [`Host::read_dependencies`], as JSON; `None` if there is none.
     fn dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>);
+    /// The answer of job-list asked for by [`Host::list_ended`], as JSON; `None` if there is none.
+    fn ended(&self, host: Host<'_, Self>, reply: Option<&str>);
     /// What a callback leaves as its answer when it fails or was cut short by a panic; it will report failure. Other
     /// plugins may have answered before.
     fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>);

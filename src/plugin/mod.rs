@@ -3,6 +3,7 @@
 
 pub mod document;
 mod effects;
+mod ended;
 mod events;
 mod jobspec;
 mod live;
@@ -182,6 +183,10 @@ impl Jobtap for MfPriority {
     fn dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>) {
         let names = reply.and_then(jobspec::outstanding_dependencies);
         let _ = self.drive(host, None, Event::Dependencies(JobId(id), names));
+    }
+
+    fn ended(&self, host: Host<'_, Self>, reply: Option<&str>) {
+        let _ = self.drive(host, None, Event::Ended(reply.and_then(ended::jobs)));
     }
 
     fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) {
