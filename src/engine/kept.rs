@@ -118,12 +118,7 @@ impl Engine {
             banks: banks
                 .map(|(name, priority)| ((name.clone(), priority), self.standing.bank(name)))
                 .collect(),
-            weights: self
-                .book
-                .weights()
-                .given()
-                .map(|(name, weight)| (name.to_owned(), weight))
-                .collect(),
+            weights: self.book.weights().given().map(|(name, weight)| (name.to_owned(), weight)).collect(),
             config: self.book.config(),
             rule: self.standing.pushed_rule(),
         }

@@ -262,7 +262,9 @@ impl Host {
             Effect::Arm(Timer::Turn) => self.defers += 1,
             Effect::Arm(Timer::Retry) => self.retries += 1,
             Effect::Arm(Timer::Slice) => self.slices += 1,
-            Effect::Arm(timer @ (Timer::Refresh | Timer::Remember)) => panic!("{timer:?} is not the engine's to arm"),
+            Effect::Arm(timer @ (Timer::Refresh | Timer::Remember)) => {
+                panic!("{timer:?} is not the engine's to arm")
+            }
             Effect::ArmIn(timer, seconds) => {
                 assert_eq!(*timer, Timer::Refresh);
                 self.refresh_at = Some(self.now + seconds);

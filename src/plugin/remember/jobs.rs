@@ -95,8 +95,8 @@ pub(super) fn listed(text: &str, owner: u32) -> Result<Vec<String>, Fault> {
     if hash(json) != sum {
         return Err(damaged());
     }
-    let list: List =
-        serde_json::from_str(json).map_err(|error| format!("the list of ended jobs can't be read: {error}"))?;
+    let list: List = serde_json::from_str(json)
+        .map_err(|error| format!("the list of ended jobs can't be read: {error}"))?;
     if (list.format, list.owner) != (FORMAT, owner) || list.texts.len() > MAX_LINES {
         return Err("the list of ended jobs is none of ours".to_owned());
     }

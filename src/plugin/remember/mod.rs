@@ -202,7 +202,8 @@ impl MfPriority {
             Vec::new()
         });
         let owner = jobtap::own_user();
-        let writing = Writing::new(generation, owner, host.now(), &rest, it.known.is_foreign(), it.known.keys());
+        let writing =
+            Writing::new(generation, owner, host.now(), &rest, it.known.is_foreign(), it.known.keys());
         it.state = State::Writing(Box::new(writing));
         drop(it);
         host.arm(Timer::Remember.index(), 0.0);
@@ -349,7 +350,7 @@ impl MfPriority {
             (State::AskingJobs(manifest), found) if number == ENDED => {
                 let texts = match found {
                     Found::Text(text) => jobs::listed(text, jobtap::own_user()),
-                    _ => Ok(Vec::new()),
+                    _ => Err("the list of ended jobs is missing".to_owned()),
                 };
                 match texts {
                     Ok(texts) => {

@@ -118,9 +118,9 @@ impl Manifest {
     /// The keys of all its texts: of the rest, then of each group its limits, fair-shares and usages.
     pub(super) fn keys(&self) -> impl Iterator<Item = String> {
         let rest = self.rest.iter().map(|hash| rest_key(hash));
-        rest.chain(self.groups.iter().flat_map(|group| {
-            group.hashes().map(|hash| group_key(group.first, hash))
-        }))
+        rest.chain(
+            self.groups.iter().flat_map(|group| group.hashes().map(|hash| group_key(group.first, hash))),
+        )
     }
 }
 
