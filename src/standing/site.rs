@@ -107,11 +107,6 @@ impl Watermark {
         end < self.end || end == self.end && self.ids.as_ref().is_none_or(|ids| ids.contains(&id))
     }
 
-    /// Up to when.
-    pub(super) fn end(&self) -> f64 {
-        self.end
-    }
-
     /// Whether it is none: only what was never set may lie before all time.
     pub(super) fn is_bad(&self) -> bool {
         self.end.is_nan() || self.end > MAX_TIME

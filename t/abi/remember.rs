@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::{SO, Site, association, document, job, queue};
 
 const MANIFEST: &str = "mf_priority.remember.manifest";
+const ENDED: &str = "mf_priority.remember.ended";
 
 impl Site {
     /// Loaded again, without data of its own.
@@ -27,7 +28,7 @@ impl Site {
     /// All that the query shows, but for what counts updates.
     fn policy(&self) -> Value {
         let mut query = self.query();
-        for key in ["generation", "updated", "age"] {
+        for key in ["generation", "updated", "age", "live"] {
             query.as_object_mut().unwrap().remove(key);
         }
         query
@@ -53,7 +54,7 @@ fn tree(users: u32, usage: impl Fn(u32) -> f64) -> Value {
                 &bank(user),
                 json!({
                     "username": format!("u{user}"), "shares": 1 + user % 5, "usage": usage(user),
-                    "counted_until": 1.6e9 + f64::from(user) / 3.0, "fairshare": f64::from(user) / 1e5,
+                    "def_bank": bank(user), "counted_until": 1.6e9 + f64::from(user) / 3.0, "fairshare": f64::from(user) / 1e5,
                     "queues": "q", "max_nodes": 4 + user,
                 }),
             )
@@ -110,9 +111,9 @@ fn what_is_in_force_again_is_written_as_it_was() {
         kvs.remove(MANIFEST);
         kvs
     };
-    let manifest = site.host.kvs()[MANIFEST].len() as u64;
+    let manifest = (site.host.kvs()[MANIFEST].len() + site.host.kvs()[ENDED].len()) as u64;
     assert_eq!(texts(site.host.kvs()), texts(before));
-    assert_eq!(site.host.kvs_written() - written, manifest, "only the manifest is written anew");
+    assert_eq!(site.host.kvs_written() - written, manifest, "only the lists are written anew");
 }
 
 #[test]
@@ -206,8 +207,10 @@ fn is_refused(site: &Site, why: &str) {
 #[test]
 fn what_is_damaged_or_foreign_is_refused_and_told() {
     let texts = |site: &Site| site.host.kvs();
-    let first = |site: &Site| texts(site).keys().find(|key| *key != MANIFEST).unwrap().clone();
-    let spoiled: [(&str, &dyn Fn(&Site)); 8] = [
+    let first = |site: &Site| texts(site).keys().find(|key| key.contains(".rest.")).unwrap().clone();
+    let spoiled: [(&str, &dyn Fn(&Site)); 10] = [
+        ("the list of ended jobs is missing", &|site| site.host.kvs_put(ENDED, None)),
+        ("the list of ended jobs is damaged", &|site| site.host.kvs_put(ENDED, Some("[]"))),
         ("the manifest is damaged", &|site| {
             let text = texts(site)[MANIFEST].replacen("format", "fromat", 1);
             site.host.kvs_put(MANIFEST, Some(&text));

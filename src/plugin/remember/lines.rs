@@ -149,8 +149,8 @@ impl Cutter {
 
 fn usage(leaf: Option<&Leaf>) -> String {
     let Some(leaf) = leaf else { return "-".to_owned() };
-    let used = leaf.usage.map_or_else(|| "null".to_owned(), |usage| format!("{usage:?}"));
-    format!("{used},{:?}", leaf.counted.end())
+    // A push always says how much, be it nothing.
+    format!("{:?},{:?}", leaf.usage.unwrap_or(0.0), leaf.counted.end())
 }
 
 fn line(text: &mut String, line: &str) {
@@ -180,8 +180,8 @@ pub(super) fn associations(limits: &str, fairshares: &[String], usages: &[String
         let _ = write!(payload, "{comma}{record},\"fairshare\":{fairshare}");
         if usage != "-" {
             let (used, until) = usage.split_once(',').ok_or("a usage is none")?;
-            let used = if used == "null" { used } else { number(used)? };
-            let _ = write!(payload, ",\"usage\":{used},\"counted_until\":{}", number(until)?);
+            let (used, until) = (number(used)?, number(until)?);
+            let _ = write!(payload, ",\"usage\":{used},\"counted_until\":{until}");
         }
         payload.push('}');
     }

@@ -350,7 +350,7 @@ impl MfPriority {
             (State::AskingJobs(manifest), found) if number == ENDED => {
                 let texts = match found {
                     Found::Text(text) => jobs::listed(text, jobtap::own_user()),
-                    _ => Ok(Vec::new()),
+                    _ => Err("the list of ended jobs is missing".to_owned()),
                 };
                 match texts {
                     Ok(texts) => {

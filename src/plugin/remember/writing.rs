@@ -7,7 +7,7 @@ use super::record::{Manifest, ROOT, group_key, manifest_key, rest_key};
 use crate::engine::{Kept, Rest};
 use crate::ids::{BankName, UserId};
 use crate::standing::{Ended, GivenUp};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// Bytes that are written together.
 const BATCH: usize = 256 << 10;
@@ -141,8 +141,15 @@ impl Writing {
         }
         // What only the record before has goes in the same instant in which it stops to be the record.
         self.is_last = true;
-        let mut changes: Changes = known.difference(&self.keys).map(|key| (key.clone(), None)).collect();
-        changes.sort_unstable();
+        let of = |key: &String| key.rsplit_once('.').map_or("", |(directory, _)| directory).to_owned();
+        let directories: HashSet<String> = self.keys.iter().map(of).collect();
+        // A directory of which nothing is left goes as a whole.
+        let gone = known.difference(&self.keys).map(|key| match of(key) {
+            directory if directories.contains(&directory) => key.clone(),
+            directory => directory,
+        });
+        let gone: BTreeSet<String> = gone.collect();
+        let mut changes: Changes = gone.into_iter().map(|key| (key, None)).collect();
         changes.push((jobs::list_key(), self.list.take()));
         changes.push((manifest_key(), Some(self.manifest.text())));
         Then::Write(changes)
