@@ -41,6 +41,7 @@ impl Engine {
             grant: Grant::None,
             demand: if facts.urgency == URGENCY_HOLD { Demand::Resting } else { Demand::ToRun },
             memo: None,
+            eligible: self.eligible_at_first(facts.submitted, self.keepers(facts.id), facts.urgency),
         };
         if !is_submission {
             return self.replayed(job, facts);

@@ -35,6 +35,7 @@ enum Completion {
 impl Engine {
     /// The answer to `job.state.priority`.
     pub(super) fn prioritized(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        self.note_eligible(id, Some(urgency));
         let price = self.price(id, urgency, Completion::Now(Posting::Current));
         if price.is_err() {
             self.unpriced.insert(id);
@@ -53,6 +54,7 @@ impl Engine {
 
     /// The answer to `job.priority.get`, within Flux's loop over its jobs: no other job may be touched.
     pub(super) fn priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        self.note_eligible(id, Some(urgency));
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         let completion = match job.phase {
             Phase::Sched => Completion::Later,
@@ -73,6 +75,7 @@ impl Engine {
     /// id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes: one that won't be scheduled
     /// takes no place to run.
     pub(super) fn told_urgency(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        self.note_eligible(id, Some(urgency));
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         if job.phase == Phase::Depend {
             let explanation = self.explain(job, urgency);
@@ -180,8 +183,8 @@ impl Engine {
             queue,
             urgency,
             nodes: job.size.nodes,
-            submitted: job.submitted,
-            now: self.now,
+            site_nodes: self.site_nodes,
+            age: self.age(job),
         };
         Some(self.weighed.explain(&subject))
     }

@@ -5,7 +5,7 @@ use super::{Effect, Engine, Settings, Step, Timer};
 use crate::accounts::{AssociationRecord, Book, Difference, Policy, PolicyPart};
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Origin, Phase};
-use crate::priority::Weighed;
+use crate::priority::AGE;
 use crate::standing::SitePart;
 use std::collections::BTreeSet;
 
@@ -35,16 +35,23 @@ impl Engine {
             return vec![Effect::RejectPolicy(fault.to_string())];
         }
         replace(&mut self.book);
-        self.weigh();
+        let mut effects = self.weigh();
         let waiting: Vec<JobId> = self.ledger.waiting().collect();
-        let mut effects = self.attach(waiting);
+        effects.extend(self.attach(waiting));
         effects.extend(self.reprioritize());
         effects
     }
 
     pub(super) fn set(&mut self, settings: Settings) -> Vec<Effect> {
-        self.settings = settings;
-        Vec::new()
+        let weighed_before = self.weighed.weight(AGE);
+        let before = std::mem::replace(&mut self.settings, settings);
+        let mut effects = self.weigh();
+        let of_prices = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
+        if of_prices(&before) != of_prices(&self.settings) {
+            effects.extend(self.read_pasts(weighed_before));
+            effects.extend(Engine::reprioritize_all());
+        }
+        effects
     }
 
     pub(super) fn begin(&mut self, keeps_config: bool) -> Vec<Effect> {
@@ -68,17 +75,12 @@ impl Engine {
 
     pub(super) fn configure(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {
         change(&mut self.book);
-        self.weigh();
-        Vec::new()
-    }
-
-    /// The weights may have changed.
-    fn weigh(&mut self) {
-        self.weighed = Weighed::new(self.weighed.factors(), self.book.weights());
+        self.weigh()
     }
 
     /// New prices for all, then whoever may go by the new data.
     pub(super) fn reprioritize(&mut self) -> Vec<Effect> {
+        self.move_reference();
         let mut effects = Engine::reprioritize_all();
         effects.push(Effect::Then(Step::ReleaseAll));
         effects

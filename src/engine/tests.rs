@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The engine under a model of Flux: examples of the specification, and random lives of jobs.
 
+mod age;
 mod examples;
 mod facts;
 mod host;

@@ -28,6 +28,7 @@ mod sys;
 mod tests;
 mod timers;
 mod unload;
+mod values;
 
 pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
 pub use build::Unfit;
@@ -60,11 +61,13 @@ pub enum Turn {
     Eventlog,
     /// [`Jobtap::dependencies`].
     Dependencies,
+    /// [`Jobtap::value`].
+    Value,
 }
 
 impl Turn {
     /// All of them.
-    pub const ALL: [Turn; 4] = [Turn::Batch, Turn::Commits, Turn::Eventlog, Turn::Dependencies];
+    pub const ALL: [Turn; 5] = [Turn::Batch, Turn::Commits, Turn::Eventlog, Turn::Dependencies, Turn::Value];
 
     /// What the log calls it.
     pub fn name(self) -> &'static str {
@@ -73,6 +76,7 @@ impl Turn {
             Turn::Commits => "commits",
             Turn::Eventlog => "eventlog",
             Turn::Dependencies => "dependencies",
+            Turn::Value => "value",
         }
     }
 }
@@ -128,6 +132,8 @@ pub trait Jobtap: Sized + 'static {
     const METHODS: &'static [Method<Self>];
     /// What the log calls its timers.
     const TIMERS: &'static [&'static str];
+    /// Keys of the KVS that it reads.
+    const VALUES: &'static [&'static CStr];
 
     /// Makes the plugin's state from its load-time configuration. An error text is logged, fails the load, and is what
     /// the client of `flux jobtap load` is told.
@@ -144,6 +150,8 @@ pub trait Jobtap: Sized + 'static {
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>);
     /// The answer of job-list asked for by [`Host::read_dependencies`], as JSON; `None` if there is none.
     fn dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>);
+    /// What is in this row of [`Jobtap::VALUES`], as asked for by [`Host::read_value`]; `None` if it can't be read.
+    fn value(&self, host: Host<'_, Self>, row: usize, text: Option<&str>);
     /// What a callback leaves as its answer when it fails or was cut short by a panic; it will report failure. Other
     /// plugins may have answered before.
     fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>);

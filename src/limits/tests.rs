@@ -44,6 +44,7 @@ fn job(book: &Book, phase: Phase) -> Job {
         demand: Demand::ToRun,
         knowledge: Knowledge::Known,
         memo: None,
+        eligible: Eligible::For(0.0),
     }
 }
 

@@ -29,6 +29,9 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
 use std::time::SystemTime;
 
+/// The row of [`Jobtap::VALUES`] that says what the instance has.
+const SITE_RESOURCES: usize = 0;
+
 /// The plugin's state: the engine, borrowed only while it decides.
 pub struct MfPriority {
     engine: RefCell<Engine>,
@@ -102,6 +105,7 @@ impl Jobtap for MfPriority {
     const METHODS: &'static [Method<Self>] = methods::METHODS;
 
     const TIMERS: &'static [&'static str] = &Timer::NAMES;
+    const VALUES: &'static [&'static CStr] = &[c"resource.R"];
 
     fn load(plugin: Plugin) -> Result<Self, String> {
         let mut engine = Engine::new(UserId(jobtap::own_user()));
@@ -174,6 +178,9 @@ impl Jobtap for MfPriority {
     }
 
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {
+        if let Some(text) = text {
+            let _ = self.drive(host, None, Event::Past(JobId(id), jobspec::eligible_history(text)));
+        }
         let history = text.map(jobspec::dependency_history);
         let _ = self.drive(host, None, Event::Eventlog(JobId(id), history));
     }
@@ -181,6 +188,12 @@ impl Jobtap for MfPriority {
     fn dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>) {
         let names = reply.and_then(jobspec::outstanding_dependencies);
         let _ = self.drive(host, None, Event::Dependencies(JobId(id), names));
+    }
+
+    fn value(&self, host: Host<'_, Self>, row: usize, text: Option<&str>) {
+        if row == SITE_RESOURCES {
+            let _ = self.drive(host, None, Event::SiteNodes(text.and_then(resources::site_nodes)));
+        }
     }
 
     fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) {
