@@ -7,7 +7,7 @@
 //! After a reload or a restart a job's eventlog tells how long it was eligible, where ages weigh anything; else, and until it is
 //! read, all time since its submission counts if it is eligible now.
 
-use super::{Effect, Engine, Past};
+use super::{Effect, Engine, Past, Settings};
 use crate::ids::JobId;
 use crate::limits::{Eligible, Job, Keepers, Origin, Phase};
 use crate::priority::{AGE, SIZE, URGENCY_EXPEDITE, URGENCY_HOLD, Weighed, promised_weight};
@@ -52,7 +52,7 @@ impl Engine {
             weighed
         };
         self.move_reference();
-        let mut effects = Vec::new();
+        let mut effects = Vec::from_iter(self.arm_refresh());
         if self.weighed.weight(SIZE) != 0 && self.site_nodes == 0 {
             effects.push(Effect::ReadSiteNodes);
         }
@@ -118,6 +118,35 @@ impl Engine {
         let on = keepers == Keepers::NobodyElse && urgency != URGENCY_HOLD;
         let since = submitted.unwrap_or(self.now);
         if on { Eligible::Since(since) } else { Eligible::For(0.0) }
+    }
+
+    /// Settings were replaced: prices follow, at once where nothing else has them follow.
+    pub(super) fn set_ages(&mut self, before: &Settings) -> Vec<Effect> {
+        let weighed_before = self.weighed.weight(AGE);
+        let mut effects = self.weigh();
+        let of_prices = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
+        if of_prices(before) != of_prices(&self.settings) {
+            effects.extend(self.read_pasts(weighed_before));
+            if !self.is_live() {
+                effects.extend(Engine::reprioritize_all());
+            }
+        }
+        effects
+    }
+
+    /// Where fair-share is not live: seconds after which ages are looked at, so that a job at the cap is never off by more than a
+    /// thousandth of the weight; 0 where ages weigh nothing.
+    pub(super) fn age_period(&self) -> f64 {
+        let is_of_use = self.weighed.weight(AGE) != 0;
+        if is_of_use { self.settings.refresh.max(self.settings.age_max / 1000.0) } else { 0.0 }
+    }
+
+    /// Where fair-share is not live: time has changed the price of a job, or of all.
+    pub(super) fn ages_due(&mut self) -> Vec<Effect> {
+        let moved = self.move_reference();
+        let is_due = self.weighed.weight(AGE) != 0
+            && (moved || self.ledger.jobs().any(|(_, job)| self.is_capped(job)));
+        if is_due { Engine::reprioritize_all() } else { Vec::new() }
     }
 
     /// Where ages have come to count: asks for the eventlogs of replayed jobs, which were not followed from the beginning.

@@ -47,6 +47,7 @@ impl Engine {
     pub(super) fn deferred(&mut self) -> Vec<Effect> {
         // A timer never comes within Flux's loop; a panic may have hidden its end.
         self.is_looping = false;
+        self.live.loop_ended();
         if let Some(effects) = self.resync_step() {
             return effects;
         }

@@ -83,6 +83,8 @@ pub enum Effect {
     Log(Level, String),
     /// Call back with [`Event::Timer`](super::Event::Timer) after its time. One that is armed already starts anew.
     Arm(Timer),
+    /// The same after so many seconds.
+    ArmIn(Timer, f64),
     /// Read the job's eventlog and call back with [`Event::Eventlog`](super::Event::Eventlog).
     ReadEventlog(JobId),
     /// Find out how many nodes the site has, and call back with [`Event::SiteNodes`](super::Event::SiteNodes).

@@ -159,6 +159,8 @@ impl Engine {
             job.grant = Grant::None;
             job.allocation = allocation.map(Box::new);
         });
+        self.live.forget(id);
+        effects.extend(self.accrues(id));
         effects.extend(association.map(|a| self.pass(a)).unwrap_or_default());
         effects
     }
@@ -170,6 +172,8 @@ impl Engine {
         self.unreadable.remove(&id);
         self.unpriced.remove(&id);
         let Some(job) = self.ledger.remove(id) else { return effects };
+        self.live.forget(id);
+        effects.extend(self.accrued(id, &job));
         self.due.forget(id);
         let Some(association) = job.association() else { return effects };
         if job.is_unread() {

@@ -15,7 +15,7 @@ mod event;
 mod foreign;
 mod keepers;
 mod life;
-
+mod live;
 mod pass;
 mod price;
 mod pushes;
@@ -35,6 +35,7 @@ pub use age::AgeSnapshot;
 pub use check::Check;
 pub use effect::{Effect, Level, Posting};
 pub use event::{Event, JobFacts, Past, Refusal, State};
+pub use live::{LastRefresh, LiveSnapshot, PricedJob};
 pub use settings::{Memo, Settings};
 pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot};
 pub use step::Step;
@@ -47,6 +48,7 @@ use crate::priority::{Ages, Factors, Weighed};
 use crate::standing::{SitePart, Standing};
 use due::Due;
 use foreign::ForeignNames;
+use live::Live;
 use replay::Replay;
 use resync::Resync;
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,6 +80,7 @@ pub struct Engine {
     site_nodes: u64,
     ledger: Ledger,
     standing: Standing,
+    live: Live,
     settings: Settings,
     /// What the open push said of the tree so far.
     draft: SitePart,
@@ -117,6 +120,7 @@ impl Engine {
             site_nodes: 0,
             ledger: Ledger::new(tables.rules),
             standing: Standing::default(),
+            live: Live::default(),
             settings: Settings::default(),
             draft: SitePart::default(),
             validated: BTreeSet::new(),
@@ -176,6 +180,8 @@ impl Engine {
             Event::Reprioritize => self.reprioritize(),
             Event::Timer(Timer::Turn) => self.deferred(),
             Event::Timer(Timer::Retry) => self.retry(),
+            Event::Timer(Timer::Refresh) => self.refresh_due(),
+            Event::Timer(Timer::Slice) => self.go_on_refreshing(),
             Event::Urgency(id, urgency) => self.told_urgency(id, urgency),
             Event::Eventlog(id, history) => self.eventlog(id, history),
             Event::Past(id, past) => self.past(id, &past),
@@ -199,6 +205,7 @@ impl Engine {
             }
             Step::LoopEnded => {
                 self.is_looping = false;
+                self.live.loop_ended();
                 Vec::new()
             }
         }

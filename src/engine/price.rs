@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The price of a job, and what comes before it: an association for a job that waits, bank and project in its jobspec.
 
-use super::{Effect, Engine, Level, Posting, Timer};
+use super::{Effect, Engine, Level, Memo, Posting, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Demand, Grant, Job, Line, Origin, Phase, Project};
@@ -9,6 +9,8 @@ use crate::priority::{Explanation, Subject};
 
 /// A fair-share that moved by less is not worth an event.
 const MEMO_STEP: f64 = 1e-9;
+/// The same where fair-shares move all the time.
+const COARSE_MEMO_STEP: f64 = 0.01;
 
 /// Why a job has no price yet.
 enum Pending {
@@ -56,6 +58,9 @@ impl Engine {
     pub(super) fn priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         self.note_eligible(id, Some(urgency));
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        if self.keeps_price(id, urgency) {
+            return vec![Effect::KeepPriority];
+        }
         let completion = match job.phase {
             Phase::Sched => Completion::Later,
             _ => Completion::Now(Posting::Current),
@@ -133,7 +138,7 @@ impl Engine {
 
     /// A job that won't be scheduled lets others use the place to run that was reserved for it; `pass` is how they get
     /// it.
-    fn rest(
+    pub(super) fn rest(
         &mut self,
         id: JobId,
         demand: Demand,
@@ -158,28 +163,48 @@ impl Engine {
         urgency: i64,
         completion: Completion,
     ) -> Result<(Vec<Effect>, u32), Pending> {
-        let mut effects = self.admit(id, completion)?;
-        let job = self.ledger.job(id).ok_or(Pending::Unavailable)?;
-        let explanation = self.explain(job, urgency).ok_or(Pending::Unavailable)?;
-        let fairshare = job.association().and_then(|association| self.book.fairshare(association));
-        if let Some(fairshare) = fairshare
-            && explanation.is_by_terms()
-            && job.memo.is_none_or(|last| (last - fairshare).abs() >= MEMO_STEP)
-        {
-            self.ledger.annotate(id, Some(fairshare));
-            effects.push(Effect::Memo(id, fairshare));
-        }
+        let priced = self.admit(id, completion).and_then(|effects| {
+            let job = self.ledger.job(id).ok_or(Pending::Unavailable)?;
+            Ok((effects, self.explain(job, urgency).ok_or(Pending::Unavailable)?))
+        });
+        let (mut effects, explanation) = match priced {
+            Ok(priced) => priced,
+            Err(pending) => {
+                self.live.forget(id);
+                return Err(pending);
+            }
+        };
+        self.note_price(id, urgency, &explanation);
+        effects.extend(self.memo(id, &explanation));
         Ok((effects, explanation.priority))
     }
 
-    /// What makes an attached job's priority at this moment.
-    fn explain(&self, job: &Job, urgency: i64) -> Option<Explanation> {
+    /// Tells the owner of a job that is being priced its fair-share, where that is news.
+    pub(super) fn memo(&mut self, id: JobId, explanation: &Explanation) -> Option<Effect> {
+        let rule = self.settings.memo.unwrap_or(if self.is_live() { Memo::Coarse } else { Memo::Always });
+        let step = match rule {
+            Memo::Always => MEMO_STEP,
+            Memo::Coarse => COARSE_MEMO_STEP,
+            Memo::Never => return None,
+        };
+        let job = self.ledger.job(id)?;
+        let fairshare = self.fairshare(job.association()?)?;
+        let is_news = job.memo.is_none_or(|last| (last - fairshare).abs() >= step);
+        if !explanation.is_by_terms() || !is_news {
+            return None;
+        }
+        self.ledger.annotate(id, Some(fairshare));
+        Some(Effect::Memo(id, fairshare))
+    }
+
+    /// What makes an attached job's priority at this moment: its exact price.
+    pub(super) fn explain(&self, job: &Job, urgency: i64) -> Option<Explanation> {
         let id = job.association()?;
         let queue = job.queue.as_ref().map(|queue| queue.as_str());
         let subject = Subject {
             book: &self.book,
             association: self.book.association(id)?,
-            fairshare: self.book.fairshare(id)?,
+            fairshare: self.fairshare(id)?,
             queue,
             urgency,
             nodes: job.size.nodes,

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Data from the accounting database. It changes no job before the next reprioritize, only who is counted where.
 
-use super::{Effect, Engine, Settings, Step, Timer};
+use super::{Effect, Engine, Step, Timer};
 use crate::accounts::{AssociationRecord, Book, Difference, Policy, PolicyPart};
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Origin, Phase};
-use crate::priority::AGE;
 use crate::standing::SitePart;
 use std::collections::BTreeSet;
 
@@ -28,29 +27,19 @@ impl Engine {
 
     /// Puts a whole policy in force. A tree that can't be right rejects all of it.
     fn replaced(&mut self, site: SitePart, replace: impl FnOnce(&mut Book) -> Difference) -> Vec<Effect> {
-        if let Some(site) = site.site(self.settings.accrual)
-            && let Err(fault) = self.standing.push(site)
-        {
-            self.book.abort();
-            return vec![Effect::RejectPolicy(fault.to_string())];
+        match site.site(self.settings.accrual).map(|site| self.standing.push(site)) {
+            Some(Ok(())) => {}
+            Some(Err(fault)) => {
+                self.book.abort();
+                return vec![Effect::RejectPolicy(fault.to_string())];
+            }
+            None => self.standing.forget_site(),
         }
         replace(&mut self.book);
         let mut effects = self.weigh();
         let waiting: Vec<JobId> = self.ledger.waiting().collect();
         effects.extend(self.attach(waiting));
-        effects.extend(self.reprioritize());
-        effects
-    }
-
-    pub(super) fn set(&mut self, settings: Settings) -> Vec<Effect> {
-        let weighed_before = self.weighed.weight(AGE);
-        let before = std::mem::replace(&mut self.settings, settings);
-        let mut effects = self.weigh();
-        let of_prices = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
-        if of_prices(&before) != of_prices(&self.settings) {
-            effects.extend(self.read_pasts(weighed_before));
-            effects.extend(Engine::reprioritize_all());
-        }
+        effects.extend(if self.is_live() { self.pushed_tree() } else { self.reprioritize() });
         effects
     }
 
@@ -105,13 +94,14 @@ impl Engine {
                 && job.phase == Phase::Priority
             {
                 self.due.unmoved.insert(id);
-                effects = vec![Effect::Arm(Timer::Turn)];
+                effects.push(Effect::Arm(Timer::Turn));
             }
             // Whether a limit concerns it was not known when eventlogs were read.
             if job.origin == Origin::Replayed && matches!(job.phase, Phase::Priority | Phase::Sched) {
                 replayed.push(id);
             }
             self.ledger.change(id, |job| job.admission = job.admission.moved_to(association));
+            effects.extend(self.accrues(id));
             // The owner's record ends a push.
             if !is_owner {
                 self.due.half_pushed.insert(association);

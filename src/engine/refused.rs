@@ -51,9 +51,15 @@ impl Engine {
             Effect::SetJobspec { id, .. } => {
                 complain(format!("job {id}: failed to update bank and project in jobspec"))
             }
+            Effect::Prioritize(id, _) => {
+                self.not_posted(id, matches!(why, Refusal::Other(_)));
+                match why {
+                    Refusal::Absent => Vec::new(),
+                    _ => complain(format!("job {id}: failed to set its priority")),
+                }
+            }
             // What was meant for a job that has ended is moot.
-            Effect::Raise(..) | Effect::Prioritize(..) if why == Refusal::Absent => Vec::new(),
-            Effect::Prioritize(id, _) => complain(format!("job {id}: failed to set its priority")),
+            Effect::Raise(..) if why == Refusal::Absent => Vec::new(),
             Effect::Raise(id, note) => complain(format!("job {id}: failed to raise exception '{note}'")),
             Effect::ReprioritizeAll => complain("failed to reprioritize".to_owned()),
             other => complain(format!("{other:?}")),

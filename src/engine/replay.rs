@@ -63,6 +63,7 @@ impl Engine {
             effects.extend(Engine::log_unread_resources(facts.id, &facts.resources));
         }
         self.ledger.insert(facts.id, job);
+        effects.extend(self.accrues(facts.id));
         if !self.replay.is_due {
             self.replay.is_due = true;
             effects.push(Effect::Arm(Timer::Turn));

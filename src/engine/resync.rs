@@ -149,9 +149,11 @@ impl Engine {
         if let Refusal::Other(text) = why {
             return vec![Effect::Log(Level::Error, format!("job {id}: failed to look it up: {text}"))];
         }
+        let job = self.ledger.job(id).cloned();
         self.take_out(id);
         self.foreign.remove(&id);
-        Vec::new()
+        // When it ended nobody tells any more.
+        job.and_then(|job| self.accrued(id, &job)).into_iter().collect()
     }
 
     fn take_out(&mut self, id: JobId) {
@@ -159,6 +161,7 @@ impl Engine {
         self.due.forget(id);
         self.unreadable.remove(&id);
         self.unpriced.remove(&id);
+        self.live.forget(id);
         self.ledger.remove(id);
     }
 }

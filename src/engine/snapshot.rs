@@ -187,7 +187,7 @@ impl Engine {
         let queues = usage.into_iter().flat_map(|usage| usage.queues());
         AssociationSnapshot {
             association: association.clone(),
-            fairshare: self.book.fairshare(id).unwrap_or_default(),
+            fairshare: self.fairshare(id).unwrap_or_default(),
             active_jobs: usage.map_or(0, |usage| usage.active_jobs),
             occupied: usage.map(|usage| usage.total.charged).unwrap_or_default(),
             occupied_in: queues.map(|(name, tally)| (name.clone(), tally.charged)).collect(),

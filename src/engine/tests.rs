@@ -6,6 +6,7 @@ mod examples;
 mod facts;
 mod host;
 mod kept;
+mod live;
 mod oracle;
 mod promises;
 mod properties;

@@ -8,12 +8,20 @@ pub enum Timer {
     Turn,
     /// A new try: of what could not be read, and for the record of the instance owner, which comes last.
     Retry,
+    /// The next refresh of live fair-share; its period is the site's.
+    Refresh,
+    /// The next slice of a refresh, in the next reactor turn.
+    Slice,
 }
 
 impl Timer {
     /// One row each, in the order of the timers: name, as the log calls it, and seconds from when it is armed.
-    pub const ALL: &'static [(Timer, &'static str, f64)] =
-        &[(Timer::Turn, "timer", 0.0), (Timer::Retry, "retry", 5.0)];
+    pub const ALL: &'static [(Timer, &'static str, f64)] = &[
+        (Timer::Turn, "timer", 0.0),
+        (Timer::Retry, "retry", 5.0),
+        (Timer::Refresh, "refresh", 30.0),
+        (Timer::Slice, "slice", 0.0),
+    ];
 
     /// Their names.
     #[allow(clippy::indexing_slicing, reason = "the compiler works it out")]

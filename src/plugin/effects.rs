@@ -124,6 +124,10 @@ impl MfPriority {
                 host.arm(timer.index(), timer.seconds());
                 Ok(())
             }
+            Effect::ArmIn(timer, seconds) => {
+                host.arm(timer.index(), seconds);
+                Ok(())
+            }
             Effect::ReadEventlog(id) => {
                 host.read_eventlog(id.0);
                 Ok(())

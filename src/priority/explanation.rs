@@ -56,6 +56,11 @@ impl Explanation {
         self.terms.get(..self.count).unwrap_or_default()
     }
 
+    /// The values of the terms, in their order, and 0 where there are no more: with weights they say it all again.
+    pub fn values(&self) -> [f64; MAX_FACTORS] {
+        self.terms.map(|term| term.value)
+    }
+
     /// Whether the terms decide, and not the urgency alone.
     pub fn is_by_terms(&self) -> bool {
         !matches!(self.outcome, Outcome::HeldByUrgency | Outcome::Expedited)

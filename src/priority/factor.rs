@@ -6,7 +6,7 @@
 
 use super::explanation::{Explanation, Outcome};
 use super::{URGENCY_DEFAULT, URGENCY_EXPEDITE, URGENCY_HOLD};
-use crate::accounts::{Association, Book, Weights};
+use crate::accounts::{Association, Book, Weights, ZeroScore};
 
 /// Most rows that a table of factors has: an explanation is a value of fixed size, so that pricing allocates nothing.
 pub const MAX_FACTORS: usize = 8;
@@ -148,6 +148,24 @@ impl Weighed {
             }
         }
         self
+    }
+
+    /// Whether two weigh alike. Both are of the same table.
+    pub fn weighs_like(&self, other: &Weighed) -> bool {
+        self.weights == other.weights
+    }
+
+    /// What made the priority of a job of this urgency whose factors had these values.
+    pub fn recall(&self, urgency: i64, values: &[f64; MAX_FACTORS], zero: ZeroScore) -> Explanation {
+        match urgency {
+            URGENCY_HOLD => Explanation::held(),
+            URGENCY_EXPEDITE => Explanation::expedited(),
+            _ => {
+                let terms =
+                    self.all().zip(values).map(|((factor, weight), value)| (factor.name, weight, *value));
+                Explanation::of(terms, zero)
+            }
+        }
     }
 
     /// What makes the priority of a job. Hold and expedite have no terms.

@@ -203,6 +203,11 @@ impl Standing {
         Options { pbs_min_usage: options.pbs_min_usage * factor, ..*options }
     }
 
+    /// The rule by which the tree is ranked.
+    pub fn rule(&self) -> Option<(Policy, Options)> {
+        self.site.as_ref().map(|site| (site.rules.policy, site.rules.options))
+    }
+
     /// Counts the refreshes that changed a fair-share, and the pushes.
     pub fn generation(&self) -> u64 {
         self.generation

@@ -2,7 +2,7 @@
 //! A new site takes the place of the old one: all of it or nothing.
 
 use super::{Bank, Ranked, Rules, Site, SiteError, Standing};
-use crate::fairshare::accrual::{MAX_PUSHED, MAX_TIME, Scale};
+use crate::fairshare::accrual::{MAX_PUSHED, MAX_TIME, Mode, Scale};
 use crate::fairshare::periods::Weights;
 use crate::fairshare::{Builder, InactiveUsage, NodeId, Ranking, Tree, inactive_banks};
 use crate::ids::BankName;
@@ -51,6 +51,27 @@ impl Standing {
         self.drop_unneeded();
         self.restart();
         Ok(())
+    }
+
+    /// From now on there is no tree; jobs are remembered, for one that may come.
+    pub fn forget_site(&mut self) {
+        if self.site.take().is_none() {
+            return;
+        }
+        for cell in &mut self.cells {
+            (cell.leaf, cell.fairshare) = (None, None);
+        }
+        self.generation += 1;
+        self.drop_unneeded();
+        self.leave_off();
+    }
+
+    /// Counts running jobs so from now on. The fair-shares are those of the next refresh.
+    pub fn set_mode(&mut self, mode: Mode) {
+        if let Some(site) = self.site.as_mut().filter(|site| site.rules.mode != mode) {
+            site.rules.mode = mode;
+            self.restart();
+        }
     }
 
     /// Associations that the tree lacks and that have no job any more.

@@ -146,6 +146,18 @@ impl Standing {
         }
     }
 
+    /// There is nothing to refresh any more.
+    pub(super) fn leave_off(&mut self) {
+        self.work.stage = Stage::Idle;
+        self.work.all = true;
+        self.work.fading.clear();
+        self.work.gone.clear();
+        self.work.done = Refreshed::default();
+        for cell in &mut self.cells {
+            cell.fades = false;
+        }
+    }
+
     fn open(&mut self, now: f64) {
         let Standing { work, site, cells, .. } = self;
         work.now = now;

@@ -38,6 +38,13 @@ pub struct Host {
     reads: Vec<JobId>,
     asks: Vec<JobId>,
     retries: usize,
+    /// How many prices were posted by id.
+    pub posts: usize,
+    /// Why prices are refused.
+    pub refuse_prices: Option<Refusal>,
+    slices: usize,
+    /// When the next refresh is due.
+    pub refresh_at: Option<f64>,
     /// The job that the loop over all jobs asks about.
     asked_about: Option<JobId>,
     /// Jobs inside a callback: what is posted to them waits for its end.
@@ -73,6 +80,10 @@ impl Host {
             reads: Vec::new(),
             asks: Vec::new(),
             retries: 0,
+            posts: 0,
+            refuse_prices: None,
+            slices: 0,
+            refresh_at: None,
             asked_about: None,
             busy: Vec::new(),
             queued: Vec::new(),
@@ -250,6 +261,12 @@ impl Host {
             Effect::Unsubscribe(id) => assert!(self.subscribed.remove(id), "job {id} was not subscribed to"),
             Effect::Arm(Timer::Turn) => self.defers += 1,
             Effect::Arm(Timer::Retry) => self.retries += 1,
+            Effect::Arm(Timer::Slice) => self.slices += 1,
+            Effect::Arm(Timer::Refresh) => panic!("its period is the site's"),
+            Effect::ArmIn(timer, seconds) => {
+                assert_eq!(*timer, Timer::Refresh);
+                self.refresh_at = Some(self.now + seconds);
+            }
             Effect::ReadEventlog(id) => {
                 self.reads_asked += 1;
                 if !self.never_answered.contains(id) {
@@ -263,7 +280,11 @@ impl Host {
             Effect::ReadDependencies(id) => self.asks.push(*id),
             Effect::Prioritize(id, priority) => {
                 let state = self.jobs.get(id).ok_or(Refusal::Absent)?.state;
+                if let Some(why) = &self.refuse_prices {
+                    return Err(why.clone());
+                }
                 if matches!(state, State::Priority | State::Sched) {
+                    self.posts += 1;
                     self.set_priority(*id, Some(Answer::Priority(i64::from(*priority))));
                 }
             }
@@ -346,7 +367,12 @@ impl Host {
     /// Runs timers and reads until none is left.
     pub fn settle(&mut self) {
         self.oracle.turn();
-        while self.defers > 0 || !self.reads.is_empty() || !self.asks.is_empty() {
+        while self.slices > 0 || self.defers > 0 || !self.reads.is_empty() || !self.asks.is_empty() {
+            if std::mem::take(&mut self.slices) > 0 {
+                let effects = self.engine.handle(self.now, Event::Timer(Timer::Slice));
+                self.apply(effects);
+                self.oracle.turn();
+            }
             if std::mem::take(&mut self.defers) > 0 {
                 let effects = self.engine.handle(self.now, Event::Timer(Timer::Turn));
                 self.apply(effects);
@@ -374,6 +400,16 @@ impl Host {
                 self.apply(effects);
                 self.oracle.turn();
             }
+        }
+    }
+
+    /// The time of a refresh comes, some seconds later.
+    pub fn refresh(&mut self, seconds: f64) {
+        self.now += seconds;
+        if self.refresh_at.take().is_some() {
+            let effects = self.engine.handle(self.now, Event::Timer(Timer::Refresh));
+            self.apply(effects);
+            self.settle();
         }
     }
 

@@ -27,6 +27,8 @@ pub struct HostJob {
     pub urgency: i64,
     pub submitted: f64,
     pub started: Option<f64>,
+    /// Its time limit.
+    pub limit: Option<f64>,
     pub priority: Option<i64>,
     /// The price last answered, which Flux takes over when the callback is done.
     pub answered: Option<i64>,
@@ -58,6 +60,7 @@ impl HostJob {
             urgency: 16,
             submitted: NOW,
             started: None,
+            limit: None,
             priority: None,
             answered: None,
             dependencies: BTreeSet::new(),
@@ -95,7 +98,7 @@ impl HostJob {
                 cores: self.size.cores,
                 gpus: 0,
                 start,
-                expiration: None,
+                expiration: self.limit.and_then(|limit| Some(start? + limit)),
             }),
         }
     }

@@ -137,6 +137,7 @@ impl Host {
     pub fn replay(&mut self, is_reload: bool, mut engine: Engine) {
         std::mem::swap(&mut self.engine, &mut engine);
         (self.defers, self.reads, self.asks, self.retries) = (0, Vec::new(), Vec::new(), 0);
+        (self.slices, self.refresh_at) = (0, None);
         self.subscribed.clear();
         self.jobs.values_mut().for_each(|job| job.was_unreadable = false);
         let mut order: Vec<JobId> = self.jobs.keys().copied().collect();

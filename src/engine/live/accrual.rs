@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Jobs that start and end, for [`Standing`](crate::standing::Standing).
+//!
+//! A job counts from its R's start to when it became INACTIVE, as the accounting database counts it (t_inactive, which is
+//! also what its watermarks are made of): until then its resources are its own.
+
+use super::super::{Effect, Engine, Level};
+use crate::accounts::AssociationId;
+use crate::fairshare::periods::Resources;
+use crate::ids::{BankName, JobId};
+use crate::limits::{Job, Phase};
+use crate::standing;
+
+/// Ended jobs that are remembered while nothing folds them: without a tree there is no refresh.
+const MOST_ENDED: usize = 200_000;
+
+impl Engine {
+    /// A job runs, as far as is known where it counts.
+    pub(in crate::engine) fn accrues(&mut self, id: JobId) -> Option<Effect> {
+        let job = self.ledger.job(id).filter(|job| job.phase == Phase::Run)?;
+        job.association()?;
+        let counted = self.counted(id, job)?;
+        unbelievable(self.standing.started(&counted))
+    }
+
+    /// A job that ran is over.
+    pub(in crate::engine) fn accrued(&mut self, id: JobId, job: &Job) -> Option<Effect> {
+        if job.phase != Phase::Run {
+            return None;
+        }
+        if !self.is_live() && self.standing.counts().2 >= MOST_ENDED {
+            self.standing.never_ran(id);
+            return None;
+        }
+        let counted = self.counted(id, job)?;
+        unbelievable(self.standing.ended(&counted, self.now))
+    }
+
+    fn counted(&self, id: JobId, job: &Job) -> Option<standing::Job> {
+        let given = job.allocation.as_deref()?;
+        // Without a start in its R, a job counts from when it was first seen to run.
+        let start = given.start.unwrap_or(self.now);
+        Some(standing::Job {
+            id,
+            user: job.user,
+            bank: self.bank_of(job.association()).or_else(|| job.bank.clone())?,
+            ran_on: Resources { nodes: given.nodes, cores: given.cores, gpus: given.gpus },
+            start,
+            limit: given.expiration.map_or(0.0, |end| end - start),
+        })
+    }
+
+    fn bank_of(&self, association: Option<AssociationId>) -> Option<BankName> {
+        Some(self.book.association(association?)?.bank.clone())
+    }
+}
+
+fn unbelievable(done: Result<(), standing::BadJob>) -> Option<Effect> {
+    done.err().map(|bad| Effect::Log(Level::Error, bad.to_string()))
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Live fair-share at work: jobs accrue as they run, and pending jobs follow.
+//!
+//! ```text
+//! job.state.run, inactive, replay ──> accrual ──> standing
+//! timer, push, settings ──> refresh: standing in slices ──> exact prices ──> a plan ──> posts in slices
+//! whoever posts a price ──> prices: what was posted, and by which terms
+//! ```
+//!
+//! # Rules
+//! - The **exact price** of a job is [`Engine::explain`](super::Engine): its terms as they are now. The **posted** one is what
+//!   Flux sorts by. What is posted is always an exact price of its time, and its terms are kept.
+//! - A price that Flux asks for is the exact one, but for those of a loop that a refresh began: there a job keeps what it has
+//!   unless the plan names it.
+//! - While fair-share is live, that of an association in the pushed tree is what [`Standing`](crate::standing::Standing) says.
+//!   Of any other it is the number that was pushed for it. Upstream's own pushes leave the tree in force; a policy
+//!   without a tree ends it.
+//! - A push begins a refresh, and so does a change of settings; one that is under way begins anew. Where all of it is
+//!   small it is done before the push is answered.
+//! - A job accrues under the association in which it counts when it starts, for as long as it runs. One without
+//!   association accrues from its start when its association comes; if it ends before that, in the bank that it names. If it
+//!   names none, it counts when the accounting database has it. A job whose R can't be read, likewise.
+
+mod accrual;
+mod prices;
+mod refresh;
+
+pub use prices::PricedJob;
+pub use refresh::{LastRefresh, LiveSnapshot};
+
+use crate::ids::JobId;
+use crate::priority::order::Pending;
+use prices::{Groups, Posted, Weighing};
+use refresh::Stage;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// What is known of pending jobs' prices, and how far a refresh is.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Live {
+    /// Every job with a posted price, in its queue.
+    pending: Pending,
+    posted: HashMap<JobId, Posted>,
+    groups: Groups,
+    /// The weights of the price posted last.
+    weighing: Option<Arc<Weighing>>,
+    stage: Stage,
+    /// Prices that may be others for other reasons than a fair-share: all are worked out at the next refresh.
+    reprice: bool,
+    /// A push waits for its refresh: then Flux asks for the prices of those that have none, and whoever may go goes.
+    pushed: bool,
+    /// While Flux asks for prices because of a refresh: who is to get another one.
+    touching: Option<HashSet<JobId>>,
+    /// Prices that are being posted, with what was posted before: for those that Flux refuses.
+    under_way: HashMap<JobId, Posted>,
+    /// Whether the timer runs.
+    is_armed: bool,
+    /// Whether anything moved since the last plan.
+    moved: bool,
+    last: Option<LastRefresh>,
+    posting: LastRefresh,
+}
+
+impl Live {
+    /// The job pends no more.
+    pub fn forget(&mut self, id: JobId) {
+        self.under_way.remove(&id);
+        let Some(posted) = self.posted.remove(&id) else { return };
+        self.moved = true;
+        self.pending.remove(id);
+        self.groups.leave(posted.association, id);
+    }
+
+    /// No loop of a refresh is under way, if one was.
+    pub fn loop_ended(&mut self) {
+        self.touching = None;
+    }
+}

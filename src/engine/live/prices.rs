@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What was posted for each pending job, and by which terms: an explanation can be given later, to the unit.
+
+use super::super::Engine;
+use crate::accounts::{AssociationId, ZeroScore};
+use crate::ids::JobId;
+use crate::limits::Phase;
+use crate::priority::order::Priced;
+use crate::priority::{AGE, Explanation, MAX_FACTORS, Weighed};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// By what terms are weighed: the same for all prices posted between two pushes.
+#[derive(Clone, Debug)]
+pub(super) struct Weighing {
+    weighed: Weighed,
+    zero: ZeroScore,
+}
+
+/// A posted price, by what made it.
+#[derive(Clone, Debug)]
+pub(super) struct Posted {
+    pub association: AssociationId,
+    when: f64,
+    /// Which refresh its fair-share is of.
+    generation: u64,
+    weighing: Arc<Weighing>,
+    values: [f64; MAX_FACTORS],
+    pub urgency: u8,
+    pub price: u32,
+}
+
+impl Posted {
+    fn explanation(&self) -> Explanation {
+        let Weighing { weighed, zero } = self.weighing.as_ref();
+        weighed.recall(i64::from(self.urgency), &self.values, *zero)
+    }
+}
+
+/// Both prices of a job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PricedJob {
+    /// What Flux sorts by, with the terms as they were when it was posted.
+    pub posted: Explanation,
+    /// When that was, in seconds since the epoch.
+    pub when: f64,
+    /// Which generation of live fair-shares it was made of.
+    pub generation: u64,
+    /// What it should sort by now.
+    pub exact: Explanation,
+}
+
+/// Pending jobs of one association.
+#[derive(Clone, Debug, Default)]
+struct Group {
+    jobs: BTreeSet<JobId>,
+    /// The fair-share by which all their exact prices were worked out.
+    fairshare: Option<f64>,
+}
+
+/// Pending jobs by association.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Groups(BTreeMap<AssociationId, Group>);
+
+impl Groups {
+    /// A job has come. If it is the first, its fair-share is that of the group.
+    fn join(&mut self, association: AssociationId, id: JobId, fairshare: Option<f64>) {
+        self.0
+            .entry(association)
+            .or_insert_with(|| Group { jobs: BTreeSet::new(), fairshare })
+            .jobs
+            .insert(id);
+    }
+
+    pub fn leave(&mut self, association: AssociationId, id: JobId) {
+        if let Some(group) = self.0.get_mut(&association) {
+            group.jobs.remove(&id);
+            if group.jobs.is_empty() {
+                self.0.remove(&association);
+            }
+        }
+    }
+
+    /// All associations with pending jobs.
+    pub fn all(&self) -> Vec<AssociationId> {
+        self.0.keys().copied().collect()
+    }
+}
+
+impl Engine {
+    /// The fair-share by which an association's jobs are priced now.
+    pub(in crate::engine) fn fairshare(&self, id: AssociationId) -> Option<f64> {
+        let live = self.is_live().then(|| self.live_fairshare(id)).flatten();
+        live.or_else(|| self.book.fairshare(id))
+    }
+
+    fn live_fairshare(&self, id: AssociationId) -> Option<f64> {
+        let association = self.book.association(id)?;
+        let index = self.standing.find(association.user, &association.bank)?;
+        self.standing.fairshare(index)
+    }
+
+    /// Whether usage accrues here and prices follow.
+    pub(in crate::engine) fn is_live(&self) -> bool {
+        self.settings.live && self.standing.tree().is_some()
+    }
+
+    /// A price is being posted that is exact now.
+    pub(in crate::engine) fn note_price(&mut self, id: JobId, urgency: i64, made: &Explanation) {
+        let Some(job) = self.ledger.job(id) else { return };
+        let Some(association) = job.association() else { return };
+        let queue = job.queue.clone();
+        let fairshare = self.fairshare(association);
+        let posted = self.posted(association, urgency, made);
+        let price = made.priority;
+        let former = self.live.posted.insert(id, posted);
+        if let Some(former) = former.filter(|former| former.association != association) {
+            self.live.groups.leave(former.association, id);
+        }
+        self.live.groups.join(association, id, fairshare);
+        let priced = Priced { id, posted: price, exact: price };
+        self.live.pending.put(queue.as_ref(), priced);
+        self.live.moved = true;
+    }
+
+    fn posted(&mut self, association: AssociationId, urgency: i64, made: &Explanation) -> Posted {
+        let zero = self.book.config().zero_score;
+        let same = |known: &&Arc<Weighing>| known.zero == zero && known.weighed.weighs_like(&self.weighed);
+        let weighing = match self.live.weighing.as_ref().filter(same) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let new = Arc::new(Weighing { weighed: self.weighed, zero });
+                self.live.weighing = Some(Arc::clone(&new));
+                new
+            }
+        };
+        Posted {
+            association,
+            when: self.now,
+            generation: self.standing.generation(),
+            weighing,
+            values: made.values(),
+            urgency: u8::try_from(urgency).unwrap_or(u8::MAX),
+            price: made.priority,
+        }
+    }
+
+    /// Works out the exact prices of an association's pending jobs, if its fair-share is another one, or in any case. Says how
+    /// many jobs that were.
+    pub(super) fn reprice(&mut self, association: AssociationId, always: bool) -> usize {
+        let fairshare = self.fairshare(association);
+        let Some(group) = self.live.groups.0.get_mut(&association) else { return 0 };
+        if !always && group.fairshare == fairshare {
+            return 0;
+        }
+        group.fairshare = fairshare;
+        let Some(group) = self.live.groups.0.get(&association) else { return 0 };
+        for id in &group.jobs {
+            if let Some(exact) = self.exact(*id) {
+                self.live.pending.set_exact(*id, exact.priority);
+            }
+        }
+        self.live.moved = true;
+        group.jobs.len()
+    }
+
+    /// Works out the exact prices of jobs that are as old as a job may be: these change as time goes on.
+    pub(super) fn reprice_capped(&mut self) {
+        if self.weighed.weight(AGE) == 0 {
+            return;
+        }
+        let capped =
+            self.live.posted.keys().filter(|id| self.ledger.job(**id).is_some_and(|job| self.is_capped(job)));
+        let capped: Vec<JobId> = capped.copied().collect();
+        for id in capped {
+            let Some(exact) = self.exact(id) else { continue };
+            self.live.moved |= self.live.pending.get(id).is_some_and(|priced| priced.exact != exact.priority);
+            self.live.pending.set_exact(id, exact.priority);
+        }
+    }
+
+    /// The exact price of a pending job, with its urgency as last told: Flux tells of every change while it has a price.
+    pub(super) fn exact(&self, id: JobId) -> Option<Explanation> {
+        let posted = self.live.posted.get(&id)?;
+        self.explain(self.ledger.job(id)?, i64::from(posted.urgency))
+    }
+
+    /// Notes that a pending job's exact price is posted by id.
+    pub(super) fn touch(&mut self, id: JobId) -> Option<Explanation> {
+        let exact = self.exact(id)?;
+        let before = self.live.posted.get(&id)?.clone();
+        let posted = self.posted(before.association, i64::from(before.urgency), &exact);
+        self.live.posted.insert(id, posted);
+        self.live.pending.set_exact(id, exact.priority);
+        self.live.pending.set_posted(id, exact.priority);
+        if before.price == exact.priority {
+            return None;
+        }
+        self.live.under_way.insert(id, before);
+        Some(exact)
+    }
+
+    /// Flux refused to post a price. What it refused of a refresh is tried again at the next; who pends no more is forgotten.
+    pub(in crate::engine) fn not_posted(&mut self, id: JobId, pends: bool) {
+        match self.live.under_way.remove(&id) {
+            Some(before) if pends => {
+                self.live.moved = true;
+                self.live.pending.set_posted(id, before.price);
+                self.live.posted.insert(id, before);
+            }
+            _ => self.live.forget(id),
+        }
+    }
+
+    /// Whether a job that Flux asks about in a refresh's own loop keeps the price it has.
+    pub(in crate::engine) fn keeps_price(&self, id: JobId, urgency: i64) -> bool {
+        let is_pending = self.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
+        let same = |posted: &Posted| i64::from(posted.urgency) == urgency;
+        is_pending
+            && !self.unpriced.contains(&id)
+            && self.live.touching.as_ref().is_some_and(|touching| !touching.contains(&id))
+            && self.live.posted.get(&id).is_some_and(same)
+    }
+
+    /// The price that Flux has for a pending job, by its terms then, and the one that it should have, by its terms now.
+    pub fn priced(&self, id: JobId) -> Option<PricedJob> {
+        let posted = self.live.posted.get(&id)?;
+        Some(PricedJob {
+            posted: posted.explanation(),
+            when: posted.when,
+            generation: posted.generation,
+            exact: self.exact(id)?,
+        })
+    }
+}

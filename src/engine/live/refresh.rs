@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Refreshes: fair-shares as of now, then exact prices, then the posted order. Each in slices over reactor turns.
+
+use super::super::{Effect, Engine, Settings, Step, Timer};
+use crate::accounts::AssociationId;
+use crate::fairshare::{Options, Policy};
+use crate::ids::JobId;
+use crate::limits::Demand;
+use crate::priority::order::Bounds;
+use std::collections::VecDeque;
+
+/// Associations and jobs that are worked out in one turn, and jobs that are priced: a few milliseconds.
+const SLICE: usize = 20_000;
+/// A site of so many is worked out in one turn, whatever the stage.
+const SMALL: usize = 4_000;
+/// Prices posted in one turn.
+const POSTS: usize = 100;
+/// So many jobs that lag are posted without asking whether it shows: what a rank rule changes at a refresh is below it.
+const FEW: usize = 300;
+
+/// What a refresh is at.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Stage {
+    #[default]
+    Idle,
+    /// Fair-shares are worked out.
+    Standing,
+    /// These associations' jobs are priced; all of them, or where the fair-share is another one.
+    Pricing(VecDeque<AssociationId>, bool),
+    /// These are posted.
+    Posting(VecDeque<JobId>),
+}
+
+/// What a refresh did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LastRefresh {
+    /// As of when.
+    pub when: f64,
+    /// How long it took, over all turns.
+    pub seconds: f64,
+    /// Associations worked out.
+    pub worked_out: usize,
+    /// Whether the tree was ranked.
+    pub ranked: bool,
+    /// Associations with another fair-share.
+    pub changed: usize,
+    /// Prices posted.
+    pub touched: usize,
+    /// Jobs whose posted price is not the exact one.
+    pub lagging: usize,
+    /// To which depth every queue is right; `None` for all of it.
+    pub right_to: Option<usize>,
+}
+
+/// Live fair-share as a query shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LiveSnapshot {
+    /// Whether it is on.
+    pub is_on: bool,
+    /// The settings in force.
+    pub settings: Settings,
+    /// The policy of the tree, with its options, if there is a tree.
+    pub rule: Option<(Policy, Options)>,
+    /// Counts refreshes that changed a fair-share, and pushes.
+    pub generation: u64,
+    /// Associations that have used anything or are in the tree, running jobs, ended jobs that are remembered.
+    pub counts: (usize, usize, usize),
+    /// Jobs with a posted price.
+    pub pending: usize,
+    /// The last refresh that was done.
+    pub last: Option<LastRefresh>,
+    /// Whether one is under way.
+    pub is_refreshing: bool,
+}
+
+impl Engine {
+    /// The settings are these from now on.
+    pub(in crate::engine) fn set(&mut self, settings: Settings) -> Vec<Effect> {
+        let was_live = self.is_live();
+        let before = std::mem::replace(&mut self.settings, settings);
+        if before == self.settings {
+            return Vec::new();
+        }
+        self.standing.set_mode(self.settings.accrual);
+        let mut effects = self.set_ages(&before);
+        if self.is_live() {
+            self.live.reprice = true;
+            self.live.is_armed = false;
+            effects.extend(self.arm_refresh());
+            effects.extend(self.begin_refresh());
+        } else if was_live {
+            // By the pushed numbers again, all of them, as before.
+            self.live.stage = Stage::Idle;
+            self.live.pushed = true;
+            effects.push(Effect::Arm(Timer::Slice));
+        } else {
+            effects.extend(self.arm_refresh());
+        }
+        effects
+    }
+
+    /// A policy with a tree was put in force: prices follow from the refresh, and then whoever may go.
+    pub(in crate::engine) fn pushed_tree(&mut self) -> Vec<Effect> {
+        self.live.reprice = true;
+        self.live.pushed = true;
+        let mut effects = Vec::from_iter(self.arm_refresh());
+        effects.extend(self.begin_refresh());
+        effects.extend(self.go_on_refreshing());
+        effects
+    }
+
+    /// The timer of refreshes fired.
+    pub(in crate::engine) fn refresh_due(&mut self) -> Vec<Effect> {
+        self.live.is_armed = false;
+        let mut effects = Vec::from_iter(self.arm_refresh());
+        if !self.is_live() {
+            effects.extend(self.ages_due());
+        } else if matches!(self.live.stage, Stage::Idle) {
+            effects.extend(self.begin_refresh());
+            effects.extend(self.go_on_refreshing());
+        }
+        effects
+    }
+
+    pub(in crate::engine) fn arm_refresh(&mut self) -> Option<Effect> {
+        let refresh = self.settings.refresh;
+        let period = if self.is_live() { refresh } else { self.age_period() };
+        let arms = !self.live.is_armed && refresh > 0.0 && period > 0.0;
+        self.live.is_armed |= arms;
+        arms.then_some(Effect::ArmIn(Timer::Refresh, period))
+    }
+
+    /// Begins a refresh; one that is under way begins anew.
+    fn begin_refresh(&mut self) -> Option<Effect> {
+        self.standing.begin(self.now);
+        self.live.reprice |= self.move_reference();
+        self.live.posting = LastRefresh { when: self.now, ..LastRefresh::default() };
+        self.live.stage = Stage::Standing;
+        Some(Effect::Arm(Timer::Slice))
+    }
+
+    /// One slice of a refresh.
+    pub(in crate::engine) fn go_on_refreshing(&mut self) -> Vec<Effect> {
+        if self.resync.is_on() {
+            // What Flux has is not known.
+            return vec![Effect::Arm(Timer::Slice)];
+        }
+        if !self.is_live() {
+            self.live.stage = Stage::Idle;
+            let due = std::mem::take(&mut self.live.pushed);
+            return if due { self.reprioritize() } else { Vec::new() };
+        }
+        let mut left = SLICE;
+        loop {
+            match &mut self.live.stage {
+                Stage::Idle => return Vec::new(),
+                Stage::Standing => {
+                    let (cells, running, ended) = self.standing.counts();
+                    let is_small = cells + running + ended <= SMALL;
+                    match self.standing.step(left) {
+                        Some(done) => {
+                            let last = &mut self.live.posting;
+                            (last.worked_out, last.ranked) = (done.worked_out, done.ranked);
+                            last.changed = done.changed.len();
+                            let all = std::mem::take(&mut self.live.reprice);
+                            if !all {
+                                self.reprice_capped();
+                            }
+                            let moved = all || !done.changed.is_empty();
+                            let list = if moved { self.live.groups.all() } else { Vec::new() };
+                            self.live.stage = Stage::Pricing(list.into(), all);
+                        }
+                        None if is_small => continue,
+                        None => {}
+                    }
+                    if !is_small {
+                        break;
+                    }
+                }
+                Stage::Pricing(list, all) => {
+                    let all = *all;
+                    let Some(association) = list.pop_front() else { return self.post_plan() };
+                    left = left.saturating_sub(1 + 10 * self.reprice(association, all));
+                    if left == 0 {
+                        break;
+                    }
+                }
+                Stage::Posting(_) => return self.post(),
+            }
+        }
+        vec![Effect::Arm(Timer::Slice)]
+    }
+
+    /// All exact prices are known: which to post.
+    fn post_plan(&mut self) -> Vec<Effect> {
+        let (depth, budget) = (self.settings.depth, self.settings.budget);
+        let mut plan = Default::default();
+        if std::mem::take(&mut self.live.moved) && self.live.pending.lagging() > 0 {
+            plan = self.live.pending.plan(Bounds { depth, few: FEW, budget });
+            // What the budget left over is gone on with next time.
+            self.live.moved |= plan.only_to.is_some();
+        }
+        let lagging = self.live.pending.lagging();
+        let last = &mut self.live.posting;
+        last.lagging = lagging.saturating_sub(plan.touch.len());
+        last.right_to = plan.only_to.or((last.lagging > 0).then_some(depth));
+        let mut touch: VecDeque<JobId> = plan.touch.into_iter().map(|(id, _)| id).collect();
+        let mut effects = Vec::new();
+        let by_loop = self.loops_for(touch.len());
+        if std::mem::take(&mut self.live.pushed) || by_loop {
+            let touching = if by_loop { std::mem::take(&mut touch) } else { VecDeque::new() };
+            self.live.posting.touched += touching.len();
+            self.live.touching = Some(touching.into_iter().collect());
+            effects.extend(Engine::reprioritize_all());
+            effects.push(Effect::Then(Step::ReleaseAll));
+        }
+        self.live.stage = Stage::Posting(touch);
+        effects.extend(self.post());
+        effects
+    }
+
+    /// Whether Flux's own loop over all pending jobs costs less than posting so many one by one.
+    fn loops_for(&self, _touches: usize) -> bool {
+        false
+    }
+
+    /// Posts the next prices, each as it is now.
+    fn post(&mut self) -> Vec<Effect> {
+        self.live.under_way.clear();
+        let Stage::Posting(list) = &mut self.live.stage else { return Vec::new() };
+        let now: Vec<JobId> = list.drain(..list.len().min(POSTS)).collect();
+        let is_done = list.is_empty();
+        let mut effects = Vec::new();
+        for id in now {
+            let Some(made) = self.touch(id) else { continue };
+            self.live.posting.touched += 1;
+            effects.extend(self.memo(id, &made));
+            effects.push(Effect::Prioritize(id, made.priority));
+            effects.extend(self.rest(id, Demand::of_price(made.priority), Engine::pass_along));
+        }
+        if is_done {
+            self.live.stage = Stage::Idle;
+            self.live.posting.seconds = (self.now - self.live.posting.when).max(0.0);
+            self.live.last = Some(self.live.posting);
+        } else {
+            effects.push(Effect::Arm(Timer::Slice));
+        }
+        effects
+    }
+
+    /// Live fair-share as a query shows it.
+    pub fn live_snapshot(&self) -> LiveSnapshot {
+        LiveSnapshot {
+            is_on: self.is_live(),
+            settings: self.settings.clone(),
+            rule: self.standing.rule(),
+            generation: self.standing.generation(),
+            counts: self.standing.counts(),
+            pending: self.live.pending.len(),
+            last: self.live.last,
+            is_refreshing: !matches!(self.live.stage, Stage::Idle),
+        }
+    }
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Live fair-share under the model host: one example for each rule.
+
+use super::host::Host;
+use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use crate::accounts::Policy as Accounts;
+use crate::engine::{Effect, Engine, Event, Memo, Refusal, Settings, State, Timer};
+use crate::fairshare::accrual::{HalfLife, Mode};
+use crate::fairshare::periods::Weights;
+use crate::fairshare::{Options, Policy, Shares};
+use crate::ids::{JobId, UserId};
+use crate::standing::{Bank, Leaf, Rule, SitePart, Watermark};
+
+const HALF_LIFE: f64 = 1000.0;
+
+fn bank(name: &str, parent: Option<&str>) -> Bank {
+    let parent = parent.map(Into::into);
+    Bank { name: name.into(), parent, shares: Shares::Count(1), usage: None, active: true }
+}
+
+pub fn leaf(user: u32, bank: &str, usage: f64, until: f64) -> Leaf {
+    Leaf {
+        user: UserId(user),
+        name: user.to_string().into(),
+        bank: bank.into(),
+        shares: Shares::Count(1),
+        active: true,
+        usage: Some(usage),
+        counted: Watermark::through(until),
+    }
+}
+
+pub fn tree(policy: Policy, at: f64, associations: Vec<Leaf>) -> SitePart {
+    SitePart {
+        rule: Some(Rule {
+            instant: at,
+            half_life: HalfLife::new(HALF_LIFE).unwrap(),
+            weights: Weights::default(),
+            policy,
+            options: Options::default(),
+            replaces_all: false,
+        }),
+        banks: vec![bank("root", None), bank("A", Some("root")), bank("B", Some("root"))],
+        associations,
+    }
+}
+
+/// Users 7 and 8 in A, 7 also in B; each with 0.5 as what was pushed for it.
+pub fn accounts() -> Accounts {
+    Accounts {
+        associations: [(7, "A"), (8, "A"), (7, "B")]
+            .map(|(user, bank)| record(association(user, bank), "A"))
+            .into(),
+        queues: vec![queue("q1"), queue("q2")],
+        projects: vec!["*".into()],
+        weights: vec![("fairshare".to_owned(), 100_000)],
+        ..Accounts::default()
+    }
+}
+
+pub fn leaves() -> Vec<Leaf> {
+    vec![leaf(7, "A", 0.0, 0.0), leaf(8, "A", 0.0, 0.0), leaf(7, "B", 0.0, 0.0)]
+}
+
+pub fn live(policy: Policy) -> Host {
+    let mut host = Host::new();
+    host.event(Event::Policy(accounts(), tree(policy, NOW, leaves())));
+    host
+}
+
+fn posted(host: &Host, id: JobId) -> i64 {
+    host.jobs[&id].priority.unwrap()
+}
+
+/// What live fair-share says an association has used.
+fn usage(host: &Host, user: u32, bank: &str) -> f64 {
+    let standing = &host.engine.standing;
+    standing.usage(standing.find(UserId(user), &bank.into()).unwrap(), host.now).unwrap()
+}
+
+fn explained(host: &Host) {
+    for (id, job) in host.jobs.iter().filter(|(_, job)| job.state == State::Sched) {
+        let priced = host.engine.priced(*id).unwrap();
+        assert_eq!(Some(i64::from(priced.posted.priority)), job.priority, "job {id}");
+    }
+}
+
+#[test]
+fn who_runs_falls_behind_within_one_refresh() {
+    let mut host = live(Policy::FairTree);
+    let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    assert_eq!(posted(&host, mine), posted(&host, other));
+    host.start(runs);
+    host.refresh(30.0);
+    assert!(posted(&host, mine) < posted(&host, other));
+    explained(&host);
+    assert!((usage(&host, 7, "A") - 30.0 * (1.0 - 0.5 * 30.0 / HALF_LIFE * 0.69)).abs() < 0.1);
+    let last = host.engine.live_snapshot().last.unwrap();
+    assert_eq!((last.ranked, last.touched, last.lagging), (true, 2, 0));
+}
+
+#[test]
+fn a_refresh_touches_nothing_where_nothing_moved() {
+    let mut host = live(Policy::FairTree);
+    host.submit(HostJob::new(7)).unwrap();
+    let generation = host.engine.live_snapshot().generation;
+    let posts = host.posts;
+    for _ in 0..5 {
+        host.refresh(30.0);
+        assert!(host.refresh_at.is_some(), "the timer goes on");
+    }
+    assert_eq!((host.engine.live_snapshot().generation, host.posts), (generation, posts));
+}
+
+#[test]
+fn an_ended_job_counts_until_a_push_covers_it() {
+    let mut host = live(Policy::Classic);
+    let id = host.submit(HostJob::new(8).size(2, 2).bank("A")).unwrap();
+    host.start(id);
+    let start = host.jobs[&id].started.unwrap();
+    host.now += 99.0;
+    host.end(id);
+    let end = host.now;
+    let used = |now: f64| {
+        2.0 * HALF_LIFE / 2f64.ln()
+            * (0.5f64.powf((now - end) / HALF_LIFE) - 0.5f64.powf((now - start) / HALF_LIFE))
+    };
+    host.now += 400.0;
+    assert!((usage(&host, 8, "A") - used(host.now)).abs() < 1e-9);
+    let mut associations = leaves();
+    associations[1] = leaf(8, "A", 5.0, end - 1.0);
+    host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, associations.clone())));
+    assert!((usage(&host, 8, "A") - 5.0 - used(host.now)).abs() < 1e-9, "not covered");
+    associations[1] = leaf(8, "A", used(host.now), end);
+    host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, associations)));
+    assert!((usage(&host, 8, "A") - used(host.now)).abs() < 1e-9, "covered");
+}
+
+#[test]
+fn a_running_job_goes_on_from_its_r_after_a_reload_and_a_restart() {
+    for is_reload in [true, false] {
+        let mut host = live(Policy::Pbs);
+        let id = host.submit(HostJob::new(8).size(3, 3).bank("A")).unwrap();
+        host.start(id);
+        host.now += 50.0;
+        let before = usage(&host, 8, "A");
+        host.replay(is_reload, Engine::new(OWNER));
+        host.event(Event::Policy(accounts(), tree(Policy::Pbs, NOW, leaves())));
+        assert_eq!(usage(&host, 8, "A").to_bits(), before.to_bits());
+        host.end(id);
+        assert!(usage(&host, 8, "A") > before);
+    }
+}
+
+#[test]
+fn a_job_counts_in_the_bank_in_which_it_starts() {
+    let mut host = live(Policy::FairTree);
+    let id = host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.update(id, None, Some("B")).unwrap();
+    host.start(id);
+    host.now += 50.0;
+    assert_eq!(usage(&host, 7, "A"), 0.0);
+    assert!(usage(&host, 7, "B") > 40.0);
+}
+
+/// Its association comes while it runs: it counts from its start.
+#[test]
+fn a_job_without_association_counts_when_it_has_one() {
+    let mut host = live(Policy::FairTree);
+    let id = host.submit(HostJob::new(8).bank("A")).unwrap();
+    host.start(id);
+    host.replay(true, Engine::new(OWNER));
+    host.now += 50.0;
+    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    assert!(usage(&host, 8, "A") > 45.0);
+}
+
+#[test]
+fn committed_jobs_neither_dip_nor_jump_at_their_end() {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(Settings { accrual: Mode::Committed, ..Settings::default() }));
+    let mut job = HostJob::new(8).bank("A");
+    job.limit = Some(100.0);
+    let id = host.submit(job).unwrap();
+    host.start(id);
+    let start = host.jobs[&id].started.unwrap();
+    assert!((usage(&host, 8, "A") - 100.0).abs() < 1e-6, "all of it at the start: {}", usage(&host, 8, "A"));
+    host.now = start + 99.0;
+    host.end(id);
+    let elapsed = HALF_LIFE / 2f64.ln() * (1.0 - 0.5f64.powf(100.0 / HALF_LIFE));
+    assert!((usage(&host, 8, "A") - elapsed).abs() < 1e-6);
+}
+
+#[test]
+fn without_a_tree_and_with_live_off_the_pushed_number_counts() {
+    let mut host = live(Policy::FairTree);
+    let id = host.submit(HostJob::new(8)).unwrap();
+    assert_ne!(posted(&host, id), 50_000);
+    host.event(Event::Settings(Settings { live: false, ..Settings::default() }));
+    assert_eq!(posted(&host, id), 50_000, "at once, as if nothing had ever been live");
+    host.event(Event::Settings(Settings::default()));
+    assert_ne!(posted(&host, id), 50_000);
+    host.event(Event::Policy(accounts(), SitePart::default()));
+    assert_eq!(posted(&host, id), 50_000);
+    assert!(!host.engine.live_snapshot().is_on);
+    explained(&host);
+}
+
+#[test]
+fn an_association_that_the_tree_lacks_has_the_pushed_number() {
+    let mut host = Host::new();
+    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, vec![leaf(7, "A", 0.0, 0.0)])));
+    let id = host.submit(HostJob::new(8)).unwrap();
+    assert_eq!(posted(&host, id), 50_000);
+    // flux-accounting's own pushes leave the tree in force.
+    host.event(Event::Associations(accounts().associations));
+    host.event(Event::Reprioritize);
+    let mine = host.submit(HostJob::new(7)).unwrap();
+    assert_eq!(posted(&host, mine), 100_000);
+}
+
+#[test]
+fn the_timer_runs_at_the_period_of_the_settings() {
+    let mut host = live(Policy::FairTree);
+    assert_eq!(host.refresh_at, Some(host.now + 30.0));
+    host.event(Event::Settings(Settings { refresh: 5.0, ..Settings::default() }));
+    assert_eq!(host.refresh_at, Some(host.now + 5.0));
+    host.event(Event::Settings(Settings { refresh: 0.0, ..Settings::default() }));
+    host.refresh_at = None;
+    let effects = host.engine.handle(host.now, Event::Timer(Timer::Refresh));
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::ArmIn(..))), "only at pushes: {effects:?}");
+}
+
+#[test]
+fn a_memo_is_told_by_the_rule() {
+    for (memo, told) in [(Some(Memo::Always), 4), (None, 2), (Some(Memo::Never), 0)] {
+        let mut host = live(Policy::Classic);
+        host.event(Event::Settings(Settings { memo, ..Settings::default() }));
+        let [runs, waits] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+        host.start(runs);
+        let before = host.jobs[&waits].memos.len();
+        // The only one who uses anything stands as low as can be at once, and stays there.
+        for _ in 0..3 {
+            host.refresh(30.0);
+        }
+        let other = host.submit(HostJob::new(8).bank("A")).unwrap();
+        host.start(other);
+        for _ in 0..3 {
+            host.refresh(1.0);
+        }
+        let many = host.jobs[&waits].memos.len();
+        assert!(
+            many <= before + told && (told == 0) == (many == 0),
+            "{memo:?}: {:?}",
+            host.jobs[&waits].memos
+        );
+    }
+}
+
+#[test]
+fn a_refused_price_is_tried_again_at_the_next_refresh() {
+    let mut host = live(Policy::FairTree);
+    let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    host.start(runs);
+    host.refuse_prices = Some(Refusal::Other("out of memory".to_owned()));
+    host.refresh(30.0);
+    assert!(host.logged.iter().any(|text| text.contains("failed to set its priority: out of memory")));
+    explained(&host);
+    assert_eq!(posted(&host, mine), posted(&host, other));
+    host.refuse_prices = None;
+    host.refresh(30.0);
+    assert!(posted(&host, mine) < posted(&host, other));
+    explained(&host);
+}
+
+#[test]
+fn held_and_expedited_jobs_keep_their_price() {
+    let mut host = live(Policy::Classic);
+    let runs = host.submit(HostJob::new(7)).unwrap();
+    let [held, first] = [0, 31].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(7) }).unwrap());
+    host.start(runs);
+    host.refresh(30.0);
+    assert_eq!([held, first].map(|id| posted(&host, id)), [0, i64::from(u32::MAX)]);
+    let changed = host.submit(HostJob::new(7)).unwrap();
+    host.set_urgency(changed, 0);
+    host.refresh(30.0);
+    assert_eq!(posted(&host, changed), 0);
+    explained(&host);
+}
+
+#[test]
+fn the_head_is_right_after_a_refresh_and_the_rest_lags() {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(Settings { depth: 10, budget: 2000, ..Settings::default() }));
+    let [mine, others] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    for _ in 0..400 {
+        host.submit(HostJob::new(8).bank("A")).unwrap();
+        host.submit(HostJob::new(7).bank("A")).unwrap();
+    }
+    host.start(mine);
+    host.start(others);
+    let before = host.posts;
+    host.refresh(300.0);
+    host.refresh(7.0);
+    let last = host.engine.live_snapshot().last.unwrap();
+    assert!(last.lagging > 300 && last.right_to == Some(10), "{last:?}");
+    assert!(host.posts - before < 700, "{}", host.posts - before);
+    let by = |price: &dyn Fn(&HostJob, JobId) -> i64| {
+        let mut jobs: Vec<_> = host.jobs.iter().filter(|(_, job)| job.state == State::Sched).collect();
+        jobs.sort_by_key(|(id, job)| (-price(job, **id), **id));
+        jobs.into_iter().map(|(id, _)| *id).take(10).collect::<Vec<_>>()
+    };
+    let exact = |_: &HostJob, id: JobId| i64::from(host.engine.priced(id).unwrap().exact.priority);
+    assert_eq!(by(&|job, _| job.priority.unwrap()), by(&exact));
+    explained(&host);
+}
