@@ -35,7 +35,6 @@ mod status;
 mod suggest;
 mod sync;
 mod table;
-mod tau;
 mod update;
 mod usage;
 mod watch;

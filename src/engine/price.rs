@@ -199,12 +199,16 @@ impl Engine {
 
     /// What makes an attached job's priority at this moment: its exact price.
     pub(super) fn explain(&self, job: &Job, urgency: i64) -> Option<Explanation> {
-        let id = job.association()?;
+        self.explain_at(job, urgency, self.fairshare(job.association()?)?)
+    }
+
+    /// The same at another fair-share.
+    pub(super) fn explain_at(&self, job: &Job, urgency: i64, fairshare: f64) -> Option<Explanation> {
         let queue = job.queue.as_ref().map(|queue| queue.as_str());
         let subject = Subject {
             book: &self.book,
-            association: self.book.association(id)?,
-            fairshare: self.fairshare(id)?,
+            association: self.book.association(job.association()?)?,
+            fairshare,
             queue,
             urgency,
             nodes: job.size.nodes,

@@ -12,6 +12,7 @@ mod promises;
 mod properties;
 mod refused;
 mod rows;
+mod shadow;
 mod site;
 mod tables;
 mod urgency;

@@ -44,6 +44,7 @@ mod interleave;
 mod jobs;
 mod push;
 mod refresh;
+mod shadow;
 mod site;
 
 use std::collections::HashMap;
@@ -60,6 +61,7 @@ pub use draft::{Rule, SitePart};
 pub use interleave::Turns;
 pub use jobs::{BadJob, Job};
 pub use refresh::{Changed, Refreshed};
+pub use shadow::{Compared, Mover, Shadow};
 pub use site::{Bank, Leaf, Site, SiteError, Watermark};
 
 /// An association of one [`Standing`]: an index that stays what it is from push to push, as long as the association or a

@@ -24,9 +24,11 @@
 mod accrual;
 mod prices;
 mod refresh;
+mod shadow;
 
 pub use prices::PricedJob;
 pub use refresh::{LastRefresh, LiveSnapshot};
+pub use shadow::ShadowReport;
 
 use crate::ids::JobId;
 use crate::priority::order::Pending;
@@ -58,6 +60,10 @@ pub(super) struct Live {
     /// Whether anything moved since the last plan.
     moved: bool,
     last: Option<LastRefresh>,
+    /// What the shadow policy made of the last refresh.
+    shadow: Option<ShadowReport>,
+    /// Something moved since.
+    shadow_due: bool,
     posting: LastRefresh,
 }
 

@@ -179,6 +179,11 @@ impl Engine {
         }
     }
 
+    /// The urgency of a pending job, as last told.
+    pub(super) fn urgency_of(&self, id: JobId) -> Option<i64> {
+        self.live.posted.get(&id).map(|posted| i64::from(posted.urgency))
+    }
+
     /// The exact price of a pending job, with its urgency as last told: Flux tells of every change while it has a price.
     pub(super) fn exact(&self, id: JobId) -> Option<Explanation> {
         let posted = self.live.posted.get(&id)?;

@@ -2,6 +2,7 @@
 //! Refreshes: fair-shares as of now, then exact prices, then the posted order. Each in slices over reactor turns.
 
 use super::super::{Effect, Engine, Settings, Step, Timer};
+use super::shadow::{ShadowReport, Shadowing};
 use crate::accounts::AssociationId;
 use crate::fairshare::{Options, Policy};
 use crate::ids::JobId;
@@ -29,6 +30,8 @@ pub(super) enum Stage {
     Pricing(VecDeque<AssociationId>, bool),
     /// These are posted.
     Posting(VecDeque<JobId>),
+    /// What the shadow policy makes of it.
+    Shadow(Shadowing),
 }
 
 /// What a refresh did.
@@ -71,6 +74,8 @@ pub struct LiveSnapshot {
     pub last: Option<LastRefresh>,
     /// Whether one is under way.
     pub is_refreshing: bool,
+    /// What the shadow policy makes of it, if one is set and it was worked out.
+    pub shadow: Option<ShadowReport>,
 }
 
 impl Engine {
@@ -186,6 +191,14 @@ impl Engine {
                     }
                 }
                 Stage::Posting(_) => return self.post(),
+                Stage::Shadow(_) => {
+                    let Stage::Shadow(at) = std::mem::take(&mut self.live.stage) else { return Vec::new() };
+                    match self.shadow_step(at) {
+                        Some(next) => self.live.stage = Stage::Shadow(next),
+                        None => return Vec::new(),
+                    }
+                    break;
+                }
             }
         }
         vec![Effect::Arm(Timer::Slice)]
@@ -195,6 +208,7 @@ impl Engine {
     fn post_plan(&mut self) -> Vec<Effect> {
         let (depth, budget) = (self.settings.depth, self.settings.budget);
         let mut plan = Default::default();
+        self.live.shadow_due |= self.live.moved;
         if std::mem::take(&mut self.live.moved) && self.live.pending.lagging() > 0 {
             plan = self.live.pending.plan(Bounds { depth, few: FEW, budget });
             // What the budget left over is gone on with next time.
@@ -240,6 +254,10 @@ impl Engine {
         }
         if is_done {
             self.live.stage = Stage::Idle;
+            if let Some(shadowing) = self.shadowing() {
+                self.live.stage = Stage::Shadow(shadowing);
+                effects.push(Effect::Arm(Timer::Slice));
+            }
             self.live.posting.seconds = (self.now - self.live.posting.when).max(0.0);
             self.live.last = Some(self.live.posting);
         } else {
@@ -259,6 +277,7 @@ impl Engine {
             pending: self.live.pending.len(),
             last: self.live.last,
             is_refreshing: !matches!(self.live.stage, Stage::Idle),
+            shadow: self.live.shadow.clone().filter(|report| self.settings.shadow == Some(report.policy)),
         }
     }
 }
