@@ -48,6 +48,8 @@ pub struct JobFacts<'a> {
     pub size: Result<Size, SizeError>,
     /// When it was submitted, in seconds since the epoch, as far as Flux says.
     pub submitted: Option<f64>,
+    /// Its time limit in seconds; 0 for none.
+    pub duration: f64,
     /// What it was given.
     pub resources: Resources,
 }

@@ -27,6 +27,7 @@ impl Engine {
         let job = Job {
             user: facts.user,
             submitted: facts.submitted,
+            duration: facts.duration,
             admission,
             bank: self.bank_name(association, facts.bank),
             queue: self.queue_name(facts.queue),

@@ -5,7 +5,7 @@ use super::{Effect, Engine, Level, Memo, Posting, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Demand, Grant, Job, Line, Origin, Phase, Project};
-use crate::priority::{Explanation, Subject};
+use crate::priority::{Explanation, Outcome, Subject};
 
 /// A fair-share that moved by less is not worth an event.
 const MEMO_STEP: f64 = 1e-9;
@@ -83,7 +83,7 @@ impl Engine {
         self.note_eligible(id, Some(urgency));
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         if job.phase == Phase::Depend {
-            let explanation = self.explain(job, urgency);
+            let explanation = self.explain(id, job, urgency);
             let demand = explanation.map_or(Demand::ToRun, |it| Demand::of_price(it.priority));
             self.ledger.change(id, |job| job.demand = demand);
             return Vec::new();
@@ -165,7 +165,7 @@ impl Engine {
     ) -> Result<(Vec<Effect>, u32), Pending> {
         let priced = self.admit(id, completion).and_then(|effects| {
             let job = self.ledger.job(id).ok_or(Pending::Unavailable)?;
-            Ok((effects, self.explain(job, urgency).ok_or(Pending::Unavailable)?))
+            Ok((effects, self.explain(id, job, urgency).ok_or(Pending::Unavailable)?))
         });
         let (mut effects, explanation) = match priced {
             Ok(priced) => priced,
@@ -198,8 +198,16 @@ impl Engine {
     }
 
     /// What makes an attached job's priority at this moment: its exact price.
-    pub(super) fn explain(&self, job: &Job, urgency: i64) -> Option<Explanation> {
-        self.explain_at(job, urgency, self.fairshare(job.association()?)?)
+    pub(super) fn explain(&self, id: JobId, job: &Job, urgency: i64) -> Option<Explanation> {
+        let association = job.association()?;
+        let own = self.explain_at(job, urgency, self.fairshare(association)?)?;
+        let Some(turn) = self.turn(id, association).filter(|_| own.is_by_terms() && own.priority > 0) else {
+            return Some(own);
+        };
+        // Waiting for its turn holds no job.
+        let in_turn = self.explain_at(job, urgency, turn.fairshare)?;
+        let is_none = matches!(in_turn.outcome, Outcome::HeldByScore | Outcome::Raised);
+        Some(if is_none { own } else { in_turn })
     }
 
     /// The same at another fair-share.

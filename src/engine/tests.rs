@@ -5,6 +5,7 @@ mod age;
 mod examples;
 mod facts;
 mod host;
+mod interleave;
 mod kept;
 mod live;
 mod oracle;

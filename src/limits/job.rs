@@ -153,6 +153,8 @@ pub struct Job {
     pub keepers: Keepers,
     /// What it asks for: what it counts as.
     pub size: Size,
+    /// The time limit its jobspec names, in seconds; 0 for none.
+    pub duration: f64,
     /// What it was given, while it runs, as far as its R can be read. It counts nowhere. Of how long it may run, this is
     /// what it was told at first.
     pub allocation: Option<Box<Allocation>>,

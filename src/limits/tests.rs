@@ -30,6 +30,7 @@ fn job(book: &Book, phase: Phase) -> Job {
     Job {
         user: UserId(1),
         submitted: None,
+        duration: 0.0,
         admission: Admission::Admitted(book.find(UserId(1), None).unwrap()),
         bank: None,
         queue: Some("q".into()),

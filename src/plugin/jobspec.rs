@@ -40,6 +40,7 @@ pub fn facts<'a>(job: &JobArgs<'a>) -> Result<JobFacts<'a>, Unreadable> {
         project: text(c"project")?,
         size: size(job.jobspec),
         submitted: job.submitted,
+        duration: duration(job.jobspec),
         resources: resources(job.resources),
     })
 }
@@ -57,12 +58,19 @@ pub fn lenient_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
         project: text(c"project"),
         size: size(job.jobspec),
         submitted: job.submitted,
+        duration: duration(job.jobspec),
         resources: resources(job.resources),
     }
 }
 
 fn system<'a>(jobspec: Json<'a>, key: &CStr) -> Option<Json<'a>> {
     jobspec.get(c"attributes")?.get(c"system")?.get(key)
+}
+
+/// The time limit; 0 where it is none.
+fn duration(jobspec: Json<'_>) -> f64 {
+    let seconds = system(jobspec, c"duration").and_then(Json::as_number);
+    seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0).unwrap_or(0.0)
 }
 
 /// Whether the jobspec declares dependencies, by which other plugins will keep the job in DEPEND.

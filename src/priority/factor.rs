@@ -45,7 +45,7 @@ pub struct Factor {
 
 /// The factors of flux-accounting, with its weights, and two that weigh nothing unless the site says so.
 pub const FACTORS: [Factor; 6] = [
-    Factor { name: "fairshare", default_weight: 100_000, value: |subject| subject.fairshare },
+    Factor { name: FAIRSHARE, default_weight: 100_000, value: |subject| subject.fairshare },
     Factor { name: "queue", default_weight: 10_000, value: queue_priority },
     Factor { name: "bank", default_weight: 0, value: bank_priority },
     Factor {
@@ -57,6 +57,8 @@ pub const FACTORS: [Factor; 6] = [
     Factor { name: SIZE, default_weight: 0, value: part_of_site },
 ];
 
+/// The name of the factor that fair-share is.
+pub const FAIRSHARE: &str = "fairshare";
 /// The name of the factor that grows with the time a job is eligible.
 pub const AGE: &str = "age";
 /// The name of the factor of a job's part of the site.

@@ -14,7 +14,7 @@ mod tests;
 
 pub use age::{Ages, promised_weight};
 pub use explanation::{Explanation, Outcome, Term};
-pub use factor::{AGE, FACTORS, Factor, Factors, MAX_FACTORS, SIZE, Subject, Weighed};
+pub use factor::{AGE, FACTORS, FAIRSHARE, Factor, Factors, MAX_FACTORS, SIZE, Subject, Weighed};
 
 /// Urgency that holds a job (RFC 30).
 pub const URGENCY_HOLD: i64 = 0;

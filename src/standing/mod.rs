@@ -42,6 +42,7 @@ mod cell;
 mod draft;
 mod interleave;
 mod jobs;
+mod order;
 mod push;
 mod refresh;
 mod shadow;
@@ -58,7 +59,7 @@ use cell::Cell;
 use refresh::Work;
 
 pub use draft::{Rule, SitePart};
-pub use interleave::Turns;
+pub use interleave::{Charging, Turns};
 pub use jobs::{BadJob, Job};
 pub use refresh::{Changed, Refreshed};
 pub use shadow::{Compared, Mover, Shadow};
@@ -208,6 +209,11 @@ impl Standing {
     /// The rule by which the tree is ranked.
     pub fn rule(&self) -> Option<(Policy, Options)> {
         self.site.as_ref().map(|site| (site.rules.policy, site.rules.options))
+    }
+
+    /// What a second of a job counts, from the last push; `None` before the first.
+    pub fn weights(&self) -> Option<Weights> {
+        self.site.as_ref().map(|site| site.rules.weights)
     }
 
     /// Counts the refreshes that changed a fair-share, and the pushes.

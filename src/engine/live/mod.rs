@@ -22,16 +22,19 @@
 //!   names none, it counts when the accounting database has it. A job whose R can't be read, likewise.
 
 mod accrual;
+mod interleave;
 mod prices;
 mod refresh;
 mod shadow;
 
+pub use interleave::Turn;
 pub use prices::PricedJob;
 pub use refresh::{LastRefresh, LiveSnapshot};
 pub use shadow::ShadowReport;
 
 use crate::ids::JobId;
 use crate::priority::order::Pending;
+use interleave::InTurn;
 use prices::{Groups, Posted, Weighing};
 use refresh::Stage;
 use std::collections::{HashMap, HashSet};
@@ -60,6 +63,8 @@ pub(super) struct Live {
     /// Whether anything moved since the last plan.
     moved: bool,
     last: Option<LastRefresh>,
+    /// Turns of pending jobs, where they interleave.
+    turns: Option<InTurn>,
     /// What the shadow policy made of the last refresh.
     shadow: Option<ShadowReport>,
     /// Something moved since.

@@ -2,6 +2,7 @@
 //! What was posted for each pending job, and by which terms: an explanation can be given later, to the unit.
 
 use super::super::Engine;
+use super::Turn;
 use crate::accounts::{AssociationId, ZeroScore};
 use crate::ids::JobId;
 use crate::limits::Phase;
@@ -48,6 +49,8 @@ pub struct PricedJob {
     pub generation: u64,
     /// What it should sort by now.
     pub exact: Explanation,
+    /// Its turn, where jobs interleave: the fair-share of `exact` is of this.
+    pub turn: Option<Turn>,
 }
 
 /// Pending jobs of one association.
@@ -79,6 +82,11 @@ impl Groups {
                 self.0.remove(&association);
             }
         }
+    }
+
+    /// An association's pending jobs.
+    pub fn jobs(&self, association: AssociationId) -> impl Iterator<Item = JobId> {
+        self.0.get(&association).into_iter().flat_map(|group| group.jobs.iter().copied())
     }
 
     /// All associations with pending jobs.
@@ -187,7 +195,7 @@ impl Engine {
     /// The exact price of a pending job, with its urgency as last told: Flux tells of every change while it has a price.
     pub(super) fn exact(&self, id: JobId) -> Option<Explanation> {
         let posted = self.live.posted.get(&id)?;
-        self.explain(self.ledger.job(id)?, i64::from(posted.urgency))
+        self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))
     }
 
     /// Notes that a pending job's exact price is posted by id.
@@ -235,6 +243,7 @@ impl Engine {
             when: posted.when,
             generation: posted.generation,
             exact: self.exact(id)?,
+            turn: self.turn(id, posted.association),
         })
     }
 }

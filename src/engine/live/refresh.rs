@@ -2,6 +2,7 @@
 //! Refreshes: fair-shares as of now, then exact prices, then the posted order. Each in slices over reactor turns.
 
 use super::super::{Effect, Engine, Settings, Step, Timer};
+use super::interleave::Taking;
 use super::shadow::{ShadowReport, Shadowing};
 use crate::accounts::AssociationId;
 use crate::fairshare::{Options, Policy};
@@ -26,6 +27,8 @@ pub(super) enum Stage {
     Idle,
     /// Fair-shares are worked out.
     Standing,
+    /// Turns are worked out; then all are priced, or where the fair-share is another one.
+    Turns(Box<Taking>),
     /// These associations' jobs are priced; all of them, or where the fair-share is another one.
     Pricing(VecDeque<AssociationId>, bool),
     /// These are posted.
@@ -172,6 +175,11 @@ impl Engine {
                                 self.reprice_capped();
                             }
                             let moved = all || !done.changed.is_empty();
+                            let turns = if moved || self.live.moved { self.begin_turns() } else { None };
+                            if let Some(taking) = turns {
+                                self.live.stage = Stage::Turns(Box::new(taking));
+                                continue;
+                            }
                             let list = if moved { self.live.groups.all() } else { Vec::new() };
                             self.live.stage = Stage::Pricing(list.into(), all);
                         }
@@ -180,6 +188,18 @@ impl Engine {
                     }
                     if !is_small {
                         break;
+                    }
+                }
+                Stage::Turns(_) => {
+                    let Stage::Turns(taking) = std::mem::take(&mut self.live.stage) else {
+                        return Vec::new();
+                    };
+                    match self.take_turns(*taking) {
+                        Some(taking) => {
+                            self.live.stage = Stage::Turns(Box::new(taking));
+                            break;
+                        }
+                        None => self.live.stage = Stage::Pricing(self.live.groups.all().into(), true),
                     }
                 }
                 Stage::Pricing(list, all) => {

@@ -121,8 +121,8 @@ impl Engine {
     /// A pending job's exact price, and that by the other policy.
     fn both_prices(&self, shadow: &Shadow, id: JobId) -> Option<[u32; 2]> {
         let (job, urgency) = (self.ledger.job(id)?, self.urgency_of(id)?);
-        let exact = self.explain(job, urgency)?;
         let association = job.association()?;
+        let exact = self.explain_at(job, urgency, self.fairshare(association)?)?;
         // For whom the tree lacks, the pushed number counts by either policy.
         let fairshare = self.shadow_fairshare(shadow, association).or_else(|| self.fairshare(association))?;
         let other = self.explain_at(job, urgency, fairshare)?;

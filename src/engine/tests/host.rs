@@ -110,6 +110,7 @@ impl Host {
             project: job.project.as_deref(),
             size: Ok(job.size),
             submitted: Some(job.submitted),
+            duration: job.duration,
             resources: job.resources(),
         }
     }

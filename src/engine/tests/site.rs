@@ -26,6 +26,7 @@ pub struct HostJob {
     pub state: State,
     pub urgency: i64,
     pub submitted: f64,
+    pub duration: f64,
     pub started: Option<f64>,
     /// Its time limit.
     pub limit: Option<f64>,
@@ -59,6 +60,7 @@ impl HostJob {
             state: State::New,
             urgency: 16,
             submitted: NOW,
+            duration: 3600.0,
             started: None,
             limit: None,
             priority: None,
