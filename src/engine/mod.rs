@@ -35,7 +35,7 @@ pub use age::AgeSnapshot;
 pub use check::Check;
 pub use effect::{Effect, Level, Posting};
 pub use event::{Event, JobFacts, Past, Refusal, State};
-pub use live::{LastRefresh, LiveSnapshot, PricedJob, ShadowReport, Turn};
+pub use live::{LastRefresh, LiveSnapshot, PricedJob, ShadowReport, Turn, Used};
 pub use settings::{Memo, Settings};
 pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot};
 pub use step::Step;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What is configured and going on at one moment, as values: for queries. Nothing here refers to the engine's state.
 
-use super::Engine;
+use super::{Engine, LiveSnapshot};
 use crate::accounts::{Association, AssociationId, Config, Difference, Policy, Queue};
 use crate::ids::{BankName, JobId, ProjectName, QueueName, UserId};
 use crate::limits::{Counts, Knowledge, Size};
@@ -30,6 +30,8 @@ pub struct Snapshot {
     pub waiting: usize,
     /// Whose they are.
     pub waiting_users: Vec<UserId>,
+    /// Live fair-share.
+    pub live: LiveSnapshot,
 }
 
 /// One association with what it has going on.
@@ -115,6 +117,7 @@ impl Engine {
             config: self.book.config(),
             waiting: self.ledger.waiting().count(),
             waiting_users: self.ledger.waiting_users().collect(),
+            live: self.live_snapshot(),
         }
     }
 

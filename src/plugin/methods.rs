@@ -48,6 +48,8 @@ pub(super) const METHODS: &[Method<MfPriority>] = &[
     owners(c"policy_commit", |plugin, host, request| plugin.policy_commit(host, request.payload)),
     owners(c"policy_abort", |plugin, host, request| plugin.policy_abort(host, request.payload)),
     owners(c"associations", |plugin, host, request| plugin.associations(host, request.payload)),
+    owners(c"prices", |plugin, host, request| plugin.prices(host, request.payload)),
+    owners(c"usages", |plugin, host, request| plugin.usages(host, request.payload)),
     owners(c"reprioritize", |plugin, host, _| plugin.reprioritize(host)),
     owners(c"check", |plugin, _, _| plugin.check()),
 ];

@@ -5,6 +5,7 @@ pub mod document;
 mod effects;
 mod events;
 mod jobspec;
+mod live;
 mod methods;
 mod parts;
 mod query;
@@ -13,6 +14,7 @@ mod records;
 mod resources;
 mod services;
 mod settings;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod tree;

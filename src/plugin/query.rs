@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The document `flux jobtap query` shows. Keys, nesting and order are an interface; keys may be added at the top.
 
+use super::live;
 use crate::accounts::{Queue, ZeroScore};
 use crate::engine::{AssociationSnapshot, Check, HeldJob, Page, Snapshot};
 use crate::ids::{ProjectName, QueueName};
@@ -26,6 +27,7 @@ pub struct Document<'a> {
     version: &'static str,
     /// When data last came, in seconds since the epoch.
     updated: Option<f64>,
+    live: Value,
 }
 
 /// Some of the associations.
@@ -151,6 +153,7 @@ pub fn document(snapshot: &Snapshot, updated: Option<SystemTime>) -> Document<'_
         removed_associations: removed(&snapshot.removed),
         version: env!("CARGO_PKG_VERSION"),
         updated: updated.and_then(since_epoch).map(|since| since.as_secs_f64()),
+        live: live::document(&snapshot.live),
     }
 }
 

@@ -11,7 +11,7 @@ use super::value::{Members, Object, describe, members, shortened};
 use crate::accounts::{AssociationRecord, Config, ConfigPatch, Policy, PolicyPart, Queue, ZeroScore};
 use crate::engine::PageWanted;
 use crate::engine::Settings;
-use crate::ids::{BankName, ProjectName, UserId};
+use crate::ids::{BankName, JobId, ProjectName, UserId};
 use crate::standing::SitePart;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -222,6 +222,38 @@ pub fn page(payload: Option<&str>) -> Result<PageWanted, WireError> {
     });
     let after = after.transpose()?.map(|(user, bank)| (UserId(user), bank));
     Ok(PageWanted { after, user: user.transpose()?.map(UserId), most: limit?, most_held: MAX_HELD })
+}
+
+/// Which prices are asked for.
+pub struct PricesWanted {
+    /// Those of these jobs, and of no others.
+    pub ids: Option<Vec<JobId>>,
+    /// Those of jobs that come after this one.
+    pub after: Option<JobId>,
+    /// So many at most.
+    pub most: usize,
+}
+
+/// `prices`. It needs no payload.
+pub fn prices(payload: Option<&str>) -> Result<PricesWanted, WireError> {
+    const MOST: usize = 1000;
+    let members = payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text)))?;
+    let given = |key: &str| members.get(key).filter(|value| value.get() != "null").copied();
+    let wrong = |key: &str, wanted: &str, found: &RawValue| {
+        WireError::Record(format!("{key}: expected {wanted}, got {}", describe(found)))
+    };
+    let ids = given("ids").map(|value| {
+        let ids = serde_json::from_str::<Vec<u64>>(value.get()).ok().filter(|ids| ids.len() <= MOST);
+        ids.ok_or_else(|| wrong("ids", &format!("an array of at most {MOST} job ids"), value))
+    });
+    let after =
+        given("after").map(|value| value.get().parse().map_err(|_| wrong("after", "a job id", value)));
+    let most = given("limit").map_or(Ok(MOST), |value| {
+        let limit = value.get().parse().ok().filter(|limit| (1..=MOST).contains(limit));
+        limit.ok_or_else(|| wrong("limit", &format!("an integer from 1 to {MOST}"), value))
+    });
+    let ids = ids.transpose()?.map(|ids| ids.into_iter().map(JobId).collect());
+    Ok(PricesWanted { ids, after: after.transpose()?.map(JobId), most: most? })
 }
 
 /// The load-time configuration: the text of the plugin's conf, whose key `config` holds a policy, all parts optional.

@@ -29,7 +29,7 @@ mod shadow;
 
 pub use interleave::Turn;
 pub use prices::PricedJob;
-pub use refresh::{LastRefresh, LiveSnapshot};
+pub use refresh::{LastRefresh, LiveSnapshot, Used};
 pub use shadow::ShadowReport;
 
 use crate::ids::JobId;

@@ -235,6 +235,12 @@ impl Engine {
             && self.live.posted.get(&id).is_some_and(same)
     }
 
+    /// Pending jobs by id, from the one that comes after `after`.
+    pub fn pending_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
+        let ids = self.ledger.jobs().map(|(id, _)| id).filter(|id| after.is_none_or(|after| *id > after));
+        ids.filter(|id| self.live.posted.contains_key(id)).take(most).collect()
+    }
+
     /// The price that Flux has for a pending job, by its terms then, and the one that it should have, by its terms now.
     pub fn priced(&self, id: JobId) -> Option<PricedJob> {
         let posted = self.live.posted.get(&id)?;

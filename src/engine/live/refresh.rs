@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Refreshes: fair-shares as of now, then exact prices, then the posted order. Each in slices over reactor turns.
 
-use super::super::{Effect, Engine, Settings, Step, Timer};
+use super::super::{AgeSnapshot, Effect, Engine, PageWanted, Settings, Step, Timer};
 use super::interleave::Taking;
 use super::shadow::{ShadowReport, Shadowing};
-use crate::accounts::AssociationId;
+use crate::accounts::{Association, AssociationId};
 use crate::fairshare::{Options, Policy};
-use crate::ids::JobId;
+use crate::ids::{BankName, JobId, UserId};
 use crate::limits::Demand;
 use crate::priority::order::Bounds;
 use std::collections::VecDeque;
@@ -73,15 +73,54 @@ pub struct LiveSnapshot {
     pub counts: (usize, usize, usize),
     /// Jobs with a posted price.
     pub pending: usize,
+    /// Of these, those whose exact price is another one.
+    pub lagging: usize,
     /// The last refresh that was done.
     pub last: Option<LastRefresh>,
     /// Whether one is under way.
     pub is_refreshing: bool,
     /// What the shadow policy makes of it, if one is set and it was worked out.
     pub shadow: Option<ShadowReport>,
+    /// How ages count.
+    pub ages: AgeSnapshot,
+}
+
+/// What an association has used, as live fair-share has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Used {
+    /// Whose.
+    pub user: UserId,
+    /// In which bank.
+    pub bank: BankName,
+    /// At the instant asked for; `None` for one that the tree does not know of, or without a tree.
+    pub usage: Option<f64>,
+    /// Its fair-share as of the last refresh, or what was pushed for it.
+    pub fairshare: f64,
 }
 
 impl Engine {
+    /// What associations have used as of an instant, and where the next page begins.
+    pub fn usages(&self, wanted: &PageWanted, now: f64) -> (Vec<Used>, Option<(UserId, BankName)>) {
+        let first = wanted.user.map(|user| (user, String::new()));
+        let after = wanted.after.as_ref().max(first.as_ref()).map(|(user, bank)| (*user, bank.as_str()));
+        let is_wanted = |user: UserId| wanted.user.is_none_or(|only| only == user);
+        let associations =
+            self.book.associations(after).take_while(|(_, association)| is_wanted(association.user));
+        let used = |(id, association): (AssociationId, &Association)| {
+            let index = self.standing.find(association.user, &association.bank);
+            Used {
+                user: association.user,
+                bank: association.bank.clone(),
+                usage: index.and_then(|index| self.standing.usage(index, now)),
+                fairshare: self.fairshare(id).unwrap_or_default(),
+            }
+        };
+        let used: Vec<Used> = associations.take(wanted.most).map(used).collect();
+        let next = used.last().filter(|_| used.len() == wanted.most);
+        let next = next.map(|last| (last.user, last.bank.clone()));
+        (used, next)
+    }
+
     /// The settings are these from now on.
     pub(in crate::engine) fn set(&mut self, settings: Settings) -> Vec<Effect> {
         let was_live = self.is_live();
@@ -295,8 +334,10 @@ impl Engine {
             generation: self.standing.generation(),
             counts: self.standing.counts(),
             pending: self.live.pending.len(),
+            lagging: self.live.pending.lagging(),
             last: self.live.last,
             is_refreshing: !matches!(self.live.stage, Stage::Idle),
+            ages: self.age_snapshot(),
             shadow: self.live.shadow.clone().filter(|report| self.settings.shadow == Some(report.policy)),
         }
     }

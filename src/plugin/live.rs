@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Live fair-share in queries: the key `live` of the document, and the method `prices`.
+
+use super::services::{busy, refuse};
+use super::{MfPriority, terms, wire};
+use crate::engine::{LastRefresh, LiveSnapshot, PricedJob};
+use crate::fairshare::accrual::Mode;
+use crate::ids::JobId;
+use crate::jobtap::{Host, Reply};
+use serde_json::{Map, Value, json};
+
+/// What the document says of live fair-share.
+pub(super) fn document(live: &LiveSnapshot) -> Value {
+    let (associations, running, ended) = live.counts;
+    let settings = &live.settings;
+    let options = live.rule.map(|(policy, options)| {
+        let of_policy = options.settings().into_iter();
+        let of_policy = of_policy.filter(|(name, _)| crate::fairshare::Options::applies(name, policy));
+        of_policy.map(|(name, value)| (name.to_owned(), json!(value))).collect::<Map<_, _>>()
+    });
+    json!({
+        "on": live.is_on,
+        "policy": live.rule.map(|(policy, _)| policy.name()),
+        "options": options,
+        "generation": live.generation,
+        "refresh": settings.refresh,
+        "depth": settings.depth,
+        "budget": settings.budget,
+        "accrual": match settings.accrual { Mode::Elapsed => "elapsed", Mode::Committed => "committed" },
+        "associations": associations,
+        "running": running,
+        "ended": ended,
+        "pending": live.pending,
+        "lagging": live.lagging,
+        "refreshing": live.is_refreshing,
+        "last": live.last.as_ref().map(last),
+        "interleave": settings.interleave,
+        "ages": terms::ages(&live.ages),
+        "shadow": live.shadow.as_ref().map(terms::shadow),
+    })
+}
+
+fn last(last: &LastRefresh) -> Value {
+    json!({
+        "when": last.when,
+        "seconds": last.seconds,
+        "worked_out": last.worked_out,
+        "ranked": last.ranked,
+        "changed": last.changed,
+        "touched": last.touched,
+        "lagging": last.lagging,
+        "right_to": last.right_to,
+    })
+}
+
+fn price(id: JobId, priced: &PricedJob) -> Value {
+    let [posted, exact] = [&priced.posted, &priced.exact].map(|made| {
+        let terms = made.terms().iter().map(|term| {
+            json!({"name": term.name, "value": term.value, "weight": term.weight, "product": term.product})
+        });
+        json!({"priority": made.priority, "sum": made.sum, "terms": terms.collect::<Vec<_>>()})
+    });
+    json!({
+        "id": id.0,
+        "when": priced.when,
+        "generation": priced.generation,
+        "posted": posted,
+        "exact": exact,
+        "turn": priced.turn.map(|turn| turn.number),
+    })
+}
+
+impl MfPriority {
+    /// What associations have used as of now, and their fair-share as of the last refresh, in pages by user id and bank.
+    pub(super) fn usages(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
+        let wanted = wire::page(payload).map_err(|fault| refuse(host.plugin(), "usages", &fault))?;
+        let now = host.now();
+        let (used, next) = self.read(|engine| engine.usages(&wanted, now)).ok_or_else(busy)?;
+        let used = used.iter().map(|used| {
+            json!({
+                "userid": used.user.0,
+                "bank": used.bank.as_str(),
+                "usage": used.usage,
+                "fairshare": used.fairshare,
+            })
+        });
+        let next = next.map(|(user, bank)| json!([user.0, bank.as_str()]));
+        Ok(Some(json!({"now": now, "associations": used.collect::<Vec<_>>(), "next": next}).to_string()))
+    }
+
+    /// Posted and exact prices of pending jobs, by id: of those that are asked for, or a page of all.
+    pub(super) fn prices(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
+        let wanted = wire::prices(payload).map_err(|fault| refuse(host.plugin(), "prices", &fault))?;
+        let found = self.read(|engine| {
+            let ids = wanted.ids.unwrap_or_else(|| engine.pending_after(wanted.after, wanted.most));
+            let is_last = ids.len() < wanted.most;
+            let next = ids.last().filter(|_| !is_last).map(|id| id.0);
+            let jobs = ids.into_iter().filter_map(|id| Some(price(id, &engine.priced(id)?)));
+            json!({"jobs": jobs.collect::<Vec<_>>(), "next": next})
+        });
+        Ok(Some(found.ok_or_else(busy)?.to_string()))
+    }
+}

@@ -1,0 +1,126 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='live fair-share: usage accrues while jobs run, and pending jobs follow without a push'
+
+# A sequence: the first test starts the instance, and each works with the jobs and the tree of those before it.
+. "$(dirname "$0")/lib.sh"
+
+# tree POLICY HALF_LIFE [USAGE_OF_5002]: users 5001 and 5002 in A, 5003 in B; the usages as of now.
+tree() {
+	local at
+	at=$(date +%s.%N)
+	at_of_push=$at
+	mf doc assoc 5001 A username=ann shares=1 usage=0 counted_until=0 \
+		assoc 5002 A username=bob shares=1 usage="${3:-0}" counted_until=0 \
+		assoc 5003 B username=cyd shares=1 usage=0 counted_until=0 \
+		bank root 0 parent= shares=1 active=1 bank A 0 parent=root shares=1 active=1 bank B 0 parent=root shares=1 active=1 \
+		project "*" config zero_score=hold >doc.json &&
+	jq -c --arg policy "$1" --argjson at "$at" --argjson half "$2" '. + {tree: {policy: $policy, at: $at,
+		half_life: $half, node_weight: 1, core_weight: 0, gpu_weight: 0}}' doc.json >policy.json &&
+	mf rpc policy_update "$(cat policy.json)"
+}
+# ask METHOD PAYLOAD: the answer alone.
+ask() { mf rpc "$@" | sed "s/^ok //"; }
+live() { mf query 'q["live"]' | jq -r "$1"; }
+settings() { write_conf ".fairshare = $1" && flux config reload; }
+# used USERID: what live fair-share says at the instant it also tells, as "NOW USAGE".
+used() { ask usages "{\"user\":$1}" | jq -r '"\(.now) \(.associations[0].usage)"'; }
+# began ID: when the job began, as its R says. over ID: when it became inactive.
+began() { flux job info "$1" R | jq .execution.starttime; }
+over() { mf events "$1" >/dev/null; flux job eventlog --format=json "$1" | jq 'select(.name == "clean") | .timestamp'; }
+# counted HALF_LIFE NODES NOW (START END)...: the usage of those runs at NOW, worked out anew. END is null for one that runs.
+counted() {
+	python3 - "$@" <<-'END'
+	import math, sys
+	h, nodes, now, *runs = [None if a == "null" else float(a) for a in sys.argv[1:]]
+	total = 0.0
+	for start, end in zip(runs[::2], runs[1::2]):
+	    end = now if end is None else min(end, now)
+	    total += nodes * h / math.log(2) * (2 ** (-(now - end) / h) - 2 ** (-(now - start) / h))
+	print(total)
+	END
+}
+# near A B RELATIVE
+near() { jq -ne "($1 - $2) | fabs <= ($2 * $3 + 1e-6)" >/dev/null || { echo "$1 is not near $2"; return 1; }; }
+# first_of ID ID: the first goes before the second.
+first_of() { test "$(mf prio "$1")" -gt "$(mf prio "$2")"; }
+# soon COMMAND...: within a few seconds.
+soon() {
+	local i
+	for i in $(seq 100); do "$@" && return 0; sleep 0.1; done
+	return 1
+}
+
+test_expect_success 'without a tree live fair-share is off, and says so' '
+	write_conf ".fairshare = {refresh: 1}" && start_instance && load_plugin && mf push assoc 5001 A assoc 5002 A &&
+	live "[.on, .policy, .last] | @json" >out && echo "[false,null,null]" >expected && test_cmp expected out
+'
+test_expect_success 'a tree switches it on' '
+	tree fair-tree 600 && live "[.on, .policy, .refresh] | @json" >out && echo "[true,\"fair-tree\",1]" >expected && test_cmp expected out
+'
+test_expect_success 'who runs falls behind within one refresh, without any push' '
+	one=$(mf submit 5001 -N 1) && running $one && stop_queues &&
+	mine=$(mf submit 5001) && other=$(mf submit 5002) && scheduled $mine $other &&
+	soon first_of $other $mine && live .generation
+'
+test_expect_success 'its usage is what its R says, to the instant' '
+	start=$(began $one) && set -- $(used 5001) && echo "$@" && near $2 $(counted 600 1 $1 $start null) 1e-9
+'
+test_expect_success 'posted and exact prices come with their terms' '
+	ask prices "{\"ids\":[$(flux job id $mine),$(flux job id $other)]}" >prices && cat prices &&
+	jq -e ".jobs | length == 2 and all(.posted.priority == .exact.priority)" prices &&
+	jq -e ".jobs | all((.posted.terms | map(.product) | add) == .posted.sum)" prices &&
+	test $(jq ".jobs[0].posted.priority" prices) = $(mf prio $mine)
+'
+test_expect_success 'on a site where nothing moves any more nothing is posted' '
+	before=$(mf events $mine | wc -l) && sleep 3 && test $(mf events $mine | wc -l) = $before
+'
+test_expect_success 'after a reload it goes on from its R' '
+	reload_plugin && tree fair-tree 600 && set -- $(used 5001) && near $2 $(counted 600 1 $1 $start null) 1e-9
+'
+test_expect_success 'after a restart, too' '
+	write_conf ".fairshare = {refresh: 1} | $(with_plugin)" && restart_instance && tree fair-tree 600 &&
+	set -- $(used 5001) && near $2 $(counted 600 1 $1 $start null) 1e-9
+'
+test_expect_success 'an ended job counts to its end, until a push covers it' '
+	cancel $one && ended $one && end=$(over $one) && sleep 1 && set -- $(used 5001) && echo "$@" "$start" "$end" &&
+	near $2 $(counted 600 1 $1 $start $end) 1e-9 && tree fair-tree 600 && set -- $(used 5001) &&
+	near $2 $(counted 600 1 $1 $start $end) 1e-9 &&
+	jq -c ".associations[0].counted_until = $end | .associations[0].usage = 3" policy.json >covers.json &&
+	mf rpc policy_update "$(cat covers.json)" && set -- $(used 5001) && near $2 3 1e-2
+'
+test_expect_success 'with a half-life of 20 s usages go down as predicted, while others go up' '
+	cancel $mine $other && ended $mine $other && tree classic 20 1000 && start_queues && run=$(mf submit 5003 -N 2) && running $run &&
+	start=$(began $run) && for i in 1 2 3 4 5; do
+		sleep 2 && set -- $(used 5002) && near $2 $(jq -n "1000 * pow(2; -($1 - $at_of_push) / 20)") 0.01 || return 1
+		set -- $(used 5003) && near $2 $(counted 20 2 $1 $start null) 0.01 || return 1
+	done
+'
+test_expect_success 'and their fair-shares with them: refreshes change them each time' '
+	before=$(live .generation) && sleep 3 && test $(live .generation) -gt $before
+'
+test_expect_success 'a committed job is charged for all it asks for, and neither dips nor jumps at its end' '
+	cancel $run && ended $run && settings "{refresh: 1, accrual: \"committed\"}" && tree classic 100000 &&
+	run=$(mf submit 5002 -N 1 -t 8 --run 7.9s) && running $run && set -- $(used 5002) && near $2 8 0.02 &&
+	before=$2 && sleep 4 && set -- $(used 5002) && near $2 8 0.02 && ended $run && set -- $(used 5002) && near $2 8 0.06
+'
+test_expect_success 'a bad table is refused with its name, and the old one stays' '
+	for bad in "{refesh: 3}|fairshare.refesh: unknown key" "{depth: 0}|fairshare.depth: expected an integer from 1 to 1000000, got integer 0" \
+		"{accrual: \"used\"}|fairshare.accrual: expected \"elapsed\" or \"committed\", got \"used\""; do
+		test_must_fail settings "${bad%%|*}" 2>err && cat err && grep -F "${bad#*|}" err || return 1
+	done && live "[.accrual, .refresh] | @json" >out && echo "[\"committed\",1]" >expected && test_cmp expected out
+'
+test_expect_success 'with live off prices are the pushed numbers' '
+	stop_queues && id=$(mf submit 5001) && scheduled $id && test $(mf prio $id) != 50000 &&
+	settings "{live: false}" && wait_for priority $id priority=50000 && live .on >out && echo false >expected && test_cmp expected out
+'
+test_expect_success 'and on again' '
+	settings "{refresh: 1}" && soon test "$(live .on)" = true && soon eval "test \$(mf prio $id) != 50000"
+'
+test_expect_success 'a policy without a tree ends it' '
+	mf rpc policy_update "$(jq -c "del(.associations[] | .username, .shares, .usage, .counted_until) |
+		del(.banks[] | .parent, .shares, .active)" doc.json)" && prio_is $id 50000 && test $(live .on) = false
+'
+
+cancel_all
+finish
