@@ -13,6 +13,8 @@ use mf_priority::limits::{Resources, Size};
 use mf_priority::standing::{Bank, Leaf, Memory, Rule, Site, SitePart, Standing, Turns, Watermark};
 
 const INSTANT: f64 = 1.7e9;
+/// Above the default: OpenPBS runs jobs of entities without shares, which would have a score of 0 here and no turn.
+const URGENCY: i64 = 17;
 
 /// A tree as it would be pushed; users get numbers in the order of their names.
 fn site(tree: &Tree, policy: Policy, options: Options) -> (Site, Vec<&str>) {
@@ -183,7 +185,7 @@ fn interleaved_prices_are_in_the_order_of_an_openpbs_cycle() {
                     id,
                     user: *user,
                     state,
-                    urgency: 16,
+                    urgency: URGENCY,
                     bank: Some(bank.as_str()),
                     queue: None,
                     project: None,
@@ -195,7 +197,7 @@ fn interleaved_prices_are_in_the_order_of_an_openpbs_cycle() {
                 engine.handle(INSTANT, Event::Validate(facts(State::New)));
                 engine.handle(INSTANT, Event::New(facts(State::New)));
                 engine.handle(INSTANT, Event::Depend(id));
-                engine.handle(INSTANT, Event::Priority(id, 16));
+                engine.handle(INSTANT, Event::Priority(id, URGENCY));
                 engine.handle(INSTANT, Event::Sched(id));
                 jobs.push((id, *user));
             }

@@ -4,11 +4,13 @@
 //! Where jobs start in turns (see [`super::Turns`]), the k-th association to come up for the first time gets the k-th of the
 //! fair-shares that these associations have, from the highest: under a rank rule that is its own. Jobs that come up again in
 //! between get numbers between this and the next lower fair-share, evenly apart; so every job stands right by its number, and one of
-//! whom nobody has a second job is priced as ever.
+//! whom nobody has a second job is priced as ever. Where fair-shares are so near to each other that a price, which is a whole
+//! number, would not show a difference, those before are raised by as little as it takes.
 
 /// One number for each turn; `turns` are associations, each with its fair-share, in the order of their turns. Not increasing; equal
-/// only among associations that have the same fair-share and come up for the first time before any comes up again.
-pub(super) fn numbers<A: Copy + Ord>(turns: &[(A, f64)]) -> Vec<f64> {
+/// only among associations that have the same fair-share and come up for the first time before any comes up again; else apart by
+/// `least`, if there is room for that.
+pub(super) fn numbers<A: Copy + Ord>(turns: &[(A, f64)], least: f64) -> Vec<f64> {
     let mut seen = std::collections::BTreeSet::new();
     let is_first: Vec<bool> = turns.iter().map(|(association, _)| seen.insert(*association)).collect();
     let mut levels: Vec<f64> = turns
@@ -43,6 +45,13 @@ pub(super) fn numbers<A: Copy + Ord>(turns: &[(A, f64)]) -> Vec<f64> {
         between += 1;
     }
     spread(&mut numbers, level, 0.0, between);
+    let least = least.min(1.0 / (turns.len() + 1) as f64);
+    let (mut after, mut raised) = (0.0, 0.0);
+    for number in numbers.iter_mut().rev() {
+        let own = *number;
+        *number = if own == after && own > 0.0 { raised } else { own.max(raised + least) };
+        (after, raised) = (own, *number);
+    }
     numbers
 }
 
@@ -69,7 +78,7 @@ mod tests {
                 vec![0.8, 0.5333, 0.2667],
             ),
         ] {
-            let ours = numbers(&turns);
+            let ours = numbers(&turns, 1e-6);
             assert_eq!(ours.len(), turns.len(), "{what}");
             for (ours, expected) in ours.iter().zip(&expected) {
                 assert!((ours - expected).abs() < 1e-3, "{what}: {ours} {expected}");
@@ -84,12 +93,12 @@ mod tests {
         ) {
             let of = |turn: usize| (turn % fairshares.len(), fairshares[turn % fairshares.len()]);
             let turns: Vec<(usize, f64)> = turns.into_iter().map(of).collect();
-            let ours = numbers(&turns);
+            let ours = numbers(&turns, 1e-4);
             prop_assert_eq!(ours.len(), turns.len());
             prop_assert!(ours.iter().all(|number| *number > 0.0 && *number <= 1.0));
             for (at, pair) in ours.windows(2).enumerate() {
                 let again = |at: usize| turns[..at].iter().any(|(before, _)| *before == turns[at].0);
-                prop_assert!(pair[0] > pair[1] || pair[0] == pair[1] && !again(at) && !again(at + 1));
+                prop_assert!(pair[0] - pair[1] > 0.99e-4 || pair[0] == pair[1] && !again(at) && !again(at + 1));
             }
         }
     }

@@ -87,8 +87,8 @@ impl Engine {
         if !self.standing.charge_on(&mut taking.charging, SLICE) {
             return Some(taking);
         }
-        // What makes a difference of one in a price.
-        let unit = 1.0 / (self.weighed.weight(FAIRSHARE) as f64).abs().max(1.0);
+        // What makes a difference of one in a price, and a little for what multiplying loses.
+        let unit = 1.001 / (self.weighed.weight(FAIRSHARE) as f64).abs().max(1.0);
         let mut turns = InTurn::default();
         for (index, fairshares) in self.standing.priced_turns(taking.charging, unit) {
             let Some((association, jobs)) = taking.jobs.remove(&index) else { continue };
