@@ -44,6 +44,7 @@ fn facts(id: u64, state: State) -> JobFacts<'static> {
         project: Some("*"),
         size: Ok(Size { nodes: 1, cores: 1 }),
         submitted: Some(NOW),
+        duration: 3600.0,
         resources: Resources::None,
     }
 }

@@ -3,13 +3,18 @@
 
 use std::collections::BTreeSet;
 
+use mf_priority::accounts::{Association, AssociationRecord, Policy as Accounts};
+use mf_priority::engine::{Engine, Event, JobFacts, Settings, State, Timer};
 use mf_priority::fairshare::accrual::{HalfLife, Mode};
 use mf_priority::fairshare::periods::Weights;
 use mf_priority::fairshare::{InactiveUsage, NodeId, Options, Policy, Ties, Tree};
-use mf_priority::ids::{BankName, UserId};
-use mf_priority::standing::{Bank, Leaf, Memory, Site, Standing, Turns, Watermark};
+use mf_priority::ids::{BankName, JobId, Limit, UserId};
+use mf_priority::limits::{Resources, Size};
+use mf_priority::standing::{Bank, Leaf, Memory, Rule, Site, SitePart, Standing, Turns, Watermark};
 
 const INSTANT: f64 = 1.7e9;
+/// Above the default: OpenPBS runs jobs of entities without shares, which would have a score of 0 here and no turn.
+const URGENCY: i64 = 17;
 
 /// A tree as it would be pushed; users get numbers in the order of their names.
 fn site(tree: &Tree, policy: Policy, options: Options) -> (Site, Vec<&str>) {
@@ -120,4 +125,98 @@ fn turns_are_those_of_an_openpbs_cycle() {
 
 fn node_named(tree: &Tree, name: &str) -> NodeId {
     tree.bank(name).or_else(|| tree.leaves().find(|&leaf| tree.name(leaf) == name)).expect(name)
+}
+
+/// The same order as prices: every entity of OpenPBS's cycle submits as many jobs as there are turns, and who goes first by price, and
+/// then by id, is who OpenPBS starts.
+#[test]
+fn interleaved_prices_are_in_the_order_of_an_openpbs_cycle() {
+    let mut checked = 0;
+    for (name, table, tree) in super::golden::pbs_trees() {
+        let sequence = &table["cycle_sequence"];
+        let Some(picks) = sequence["picks"].as_array() else { continue };
+        // With the default weights a node counts 1 a second.
+        let duration = sequence["job_cost"].as_f64().unwrap();
+        let (site, names) = site(&tree, Policy::Pbs, Options::default());
+        let mut engine = Engine::new(UserId(1_000_000));
+        let unlimited = Limit(2_147_483_647);
+        let mut users: Vec<(UserId, BankName)> =
+            site.associations.iter().map(|leaf| (leaf.user, leaf.bank.clone())).collect();
+        users.sort();
+        let record = |(user, bank): &(UserId, BankName)| AssociationRecord {
+            association: Association {
+                user: *user,
+                bank: bank.clone(),
+                max_running_jobs: unlimited,
+                max_active_jobs: unlimited,
+                max_sched_jobs: unlimited,
+                max_nodes: unlimited,
+                max_cores: unlimited,
+                queues: [].into(),
+                projects: [].into(),
+                def_project: None,
+                active: true,
+            },
+            fairshare: 0.5,
+            def_bank: bank.clone(),
+        };
+        let accounts = engine_policy(users.iter().map(record).collect());
+        let part = SitePart {
+            rule: Some(Rule {
+                instant: site.instant,
+                half_life: site.half_life,
+                weights: site.weights,
+                policy: site.policy,
+                options: site.options,
+                replaces_all: false,
+            }),
+            banks: site.banks,
+            associations: site.associations,
+        };
+        let settings = Settings { interleave: true, depth: 1_000_000, ..Settings::default() };
+        engine.handle(INSTANT, Event::Settings(settings));
+        engine.handle(INSTANT, Event::Policy(accounts, part));
+        let mut jobs = Vec::new();
+        // In the order of their names, which decides among equal ones.
+        for (user, bank) in &users {
+            for _ in 0..picks.len() {
+                let id = JobId(jobs.len() as u64 + 1);
+                let facts = |state| JobFacts {
+                    id,
+                    user: *user,
+                    state,
+                    urgency: URGENCY,
+                    bank: Some(bank.as_str()),
+                    queue: None,
+                    project: None,
+                    size: Ok(Size { nodes: 1, cores: 1 }),
+                    submitted: Some(INSTANT),
+                    duration,
+                    resources: Resources::None,
+                };
+                engine.handle(INSTANT, Event::Validate(facts(State::New)));
+                engine.handle(INSTANT, Event::New(facts(State::New)));
+                engine.handle(INSTANT, Event::Depend(id));
+                engine.handle(INSTANT, Event::Priority(id, URGENCY));
+                engine.handle(INSTANT, Event::Sched(id));
+                jobs.push((id, *user));
+            }
+        }
+        engine.handle(INSTANT, Event::Timer(Timer::Refresh));
+        for _ in 0..10_000 {
+            engine.handle(INSTANT, Event::Timer(Timer::Slice));
+        }
+        let price = |id: JobId| engine.priced(id).unwrap().exact.priority;
+        jobs.sort_by_key(|(id, _)| (std::cmp::Reverse(price(*id)), *id));
+        for (number, (pick, (id, user))) in picks.iter().zip(&jobs).enumerate() {
+            assert_eq!(Some(names[user.0 as usize]), pick.as_str(), "{name}: pick {number} is {id}");
+        }
+        checked += 1;
+    }
+    assert!(checked >= 4, "{checked}");
+}
+
+/// What was pushed besides the tree: a weight that leaves room for many turns.
+fn engine_policy(associations: Vec<AssociationRecord>) -> Accounts {
+    Accounts { associations, weights: vec![("fairshare".to_owned(), 4_000_000_000)], ..Accounts::default() }
 }

@@ -58,7 +58,7 @@ test_expect_success 'edited weights reach pending jobs at once with a push, not 
 	mf data factor fairshare 1000 && settled && prio_is $last 50000 && mf push && wait_for priority $last priority=500
 '
 test_expect_success 'factors of other names are stored and do nothing' '
-	mf push factor age 1000000 && settled && prio_is $last 500
+	mf push factor other 1000000 && settled && prio_is $last 500
 '
 test_expect_success 'jobs are run in the order of their priorities' '
 	cancel_all && mf push factor fairshare 100000 assoc 5004 A fairshare=0.1 assoc 5005 A fairshare=0.9 &&

@@ -36,7 +36,6 @@ mod status;
 mod suggest;
 mod sync;
 mod table;
-mod tau;
 mod update;
 mod usage;
 mod watch;

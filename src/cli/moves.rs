@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::figures::number;
 use super::output::{Cell, Column, Report, Rows, Style, column};
 use super::printable::count;
-use super::tau::kendall_tau;
+use crate::fairshare::tau::kendall_tau;
 use crate::fairshare::{NodeId, Ranking, Tree};
 
 /// A ranked tree.

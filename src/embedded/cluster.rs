@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::host::Host;
+use super::host::{Host, Options};
 use super::job::{Job, State};
 use super::reactor::Due;
 
@@ -104,6 +104,12 @@ impl Cluster {
             }
         }
     }
+}
+
+/// Resource set of all there is.
+pub(super) fn all_resources(options: &Options) -> Value {
+    let all: Vec<(usize, usize)> = (0..options.nodes).map(|node| (node, options.cores)).collect();
+    resource_set(&all, 0.0)
 }
 
 /// Resource set (RFC 20) of an allocation.

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use serde_json::json;
 
 use super::abi::{ContinuationFn, WatcherFn};
+use super::cluster::all_resources;
 use super::host::Host;
 use super::job::Errno;
 use super::kvs::Kvs;
@@ -241,6 +242,9 @@ impl Agenda {
     }
 }
 
+/// The key of what the instance has.
+const RESOURCES: &str = "resource.R";
+
 /// The job of a `job.XXXX.XXXX.XXXX.XXXX.eventlog` key.
 fn job_of_key(key: &str) -> Option<u64> {
     let hex: String = key.strip_prefix("job.")?.strip_suffix(".eventlog")?.split('.').collect();
@@ -253,6 +257,7 @@ impl Host {
         let mut store = self.store.borrow_mut();
         let text = match store.agenda.futures.get(&key).map(|future| &future.wanted) {
             Some(Wanted::Key(name)) if !name.starts_with("job.") => store.agenda.kvs.look_up(name)?,
+            Some(Wanted::Key(name)) if name == RESOURCES => all_resources(&self.options).to_string(),
             Some(Wanted::Key(name)) => {
                 let id = job_of_key(name).filter(|id| !store.unreadable.contains(id));
                 let job = id.and_then(|id| store.jobs.get(&id)).ok_or(Errno::ENOENT)?;

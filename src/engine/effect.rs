@@ -87,6 +87,8 @@ pub enum Effect {
     ArmIn(Timer, f64),
     /// Read the job's eventlog and call back with [`Event::Eventlog`](super::Event::Eventlog).
     ReadEventlog(JobId),
+    /// Find out how many nodes the site has, and call back with [`Event::SiteNodes`](super::Event::SiteNodes).
+    ReadSiteNodes,
     /// Ask who else knows which dependencies are outstanding, and call back with
     /// [`Event::Dependencies`](super::Event::Dependencies).
     ReadDependencies(JobId),

@@ -48,6 +48,8 @@ pub struct JobFacts<'a> {
     pub size: Result<Size, SizeError>,
     /// When it was submitted, in seconds since the epoch, as far as Flux says.
     pub submitted: Option<f64>,
+    /// Its time limit in seconds; 0 for none.
+    pub duration: f64,
     /// What it was given.
     pub resources: Resources,
 }
@@ -171,11 +173,16 @@ pub enum Event<'a> {
 
     /// A timer that was asked for by [`Effect::Arm`](super::Effect::Arm).
     Timer(Timer),
+    /// The number of nodes of the site, asked for by [`Effect::ReadSiteNodes`](super::Effect::ReadSiteNodes). `None`: nobody
+    /// could tell.
+    SiteNodes(Option<u64>),
     /// The urgency asked for by [`Effect::AskUrgency`](super::Effect::AskUrgency).
     Urgency(JobId, i64),
     /// The eventlog asked for by [`Effect::ReadEventlog`](super::Effect::ReadEventlog): dependency descriptions that were
     /// added (`true`) and removed, in order. `None`: it can't be read.
     Eventlog(JobId, Option<Vec<(String, bool)>>),
+    /// What the same eventlog tells of how long the job was eligible, with the times, in order.
+    Past(JobId, Vec<(f64, Past)>),
     /// The outstanding dependencies asked for by [`Effect::ReadDependencies`](super::Effect::ReadDependencies). `None`:
     /// nobody could tell.
     Dependencies(JobId, Option<Vec<String>>),
@@ -187,6 +194,15 @@ pub enum Event<'a> {
     TryAgain,
     /// The job asked for by [`Effect::LookUp`](super::Effect::LookUp).
     Shown(JobFacts<'a>),
+}
+
+/// What changes whether time counts for a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Past {
+    /// Its urgency became this, or was at first.
+    Urgency(i64),
+    /// A dependency of this name was added, or removed.
+    Dependency(String, bool),
 }
 
 /// Why Flux refused an effect.

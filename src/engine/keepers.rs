@@ -32,6 +32,7 @@ impl Engine {
         }
         self.foreign.insert(id, ForeignNames::unknown());
         self.ledger.change(id, |job| job.keepers = Keepers::Others);
+        self.note_eligible(id, None);
         vec![Effect::Subscribe(id), Effect::ReadEventlog(id)]
     }
 
@@ -84,6 +85,7 @@ impl Engine {
         };
         let (association, is_held) = (job.association(), job.is_held());
         self.ledger.change(id, |job| job.keepers = keepers);
+        self.note_eligible(id, None);
         match association {
             Some(association) if keepers == Keepers::NobodyElse && is_held => {
                 self.pass_later(association, Line::KeptByNobodyElse)

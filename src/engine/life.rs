@@ -27,6 +27,7 @@ impl Engine {
         let job = Job {
             user: facts.user,
             submitted: facts.submitted,
+            duration: facts.duration,
             admission,
             bank: self.bank_name(association, facts.bank),
             queue: self.queue_name(facts.queue),
@@ -41,6 +42,7 @@ impl Engine {
             grant: Grant::None,
             demand: if facts.urgency == URGENCY_HOLD { Demand::Resting } else { Demand::ToRun },
             memo: None,
+            eligible: self.eligible_at_first(facts.submitted, self.keepers(facts.id), facts.urgency),
         };
         if !is_submission {
             return self.replayed(job, facts);

@@ -7,6 +7,7 @@
 //! [`Engine::refused`]; what is to be done after an effect is itself one ([`Effect::Then`]).
 #![forbid(unsafe_code)]
 
+mod age;
 mod check;
 mod due;
 mod effect;
@@ -32,11 +33,12 @@ mod timer;
 mod updates;
 mod validate;
 
+pub use age::AgeSnapshot;
 pub use check::Check;
 pub use effect::{Effect, Level, Posting};
-pub use event::{EndedJob, Event, JobFacts, Refusal, State};
+pub use event::{EndedJob, Event, JobFacts, Past, Refusal, State};
 pub use kept::{Kept, Rest};
-pub use live::{LastRefresh, LiveSnapshot, PricedJob, Used};
+pub use live::{LastRefresh, LiveSnapshot, PricedJob, ShadowReport, Turn, Used};
 pub use preview::{Move, Preview};
 pub use settings::{Memo, Settings};
 pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot};
@@ -46,7 +48,7 @@ pub use timer::Timer;
 use crate::accounts::Book;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Ledger, RULES, Rules};
-use crate::priority::{Factors, Weighed};
+use crate::priority::{Ages, Factors, Weighed};
 use crate::standing::{SitePart, Standing};
 use due::Due;
 use foreign::ForeignNames;
@@ -77,6 +79,10 @@ pub struct Engine {
     book: Book,
     /// The factors, with the weights that the book has now.
     weighed: Weighed,
+    /// As of when ages are shown.
+    ages: Ages,
+    /// Nodes of the site; 0 as long as that is not known.
+    site_nodes: u64,
     ledger: Ledger,
     standing: Standing,
     live: Live,
@@ -115,8 +121,10 @@ impl Engine {
     pub fn with_tables(owner: UserId, tables: Tables) -> Self {
         let book = Book::default();
         Engine {
-            weighed: Weighed::new(tables.factors, book.weights()),
+            weighed: Weighed::new(tables.factors, book.weights(), &[]),
             book,
+            ages: Ages::default(),
+            site_nodes: 0,
             ledger: Ledger::new(tables.rules),
             standing: Standing::default(),
             news: News::default(),
@@ -186,6 +194,8 @@ impl Engine {
             Event::Timer(Timer::Slice) => self.go_on_refreshing(),
             Event::Urgency(id, urgency) => self.told_urgency(id, urgency),
             Event::Eventlog(id, history) => self.eventlog(id, history),
+            Event::Past(id, past) => self.past(id, &past),
+            Event::SiteNodes(nodes) => self.told_site_nodes(nodes),
             Event::Dependencies(id, names) => self.dependencies(id, names),
             Event::Ended(jobs) => self.listed(jobs),
             Event::Panicked(id) => self.panicked(id),

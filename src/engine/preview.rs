@@ -61,8 +61,10 @@ impl Engine {
             if let Some(posted) = self.priced(id) {
                 preview.pending += 1;
                 let urgency = self.urgency(id).unwrap_or(URGENCY_DEFAULT);
-                let from = posted.posted.priority;
-                let to = next.explain(job, urgency).map_or(from, |made| made.priority);
+                // Where users take turns, every price hangs on all others: what is compared is without turns.
+                let apart = |engine: &Engine| engine.apart(job, urgency);
+                let from = apart(self).filter(|_| self.settings.interleave).unwrap_or(posted.posted.priority);
+                let to = apart(&next).unwrap_or(from);
                 moves.push(Move {
                     id,
                     user: job.user,
@@ -103,12 +105,19 @@ impl Engine {
         next.book = self.book.clone();
         next.standing = self.standing.clone();
         next.settings = self.settings.clone();
+        (next.ages, next.site_nodes) = (self.ages.clone(), self.site_nodes);
         next.draft = self.draft.clone();
         if let Some(text) = next.policy_commit().iter().find_map(|effect| effect.rejected_policy()) {
             return Err(text.to_owned());
         }
         next.standing.refresh(now);
         Ok(next)
+    }
+
+    /// The price of a job without regard to turns.
+    fn apart(&self, job: &Job, urgency: i64) -> Option<u32> {
+        let fairshare = self.fairshare(job.association()?)?;
+        Some(self.explain_at(job, urgency, fairshare)?.priority)
     }
 
     /// Why a job that waits for data would end.

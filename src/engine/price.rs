@@ -5,7 +5,7 @@ use super::{Effect, Engine, Level, Memo, Posting, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Demand, Grant, Job, Line, Origin, Phase, Project};
-use crate::priority::{Explanation, Subject};
+use crate::priority::{Explanation, Outcome, Subject};
 
 /// A fair-share that moved by less is not worth an event.
 const MEMO_STEP: f64 = 1e-9;
@@ -37,6 +37,7 @@ enum Completion {
 impl Engine {
     /// The answer to `job.state.priority`.
     pub(super) fn prioritized(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        self.note_eligible(id, Some(urgency));
         let price = self.price(id, urgency, Completion::Now(Posting::Current));
         if price.is_err() {
             self.unpriced.insert(id);
@@ -55,6 +56,7 @@ impl Engine {
 
     /// The answer to `job.priority.get`, within Flux's loop over its jobs: no other job may be touched.
     pub(super) fn priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        self.note_eligible(id, Some(urgency));
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         if self.keeps_price(id, urgency) {
             return vec![Effect::KeepPriority];
@@ -78,9 +80,10 @@ impl Engine {
     /// id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes: one that won't be scheduled
     /// takes no place to run.
     pub(super) fn told_urgency(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        self.note_eligible(id, Some(urgency));
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         if job.phase == Phase::Depend {
-            let explanation = self.explain(job, urgency);
+            let explanation = self.explain(id, job, urgency);
             let demand = explanation.map_or(Demand::ToRun, |it| Demand::of_price(it.priority));
             self.ledger.change(id, |job| job.demand = demand);
             return Vec::new();
@@ -162,7 +165,7 @@ impl Engine {
     ) -> Result<(Vec<Effect>, u32), Pending> {
         let priced = self.admit(id, completion).and_then(|effects| {
             let job = self.ledger.job(id).ok_or(Pending::Unavailable)?;
-            Ok((effects, self.explain(job, urgency).ok_or(Pending::Unavailable)?))
+            Ok((effects, self.explain(id, job, urgency).ok_or(Pending::Unavailable)?))
         });
         let (mut effects, explanation) = match priced {
             Ok(priced) => priced,
@@ -195,18 +198,30 @@ impl Engine {
     }
 
     /// What makes an attached job's priority at this moment: its exact price.
-    pub(super) fn explain(&self, job: &Job, urgency: i64) -> Option<Explanation> {
-        let id = job.association()?;
+    pub(super) fn explain(&self, id: JobId, job: &Job, urgency: i64) -> Option<Explanation> {
+        let association = job.association()?;
+        let own = self.explain_at(job, urgency, self.fairshare(association)?)?;
+        let Some(turn) = self.turn(id, association).filter(|_| own.is_by_terms() && own.priority > 0) else {
+            return Some(own);
+        };
+        // Waiting for its turn holds no job.
+        let in_turn = self.explain_at(job, urgency, turn.fairshare)?;
+        let is_none = matches!(in_turn.outcome, Outcome::HeldByScore | Outcome::Raised);
+        Some(if is_none { own } else { in_turn })
+    }
+
+    /// The same at another fair-share.
+    pub(super) fn explain_at(&self, job: &Job, urgency: i64, fairshare: f64) -> Option<Explanation> {
         let queue = job.queue.as_ref().map(|queue| queue.as_str());
         let subject = Subject {
             book: &self.book,
-            association: self.book.association(id)?,
-            fairshare: self.fairshare(id)?,
+            association: self.book.association(job.association()?)?,
+            fairshare,
             queue,
             urgency,
             nodes: job.size.nodes,
-            submitted: job.submitted,
-            now: self.now,
+            site_nodes: self.site_nodes,
+            age: self.age(job),
         };
         Some(self.weighed.explain(&subject))
     }

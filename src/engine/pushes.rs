@@ -5,7 +5,6 @@ use super::{Effect, Engine, Step, Timer};
 use crate::accounts::{AssociationRecord, Book, Difference, Policy, PolicyPart};
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Origin, Phase};
-use crate::priority::Weighed;
 use crate::standing::SitePart;
 use std::collections::BTreeSet;
 
@@ -37,9 +36,9 @@ impl Engine {
             None => self.standing.forget_site(),
         }
         replace(&mut self.book);
-        self.weigh();
+        let mut effects = self.weigh();
         let waiting: Vec<JobId> = self.ledger.waiting().collect();
-        let mut effects = self.attach(waiting);
+        effects.extend(self.attach(waiting));
         effects.extend(if self.is_live() { self.pushed_tree() } else { self.reprioritize() });
         effects
     }
@@ -65,17 +64,12 @@ impl Engine {
 
     pub(super) fn configure(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {
         change(&mut self.book);
-        self.weigh();
-        Vec::new()
-    }
-
-    /// The weights may have changed.
-    fn weigh(&mut self) {
-        self.weighed = Weighed::new(self.weighed.factors(), self.book.weights());
+        self.weigh()
     }
 
     /// New prices for all, then whoever may go by the new data.
     pub(super) fn reprioritize(&mut self) -> Vec<Effect> {
+        self.move_reference();
         let mut effects = Engine::reprioritize_all();
         effects.push(Effect::Then(Step::ReleaseAll));
         effects

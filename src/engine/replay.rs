@@ -11,6 +11,7 @@ use super::{Effect, Engine, JobFacts, Level, Posting, State, Step, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::{Admission, Grant, HoldName, HoldNames, Job, Knowledge, Measure, Origin, Phase, Stage};
+use crate::priority::AGE;
 
 /// What was replayed and not yet worked out.
 #[derive(Clone, Debug, Default)]
@@ -103,7 +104,7 @@ impl Engine {
 
     /// Asks for the eventlogs of replayed jobs that can decide something: of those in DEPEND, which names are
     /// outstanding; of those in PRIORITY and SCHED, which were released and have a place to run reserved, if a limit
-    /// on what runs is in reach.
+    /// on what runs is in reach. Where ages count, of all, how long they were eligible: nobody waits for that.
     pub(super) fn read_eventlogs(&mut self, pending: Vec<JobId>) -> Vec<Effect> {
         let mut effects = Vec::new();
         for id in pending {
@@ -115,6 +116,8 @@ impl Engine {
             };
             if can_decide {
                 self.ledger.change(id, |job| job.knowledge = Knowledge::Unread);
+                effects.push(Effect::ReadEventlog(id));
+            } else if self.weighed.weight(AGE) != 0 {
                 effects.push(Effect::ReadEventlog(id));
             }
         }

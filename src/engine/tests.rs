@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The engine under a model of Flux: examples of the specification, and random lives of jobs.
 
+mod age;
 mod asked;
 mod doubt;
 mod examples;
 mod facts;
 mod host;
+mod interleave;
 mod kept;
 mod live;
 mod lives;
@@ -15,6 +17,7 @@ mod promises;
 mod properties;
 mod refused;
 mod rows;
+mod shadow;
 mod site;
 mod tables;
 mod urgency;

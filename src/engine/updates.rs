@@ -140,6 +140,7 @@ impl Engine {
             job.bank = bank;
             job.queue = queue;
             job.project = project;
+            job.duration = facts.duration;
             // Once counted, a size is fixed.
             if let (false, Ok(size)) = (job.is_charged(), &facts.size) {
                 job.size = *size;

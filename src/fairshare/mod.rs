@@ -32,6 +32,7 @@
 //! - `ranking`: ranks and fair-shares are stored, all other numbers of a node are computed when asked for.
 //! - `why`: the first common ancestor of two associations, and the pair below it that decided.
 //! - `charged`: where one would stand with another usage.
+//! - `tau`: how far two orders agree.
 //! - `outlook`: who is just ahead, what would change it, and OpenPBS's own walk.
 //!
 //! - `accrual`: what a job counts at an instant, also while it runs, and usage in units that do not decay.
@@ -56,6 +57,7 @@ mod policy;
 mod ranking;
 mod site;
 mod sums;
+pub mod tau;
 mod tree;
 mod walk;
 mod why;

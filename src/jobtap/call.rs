@@ -42,6 +42,8 @@ impl Logger {
 const NOTE_MAX: usize = 1023;
 /// What is called when a future is fulfilled.
 pub(super) type Continuation = unsafe extern "C" fn(*mut sys::flux_future_t, *mut c_void);
+/// `FLUX_KVS_WAITCREATE`.
+const KVS_WAITCREATE: c_int = 8;
 /// `FLUX_NODEID_ANY`.
 const NODEID_ANY: u32 = u32::MAX;
 
@@ -279,6 +281,18 @@ impl Plugin {
         // SAFETY: topic and payload are copied.
         let future = unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, 0) };
         then("flux_rpc", future, done, arg)
+    }
+
+    /// Starts reading a value, which may be yet to come. The future is the caller's to destroy.
+    pub(super) fn read_value(
+        self,
+        key: &CStr,
+        done: Continuation,
+        arg: *mut c_void,
+    ) -> Result<*mut sys::flux_future_t, Error> {
+        // SAFETY: the key is copied; a null namespace is the primary one.
+        let future = unsafe { sys::flux_kvs_lookup(self.flux(), null(), KVS_WAITCREATE, key.as_ptr()) };
+        then("flux_kvs_lookup", future, done, arg)
     }
 
     /// Starts reading a job's eventlog. The future is the caller's to destroy.

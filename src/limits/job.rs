@@ -3,6 +3,7 @@
 
 use super::allocation::Allocation;
 use super::counts::{Amounts, Counts};
+use super::eligible::Eligible;
 use super::hold_names::HoldNames;
 use super::size::Size;
 use crate::accounts::AssociationId;
@@ -152,6 +153,8 @@ pub struct Job {
     pub keepers: Keepers,
     /// What it asks for: what it counts as.
     pub size: Size,
+    /// The time limit its jobspec names, in seconds; 0 for none.
+    pub duration: f64,
     /// What it was given, while it runs, as far as its R can be read. It counts nowhere. Of how long it may run, this is
     /// what it was told at first.
     pub allocation: Option<Box<Allocation>>,
@@ -169,6 +172,8 @@ pub struct Job {
     pub demand: Demand,
     /// The fair-share last posted as a memo by this plugin instance.
     pub memo: Option<f64>,
+    /// How long it was eligible.
+    pub eligible: Eligible,
 }
 
 /// What a job adds to the counters of its association and queue.
@@ -241,6 +246,11 @@ impl Job {
             && self.association().is_some()
             && self.knowledge == Knowledge::Known
             && !self.names.outstanding().is_empty()
+    }
+
+    /// Whether it would age if others let it go: in DEPEND nobody tells of an urgency that changed since it was submitted.
+    pub fn eligible_when_alone(&self) -> bool {
+        self.demand == Demand::ToRun
     }
 
     /// Whether its size was ever counted; from then on it is fixed.

@@ -5,7 +5,7 @@
 //! which takes the old job out of all of them and puts the new one in.
 
 use super::line::HeldLine;
-use super::{HoldSet, Job, Keepers, Phase, RULES, Room, Rules, Size, Usage};
+use super::{Eligible, HoldSet, Job, Keepers, Phase, RULES, Room, Rules, Size, Usage};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -215,6 +215,13 @@ impl Ledger {
             && let Some(job) = self.jobs.get_mut(&id)
         {
             job.memo = memo;
+        }
+    }
+
+    /// How long a job was eligible. It counts nowhere.
+    pub fn aged(&mut self, id: JobId, eligible: Eligible) {
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.eligible = eligible;
         }
     }
 

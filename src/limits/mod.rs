@@ -7,6 +7,7 @@
 
 mod allocation;
 mod counts;
+mod eligible;
 mod hold;
 mod hold_names;
 mod job;
@@ -22,6 +23,7 @@ mod usage;
 
 pub use allocation::{Allocation, Resources};
 pub use counts::{Amounts, Counts, Tally};
+pub use eligible::Eligible;
 pub use hold::{Hold, HoldSet};
 pub use hold_names::{HoldName, HoldNames};
 pub use job::{Admission, Demand, Footprint, Grant, Job, Keepers, Knowledge, Origin, Phase, Project};

@@ -30,6 +30,7 @@ fn job(book: &Book, phase: Phase) -> Job {
     Job {
         user: UserId(1),
         submitted: None,
+        duration: 0.0,
         admission: Admission::Admitted(book.find(UserId(1), None).unwrap()),
         bank: None,
         queue: Some("q".into()),
@@ -44,6 +45,7 @@ fn job(book: &Book, phase: Phase) -> Job {
         demand: Demand::ToRun,
         knowledge: Knowledge::Known,
         memo: None,
+        eligible: Eligible::For(0.0),
     }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Carrying out what the engine decided. No borrow of the engine is alive here: any of these calls may re-enter us.
 
-use super::MfPriority;
 use super::jobspec::lenient_facts;
+use super::{MfPriority, SITE_RESOURCES};
 use crate::engine::{Effect, Event, Level, Posting, Refusal, Step};
 use crate::ids::{BankName, ProjectName};
 use crate::jobtap::{Args, BadArgs, EINVAL, ENOENT, Error, Failed, Host, LogLevel, Plugin};
@@ -134,6 +134,10 @@ impl MfPriority {
             }
             Effect::ListEnded { since, before, most } => {
                 host.list_ended(&super::ended::request(since, before, most));
+                Ok(())
+            }
+            Effect::ReadSiteNodes => {
+                host.read_value(SITE_RESOURCES);
                 Ok(())
             }
             Effect::ReadDependencies(id) => {

@@ -2,7 +2,7 @@
 //! What the engine needs to know of a jobspec (RFC 14, RFC 25).
 
 use super::resources::resources;
-use crate::engine::{JobFacts, State};
+use crate::engine::{JobFacts, Past, State};
 use crate::ids::{JobId, UserId};
 use crate::jobtap::{JobArgs, Json};
 use crate::limits::{Kind, Size, SizeError, Vertex, measure};
@@ -40,6 +40,7 @@ pub fn facts<'a>(job: &JobArgs<'a>) -> Result<JobFacts<'a>, Unreadable> {
         project: text(c"project")?,
         size: size(job.jobspec),
         submitted: job.submitted,
+        duration: duration(job.jobspec),
         resources: resources(job.resources),
     })
 }
@@ -57,12 +58,19 @@ pub fn lenient_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
         project: text(c"project"),
         size: size(job.jobspec),
         submitted: job.submitted,
+        duration: duration(job.jobspec),
         resources: resources(job.resources),
     }
 }
 
 fn system<'a>(jobspec: Json<'a>, key: &CStr) -> Option<Json<'a>> {
     jobspec.get(c"attributes")?.get(c"system")?.get(key)
+}
+
+/// The time limit; 0 where it is none.
+fn duration(jobspec: Json<'_>) -> f64 {
+    let seconds = system(jobspec, c"duration").and_then(Json::as_number);
+    seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0).unwrap_or(0.0)
 }
 
 /// Whether the jobspec declares dependencies, by which other plugins will keep the job in DEPEND.
@@ -155,6 +163,34 @@ pub fn outstanding_dependencies(reply: &str) -> Option<Vec<String>> {
         dependencies: Vec<String>,
     }
     serde_json::from_str(reply).ok().map(|reply: Reply| reply.job.dependencies)
+}
+
+/// What an eventlog tells of how long its job was eligible: urgencies and dependencies with their times, in order.
+pub fn eligible_history(eventlog: &str) -> Vec<(f64, Past)> {
+    #[derive(serde::Deserialize)]
+    struct Entry<'a> {
+        timestamp: f64,
+        name: &'a str,
+        #[serde(default)]
+        context: serde_json::Value,
+    }
+    let names = ["\"submit\"", "\"urgency\"", "\"dependency-"];
+    let lines = eventlog.lines().filter(|line| names.iter().any(|name| line.contains(name)));
+    let change = |line: &str| {
+        let Entry { timestamp, name, context } = serde_json::from_str(line).ok()?;
+        let of_name = |added| {
+            let description = context.get("description")?.as_str()?;
+            Some(Past::Dependency(description.to_owned(), added))
+        };
+        let past = match name {
+            "submit" | "urgency" => Past::Urgency(context.get("urgency")?.as_i64()?),
+            "dependency-add" => of_name(true)?,
+            "dependency-remove" => of_name(false)?,
+            _ => return None,
+        };
+        Some((timestamp, past))
+    };
+    lines.filter_map(change).collect()
 }
 
 /// What an eventlog (RFC 18: one JSON object a line) says of dependencies: descriptions added and removed, in order.

@@ -2,7 +2,7 @@
 //! Live fair-share in queries: the key `live` of the document, and the method `prices`.
 
 use super::services::{busy, refuse};
-use super::{MfPriority, wire};
+use super::{MfPriority, terms, wire};
 use crate::engine::{LastRefresh, LiveSnapshot, PricedJob};
 use crate::fairshare::accrual::Mode;
 use crate::ids::JobId;
@@ -34,6 +34,9 @@ pub(super) fn document(live: &LiveSnapshot) -> Value {
         "lagging": live.lagging,
         "refreshing": live.is_refreshing,
         "last": live.last.as_ref().map(last),
+        "interleave": settings.interleave,
+        "ages": terms::ages(&live.ages),
+        "shadow": live.shadow.as_ref().map(terms::shadow),
     })
 }
 
@@ -63,6 +66,7 @@ fn price(id: JobId, priced: &PricedJob) -> Value {
         "generation": priced.generation,
         "posted": posted,
         "exact": exact,
+        "turn": priced.turn.map(|turn| turn.number),
     })
 }
 

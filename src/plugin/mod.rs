@@ -16,6 +16,7 @@ mod remember;
 mod resources;
 mod services;
 mod settings;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -33,6 +34,9 @@ use services::Pushed;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
 use std::time::SystemTime;
+
+/// The row of [`Jobtap::VALUES`] that says what the instance has.
+const SITE_RESOURCES: usize = 0;
 
 /// The plugin's state: the engine, borrowed only while it decides.
 pub struct MfPriority {
@@ -112,6 +116,7 @@ impl Jobtap for MfPriority {
     const METHODS: &'static [Method<Self>] = methods::METHODS;
 
     const TIMERS: &'static [&'static str] = &Timer::NAMES;
+    const VALUES: &'static [&'static CStr] = &[c"resource.R"];
 
     fn load(plugin: Plugin) -> Result<Self, String> {
         let mut engine = Engine::new(UserId(jobtap::own_user()));
@@ -191,6 +196,9 @@ impl Jobtap for MfPriority {
     }
 
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {
+        if let Some(text) = text {
+            let _ = self.drive(host, None, Event::Past(JobId(id), jobspec::eligible_history(text)));
+        }
         let history = text.map(jobspec::dependency_history);
         let _ = self.drive(host, None, Event::Eventlog(JobId(id), history));
     }
@@ -210,6 +218,12 @@ impl Jobtap for MfPriority {
 
     fn ended(&self, host: Host<'_, Self>, reply: Option<&str>) {
         let _ = self.drive(host, None, Event::Ended(reply.and_then(ended::jobs)));
+    }
+
+    fn value(&self, host: Host<'_, Self>, row: usize, text: Option<&str>) {
+        if row == SITE_RESOURCES {
+            let _ = self.drive(host, None, Event::SiteNodes(text.and_then(resources::site_nodes)));
+        }
     }
 
     fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) {

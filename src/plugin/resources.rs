@@ -15,6 +15,17 @@ pub fn resources(r: Option<Json<'_>>) -> Resources {
     }
 }
 
+/// Nodes of all that the instance has, given as the text of an R; `None` if it is none.
+pub fn site_nodes(text: &str) -> Option<u64> {
+    let r: serde_json::Value = serde_json::from_str(text).ok()?;
+    let mut nodes = 0u64;
+    for entry in r.pointer("/execution/R_lite")?.as_array()? {
+        let ranks = entry.get("rank")?;
+        nodes = nodes.checked_add(ranks.as_str().map_or_else(|| ranks.as_u64().map(|_| 1), count)?)?;
+    }
+    Some(nodes)
+}
+
 fn allocation(r: Json<'_>) -> Result<Allocation, &'static str> {
     if r.get(c"version").and_then(Json::as_number) != Some(1.0) {
         return Err("its version is not 1");

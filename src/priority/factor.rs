@@ -4,7 +4,7 @@
 //! To add a factor, add a row: its place is the order in which the terms are summed and shown. What it looks at it finds
 //! in [`Subject`].
 
-use super::explanation::Explanation;
+use super::explanation::{Explanation, Outcome};
 use super::{URGENCY_DEFAULT, URGENCY_EXPEDITE, URGENCY_HOLD};
 use crate::accounts::{Association, Book, Weights, ZeroScore};
 
@@ -26,10 +26,10 @@ pub struct Subject<'a> {
     pub urgency: i64,
     /// Nodes the job asks for.
     pub nodes: u64,
-    /// When it was submitted, in seconds since the epoch, as far as Flux says.
-    pub submitted: Option<f64>,
-    /// When its price is asked for, in seconds since the epoch.
-    pub now: f64,
+    /// Nodes the site has; 0 as long as that is not known.
+    pub site_nodes: u64,
+    /// How long it is eligible, by what an age is at most, as of the common reference ([`super::Ages`]).
+    pub age: f64,
 }
 
 /// One factor of the priority.
@@ -43,9 +43,9 @@ pub struct Factor {
     pub value: fn(&Subject<'_>) -> f64,
 }
 
-/// The factors of flux-accounting, with its weights.
-pub const FACTORS: [Factor; 4] = [
-    Factor { name: "fairshare", default_weight: 100_000, value: |subject| subject.fairshare },
+/// The factors of flux-accounting, with its weights, and two that weigh nothing unless the site says so.
+pub const FACTORS: [Factor; 6] = [
+    Factor { name: FAIRSHARE, default_weight: 100_000, value: |subject| subject.fairshare },
     Factor { name: "queue", default_weight: 10_000, value: queue_priority },
     Factor { name: "bank", default_weight: 0, value: bank_priority },
     Factor {
@@ -53,7 +53,16 @@ pub const FACTORS: [Factor; 4] = [
         default_weight: 1_000,
         value: |subject| subject.urgency.saturating_sub(URGENCY_DEFAULT) as f64,
     },
+    Factor { name: AGE, default_weight: 0, value: |subject| subject.age },
+    Factor { name: SIZE, default_weight: 0, value: part_of_site },
 ];
+
+/// The name of the factor that fair-share is.
+pub const FAIRSHARE: &str = "fairshare";
+/// The name of the factor that grows with the time a job is eligible.
+pub const AGE: &str = "age";
+/// The name of the factor of a job's part of the site.
+pub const SIZE: &str = "size";
 
 /// Priority of the job's own queue; 0 without a known queue.
 fn queue_priority(subject: &Subject<'_>) -> f64 {
@@ -63,6 +72,14 @@ fn queue_priority(subject: &Subject<'_>) -> f64 {
 /// Priority of the job's own bank; 0 where the bank has none.
 fn bank_priority(subject: &Subject<'_>) -> f64 {
     subject.book.bank_priority(subject.association.bank.as_str()).unwrap_or(0.0)
+}
+
+/// Nodes over the site's nodes; 0 as long as these are not known.
+fn part_of_site(subject: &Subject<'_>) -> f64 {
+    match subject.site_nodes {
+        0 => 0.0,
+        all => (subject.nodes as f64 / all as f64).min(1.0),
+    }
 }
 
 /// A table of factors.
@@ -97,11 +114,14 @@ pub struct Weighed {
 }
 
 impl Weighed {
-    /// The factors with the weights that the site gave, and the default weights of the others.
-    pub fn new(factors: Factors, given: &Weights) -> Self {
+    /// The factors with the weights that the site pushed; of the others, with those that it configured, else with their
+    /// default weights.
+    pub fn new(factors: Factors, given: &Weights, configured: &[(&str, i64)]) -> Self {
         let mut weights = [0; MAX_FACTORS];
         for (weight, factor) in weights.iter_mut().zip(factors.all()) {
-            *weight = given.get(factor.name).unwrap_or(factor.default_weight);
+            let of_config =
+                configured.iter().find(|(name, _)| *name == factor.name).map(|(_, weight)| *weight);
+            *weight = given.get(factor.name).or(of_config).unwrap_or(factor.default_weight);
         }
         Weighed { factors, weights }
     }
@@ -114,6 +134,22 @@ impl Weighed {
     /// All factors with their weights.
     pub fn all(&self) -> impl Iterator<Item = (&'static Factor, i64)> {
         self.factors.all().zip(self.weights)
+    }
+
+    /// What a factor weighs; 0 without such a row.
+    pub fn weight(&self, name: &str) -> i64 {
+        self.all().find(|(factor, _)| factor.name == name).map_or(0, |(_, weight)| weight)
+    }
+
+    /// The same with another weight of one factor.
+    #[must_use]
+    pub fn with_weight(mut self, name: &str, weight: i64) -> Weighed {
+        for (slot, factor) in self.weights.iter_mut().zip(self.factors.all()) {
+            if factor.name == name {
+                *slot = weight;
+            }
+        }
+        self
     }
 
     /// Whether two weigh alike. Both are of the same table.
@@ -141,10 +177,18 @@ impl Weighed {
             URGENCY_EXPEDITE => Explanation::expedited(),
             _ => {
                 let zero = subject.book.config().zero_score;
-                Explanation::of(
-                    self.all().map(|(factor, weight)| (factor.name, weight, (factor.value)(subject))),
-                    zero,
-                )
+                let of = |subject: &Subject<'_>| {
+                    let terms = self.all();
+                    Explanation::of(terms.map(|(row, weight)| (row.name, weight, (row.value)(subject))), zero)
+                };
+                let explained = of(subject);
+                if subject.age == 0.0 || self.weight(AGE) == 0 {
+                    return explained;
+                }
+                // What is not to run by its other terms does not come to run by waiting.
+                let new_born = of(&Subject { age: 0.0, ..*subject });
+                let is_none = matches!(new_born.outcome, Outcome::HeldByScore | Outcome::Raised);
+                if is_none { new_born } else { explained }
             }
         }
     }

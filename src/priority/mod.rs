@@ -2,17 +2,19 @@
 //! What a job's priority is made of: factors times weights, kept as values, so that they can be shown.
 //!
 //! `factor` is the table of factors; `explanation` is what they make of one job: terms, sum, rounding, and the number
-//! that Flux gets.
+//! that Flux gets; `age` says how jobs grow older without a change of their prices.
 #![forbid(unsafe_code)]
 
+mod age;
 mod explanation;
 mod factor;
 pub mod order;
 #[cfg(test)]
 mod tests;
 
+pub use age::{Ages, promised_weight};
 pub use explanation::{Explanation, Outcome, Term};
-pub use factor::{FACTORS, Factor, Factors, MAX_FACTORS, Subject, Weighed};
+pub use factor::{AGE, FACTORS, FAIRSHARE, Factor, Factors, MAX_FACTORS, SIZE, Subject, Weighed};
 
 /// Urgency that holds a job (RFC 30).
 pub const URGENCY_HOLD: i64 = 0;

@@ -79,7 +79,10 @@ fn a_weight_is_what_the_site_gave_or_the_tables() {
     let mut given = Weights::default();
     given.set("bank", 5);
     given.set("later", 1);
-    let weighed = Weighed::new(Factors::default(), &given);
+    let weighed = Weighed::new(Factors::default(), &given, &[("size", 3), ("bank", 9)]);
     let all: Vec<_> = weighed.all().map(|(factor, weight)| (factor.name, weight)).collect();
-    assert_eq!(all, [("fairshare", 100_000), ("queue", 10_000), ("bank", 5), ("urgency", 1_000)]);
+    assert_eq!(
+        all,
+        [("fairshare", 100_000), ("queue", 10_000), ("bank", 5), ("urgency", 1_000), ("age", 0), ("size", 3)]
+    );
 }

@@ -96,15 +96,24 @@ impl Turns {
         Some(leaf)
     }
 
+    /// As [`Turns::next`], at a cost that depends on whose turn it is.
+    pub fn take(&mut self, cost: impl FnOnce(NodeId) -> f64) -> Option<NodeId> {
+        let leaf = self.most_deserving(self.root).filter(|leaf| *leaf != self.root)?;
+        let cost = cost(leaf);
+        self.next(cost)
+    }
+
     /// All turns there are, each at its cost: the costs of an association's jobs in their order.
     pub fn all(mut self, mut cost: impl FnMut(NodeId, usize) -> f64) -> Vec<NodeId> {
         let mut taken: HashMap<NodeId, usize> = HashMap::new();
         let mut order = Vec::new();
-        while let Some(leaf) = self.most_deserving(self.root).filter(|leaf| *leaf != self.root) {
+        let mut next = |leaf| {
             let number = taken.entry(leaf).or_default();
-            let cost = cost(leaf, *number);
             *number += 1;
-            order.extend(self.next(cost));
+            cost(leaf, *number - 1)
+        };
+        while let Some(leaf) = self.take(&mut next) {
+            order.push(leaf);
         }
         order
     }
@@ -175,7 +184,93 @@ fn node_of(tree: &Tree, ranking: &Ranking, node: NodeId) -> Node {
     Node { above: tree.parent(node), usage: detail.usage, target, left: 0 }
 }
 
+/// Pending jobs that are being charged, in slices.
+#[derive(Clone, Debug)]
+pub struct Charging {
+    now: f64,
+    /// What each association's jobs ask for, in their order, as plain usages.
+    asked: Vec<(Index, Vec<f64>)>,
+    /// `None` under a formula policy without levels.
+    turns: Option<Turns>,
+    by_leaf: HashMap<NodeId, usize>,
+    /// How many jobs of each had their turn.
+    taken: Vec<usize>,
+    /// Whose turn it was.
+    order: Vec<usize>,
+    /// By association, under a formula policy.
+    fairshares: Vec<Vec<f64>>,
+}
+
 impl Standing {
+    /// Begins to charge pending jobs: of each association what its jobs ask for, in their order, as plain usages. As of the last
+    /// refresh; nothing of it may change before it is done. `None` without a tree.
+    pub fn charging(&self, asked: Vec<(Index, Vec<f64>)>, now: f64) -> Option<Charging> {
+        let (tree, ranking) = (self.tree()?, self.ranking()?);
+        let leaf = |(at, (index, _)): (usize, &(Index, Vec<f64>))| Some((self.node(*index)?, at));
+        let by_leaf: HashMap<NodeId, usize> = asked.iter().enumerate().filter_map(leaf).collect();
+        let jobs =
+            |(leaf, at): (&NodeId, &usize)| (*leaf, asked.get(*at).map_or(0, |(_, costs)| costs.len()));
+        let turns = Turns::new(tree, ranking, by_leaf.iter().map(jobs));
+        let taken = vec![0; asked.len()];
+        Some(Charging { now, asked, turns, by_leaf, taken, order: Vec::new(), fairshares: Vec::new() })
+    }
+
+    /// Charges so many jobs more, or one association's. True when all are.
+    pub fn charge_on(&self, charging: &mut Charging, budget: usize) -> bool {
+        let Charging { now, asked, turns, by_leaf, taken, order, fairshares } = charging;
+        let factor = self.scale().map_or(1.0, |scale| scale.factor(*now));
+        if let Some(turns) = turns {
+            let mut cost = |leaf| {
+                let at = by_leaf.get(&leaf).copied().unwrap_or_default();
+                order.push(at);
+                let Some(taken) = taken.get_mut(at) else { return 0.0 };
+                *taken += 1;
+                asked.get(at).and_then(|(_, costs)| costs.get(*taken - 1)).map_or(0.0, |cost| cost * factor)
+            };
+            return !(0..budget).all(|_| turns.take(&mut cost).is_some());
+        }
+        let Some(mut charged) = self.charged() else { return true };
+        let mut left = budget;
+        while let Some((index, costs)) = asked.get(fairshares.len()) {
+            let in_turn = self.fairshares_in_turn(&mut charged, *index, costs.iter().copied(), *now);
+            left = left.saturating_sub(1 + costs.len());
+            fairshares.push(in_turn.into_iter().map_while(|fairshare| fairshare).collect());
+            if left == 0 {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The fair-shares by which the charged jobs of each association are priced, in their order. Where the usage of the others is 0, or
+    /// nearly, a formula gives the same for every further job: then each falls by `least`, so that associations alternate.
+    pub fn priced_turns(&self, charging: Charging, least: f64) -> Vec<(Index, Vec<f64>)> {
+        let Charging { asked, turns, order, fairshares, .. } = charging;
+        let indices = asked.into_iter().map(|(index, _)| index);
+        if turns.is_none() {
+            let falling = |mut fairshares: Vec<f64>| {
+                let mut before = f64::INFINITY;
+                for fairshare in &mut fairshares {
+                    // Never to nothing: a hundredth at most of what there is.
+                    *fairshare = fairshare.min((before - least).max(before * 0.99));
+                    before = *fairshare;
+                }
+                fairshares
+            };
+            return indices.zip(fairshares.into_iter().map(falling)).collect();
+        }
+        let indices: Vec<Index> = indices.collect();
+        let own = |at: usize| indices.get(at).and_then(|index| self.fairshare(*index)).unwrap_or(0.0);
+        let of_turns: Vec<(usize, f64)> = order.iter().map(|&at| (at, own(at))).collect();
+        let mut priced: Vec<(Index, Vec<f64>)> = indices.iter().map(|index| (*index, Vec::new())).collect();
+        for (at, number) in order.into_iter().zip(super::order::numbers(&of_turns, least)) {
+            if let Some((_, numbers)) = priced.get_mut(at) {
+                numbers.push(number);
+            }
+        }
+        priced
+    }
+
     /// Where each pending job of an association would stand if its earlier ones had been charged what they ask for, all other
     /// associations unchanged: one fair-share for each of the jobs, whose plain usages are given in their order. The first
     /// has the association's own. As of the last refresh; questions about siblings share one `charged`

@@ -43,8 +43,10 @@ mod draft;
 mod interleave;
 mod jobs;
 mod kept;
+mod order;
 mod push;
 mod refresh;
+mod shadow;
 mod site;
 
 use std::collections::HashMap;
@@ -58,10 +60,11 @@ use cell::Cell;
 use refresh::Work;
 
 pub use draft::{Rule, SitePart};
-pub use interleave::Turns;
+pub use interleave::{Charging, Turns};
 pub use jobs::{BadJob, Job};
 pub use kept::{Ended, GivenUp};
 pub use refresh::{Changed, Refreshed};
+pub use shadow::{Compared, Mover, Shadow};
 pub use site::{Bank, Leaf, Site, SiteError, Watermark};
 
 /// An association of one [`Standing`]: an index that stays what it is from push to push, as long as the association or a
@@ -214,6 +217,11 @@ impl Standing {
     /// The rule by which the tree is ranked.
     pub fn rule(&self) -> Option<(Policy, Options)> {
         self.site.as_ref().map(|site| (site.rules.policy, site.rules.options))
+    }
+
+    /// What a second of a job counts, from the last push; `None` before the first.
+    pub fn weights(&self) -> Option<Weights> {
+        self.site.as_ref().map(|site| site.rules.weights)
     }
 
     /// Counts the refreshes that changed a fair-share, and the pushes.

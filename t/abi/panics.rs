@@ -25,7 +25,7 @@ const OF_OTHERS: i64 = 16;
 const TIMES: usize = 4;
 /// What decides nothing, at least in this history.
 const WITHOUT_EFFECTS: &str = "job.destroy job.state.sched job.event.dependency-add plugin.query check associations \
-    rec_q_update rec_proj_update rec_bank_update rec_fac_update rec_config_update policy_begin policy_part \
+    rec_q_update rec_proj_update rec_bank_update rec_config_update policy_begin policy_part \
     policy_abort batch commits dependencies conf.update";
 /// A user whose association comes with a later push.
 const LATE: u32 = 5009;
@@ -312,6 +312,8 @@ impl Play {
         // Prices change.
         self.request("rec_fac_update", &json!({"data": [{"factor": "fairshare", "wfour": 200_000}]}));
         self.request("reprioritize", &json!({}));
+        // A part of the site weighs something, whose size is asked for.
+        self.request("rec_fac_update", &json!({"data": [{"factor": "size", "weight": 200}]}));
         self.request("policy_update", &json!({"data": full_document()}));
         self.agrees();
         self.finish(first);

@@ -23,15 +23,20 @@
 
 mod accrual;
 mod ended;
+mod interleave;
 mod prices;
 mod refresh;
+mod shadow;
 
+pub use interleave::Turn;
 pub use prices::PricedJob;
 pub use refresh::{LastRefresh, LiveSnapshot, Used};
+pub use shadow::ShadowReport;
 
 use crate::ids::JobId;
 use crate::priority::order::Pending;
 use ended::Asking;
+use interleave::InTurn;
 use prices::{Groups, Posted, Weighing};
 use refresh::Stage;
 use std::collections::{HashMap, HashSet};
@@ -66,6 +71,12 @@ pub(super) struct Live {
     /// Whether anything moved since the last plan.
     moved: bool,
     last: Option<LastRefresh>,
+    /// Turns of pending jobs, where they interleave.
+    turns: Option<InTurn>,
+    /// What the shadow policy made of the last refresh.
+    shadow: Option<ShadowReport>,
+    /// Something moved since.
+    shadow_due: bool,
     posting: LastRefresh,
 }
 

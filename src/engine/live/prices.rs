@@ -2,11 +2,12 @@
 //! What was posted for each pending job, and by which terms: an explanation can be given later, to the unit.
 
 use super::super::Engine;
+use super::Turn;
 use crate::accounts::{AssociationId, ZeroScore};
 use crate::ids::JobId;
 use crate::limits::Phase;
 use crate::priority::order::Priced;
-use crate::priority::{Explanation, MAX_FACTORS, Weighed};
+use crate::priority::{AGE, Explanation, MAX_FACTORS, Weighed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -48,6 +49,8 @@ pub struct PricedJob {
     pub generation: u64,
     /// What it should sort by now.
     pub exact: Explanation,
+    /// Its turn, where jobs interleave: the fair-share of `exact` is of this.
+    pub turn: Option<Turn>,
 }
 
 /// Pending jobs of one association.
@@ -79,6 +82,11 @@ impl Groups {
                 self.0.remove(&association);
             }
         }
+    }
+
+    /// An association's pending jobs.
+    pub fn jobs(&self, association: AssociationId) -> impl Iterator<Item = JobId> {
+        self.0.get(&association).into_iter().flat_map(|group| group.jobs.iter().copied())
     }
 
     /// All associations with pending jobs.
@@ -164,10 +172,30 @@ impl Engine {
         group.jobs.len()
     }
 
+    /// Works out the exact prices of jobs that are as old as a job may be: these change as time goes on.
+    pub(super) fn reprice_capped(&mut self) {
+        if self.weighed.weight(AGE) == 0 {
+            return;
+        }
+        let capped =
+            self.live.posted.keys().filter(|id| self.ledger.job(**id).is_some_and(|job| self.is_capped(job)));
+        let capped: Vec<JobId> = capped.copied().collect();
+        for id in capped {
+            let Some(exact) = self.exact(id) else { continue };
+            self.live.moved |= self.live.pending.get(id).is_some_and(|priced| priced.exact != exact.priority);
+            self.live.pending.set_exact(id, exact.priority);
+        }
+    }
+
+    /// The urgency of a pending job, as last told.
+    pub(super) fn urgency_of(&self, id: JobId) -> Option<i64> {
+        self.live.posted.get(&id).map(|posted| i64::from(posted.urgency))
+    }
+
     /// The exact price of a pending job, with its urgency as last told: Flux tells of every change while it has a price.
     pub(super) fn exact(&self, id: JobId) -> Option<Explanation> {
         let posted = self.live.posted.get(&id)?;
-        self.explain(self.ledger.job(id)?, i64::from(posted.urgency))
+        self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))
     }
 
     /// Notes that a pending job's exact price is posted by id.
@@ -226,6 +254,7 @@ impl Engine {
             when: posted.when,
             generation: posted.generation,
             exact: self.exact(id)?,
+            turn: self.turn(id, posted.association),
         })
     }
 }

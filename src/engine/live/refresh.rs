@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Refreshes: fair-shares as of now, then exact prices, then the posted order. Each in slices over reactor turns.
 
-use super::super::{Effect, Engine, PageWanted, Settings, Step, Timer};
+use super::super::{AgeSnapshot, Effect, Engine, PageWanted, Settings, Step, Timer};
 use super::ended::Asking;
+use super::interleave::Taking;
+use super::shadow::{ShadowReport, Shadowing};
 use crate::accounts::{Association, AssociationId};
 use crate::fairshare::{Options, Policy};
 use crate::ids::{BankName, JobId, UserId};
@@ -26,10 +28,14 @@ pub(super) enum Stage {
     Idle,
     /// Fair-shares are worked out.
     Standing,
+    /// Turns are worked out; then all are priced, or where the fair-share is another one.
+    Turns(Box<Taking>),
     /// These associations' jobs are priced; all of them, or where the fair-share is another one.
     Pricing(VecDeque<AssociationId>, bool),
     /// These are posted.
     Posting(VecDeque<JobId>),
+    /// What the shadow policy makes of it.
+    Shadow(Shadowing),
 }
 
 /// What a refresh did.
@@ -74,6 +80,10 @@ pub struct LiveSnapshot {
     pub last: Option<LastRefresh>,
     /// Whether one is under way.
     pub is_refreshing: bool,
+    /// What the shadow policy makes of it, if one is set and it was worked out.
+    pub shadow: Option<ShadowReport>,
+    /// How ages count.
+    pub ages: AgeSnapshot,
 }
 
 /// What an association has used, as live fair-share has it.
@@ -124,7 +134,7 @@ impl Engine {
             return Vec::new();
         }
         self.standing.set_mode(self.settings.accrual);
-        let mut effects = Vec::new();
+        let mut effects = self.set_ages(&before);
         if self.is_live() {
             self.live.reprice = true;
             self.live.is_armed = false;
@@ -136,6 +146,8 @@ impl Engine {
             self.live.stage = Stage::Idle;
             self.live.pushed = true;
             effects.push(Effect::Arm(Timer::Slice));
+        } else {
+            effects.extend(self.arm_refresh());
         }
         effects
     }
@@ -154,20 +166,20 @@ impl Engine {
     /// The timer of refreshes fired.
     pub(in crate::engine) fn refresh_due(&mut self) -> Vec<Effect> {
         self.live.is_armed = false;
-        if !self.is_live() {
-            return Vec::new();
-        }
         let mut effects = Vec::from_iter(self.arm_refresh());
-        if matches!(self.live.stage, Stage::Idle) {
+        if !self.is_live() {
+            effects.extend(self.ages_due());
+        } else if matches!(self.live.stage, Stage::Idle) {
             effects.extend(self.begin_refresh());
             effects.extend(self.go_on_refreshing());
         }
         effects
     }
 
-    fn arm_refresh(&mut self) -> Option<Effect> {
-        let period = self.settings.refresh;
-        let arms = self.is_live() && !self.live.is_armed && period > 0.0;
+    pub(in crate::engine) fn arm_refresh(&mut self) -> Option<Effect> {
+        let refresh = self.settings.refresh;
+        let period = if self.is_live() { refresh } else { self.age_period() };
+        let arms = !self.live.is_armed && refresh > 0.0 && period > 0.0;
         self.live.is_armed |= arms;
         arms.then_some(Effect::ArmIn(Timer::Refresh, period))
     }
@@ -175,6 +187,7 @@ impl Engine {
     /// Begins a refresh; one that is under way begins anew.
     fn begin_refresh(&mut self) -> Option<Effect> {
         self.standing.begin(self.now);
+        self.live.reprice |= self.move_reference();
         self.live.posting = LastRefresh { when: self.now, ..LastRefresh::default() };
         self.live.stage = Stage::Standing;
         Some(Effect::Arm(Timer::Slice))
@@ -204,7 +217,15 @@ impl Engine {
                             (last.worked_out, last.ranked) = (done.worked_out, done.ranked);
                             last.changed = done.changed.len();
                             let all = std::mem::take(&mut self.live.reprice);
+                            if !all {
+                                self.reprice_capped();
+                            }
                             let moved = all || !done.changed.is_empty();
+                            let turns = if moved || self.live.moved { self.begin_turns() } else { None };
+                            if let Some(taking) = turns {
+                                self.live.stage = Stage::Turns(Box::new(taking));
+                                continue;
+                            }
                             let list = if moved { self.live.groups.all() } else { Vec::new() };
                             self.live.stage = Stage::Pricing(list.into(), all);
                         }
@@ -213,6 +234,18 @@ impl Engine {
                     }
                     if !is_small {
                         break;
+                    }
+                }
+                Stage::Turns(_) => {
+                    let Stage::Turns(taking) = std::mem::take(&mut self.live.stage) else {
+                        return Vec::new();
+                    };
+                    match self.take_turns(*taking) {
+                        Some(taking) => {
+                            self.live.stage = Stage::Turns(Box::new(taking));
+                            break;
+                        }
+                        None => self.live.stage = Stage::Pricing(self.live.groups.all().into(), true),
                     }
                 }
                 Stage::Pricing(list, all) => {
@@ -224,6 +257,14 @@ impl Engine {
                     }
                 }
                 Stage::Posting(_) => return self.post(),
+                Stage::Shadow(_) => {
+                    let Stage::Shadow(at) = std::mem::take(&mut self.live.stage) else { return Vec::new() };
+                    match self.shadow_step(at) {
+                        Some(next) => self.live.stage = Stage::Shadow(next),
+                        None => return Vec::new(),
+                    }
+                    break;
+                }
             }
         }
         vec![Effect::Arm(Timer::Slice)]
@@ -233,6 +274,7 @@ impl Engine {
     fn post_plan(&mut self) -> Vec<Effect> {
         let (depth, budget) = (self.settings.depth, self.settings.budget);
         let mut plan = Default::default();
+        self.live.shadow_due |= self.live.moved;
         if std::mem::take(&mut self.live.moved) && self.live.pending.lagging() > 0 {
             plan = self.live.pending.plan(Bounds { depth, few: self.few(), budget });
             // What the budget left over is gone on with next time.
@@ -288,6 +330,10 @@ impl Engine {
         }
         if is_done {
             self.live.stage = Stage::Idle;
+            if let Some(shadowing) = self.shadowing() {
+                self.live.stage = Stage::Shadow(shadowing);
+                effects.push(Effect::Arm(Timer::Slice));
+            }
             self.live.posting.seconds = (self.now - self.live.posting.when).max(0.0);
             self.live.last = Some(self.live.posting);
         } else {
@@ -308,6 +354,8 @@ impl Engine {
             lagging: self.live.pending.lagging(),
             last: self.live.last,
             is_refreshing: !matches!(self.live.stage, Stage::Idle),
+            ages: self.age_snapshot(),
+            shadow: self.live.shadow.clone().filter(|report| self.settings.shadow == Some(report.policy)),
         }
     }
 }

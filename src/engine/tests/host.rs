@@ -8,9 +8,9 @@
 mod acts;
 
 use super::oracle::Oracle;
-use super::site::{HostJob, NOW, OWNER};
+use super::site::{HostJob, NOW, OWNER, SITE_NODES};
 use crate::accounts::{AssociationRecord, Queue};
-use crate::engine::{Effect, EndedJob, Engine, Event, JobFacts, Posting, Refusal, State, Timer};
+use crate::engine::{Effect, EndedJob, Engine, Event, JobFacts, Past, Posting, Refusal, State, Timer};
 use crate::ids::{JobId, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,6 +115,7 @@ impl Host {
             project: job.project.as_deref(),
             size: Ok(job.size),
             submitted: Some(job.submitted),
+            duration: job.duration,
             resources: job.resources(),
         }
     }
@@ -284,6 +285,10 @@ impl Host {
                     self.reads.push(*id);
                 }
             }
+            Effect::ReadSiteNodes => {
+                let more = self.engine.handle(self.now, Event::SiteNodes(Some(SITE_NODES)));
+                self.apply(more);
+            }
             Effect::ReadDependencies(id) => self.asks.push(*id),
             Effect::ListEnded { since, before, most } => {
                 let mut page: Vec<EndedJob> =
@@ -318,6 +323,7 @@ impl Host {
         if job.dependencies.remove(name) {
             job.dead.insert(name.to_owned());
             job.log.push((name.to_owned(), false));
+            job.past.push((self.now, Past::Dependency(name.to_owned(), false)));
             self.dependency_event(id, name, false);
         }
         let Some(job) = self.jobs.get(&id) else { return };
@@ -405,6 +411,11 @@ impl Host {
                 let can_read = !self.unreadable.contains(&id);
                 if let Some(job) = self.jobs.get_mut(&id) {
                     job.was_unreadable |= !can_read;
+                }
+                if let Some(job) = self.jobs.get(&id).filter(|_| can_read) {
+                    let past = job.past.clone();
+                    let effects = self.engine.handle(self.now, Event::Past(id, past));
+                    self.apply(effects);
                 }
                 let history = self.jobs.get(&id).filter(|_| can_read).map(|job| job.log.clone());
                 let effects = self.engine.handle(self.now, Event::Eventlog(id, history));

@@ -2,7 +2,7 @@
 //! Jobs, associations and queues to start from.
 
 use crate::accounts::{Association, AssociationRecord, Queue};
-use crate::engine::State;
+use crate::engine::{Past, State};
 use crate::ids::{Limit, UserId};
 use crate::limits::{Allocation, Resources, Size};
 use std::collections::BTreeSet;
@@ -11,6 +11,9 @@ pub const OWNER: UserId = UserId(1);
 /// When tests begin, in seconds since the epoch.
 pub const NOW: f64 = 1_700_000_000.0;
 pub const UNLIMITED: Limit = Limit(2_147_483_647);
+
+/// Nodes of the whole site.
+pub const SITE_NODES: u64 = 8;
 
 /// A job as the host sees it.
 #[derive(Clone, Debug)]
@@ -23,6 +26,7 @@ pub struct HostJob {
     pub state: State,
     pub urgency: i64,
     pub submitted: f64,
+    pub duration: f64,
     pub started: Option<f64>,
     /// Its time limit.
     pub limit: Option<f64>,
@@ -40,6 +44,8 @@ pub struct HostJob {
     pub dead: BTreeSet<String>,
     /// What an eventlog would hold.
     pub log: Vec<(String, bool)>,
+    /// What of it says how long it was eligible.
+    pub past: Vec<(f64, Past)>,
     pub memos: Vec<f64>,
 }
 
@@ -54,6 +60,7 @@ impl HostJob {
             state: State::New,
             urgency: 16,
             submitted: NOW,
+            duration: 3600.0,
             started: None,
             limit: None,
             priority: None,
@@ -64,6 +71,7 @@ impl HostJob {
             was_sched: false,
             dead: BTreeSet::new(),
             log: Vec::new(),
+            past: Vec::new(),
             memos: Vec::new(),
         }
     }

@@ -36,31 +36,24 @@ fn a_ninth_limit_is_a_row() {
     assert_eq!(host.engine.check().drift, []);
 }
 
-/// Hours since submission.
-const FIFTH: Factor = Factor {
-    name: "age",
-    default_weight: 7,
-    value: |subject| subject.submitted.map_or(0.0, |submitted| (subject.now - submitted) / 3600.0),
-};
+/// Nodes asked for.
+const FIFTH: Factor = Factor { name: "nodes", default_weight: 7, value: |subject| subject.nodes as f64 };
 
 #[test]
 fn a_fifth_factor_is_a_row() {
     static FIVE: [Factor; 5] = {
-        let [fairshare, queue, bank, urgency] = FACTORS;
+        let [fairshare, queue, bank, urgency, ..] = FACTORS;
         [fairshare, queue, bank, urgency, FIFTH]
     };
     let mut host = Host::new();
     host.engine = site(Tables { factors: Factors::of(&FIVE), ..Tables::default() });
-    let id = host.submit(HostJob::new(7)).unwrap();
-    assert_eq!(host.jobs[&id].priority, Some(50_000));
-    host.now = NOW + 2.0 * 3600.0;
-    host.event(Event::Reprioritize);
+    let id = host.submit(HostJob::new(7).size(2, 2)).unwrap();
     assert_eq!(host.jobs[&id].priority, Some(50_000 + 2 * 7));
     // Its weight is pushed as any other's, and shown as any other's.
-    host.event(Event::Weights(vec![("age".to_owned(), 100)]));
+    host.event(Event::Weights(vec![("nodes".to_owned(), 100)]));
     host.event(Event::Reprioritize);
     assert_eq!(host.jobs[&id].priority, Some(50_000 + 2 * 100));
-    assert_eq!(host.engine.snapshot().weights.get("age"), Some(&100));
+    assert_eq!(host.engine.snapshot().weights.get("nodes"), Some(&100));
 }
 
 /// An engine that works by these tables, with data.

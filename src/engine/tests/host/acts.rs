@@ -3,7 +3,7 @@
 
 use super::super::site::HostJob;
 use super::{Answer, Host};
-use crate::engine::{Effect, EndedJob, Engine, Event, State};
+use crate::engine::{Effect, EndedJob, Engine, Event, Past, State};
 use crate::ids::{JobId, UserId};
 
 impl Host {
@@ -11,7 +11,10 @@ impl Host {
         let id = JobId(self.next);
         self.next += 1;
         self.now += 1.0;
-        self.jobs.insert(id, HostJob { submitted: self.now, ..job });
+        let depends = |name: &String| (self.now, Past::Dependency(name.clone(), true));
+        let mut past = vec![(self.now, Past::Urgency(job.urgency))];
+        past.extend(job.dependencies.iter().map(depends));
+        self.jobs.insert(id, HostJob { submitted: self.now, past, ..job });
         self.create(id);
         if let Some(Answer::Rejected(text)) = self.callback(id, |facts| Event::Validate(facts)) {
             self.destroy(id);
@@ -79,6 +82,7 @@ impl Host {
     pub fn set_urgency(&mut self, id: JobId, urgency: i64) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.urgency = urgency;
+        job.past.push((self.now, Past::Urgency(urgency)));
         if job.state == State::Sched {
             job.state = State::Priority;
             let answer = self.callback(id, |facts| Event::Priority(facts.id, urgency));

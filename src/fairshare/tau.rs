@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Kendall's tau-b: how far two orders agree, ties accounted for. O(n log n) (Knight 1966).
+#![forbid(unsafe_code)]
 
 /// From 1 (same order) to -1 (reversed); `None` if either order has no two different values to compare.
-pub(super) fn kendall_tau(pairs: &[(u32, u32)]) -> Option<f64> {
+pub fn kendall_tau(pairs: &[(u32, u32)]) -> Option<f64> {
     let mut sorted = pairs.to_vec();
     sorted.sort_unstable();
     let all = pairs_among(sorted.len() as u64);
@@ -16,6 +17,11 @@ pub(super) fn kendall_tau(pairs: &[(u32, u32)]) -> Option<f64> {
     let difference =
         all as i128 - tied_first as i128 - tied_second as i128 + tied_both as i128 - 2 * discordant as i128;
     (comparable > 0.0).then(|| difference as f64 / comparable.sqrt())
+}
+
+/// How many pairs stand in another order: of values that were sorted by something else.
+pub fn inversions<T: Ord + Copy>(mut values: Vec<T>) -> u64 {
+    sort_counting(&mut values)
 }
 
 fn pairs_among(count: u64) -> u64 {
@@ -34,7 +40,7 @@ fn tied_pairs<T: PartialEq>(values: impl Iterator<Item = T>) -> u64 {
 }
 
 /// Merge sort, bottom up; returns how many pairs were in the wrong order.
-fn sort_counting(values: &mut Vec<u32>) -> u64 {
+fn sort_counting<T: Ord + Copy>(values: &mut Vec<T>) -> u64 {
     let mut wrong = 0;
     let mut buffer = Vec::with_capacity(values.len());
     let mut width = 1;

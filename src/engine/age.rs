@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The terms of age and size: since when a job counts as eligible, as of when ages are shown, how many nodes the site has.
+//!
+//! What they weigh is what the site pushed under their names, else what `[fairshare] weights` says, else nothing. A promise
+//! (`max-wait-behind`) raises the weight of the age to what it takes, and ages have no end then.
+//!
+//! After a reload or a restart a job's eventlog tells how long it was eligible, where ages weigh anything; else, and until it is
+//! read, all time since its submission counts if it is eligible now.
+
+use super::{Effect, Engine, Past, Settings};
+use crate::ids::JobId;
+use crate::limits::{Eligible, Job, Keepers, Origin, Phase};
+use crate::priority::{AGE, SIZE, URGENCY_EXPEDITE, URGENCY_HOLD, Weighed, promised_weight};
+use std::collections::BTreeSet;
+
+/// Urgencies of jobs whose terms decide differ by no more.
+const URGENCIES: f64 = (URGENCY_EXPEDITE - URGENCY_HOLD - 2) as f64;
+/// Near the bound of a promise is who has waited so much of it.
+const NEAR: f64 = 0.75;
+/// Most jobs that are listed.
+const MOST_NEAR: usize = 20;
+
+/// How ages count, for queries.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgeSnapshot {
+    /// As of when ages are shown, in seconds since the epoch; `None` where they weigh nothing.
+    pub reference: Option<f64>,
+    /// What the age weighs, raised by a promise if there is one.
+    pub weight: i64,
+    /// What a job gains in a day.
+    pub per_day: f64,
+    /// Nodes of the site, once they are known.
+    pub site_nodes: Option<u64>,
+    /// Seconds for which nobody is to be overtaken by later jobs; `None` without a promise.
+    pub promise: Option<f64>,
+    /// Pending jobs that have waited for most of that, and longer, with the seconds: who waits longest comes first.
+    pub near: Vec<(JobId, f64)>,
+    /// How many such jobs there are.
+    pub near_total: usize,
+}
+
+impl Engine {
+    /// The weights may have changed, or what they are made of.
+    pub(super) fn weigh(&mut self) -> Vec<Effect> {
+        let configured = [(AGE, self.settings.age_weight), (SIZE, self.settings.size_weight)];
+        let weighed = Weighed::new(self.weighed.factors(), self.book.weights(), &configured);
+        let wait = self.settings.max_wait_behind;
+        self.weighed = if wait > 0.0 {
+            let promised = promised_weight(self.spread(&weighed), wait, self.settings.age_max);
+            weighed.with_weight(AGE, weighed.weight(AGE).max(promised))
+        } else {
+            weighed
+        };
+        self.move_reference();
+        let mut effects = Vec::from_iter(self.arm_refresh());
+        if self.weighed.weight(SIZE) != 0 && self.site_nodes == 0 {
+            effects.push(Effect::ReadSiteNodes);
+        }
+        effects
+    }
+
+    /// By how much the terms of two jobs of equal size may differ, but for their ages.
+    fn spread(&self, weighed: &Weighed) -> f64 {
+        let range = |values: &mut dyn Iterator<Item = f64>| {
+            // Without a queue, or in a bank that has no priority, it is 0.
+            let (low, high) =
+                values.fold((0.0f64, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
+            high - low
+        };
+        let queues = range(&mut self.book.queues().map(|queue| queue.priority as f64));
+        let banks = range(&mut self.book.banks().map(|(_, priority)| priority));
+        let part = |factor: &str, weight: i64| {
+            let range = match factor {
+                "fairshare" => 1.0,
+                "queue" => queues,
+                "bank" => banks,
+                "urgency" => URGENCIES,
+                _ => 0.0,
+            };
+            (weight as f64 * range).abs()
+        };
+        weighed.all().map(|(factor, weight)| part(factor.name, weight)).sum()
+    }
+
+    /// Moves the common reference of ages on if it is reached. Then all prices are others.
+    pub(super) fn move_reference(&mut self) -> bool {
+        let has_cap = self.settings.max_wait_behind <= 0.0;
+        let moved = self.ages.moved(self.now, self.settings.age_max, has_cap);
+        let is_news = moved != self.ages && self.weighed.weight(AGE) != 0;
+        self.ages = moved;
+        is_news
+    }
+
+    /// A job's age as of the reference.
+    pub(super) fn age(&self, job: &Job) -> f64 {
+        let since = job.eligible.since().unwrap_or(self.now - job.eligible.seconds(self.now));
+        self.ages.value(since, self.now)
+    }
+
+    /// Whether time counts for a job: of one in DEPEND as far as is known.
+    pub(super) fn note_eligible(&mut self, id: JobId, urgency: Option<i64>) {
+        let Some(job) = self.ledger.job(id) else { return };
+        let is_alone = job.phase > Phase::Depend || job.keepers == Keepers::NobodyElse;
+        let is_wanted = urgency.map_or(job.eligible_when_alone(), |urgency| urgency != URGENCY_HOLD);
+        let turned = job.eligible.turned(is_alone && is_wanted, self.now);
+        if turned != job.eligible {
+            self.ledger.aged(id, turned);
+        }
+    }
+
+    /// What a new job begins with.
+    pub(super) fn eligible_at_first(
+        &self,
+        submitted: Option<f64>,
+        keepers: Keepers,
+        urgency: i64,
+    ) -> Eligible {
+        let on = keepers == Keepers::NobodyElse && urgency != URGENCY_HOLD;
+        let since = submitted.unwrap_or(self.now);
+        if on { Eligible::Since(since) } else { Eligible::For(0.0) }
+    }
+
+    /// Settings were replaced: prices follow, at once where nothing else has them follow.
+    pub(super) fn set_ages(&mut self, before: &Settings) -> Vec<Effect> {
+        let weighed_before = self.weighed.weight(AGE);
+        let mut effects = self.weigh();
+        let of_prices = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
+        if of_prices(before) != of_prices(&self.settings) {
+            effects.extend(self.read_pasts(weighed_before));
+            if !self.is_live() {
+                effects.extend(Engine::reprioritize_all());
+            }
+        }
+        effects
+    }
+
+    /// Where fair-share is not live: seconds after which ages are looked at, so that a job at the cap is never off by more than a
+    /// thousandth of the weight; 0 where ages weigh nothing.
+    pub(super) fn age_period(&self) -> f64 {
+        let is_of_use = self.weighed.weight(AGE) != 0;
+        if is_of_use { self.settings.refresh.max(self.settings.age_max / 1000.0) } else { 0.0 }
+    }
+
+    /// Where fair-share is not live: time has changed the price of a job, or of all.
+    pub(super) fn ages_due(&mut self) -> Vec<Effect> {
+        let moved = self.move_reference();
+        let is_due = self.weighed.weight(AGE) != 0
+            && (moved || self.ledger.jobs().any(|(_, job)| self.is_capped(job)));
+        if is_due { Engine::reprioritize_all() } else { Vec::new() }
+    }
+
+    /// Where ages have come to count: asks for the eventlogs of replayed jobs, which were not followed from the beginning.
+    pub(super) fn read_pasts(&self, weighed_before: i64) -> Vec<Effect> {
+        if weighed_before != 0 || self.weighed.weight(AGE) == 0 || self.is_replaying() {
+            return Vec::new();
+        }
+        let is_pending = |job: &Job| {
+            job.origin == Origin::Replayed
+                && matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched)
+        };
+        let pending = self.ledger.jobs().filter(|(_, job)| is_pending(job));
+        pending.map(|(id, _)| Effect::ReadEventlog(id)).collect()
+    }
+
+    /// Takes over from an eventlog how long a job was eligible.
+    pub(super) fn past(&mut self, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
+        if self.ledger.job(id).is_none() {
+            return Vec::new();
+        }
+        let rules = self.ledger.rules();
+        let (mut eligible, mut urgency, mut others) = (Eligible::For(0.0), URGENCY_HOLD, BTreeSet::new());
+        for (when, what) in past {
+            match what {
+                Past::Urgency(now) => urgency = *now,
+                Past::Dependency(name, _) if rules.parse(name).is_some() => {}
+                Past::Dependency(name, true) => {
+                    others.insert(name.as_str());
+                }
+                Past::Dependency(name, false) => {
+                    others.remove(name.as_str());
+                }
+            }
+            eligible = eligible.turned(urgency != URGENCY_HOLD && others.is_empty(), *when);
+        }
+        self.ledger.aged(id, eligible);
+        // Its price is asked for anew, by id; of one in DEPEND there is none.
+        let has_price = |job: &Job| matches!(job.phase, Phase::Priority | Phase::Sched);
+        let is_due = self.weighed.weight(AGE) != 0 && self.ledger.job(id).is_some_and(has_price);
+        if is_due { vec![Effect::AskUrgency(id)] } else { Vec::new() }
+    }
+
+    /// How many nodes the site has.
+    pub(super) fn told_site_nodes(&mut self, nodes: Option<u64>) -> Vec<Effect> {
+        let before = std::mem::replace(&mut self.site_nodes, nodes.unwrap_or(0));
+        if self.site_nodes == before || self.weighed.weight(SIZE) == 0 {
+            return Vec::new();
+        }
+        Engine::reprioritize_all()
+    }
+
+    /// Whether time alone changes the price of a pending job: of one at the cap.
+    pub(super) fn is_capped(&self, job: &Job) -> bool {
+        let is_due = matches!(job.phase, Phase::Priority | Phase::Sched);
+        is_due && job.eligible.since().is_some_and(|since| self.ages.is_capped(since, self.now))
+    }
+
+    /// How ages count now.
+    pub fn age_snapshot(&self) -> AgeSnapshot {
+        let weight = self.weighed.weight(AGE);
+        let wait = self.settings.max_wait_behind;
+        let promise = (wait > 0.0).then_some(wait);
+        let mut near: Vec<(JobId, f64)> = Vec::new();
+        if let Some(wait) = promise {
+            near.extend(self.ledger.jobs().filter_map(|(id, job)| {
+                let since =
+                    job.eligible.since().filter(|_| matches!(job.phase, Phase::Priority | Phase::Sched));
+                let seconds = self.now - since?;
+                (seconds >= NEAR * wait).then_some((id, seconds))
+            }));
+        }
+        let near_total = near.len();
+        near.sort_by(|(one, waited), (other, longer)| longer.total_cmp(waited).then(one.cmp(other)));
+        near.truncate(MOST_NEAR);
+        AgeSnapshot {
+            reference: (weight != 0).then_some(self.ages.reference()),
+            weight,
+            per_day: weight as f64 * 86_400.0 / self.settings.age_max,
+            site_nodes: (self.site_nodes > 0).then_some(self.site_nodes),
+            promise,
+            near,
+            near_total,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn ages(&self) -> crate::priority::Ages {
+        self.ages
+    }
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Interleave: pending jobs priced as if those before them had been charged what they ask for.
+//!
+//! # Rules
+//! - An association's jobs come in the order of their prices without interleave, the earlier id first. Held and zero-score jobs
+//!   have no turn. The first [`Settings::depth`](super::super::Settings) of each association have one; those behind are priced
+//!   like the last of them, until they come up.
+//! - A job asks for its nodes and cores, by the tree's weights, for its time limit; one without limit for a day.
+//! - Formula policies: where would the association stand then, all others unchanged. Rank policies and pbs compare level by
+//!   level who is more deserving, and "all others unchanged" would have every association's jobs from the second on stand equal:
+//!   there the turns are OpenPBS's, in which whoever starts is charged at once, and [`Standing::priced_turns`] makes prices of them.
+//! - Turns are as of the last refresh. A job that came since stands with the last of its association.
+//! - A turn never holds a job: where its price would be none it keeps its association's fair-share.
+//!
+//! [`Standing::priced_turns`]: crate::standing::Standing::priced_turns
+
+use super::super::Engine;
+use crate::accounts::AssociationId;
+use crate::fairshare::periods::Resources;
+use crate::ids::JobId;
+use crate::limits::Job;
+use crate::priority::FAIRSHARE;
+use crate::standing::{Charging, Index};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+/// Turns that are worked out at once.
+const SLICE: usize = 4_000;
+/// What a job without a time limit asks for.
+const DAY: f64 = 86_400.0;
+
+/// Where a job stands among the turns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turn {
+    /// Which of its association's jobs it is; 1 is the first.
+    pub number: usize,
+    /// The fair-share by which it is priced.
+    pub fairshare: f64,
+}
+
+/// All turns of a refresh.
+#[derive(Clone, Debug, Default)]
+pub(super) struct InTurn {
+    of_job: HashMap<JobId, Turn>,
+    /// Of the last job of each association.
+    last: HashMap<AssociationId, Turn>,
+}
+
+/// Turns that are being worked out.
+#[derive(Clone, Debug)]
+pub(super) struct Taking {
+    charging: Charging,
+    /// Jobs in their order.
+    jobs: HashMap<Index, (AssociationId, Vec<JobId>)>,
+}
+
+impl Engine {
+    /// The turn by which a pending job is priced.
+    pub(in crate::engine) fn turn(&self, id: JobId, association: AssociationId) -> Option<Turn> {
+        let turns = self.live.turns.as_ref()?;
+        turns.of_job.get(&id).or_else(|| turns.last.get(&association)).copied()
+    }
+
+    /// Begins to work out turns, if that is asked for.
+    pub(super) fn begin_turns(&mut self) -> Option<Taking> {
+        if !self.settings.interleave {
+            self.live.turns = None;
+            return None;
+        }
+        let weights = self.standing.weights()?;
+        let (mut jobs, mut asked) = (HashMap::new(), Vec::new());
+        for association in self.live.groups.all() {
+            let Some(index) = self.index(association) else { continue };
+            let in_order = self.in_order(association);
+            let cost = |id: &JobId| {
+                self.ledger.job(*id).map_or(0.0, |job| weights.rate(asks_for(job)) * seconds(job))
+            };
+            asked.push((index, in_order.iter().map(cost).collect()));
+            jobs.insert(index, (association, in_order));
+        }
+        let charging = self.standing.charging(asked, self.now)?;
+        Some(Taking { charging, jobs })
+    }
+
+    /// Goes on by a slice; `None` when all turns are known.
+    pub(super) fn take_turns(&mut self, mut taking: Taking) -> Option<Taking> {
+        if !self.standing.charge_on(&mut taking.charging, SLICE) {
+            return Some(taking);
+        }
+        // What makes a difference of one in a price, and a little for what multiplying loses.
+        let unit = 1.001 / (self.weighed.weight(FAIRSHARE) as f64).abs().max(1.0);
+        let mut turns = InTurn::default();
+        for (index, fairshares) in self.standing.priced_turns(taking.charging, unit) {
+            let Some((association, jobs)) = taking.jobs.remove(&index) else { continue };
+            for (at, (id, fairshare)) in jobs.into_iter().zip(fairshares).enumerate() {
+                let turn = Turn { number: at + 1, fairshare };
+                turns.of_job.insert(id, turn);
+                turns.last.insert(association, turn);
+            }
+        }
+        self.live.turns = Some(turns);
+        None
+    }
+
+    /// An association's jobs that may run, in their own order.
+    fn in_order(&self, association: AssociationId) -> Vec<JobId> {
+        let Some(fairshare) = self.fairshare(association) else { return Vec::new() };
+        let price = |id: &JobId| {
+            let explained = self.explain_at(self.ledger.job(*id)?, self.urgency_of(*id)?, fairshare)?;
+            (explained.priority > 0).then_some((Reverse(explained.priority), *id))
+        };
+        let mut order: Vec<_> = self.live.groups.jobs(association).filter_map(|id| price(&id)).collect();
+        order.sort_unstable();
+        order.truncate(self.settings.depth);
+        order.into_iter().map(|(_, id)| id).collect()
+    }
+
+    fn index(&self, association: AssociationId) -> Option<Index> {
+        let association = self.book.association(association)?;
+        self.standing.find(association.user, &association.bank)
+    }
+}
+
+fn asks_for(job: &Job) -> Resources {
+    Resources { nodes: job.size.nodes, cores: job.size.cores, gpus: 0 }
+}
+
+fn seconds(job: &Job) -> f64 {
+    if job.duration > 0.0 { job.duration } else { DAY }
+}

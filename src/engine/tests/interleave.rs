@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Interleave under the model host: who would start next, by posted prices and ids, as a scheduler reads them.
+
+use super::host::Host;
+use super::live::{accounts, leaf, tree};
+use super::site::{HostJob, NOW, association, record};
+use crate::engine::{Event, Settings};
+use crate::fairshare::Policy;
+use crate::ids::JobId;
+use proptest::prelude::*;
+use std::cmp::Reverse;
+
+const POLICIES: [Policy; 5] =
+    [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious, Policy::Pbs];
+
+/// Users from 10 on in bank A, with these usages.
+fn site(policy: Policy, interleave: bool, usages: &[f64]) -> Host {
+    let mut host = Host::new();
+    let users = || (10..).take(usages.len());
+    let mut all = accounts();
+    all.associations = users().map(|user| record(association(user, "A"), "A")).collect();
+    let leaves = users().zip(usages).map(|(user, usage)| leaf(user, "A", *usage, 0.0)).collect();
+    let settings = Settings { interleave, budget: 1_000_000, depth: 1_000_000, ..Settings::default() };
+    host.event(Event::Settings(settings));
+    host.event(Event::Policy(all, tree(policy, NOW, leaves)));
+    host
+}
+
+/// Jobs in the order of a queue, with whose they are.
+fn order(host: &Host) -> Vec<(JobId, u32)> {
+    let mut jobs: Vec<_> = host.jobs.iter().map(|(id, job)| (Reverse(job.priority), *id, job.user)).collect();
+    jobs.sort_unstable();
+    jobs.into_iter().map(|(_, id, user)| (id, user)).collect()
+}
+
+fn many(host: &mut Host, user: u32, jobs: usize) {
+    for _ in 0..jobs {
+        host.submit(HostJob::new(user)).unwrap();
+    }
+}
+
+fn explained(host: &Host) {
+    for (id, job) in &host.jobs {
+        let priced = host.engine.priced(*id).unwrap();
+        assert_eq!(Some(i64::from(priced.posted.priority)), job.priority, "job {id}");
+        assert_eq!(priced.exact.priority, priced.posted.priority, "job {id}: nothing lags");
+        let term = priced.exact.terms().iter().find(|term| term.name == "fairshare");
+        assert_eq!(priced.turn.map(|turn| turn.fairshare), term.map(|term| term.value), "job {id}");
+    }
+}
+
+#[test]
+fn two_equal_users_alternate_whoever_came_first() {
+    for usage in [0.0, 1e6] {
+        for policy in POLICIES {
+            let mut host = site(policy, true, &[usage, usage]);
+            for user in [10, 11] {
+                many(&mut host, user, 100);
+            }
+            host.refresh(30.0);
+            let users: Vec<u32> = order(&host).into_iter().map(|(_, user)| user).collect();
+            assert!(users.windows(2).all(|pair| pair[0] != pair[1]), "{policy} {usage}: {users:?}");
+            explained(&host);
+            let numbers: Vec<usize> =
+                host.jobs.keys().map(|id| host.engine.priced(*id).unwrap().turn.unwrap().number).collect();
+            assert_eq!(numbers, (1..=100).chain(1..=100).collect::<Vec<usize>>());
+        }
+    }
+}
+
+#[test]
+fn a_thousand_each_alternate() {
+    let mut host = site(Policy::FairTree, true, &[1e6, 1e6]);
+    for user in [10, 11] {
+        many(&mut host, user, 1_000);
+    }
+    host.refresh(30.0);
+    let users: Vec<u32> = order(&host).into_iter().map(|(_, user)| user).collect();
+    assert_eq!(users.len(), 2_000);
+    assert!(users.windows(2).all(|pair| pair[0] != pair[1]));
+}
+
+#[test]
+fn without_it_one_goes_first_with_all() {
+    let mut host = site(Policy::FairTree, false, &[1e6, 1e6]);
+    for user in [10, 11] {
+        many(&mut host, user, 20);
+    }
+    host.refresh(30.0);
+    let users: Vec<u32> = order(&host).into_iter().map(|(_, user)| user).collect();
+    assert_eq!(users, [[10; 20], [11; 20]].concat());
+    assert_eq!(host.engine.priced(JobId(1)).unwrap().turn, None);
+}
+
+#[test]
+fn held_and_zero_score_jobs_do_not_count() {
+    for policy in POLICIES {
+        let mut host = site(policy, true, &[1e6, 1e6]);
+        for _ in 0..5 {
+            host.submit(HostJob { urgency: 0, ..HostJob::new(10) }).unwrap();
+        }
+        let mine = host.submit(HostJob::new(10)).unwrap();
+        let other = host.submit(HostJob::new(11)).unwrap();
+        host.refresh(30.0);
+        assert_eq!(host.jobs[&mine].priority, host.jobs[&other].priority, "{policy}");
+        assert_eq!(host.engine.priced(mine).unwrap().turn.unwrap().number, 1);
+    }
+}
+
+#[test]
+fn a_users_own_order_is_by_what_else_makes_a_price() {
+    let mut host = site(Policy::FairTree, true, &[1e6, 1e6]);
+    let [late, urgent] =
+        [16, 20].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(10) }).unwrap());
+    host.submit(HostJob::new(11)).unwrap();
+    host.refresh(30.0);
+    let number = |id| host.engine.priced(id).unwrap().turn.unwrap().number;
+    assert_eq!((number(urgent), number(late)), (1, 2));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Switched on and off again, nothing is left of it; who has one job, under a rank rule, is priced as ever; nobody is held by it.
+    #[test]
+    fn it_leaves_no_trace(
+        users in prop::collection::vec((prop_oneof![Just(0.0), 0.0..1e6f64], 0..6usize, 14..18i64), 2..6), policy in 0..5usize,
+    ) {
+        let policy = POLICIES[policy];
+        let usages: Vec<f64> = users.iter().map(|(usage, ..)| *usage).collect();
+        let [mut host, mut plain] = [true, false].map(|interleave| {
+            let mut host = site(policy, interleave, &usages);
+            for (user, (_, jobs, urgency)) in (10..).zip(&users) {
+                for _ in 0..*jobs {
+                    host.submit(HostJob { urgency: *urgency, ..HostJob::new(user) }).unwrap();
+                }
+            }
+            host
+        });
+        host.refresh(30.0);
+        plain.refresh(30.0);
+        let alone = users.iter().all(|(_, jobs, _)| *jobs <= 1);
+        for (id, job) in &host.jobs {
+            let own = plain.jobs[id].priority;
+            prop_assert_eq!(own == Some(0), job.priority == Some(0), "job {}", id);
+            let keeps = alone && policy != Policy::Pbs;
+            prop_assert!(!keeps || own == job.priority, "job {}", id);
+        }
+        host.event(Event::Settings(plain.engine.live_snapshot().settings));
+        host.refresh(30.0);
+        plain.refresh(30.0);
+        for (id, job) in &host.jobs {
+            prop_assert_eq!(job.priority, plain.jobs[id].priority, "job {}", id);
+        }
+    }
+}

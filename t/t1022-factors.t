@@ -1,0 +1,110 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='age, size, the shadow policy and interleave'
+
+# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
+. "$(dirname "$0")/lib.sh"
+
+# tree POLICY USAGE_OF_5001 USAGE_OF_5002: two users with equal shares in A, as of now.
+tree() {
+	mf doc assoc 5001 A username=ann shares=1 usage="$2" counted_until=0 \
+		assoc 5002 A username=bob shares=1 usage="$3" counted_until=0 \
+		assoc 5003 A username=cyd shares=1 usage=100 counted_until=0 \
+		bank root 0 parent= shares=1 active=1 bank A 0 parent=root shares=1 active=1 project "*" >doc.json &&
+	jq -c --arg policy "$1" --argjson at "$(date +%s.%N)" '. + {tree: {policy: $policy, at: $at,
+		half_life: 604800, node_weight: 1, core_weight: 0, gpu_weight: 0}}' doc.json >policy.json &&
+	mf rpc policy_update "$(cat policy.json)"
+}
+live() { mf query 'q["live"]' | jq -c "$1"; }
+settings() { write_conf ".fairshare = $1" && flux config reload; }
+# when ID EVENT [NUMBER]: the time of an event in the eventlog, of the last one, or of one counted from 0.
+when() { flux job eventlog --format=json "$1" | jq -s "map(select(.name == \"$2\")) | .[${3:--1}].timestamp"; }
+# differ ID ID POINTS: the first goes before the second by so many points, but for the rounding of either.
+differ() {
+	jq -ne "$(mf prio "$1") - $(mf prio "$2") - ($3) | fabs <= 1" >/dev/null ||
+		{ echo "$(mf prio "$1") - $(mf prio "$2") is not $3"; return 1; }
+}
+soon() {
+	local i
+	for i in $(seq 60); do "$@" >soon.out 2>&1 && return 0; sleep 0.1; done
+	cat soon.out
+	return 1
+}
+
+test_expect_success 'prices are as ever without weights' '
+	write_conf ".fairshare = {refresh: 1}" && start_instance && stop_queues && load_plugin &&
+	mf push assoc 5001 A fairshare=0.5 assoc 5002 A fairshare=0.5 project "*" &&
+	a=$(mf submit 5001) && scheduled $a && sleep 2 && b=$(mf submit 5002 -N 2) && scheduled $b && prio_is $a 50000 && prio_is $b 50000
+'
+test_expect_success 'who waits longer goes first, by the time between their submissions' '
+	settings "{refresh: 1, \"age-max\": \"100s\", weights: {age: 100000}}" && soon eval "test \$(mf prio $a) != 50000" &&
+	differ $a $b "($(when $b submit) - $(when $a submit)) * 1000" && first=$(mf prio $a) &&
+	c=$(mf submit 5002) && scheduled $c && differ $a $c "($(when $c submit) - $(when $a submit)) * 1000"
+'
+test_expect_success 'all grow older alike: nothing is posted for it' '
+	before=$(mf events $a | wc -l) && sleep 3 && test $(mf events $a | wc -l) = $before && prio_is $a $first
+'
+test_expect_success 'the query names the instant as of which ages are shown' '
+	live .ages && jq -ne "$(live .ages.reference) - now | . > 0 and . <= 100"
+'
+test_expect_success 'time held by urgency 0 does not count' '
+	flux job urgency $a hold >out && wait_for priority $a priority=0 && sleep 2 && flux job urgency $a 16 >out &&
+	soon eval "test \$(mf prio $a) != 0" && held="($(when $a urgency 1) - $(when $a urgency 0))" &&
+	differ $a $c "($(when $c submit) - $(when $a submit) - $held) * 1000"
+'
+test_expect_success 'nor does time in which others keep the job' '
+	d=$(mf submit 5001 -d afterany:$a) && sleep 2 && cancel $a && scheduled $d && freed=$(when $d dependency-remove) &&
+	differ $c $d "($freed - $(when $c submit)) * 1000"
+'
+test_expect_success 'after a reload eventlogs tell the same' '
+	e=$(mf submit 5001) && scheduled $e && flux job urgency $e hold >out && sleep 2 && flux job urgency $e 16 >out &&
+	held="($(when $e urgency 1) - $(when $e urgency 0))" && reload_plugin &&
+	mf push assoc 5001 A fairshare=0.5 assoc 5002 A fairshare=0.5 project "*" && settled && soon differ $c $d "($freed - $(when $c submit)) * 1000" &&
+	soon differ $c $e "($(when $e submit) - $(when $c submit) + $held) * 1000"
+'
+test_expect_success 'at the cap a job grows no older' '
+	settings "{refresh: 1, \"age-max\": \"1s\", weights: {age: 1000}}" && sleep 2 && soon differ $c $d 0
+'
+test_expect_success 'a size is a part of the site, as resource.R tells' '
+	settings "{refresh: 1, weights: {size: 1000}}" && soon prio_is $b 50500 && soon prio_is $c 50250 && test $(live .ages.site_nodes) = 4
+'
+test_expect_success 'a weight that was pushed goes before' '
+	mf push factor size 0 && wait_for priority $b priority=50000
+'
+test_expect_success 'a promise gives the age its weight, and who waits for long is listed' '
+	settings "{refresh: 1, \"max-wait-behind\": \"4s\"}" && sleep 1 && live .ages &&
+	test "$(live ".ages | [.max_wait_behind, (.near_the_bound | length), .near_the_bound_total]")" = "[4,4,4]" &&
+	low=$(mf submit 5001 -u 1) && scheduled $low && sleep 5 && high=$(mf submit 5002 -u 30) && scheduled $high &&
+	test $(mf prio $low) -ge $(mf prio $high)
+'
+test_expect_success 'a shadow policy is reported, and has no effect' '
+	cancel_all && settings "{refresh: 1, shadow: \"classic\"}" && tree fair-tree 1000 10 && f=$(mf submit 5001) && g=$(mf submit 5002) &&
+	scheduled $f $g && soon eval "test \"\$(live .shadow.pending)\" = 2" && live .shadow &&
+	test "$(live ".shadow | [.policy, .associations, .kendall_tau, .inversions, .pairs, .moved]")" = "[\"classic\",3,1,0,1,0]" &&
+	test $(mf prio $g) -gt $(mf prio $f)
+'
+# starts ID...: whose these are, in the order in which they started.
+starts() {
+	local id
+	for id; do echo "$(when $id start) $(flux job info $id eventlog | head -1 | jq .context.userid)"; done | sort -n | cut -d" " -f2 | tr "\n" " "
+}
+submit_both() {
+	ids=
+	for user in 5001 5002; do
+		for i in $(seq 20); do ids="$ids $(mf submit $user -n 16 --run 0.05s -t 60)" || return 1; done
+	done
+	scheduled $ids
+}
+test_expect_success 'without interleave one starts all of his jobs first' '
+	cancel_all && settings "{refresh: 0}" && submit_both && tree fair-tree 1000 1000 && settled && start_queues && ended $ids && stop_queues &&
+	starts $ids >out && cat out && uniq_users=$(tr " " "\n" <out | uniq | grep -c .) && test $uniq_users = 2
+'
+for policy in fair-tree weighted-walk classic depth-oblivious pbs; do
+	test_expect_success "with it two equal users take turns ($policy)" '
+		settings "{refresh: 0, interleave: true}" && submit_both && tree $policy 1000 1000 && settled &&
+		start_queues && ended $ids && stop_queues && starts $ids >out && cat out &&
+		test $(tr " " "\n" <out | uniq | grep -c .) = 40
+	'
+done
+cancel_all
+finish
