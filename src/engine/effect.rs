@@ -90,6 +90,16 @@ pub enum Effect {
     /// Ask who else knows which dependencies are outstanding, and call back with
     /// [`Event::Dependencies`](super::Event::Dependencies).
     ReadDependencies(JobId),
+    /// Ask job-list for the jobs that ended after `since`, the last ones first, and call back with
+    /// [`Event::Ended`](super::Event::Ended).
+    ListEnded {
+        /// In seconds since the epoch.
+        since: f64,
+        /// Only those that ended up to then.
+        before: Option<f64>,
+        /// So many at most.
+        most: usize,
+    },
     /// Give a job in PRIORITY its priority, though it may be the one it had before.
     Prioritize(JobId, u32),
     /// Have Flux ask for the priority of every pending job.

@@ -52,6 +52,25 @@ pub struct JobFacts<'a> {
     pub resources: Resources,
 }
 
+/// A job that ended, as job-list tells of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndedJob {
+    /// Its id.
+    pub id: JobId,
+    /// Whose it was.
+    pub user: UserId,
+    /// The bank its jobspec names.
+    pub bank: Option<BankName>,
+    /// Nodes.
+    pub nodes: u64,
+    /// Cores over all nodes.
+    pub cores: u64,
+    /// When it ran, from when to when; `None` if it never did.
+    pub ran: Option<(f64, f64)>,
+    /// When it became inactive.
+    pub end: f64,
+}
+
 /// An input of the engine. The first group are callbacks, the second RPCs, the third answers to what it asked for.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
@@ -160,6 +179,8 @@ pub enum Event<'a> {
     /// The outstanding dependencies asked for by [`Effect::ReadDependencies`](super::Effect::ReadDependencies). `None`:
     /// nobody could tell.
     Dependencies(JobId, Option<Vec<String>>),
+    /// Ended jobs asked for by [`Effect::ListEnded`](super::Effect::ListEnded). `None`: nobody could tell.
+    Ended(Option<Vec<EndedJob>>),
     /// A panic cut a call short, which may have been about this job.
     Panicked(Option<JobId>),
     /// Jobs that could not be compared with Flux after a panic may be compared once more.

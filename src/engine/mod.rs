@@ -33,7 +33,7 @@ mod validate;
 
 pub use check::Check;
 pub use effect::{Effect, Level, Posting};
-pub use event::{Event, JobFacts, Refusal, State};
+pub use event::{EndedJob, Event, JobFacts, Refusal, State};
 pub use kept::{Kept, Rest};
 pub use live::{LastRefresh, LiveSnapshot, PricedJob, Used};
 pub use settings::{Memo, Settings};
@@ -185,6 +185,7 @@ impl Engine {
             Event::Urgency(id, urgency) => self.told_urgency(id, urgency),
             Event::Eventlog(id, history) => self.eventlog(id, history),
             Event::Dependencies(id, names) => self.dependencies(id, names),
+            Event::Ended(jobs) => self.listed(jobs),
             Event::Panicked(id) => self.panicked(id),
             Event::TryAgain => self.try_again(),
             Event::Shown(facts) => self.shown(&facts),

@@ -282,6 +282,18 @@ impl Plugin {
     }
 
     /// Starts reading a job's eventlog. The future is the caller's to destroy.
+    pub(super) fn list_jobs(
+        self,
+        request: &str,
+        done: Continuation,
+        arg: *mut c_void,
+    ) -> Result<*mut sys::flux_future_t, Error> {
+        let (topic, payload) = (c"job-list.list", c_text(request));
+        // SAFETY: topic and payload are copied.
+        let future = unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, 0) };
+        then("flux_rpc", future, done, arg)
+    }
+
     pub(super) fn read_eventlog(
         self,
         id: u64,

@@ -157,6 +157,8 @@ pub trait Jobtap: Sized + 'static {
     fn written(&self, host: Host<'_, Self>, outcome: Result<(), String>);
     /// What is in the KVS under the key that [`Host::look_up`] asked for by this number.
     fn found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>);
+    /// The answer of job-list asked for by [`Host::list_ended`], as JSON; `None` if there is none.
+    fn ended(&self, host: Host<'_, Self>, reply: Option<&str>);
     /// What a callback leaves as its answer when it fails or was cut short by a panic; it will report failure. Other
     /// plugins may have answered before.
     fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>);

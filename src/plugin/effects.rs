@@ -132,6 +132,10 @@ impl MfPriority {
                 host.read_eventlog(id.0);
                 Ok(())
             }
+            Effect::ListEnded { since, before, most } => {
+                host.list_ended(&super::ended::request(since, before, most));
+                Ok(())
+            }
             Effect::ReadDependencies(id) => {
                 host.read_dependencies(id.0);
                 Ok(())

@@ -3,6 +3,7 @@
 
 pub mod document;
 mod effects;
+mod ended;
 mod events;
 mod jobspec;
 mod live;
@@ -204,6 +205,10 @@ impl Jobtap for MfPriority {
 
     fn found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>) {
         self.remember_found(host, number, found);
+    }
+
+    fn ended(&self, host: Host<'_, Self>, reply: Option<&str>) {
+        let _ = self.drive(host, None, Event::Ended(reply.and_then(ended::jobs)));
     }
 
     fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) {

@@ -149,6 +149,11 @@ impl Cell {
         self.jobs.as_ref().is_some_and(|jobs| end <= jobs.horizon)
     }
 
+    /// Up to when its ended jobs are in what was pushed.
+    pub fn counted_until(&self) -> f64 {
+        self.base.counted.end()
+    }
+
     /// Whether anything has to be kept of an association that the tree lacks.
     pub fn is_needed(&self) -> bool {
         self.leaf.is_some()

@@ -205,6 +205,12 @@ impl Standing {
         Options { pbs_min_usage: options.pbs_min_usage * factor, ..*options }
     }
 
+    /// The earliest instant up to which the ended jobs of any association in the tree are counted, beyond `since`.
+    pub fn counted_from(&self, since: f64) -> f64 {
+        let in_tree = self.cells.iter().filter(|cell| cell.leaf.is_some());
+        in_tree.map(Cell::counted_until).fold(f64::INFINITY, f64::min).max(since)
+    }
+
     /// The rule by which the tree is ranked.
     pub fn rule(&self) -> Option<(Policy, Options)> {
         self.site.as_ref().map(|site| (site.rules.policy, site.rules.options))

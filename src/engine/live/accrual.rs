@@ -5,6 +5,7 @@
 //! also what its watermarks are made of): until then its resources are its own.
 
 use super::super::{Effect, Engine, Level};
+use super::ended::Asking;
 use crate::accounts::AssociationId;
 use crate::fairshare::periods::Resources;
 use crate::ids::{BankName, JobId};
@@ -30,6 +31,7 @@ impl Engine {
         }
         if !self.is_live() && self.standing.counts().2 >= MOST_ENDED {
             self.standing.never_ran(id);
+            self.live.asking = Asking::default();
             return None;
         }
         let counted = self.counted(id, job)?;

@@ -22,6 +22,7 @@
 //!   names none, it counts when the accounting database has it. A job whose R can't be read, likewise.
 
 mod accrual;
+mod ended;
 mod prices;
 mod refresh;
 
@@ -30,6 +31,7 @@ pub use refresh::{LastRefresh, LiveSnapshot, Used};
 
 use crate::ids::JobId;
 use crate::priority::order::Pending;
+use ended::Asking;
 use prices::{Groups, Posted, Weighing};
 use refresh::Stage;
 use std::collections::{HashMap, HashSet};
@@ -58,6 +60,9 @@ pub(super) struct Live {
     pub few: Option<usize>,
     /// Whether the timer runs.
     is_armed: bool,
+    asking: Asking,
+    /// Whether settings came: what was asked for when the plugin was loaded is asked for again, since nobody was listening.
+    began: bool,
     /// Whether anything moved since the last plan.
     moved: bool,
     last: Option<LastRefresh>,

@@ -2,6 +2,7 @@
 //! Refreshes: fair-shares as of now, then exact prices, then the posted order. Each in slices over reactor turns.
 
 use super::super::{Effect, Engine, PageWanted, Settings, Step, Timer};
+use super::ended::Asking;
 use crate::accounts::{Association, AssociationId};
 use crate::fairshare::{Options, Policy};
 use crate::ids::{BankName, JobId, UserId};
@@ -115,7 +116,11 @@ impl Engine {
     pub(in crate::engine) fn set(&mut self, settings: Settings) -> Vec<Effect> {
         let was_live = self.is_live();
         let before = std::mem::replace(&mut self.settings, settings);
-        if before == self.settings {
+        let is_first = !std::mem::replace(&mut self.live.began, true);
+        if is_first {
+            self.live.asking = Asking::default();
+        }
+        if before == self.settings && !(is_first && was_live) {
             return Vec::new();
         }
         self.standing.set_mode(self.settings.accrual);
@@ -123,6 +128,7 @@ impl Engine {
         if self.is_live() {
             self.live.reprice = true;
             self.live.is_armed = false;
+            effects.extend(self.ask_for_ended());
             effects.extend(self.arm_refresh());
             effects.extend(self.begin_refresh());
         } else if was_live {
@@ -138,7 +144,8 @@ impl Engine {
     pub(in crate::engine) fn pushed_tree(&mut self) -> Vec<Effect> {
         self.live.reprice = true;
         self.live.pushed = true;
-        let mut effects = Vec::from_iter(self.arm_refresh());
+        let mut effects = Vec::from_iter(self.ask_for_ended());
+        effects.extend(self.arm_refresh());
         effects.extend(self.begin_refresh());
         effects.extend(self.go_on_refreshing());
         effects

@@ -10,7 +10,7 @@ mod acts;
 use super::oracle::Oracle;
 use super::site::{HostJob, NOW, OWNER};
 use crate::accounts::{AssociationRecord, Queue};
-use crate::engine::{Effect, Engine, Event, JobFacts, Posting, Refusal, State, Timer};
+use crate::engine::{Effect, EndedJob, Engine, Event, JobFacts, Posting, Refusal, State, Timer};
 use crate::ids::{JobId, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,6 +38,9 @@ pub struct Host {
     reads: Vec<JobId>,
     asks: Vec<JobId>,
     retries: usize,
+    /// What job-list knows, and what it is about to answer.
+    pub ended: Vec<EndedJob>,
+    pub listed: Option<Option<Vec<EndedJob>>>,
     /// How many prices were posted by id.
     pub posts: usize,
     /// Why prices are refused.
@@ -80,6 +83,8 @@ impl Host {
             reads: Vec::new(),
             asks: Vec::new(),
             retries: 0,
+            ended: Vec::new(),
+            listed: None,
             posts: 0,
             refuse_prices: None,
             slices: 0,
@@ -276,6 +281,14 @@ impl Host {
                 }
             }
             Effect::ReadDependencies(id) => self.asks.push(*id),
+            Effect::ListEnded { since, before, most } => {
+                let mut page: Vec<EndedJob> =
+                    self.ended.iter().filter(|job| job.end > *since).cloned().collect();
+                page.retain(|job| before.is_none_or(|before| job.end <= before));
+                page.sort_by(|a, b| b.end.total_cmp(&a.end));
+                page.truncate(*most);
+                self.listed = Some(self.has_job_list.then_some(page));
+            }
             Effect::Prioritize(id, priority) => {
                 let state = self.jobs.get(id).ok_or(Refusal::Absent)?.state;
                 if let Some(why) = &self.refuse_prices {
@@ -364,7 +377,16 @@ impl Host {
     /// Runs timers and reads until none is left.
     pub fn settle(&mut self) {
         self.oracle.turn();
-        while self.slices > 0 || self.defers > 0 || !self.reads.is_empty() || !self.asks.is_empty() {
+        while self.listed.is_some()
+            || self.slices > 0
+            || self.defers > 0
+            || !self.reads.is_empty()
+            || !self.asks.is_empty()
+        {
+            if let Some(jobs) = self.listed.take() {
+                let effects = self.engine.handle(self.now, Event::Ended(jobs));
+                self.apply(effects);
+            }
             if std::mem::take(&mut self.slices) > 0 {
                 let effects = self.engine.handle(self.now, Event::Timer(Timer::Slice));
                 self.apply(effects);

@@ -314,3 +314,26 @@ fn the_head_is_right_after_a_refresh_and_the_rest_lags() {
     assert_eq!(by(&|job, _| job.priority.unwrap()), by(&exact));
     explained(&host);
 }
+
+#[test]
+fn who_ended_while_the_plugin_was_away_is_asked_for() {
+    for has_job_list in [true, false] {
+        let mut host = live(Policy::Classic);
+        let ids: Vec<JobId> = (0..1500).map(|_| host.submit(HostJob::new(8).bank("A")).unwrap()).collect();
+        for id in ids.iter().rev() {
+            host.start(*id);
+            host.end(*id);
+        }
+        let before = usage(&host, 8, "A");
+        assert!(before > 1.0);
+        host.has_job_list = has_job_list;
+        host.logged.clear();
+        host.replay(true, Engine::new(OWNER));
+        host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
+        let after = usage(&host, 8, "A");
+        let told = host.logged.iter().filter(|text| text.contains("job-list does not answer")).count();
+        assert_eq!(told, usize::from(!has_job_list), "{:?}", host.logged);
+        let wanted = if has_job_list { before } else { 0.0 };
+        assert!((after - wanted).abs() <= 1e-9 * wanted, "{after}, before {wanted}");
+    }
+}

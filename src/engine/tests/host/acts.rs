@@ -3,7 +3,7 @@
 
 use super::super::site::HostJob;
 use super::{Answer, Host};
-use crate::engine::{Effect, Engine, Event, State};
+use crate::engine::{Effect, EndedJob, Engine, Event, State};
 use crate::ids::{JobId, UserId};
 
 impl Host {
@@ -52,6 +52,11 @@ impl Host {
             // From now on Flux refuses to give a subscription back.
             assert!(!self.subscribed.contains(&id), "job {id} ends, and is still subscribed to");
             self.callback(id, |facts| Event::Inactive(facts.id));
+            let job = &self.jobs[&id];
+            let (nodes, cores, end) = (job.size.nodes, job.size.cores, self.now);
+            let (user, bank) = (UserId(job.user), job.bank.as_deref().map(Into::into));
+            let ran = job.started.map(|start| (start, end));
+            self.ended.push(EndedJob { id, user, bank, nodes, cores, ran, end });
             self.destroy(id);
             self.settle();
         }
@@ -133,7 +138,7 @@ impl Host {
     pub fn replay(&mut self, is_reload: bool, mut engine: Engine) {
         std::mem::swap(&mut self.engine, &mut engine);
         (self.defers, self.reads, self.asks, self.retries) = (0, Vec::new(), Vec::new(), 0);
-        (self.slices, self.refresh_at) = (0, None);
+        (self.slices, self.refresh_at, self.listed) = (0, None, None);
         self.subscribed.clear();
         self.jobs.values_mut().for_each(|job| job.was_unreadable = false);
         let mut order: Vec<JobId> = self.jobs.keys().copied().collect();

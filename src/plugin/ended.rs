@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Ended jobs, as job-list tells of them.
+
+use crate::engine::EndedJob;
+use crate::ids::{JobId, UserId};
+use serde_json::json;
+
+/// FLUX_JOB_STATE_INACTIVE.
+const INACTIVE: u32 = 64;
+
+/// The request for the jobs that ended after `since`, the last ones first.
+pub(super) fn request(since: f64, before: Option<f64>, most: usize) -> String {
+    // Only inactive jobs have `t_inactive`, so the time alone would do; Flux counts comparisons, and stops at a million.
+    let constraint = match before {
+        Some(time) => json!({"t_inactive": [format!("<={time:?}")]}),
+        None => json!({"states": [INACTIVE]}),
+    };
+    let attributes = ["userid", "bank", "t_run", "t_inactive", "nnodes", "ncores"];
+    json!({"max_entries": most, "since": since.max(0.0), "attrs": attributes, "constraint": constraint})
+        .to_string()
+}
+
+/// The jobs of an answer; `None` if it is none.
+pub(super) fn jobs(reply: &str) -> Option<Vec<EndedJob>> {
+    #[derive(serde::Deserialize)]
+    struct Reply {
+        jobs: Vec<Job>,
+    }
+    /// What does not apply to a job is absent: one that never ran has no `t_run`.
+    #[derive(serde::Deserialize)]
+    struct Job {
+        id: u64,
+        userid: u32,
+        bank: Option<String>,
+        t_run: Option<f64>,
+        t_inactive: f64,
+        #[serde(default)]
+        nnodes: u64,
+        #[serde(default)]
+        ncores: u64,
+    }
+    let reply: Reply = serde_json::from_str(reply).ok()?;
+    let job = |job: Job| EndedJob {
+        id: JobId(job.id),
+        user: UserId(job.userid),
+        bank: job.bank.as_deref().map(Into::into),
+        nodes: job.nnodes,
+        cores: job.ncores,
+        ran: job.t_run.map(|start| (start, job.t_inactive)),
+        end: job.t_inactive,
+    };
+    Some(reply.jobs.into_iter().map(job).collect())
+}
