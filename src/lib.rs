@@ -20,7 +20,7 @@
 //! `limits/job.rs` says what a job counts as; `priority/explanation.rs` says how a priority comes about;
 //! `limits/release.rs` is the release rule; `engine/keepers.rs` says what other plugins' dependencies mean for it;
 //! `standing/mod.rs` says how usage accrues while jobs run; `accounts/derived.rs` says how what is derived for
-//! associations is joined with them; `plugin/mod.rs` lists what Flux calls; `fairshare/mod.rs` explains the rules.
+//! associations is joined with them; `plugin/mod.rs` lists what Flux calls, `plugin/remember/mod.rs` what outlives a restart; `fairshare/mod.rs` explains the rules.
 //!
 //! # Where to add
 //! - a limit: a row of `RULES` in `limits/table.rs`;

@@ -99,15 +99,15 @@ impl Plugin {
         let put = || {
             for (key, text) in changes {
                 let key = c_text(key);
-                let (call, rc) = match text {
-                    // SAFETY: both are C strings.
-                    Some(text) => ("flux_kvs_txn_put", unsafe {
-                        sys::flux_kvs_txn_put(txn, 0, key.as_ptr(), c_text(text).as_ptr())
-                    }),
-                    // SAFETY: the key is a C string.
-                    None => {
-                        ("flux_kvs_txn_unlink", unsafe { sys::flux_kvs_txn_unlink(txn, 0, key.as_ptr()) })
-                    }
+                let text = text.as_deref().map(c_text);
+                let (call, rc) = if let Some(text) = text {
+                    // SAFETY: the transaction is ours, key and text are C strings.
+                    let rc = unsafe { sys::flux_kvs_txn_put(txn, 0, key.as_ptr(), text.as_ptr()) };
+                    ("flux_kvs_txn_put", rc)
+                } else {
+                    // SAFETY: the transaction is ours, the key is a C string.
+                    let rc = unsafe { sys::flux_kvs_txn_unlink(txn, 0, key.as_ptr()) };
+                    ("flux_kvs_txn_unlink", rc)
                 };
                 Error::check(call, rc)?;
             }

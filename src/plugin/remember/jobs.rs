@@ -68,7 +68,7 @@ impl Log {
             self.last.push_str(&serde_json::to_string(&line).unwrap_or_default());
             self.last.push('\n');
             self.lines += 1;
-            if self.lines % LINES == 0 {
+            if self.lines.is_multiple_of(LINES) {
                 let text = std::mem::take(&mut self.last);
                 let sum = hash(&text);
                 changes.push((key(&sum), Some(text)));

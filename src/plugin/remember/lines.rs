@@ -80,7 +80,7 @@ fn count(shares: Shares) -> u64 {
 }
 
 fn is_end(user: UserId, every: u64) -> bool {
-    xxh3_64(&user.0.to_le_bytes()) % every == 0
+    xxh3_64(&user.0.to_le_bytes()).is_multiple_of(every)
 }
 
 impl Cutter {

@@ -17,6 +17,7 @@
 //!   each text must have the hash it is called by. It then goes the way of a push, and is judged as one.
 //! - What is refused stays where it is until the next push takes its place.
 
+mod applying;
 mod jobs;
 mod lines;
 mod reading;
@@ -25,17 +26,15 @@ mod record;
 mod tests;
 mod writing;
 
+use super::MfPriority;
 use super::reading::Reader;
 use super::value::shortened;
-use super::wire::{self, WireError};
-use super::{MfPriority, counted};
 use crate::engine::{Engine, Event, Timer};
 use crate::jobtap::{self, Found, Host, LogLevel};
 use jobs::Log;
-use reading::{Next, Reading};
-use record::{Fault, Manifest, ROOT, manifest_key};
+use reading::Reading;
+use record::{Manifest, ROOT, manifest_key};
 use std::collections::HashSet;
-use std::time::{Duration, SystemTime};
 use writing::{JOBS_PAGE, PAGE, Then, Writing};
 
 /// The number by which the manifest is asked for: no text has it.
@@ -137,13 +136,15 @@ impl MfPriority {
 
     /// A whole policy is in force.
     pub(super) fn remember_policy(&self, host: Host<'_, Self>) {
-        (self.is_whole.set(true), self.is_given.set(false));
+        self.is_whole.set(true);
+        self.is_given.set(false);
         self.remember_anew(host, true);
     }
 
     /// Something came that is no whole policy: what is in force is not what was kept.
     pub(super) fn forget_policy(&self, host: Host<'_, Self>) {
-        (self.is_whole.set(false), self.is_given.set(false));
+        self.is_whole.set(false);
+        self.is_given.set(false);
         self.remember_anew(host, false);
     }
 
@@ -416,72 +417,6 @@ impl MfPriority {
         self.remember_next(host);
     }
 
-    fn apply_remembered(&self, host: Host<'_, Self>) {
-        if self.is_push_open() {
-            return host.arm(Timer::Remember.index(), PATIENCE);
-        }
-        match self.apply_part(host) {
-            Ok(None) => host.arm(Timer::Remember.index(), 0.0),
-            Ok(Some(manifest)) => {
-                let (associations, generation) = (manifest.associations, self.read(Engine::generation));
-                let at = Duration::try_from_secs_f64(manifest.at).ok();
-                self.updated.set(at.and_then(|at| SystemTime::UNIX_EPOCH.checked_add(at)));
-                self.is_whole.set(true);
-                let text = format!(
-                    "mf_priority: remembered the last push: {} (generation {})",
-                    counted(associations, "association"),
-                    generation.unwrap_or_default()
-                );
-                self.logger.log(LogLevel::Info, &text);
-                self.remember_next(host);
-            }
-            Err(fault) => {
-                let _ = self.drive(host, None, Event::PolicyAbort);
-                self.refuse_remembered(host, &fault);
-            }
-        }
-    }
-
-    /// Applies the next part; gives the manifest when that was the last.
-    fn apply_part(&self, host: Host<'_, Self>) -> Result<Option<Manifest>, Fault> {
-        let taken = {
-            let mut it = self.remember.try_borrow_mut().map_err(|_| "it is in use".to_owned())?;
-            let State::Applying(reading, reader) = &mut it.state else { return Ok(None) };
-            match reading.next()? {
-                Next::Jobs(text) => {
-                    let (ended, sums) = jobs::read(&text)?;
-                    Some(Event::Recalled(ended, sums))
-                }
-                Next::Begin => Some(Event::PolicyBegin { keeps_config: false }),
-                Next::Part(payload) => {
-                    let (part, site) = wire::policy_part(Some(&payload), reader).map_err(words)?;
-                    Some(Event::PolicyPart(part, site))
-                }
-                Next::Commit => {
-                    let (wanted, read) = (reading.manifest.associations, reader.associations());
-                    if wanted != read {
-                        return Err(format!("it has {read} associations, not {wanted}"));
-                    }
-                    None
-                }
-            }
-        };
-        if let Some(event) = taken {
-            self.drive(host, None, event).map_err(|_| "the engine is in use".to_owned())?;
-            return Ok(None);
-        }
-        if let Some(array) = self.read(Engine::lacks).flatten() {
-            return Err(format!("it lacks {array}"));
-        }
-        let state = self.remember.try_borrow_mut().map(|mut it| std::mem::take(&mut it.state));
-        let Ok(State::Applying(reading, _)) = state else { return Ok(None) };
-        let _ = self.drive(host, None, Event::PolicyCommit);
-        match self.rejected.take() {
-            Some(fault) => Err(format!("tree: {fault}")),
-            None => Ok(Some(reading.manifest)),
-        }
-    }
-
     /// A panic cut something short, and nobody waits for the KVS any more.
     pub(super) fn remember_recovers(&self, host: Host<'_, Self>) {
         let Ok(mut it) = self.remember.try_borrow_mut() else { return };
@@ -503,12 +438,5 @@ impl MfPriority {
             let _ = self.drive(host, None, Event::PolicyAbort);
         }
         host.look_up(&manifest_key(), MANIFEST);
-    }
-}
-
-fn words(fault: WireError) -> Fault {
-    match fault {
-        WireError::Undecodable(text) | WireError::Record(text) => text,
-        WireError::WrongType(what) => format!("{what} is of a wrong type"),
     }
 }
