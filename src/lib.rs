@@ -7,8 +7,9 @@
 //!
 //! ```text
 //!   Flux ── callbacks, RPCs ──> jobtap ──> plugin ── Event ──> engine ──> accounts   what is configured
-//!    ^                                       |                   |  └───> limits     live jobs, counters, holds
-//!    └──────────── calls ────────────────────┴────── Effects ────┘        priority   factors x weights
+//!    ^                                       |                   |  ├───> limits     live jobs, counters, holds
+//!    |                                       |                   |  ├───> standing   usage and fair-share as of now
+//!    └──────────── calls ────────────────────┴────── Effects ────┘  └───> priority   factors x weights, and whom to touch
 //!
 //!   people ──> cli ──> store (database, documents) ──> fairshare (the ranking rules, half-life periods)
 //!               ├────> pipeline (fetch, usage, fair-share: one transaction) ──> store, flux, fairshare
@@ -19,8 +20,9 @@
 //! `engine/event.rs` and `engine/effect.rs` are the protocol, `engine/step.rs` what the engine goes on with by itself;
 //! `limits/job.rs` says what a job counts as; `priority/explanation.rs` says how a priority comes about;
 //! `limits/release.rs` is the release rule; `engine/keepers.rs` says what other plugins' dependencies mean for it;
-//! `standing/mod.rs` says how usage accrues while jobs run; `accounts/derived.rs` says how what is derived for
-//! associations is joined with them; `plugin/mod.rs` lists what Flux calls, `plugin/remember/mod.rs` what outlives a restart; `fairshare/mod.rs` explains the rules.
+//! `standing/mod.rs` says how usage accrues while jobs run, `engine/live/mod.rs` how pending jobs follow;
+//! `accounts/derived.rs` says how what is derived for associations is joined with them; `plugin/mod.rs` lists what Flux
+//! calls, `plugin/remember/mod.rs` says what outlives a restart; `fairshare/mod.rs` explains the rules.
 //!
 //! # Where to add
 //! - a limit: a row of `RULES` in `limits/table.rs`;
