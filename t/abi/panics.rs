@@ -176,6 +176,25 @@ fn full_document() -> Value {
     document
 }
 
+/// The same as a tree of which half the usage is known.
+fn with_tree(mut document: Value) -> Value {
+    for (number, record) in document["associations"].as_array_mut().unwrap().iter_mut().enumerate() {
+        let leaf = [
+            ("username", json!(format!("u{number}"))),
+            ("shares", json!(1 + number)),
+            ("usage", json!(1000 * (number % 2))),
+            ("counted_until", json!(1.0)),
+        ];
+        record.as_object_mut().unwrap().extend(leaf.map(|(key, value)| (key.to_owned(), value)));
+    }
+    let bank = |name: &str, parent: &str| json!({"bank": name, "priority": 0, "parent": parent, "shares": 1, "active": 1});
+    document["banks"] = json!([bank("root", ""), bank("A", "root"), bank("B", "root")]);
+    document["tree"] = json!({
+        "policy": "fair-tree", "at": 1.0, "half_life": 604_800, "node_weight": 1, "core_weight": 0, "gpu_weight": 0,
+    });
+    document
+}
+
 struct Play {
     site: Site,
     refusals: Vec<String>,
@@ -333,7 +352,26 @@ impl Play {
         self.push(&full_document());
         self.agrees();
         self.push_in_parts();
+        self.live();
         self.without_eventlog();
+    }
+
+    /// A tree is pushed: jobs accrue, the order follows, and all of it is there again after a reload.
+    fn live(&mut self) {
+        self.request("policy_update", &json!({"data": with_tree(full_document())}));
+        self.submit(&job(5002, 2));
+        self.submit(&job_in(5002, "B", 2));
+        self.site.host.advance(31.0);
+        self.agrees();
+        self.request("prices", &json!({}));
+        self.request("usages", &json!({}));
+        self.site.host.remove(SO).unwrap();
+        let loaded = self.site.host.load(&self.site.so.path(), None);
+        self.loaded(loaded, None);
+        self.site.host.settle();
+        self.site.host.advance(31.0);
+        self.push(&full_document());
+        self.agrees();
     }
 
     /// A load that was refused leaves all as it was: the next one finds the jobs.
