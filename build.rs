@@ -48,7 +48,7 @@ mod bindings {
         "flux_get_reactor",
         "flux_reactor_now",
         "flux_timer_watcher_(create|reset)",
-        "flux_watcher_(start|destroy)",
+        "flux_watcher_(start|stop|destroy)",
         "flux_rpc",
         "flux_rpc_get",
         "flux_job_kvs_key",

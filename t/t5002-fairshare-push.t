@@ -89,7 +89,7 @@ test_expect_success 'an owner the database knows keeps to it' '
 	id=$(mf submit $(id -u)) && scheduled $id && test "$(mf spec $id attributes.system.bank)" = B
 '
 test_expect_success 'the document of export-json can be pushed instead' '
-	cancel_all && records >before && flux account export-json >export.json && reload_plugin &&
+	cancel_all && flux fairshare sync --only fairshare -p $DB && flux fairshare push -p $DB && records >before && flux account export-json >export.json && reload_plugin &&
 	flux fairshare push -p export.json && records >after && test_cmp before after
 '
 test_expect_success 'a refused record is an error that says which' '

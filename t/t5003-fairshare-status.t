@@ -47,7 +47,7 @@ test_expect_success 'the document has the same, and no associations that were no
 test_expect_success 'associations of a user: counters beside limits' '
 	status -u 5001 --csv >out && cat out &&
 	head -1 out | grep "^user,userid,bank,fairshare,running_jobs,max_running_jobs," &&
-	test $(wc -l <out) = 2 && grep ",5001,A,0.5,1,1,3,7,1,2147483647," out
+	test $(wc -l <out) = 2 && grep ",5001,A,1,1,1,3,7,1,2147483647," out
 '
 test_expect_success 'associations in a bank' '
 	status -b B --json | jq -r ".selected[] | [.userid, .running_jobs, .held_jobs] | @tsv" | sort >out &&
@@ -82,7 +82,7 @@ test_expect_success 'the default database is the one that flux-accounting names'
 	env -u FLUX_FAIRSHARE_DATABASE flux fairshare status | sed -n "s/^database *\([^ :]*\).*/\1/p" >out && test_cmp expected out
 '
 test_expect_success OURS 'whose jobs wait for data is said' '
-	cancel_all; reload_plugin && id=$(mf submit 5001) && wait_for depend $id && status >out && cat out &&
+	cancel_all; remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && id=$(mf submit 5001) && wait_for depend $id && status >out && cat out &&
 	grep "^waiting  *1 job, of users without data: 5001$" out && value ".waiting_users[0]" >out && echo 5001 >expected &&
 	test_cmp expected out
 '

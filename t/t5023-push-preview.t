@@ -35,7 +35,7 @@ test_expect_success 'an association that would be removed with live jobs is name
 	flux fairshare push -n -p fewer.db >words && cat words && grep "5002 in A would be removed with 2 live jobs" words
 '
 test_expect_success 'a job that waits for data and would end is named, with the reason' '
-	reload_plugin && id=$(mf submit 5009 -B A) && preview >out && cat out &&
+	remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && id=$(mf submit 5009 -B A) && preview >out && cat out &&
 	jq -e ".rejected | length == 1 and .[0].userid == 5009" out
 '
 test_expect_success 'a tree that can not be is refused by name, and nothing is changed' '

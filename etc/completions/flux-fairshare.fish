@@ -161,9 +161,9 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -s
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s n -l dry-run -d 'Send nothing; say what would be sent'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s n -l dry-run -d 'Change nothing; say what would be sent, and what the plugin would do'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s v -l verbose -d 'Say what was sent'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l json -d 'The same as JSON; what changed is null if the plugin, flux-accounting\'s, does not tell'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l json -d 'The same as JSON; what changed, or would, is null if the plugin does not tell'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l wait -d 'How long to wait for a locked database' -r -f

@@ -166,20 +166,20 @@ impl Agenda {
         pointer
     }
 
-    /// Starts (`Some(true)`), stops (`Some(false)`) or only resets a timer.
+    /// Starts (`Some(true)`), stops (`Some(false)`) or only resets a timer. One that is started goes on by its old time,
+    /// whatever it is reset to: so does libev's.
     pub(super) fn arm(&mut self, key: usize, start: Option<bool>, reset: Option<(f64, f64)>) {
         let Some(watcher) = self.watchers.get_mut(&key) else { return };
         if let Some((after, repeat)) = reset {
             (watcher.after, watcher.repeat) = (micros(after), micros(repeat));
         }
-        let running = watcher.armed.is_some();
-        if start == Some(true) && running {
+        if start.is_none() || start == Some(true) && watcher.armed.is_some() {
             return;
         }
         if let Some(at) = watcher.armed.take() {
             self.due.remove(&at);
         }
-        if start.unwrap_or(running) {
+        if start == Some(true) {
             self.sequence += 1;
             let at = (self.now.saturating_add(watcher.after), self.sequence);
             watcher.armed = Some(at);

@@ -100,6 +100,7 @@ unsafe extern "C" {
     pub fn flux_get_reactor(h: *mut flux_t) -> *mut flux_reactor_t;
     pub fn flux_reactor_now(r: *mut flux_reactor_t) -> f64;
     pub fn flux_watcher_start(w: *mut flux_watcher_t);
+    pub fn flux_watcher_stop(w: *mut flux_watcher_t);
     pub fn flux_watcher_destroy(w: *mut flux_watcher_t);
     pub fn flux_timer_watcher_create(
         r: *mut flux_reactor_t,

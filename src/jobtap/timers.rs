@@ -35,14 +35,15 @@ impl Timer {
         !watcher.is_null()
     }
 
-    /// Has it fire once after some seconds.
+    /// Has it fire once after some seconds, whenever it was to fire before.
     pub(super) fn arm(&self, seconds: f64) {
         let watcher = self.watcher.get();
         if watcher.is_null() {
             return;
         }
-        // SAFETY: the watcher is ours until this is dropped. Resetting one that is started is allowed.
+        // SAFETY: the watcher is ours until this is dropped. One that is started would go on by its old time.
         unsafe {
+            sys::flux_watcher_stop(watcher);
             sys::flux_timer_watcher_reset(watcher, seconds, 0.0);
             sys::flux_watcher_start(watcher);
         }
