@@ -138,6 +138,8 @@ fn warm() -> Site {
 /// The query but for what a forgotten job may leave: the queue it was in, and the last queue's priority.
 fn counters(site: &Site) -> Value {
     let mut query = site.query();
+    // What ended is remembered there, whoever it was of.
+    query.as_object_mut().unwrap().remove("live");
     for user in query["mf_priority_map"].as_array_mut().unwrap() {
         for bank in user["banks"].as_array_mut().unwrap() {
             bank["queue_factor"] = json!(0);
