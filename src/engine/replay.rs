@@ -248,6 +248,7 @@ impl Engine {
         self.due.ends.extend(expected);
         let mut effects = self.end_unpriceable();
         effects.extend(self.unreadable.iter().copied().map(Effect::ReadEventlog));
+        effects.extend(self.ask_again());
         effects
     }
 

@@ -4,7 +4,7 @@
 //! What it tells of a job are nodes and cores of its R, and when it ran. It does not tell of GPUs: where these are
 //! weighed, such a job counts for them when the accounting database has it.
 
-use super::super::{Effect, EndedJob, Engine, Level};
+use super::super::{Effect, EndedJob, Engine, Level, Timer};
 use crate::fairshare::periods::Resources;
 use crate::standing;
 
@@ -23,9 +23,14 @@ pub(super) enum Asking {
     Due,
     /// What is asked for.
     UnderWay { since: f64, before: Option<f64>, most: usize, told: usize },
+    /// Nobody answered: when Flux starts, job-list comes after the plugin.
+    Unanswered,
     /// All that ended after this instant was told.
     Done(f64),
 }
+
+/// So many times job-list is asked, as often as [`Timer::Retry`] says: a minute.
+const TRIES: u32 = 12;
 
 impl Engine {
     /// Asks for what ended since the earliest watermark, once after the plugin was loaded; again only if a push goes further
@@ -33,7 +38,7 @@ impl Engine {
     pub(super) fn ask_for_ended(&mut self) -> Option<Effect> {
         let since = self.standing.counted_from(self.now - RESET);
         let asked = match self.live.asking {
-            Asking::Due => f64::INFINITY,
+            Asking::Due | Asking::Unanswered => f64::INFINITY,
             Asking::UnderWay { since, .. } | Asking::Done(since) => since,
         };
         if since >= asked {
@@ -45,10 +50,20 @@ impl Engine {
         Some(Effect::ListEnded { since, before: None, most: PAGE })
     }
 
+    /// Asks once more, if nobody answered.
+    pub(in crate::engine) fn ask_again(&mut self) -> Option<Effect> {
+        matches!(self.live.asking, Asking::Unanswered).then(|| self.ask_for_ended()).flatten()
+    }
+
     /// A page of ended jobs.
     pub(in crate::engine) fn listed(&mut self, jobs: Option<Vec<EndedJob>>) -> Vec<Effect> {
         let Asking::UnderWay { since, before, most, told } = self.live.asking else { return Vec::new() };
         let Some(jobs) = jobs else {
+            self.live.unanswered += 1;
+            if self.live.unanswered < TRIES {
+                self.live.asking = Asking::Unanswered;
+                return vec![Effect::Arm(Timer::Retry)];
+            }
             let text = "job-list does not answer: jobs that ended while the plugin was not loaded count when a push has them";
             self.asked_all(f64::NEG_INFINITY);
             return vec![Effect::Log(Level::Error, text.to_owned())];

@@ -66,6 +66,8 @@ pub(super) struct Live {
     /// Whether the timer runs.
     is_armed: bool,
     asking: Asking,
+    /// How often nobody answered.
+    unanswered: u32,
     /// Whether settings came: what was asked for when the plugin was loaded is asked for again, since nobody was listening.
     began: bool,
     /// Whether anything moved since the last plan.
