@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What live fair-share costs without Flux: prices posted per refresh on a steady site, the longest call at up to 100,000
 //! associations and 50,000 pending jobs, and bytes of state. `cargo bench --bench live [steady|calls|memory]`
+#![allow(clippy::indexing_slicing)] // a bench that can't go on should stop
 
 mod flux;
 mod site;

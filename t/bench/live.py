@@ -187,7 +187,7 @@ def while_pinging(act):
 
 
 def refreshes():
-    seconds = 20
+    seconds = 10
     print(f"{leaves} associations, {n} pending: refreshes each 2 s, for {seconds} s")
     print(f"{'':<22} {'touched':>8} {'lagging':>8} {'each, ms':>9} {'stall, ms':>10} {'by clock':>9}")
 

@@ -153,7 +153,10 @@ impl Engine {
         let mut effects = Vec::from_iter(self.ask_for_ended());
         effects.extend(self.arm_refresh());
         effects.extend(self.begin_refresh());
-        effects.extend(self.go_on_refreshing());
+        // Where it is much, the push itself is enough for one turn.
+        if self.is_small() {
+            effects.extend(self.go_on_refreshing());
+        }
         effects
     }
 
@@ -198,12 +201,11 @@ impl Engine {
             return if due { self.reprioritize() } else { Vec::new() };
         }
         let mut left = SLICE;
+        let is_small = self.is_small();
         loop {
             match &mut self.live.stage {
                 Stage::Idle => return Vec::new(),
                 Stage::Standing => {
-                    let (cells, running, ended) = self.standing.counts();
-                    let is_small = cells + running + ended <= SMALL;
                     match self.standing.step(left) {
                         Some(done) => {
                             let last = &mut self.live.posting;
@@ -262,6 +264,11 @@ impl Engine {
         self.live.stage = Stage::Posting(touch);
         effects.extend(self.post());
         effects
+    }
+
+    fn is_small(&self) -> bool {
+        let (cells, running, ended) = self.standing.counts();
+        cells + running + ended <= SMALL
     }
 
     #[cfg(not(test))]
