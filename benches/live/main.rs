@@ -11,7 +11,7 @@ use mf_priority::engine::{Event, Settings, Timer};
 use mf_priority::fairshare::Policy;
 use mf_priority::ids::JobId;
 use mf_priority::standing::SitePart;
-use site::{PART, Random, is_active, site};
+use site::{DAY, PART, Random, is_active, site};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -50,14 +50,14 @@ fn steady() {
         "1,000 users, 20,000 jobs pending, 10 ends a second, refresh 30 s: per refresh, mean of {REFRESHES}"
     );
     println!(
-        "{:<16} {:>6} {:>9} {:>8} {:>7} {:>6} {:>6} {:>9}",
-        "policy", "depth", "changed", "posted", "ratio", "most", "memos", "lagging"
+        "{:<16} {:>9} {:>6} {:>9} {:>8} {:>7} {:>6} {:>6} {:>9}",
+        "policy", "half-life", "depth", "changed", "posted", "ratio", "most", "memos", "lagging"
     );
     for policy in Policy::ALL {
-        for depth in [1_000, 200] {
+        for (days, depth) in [(7.0, 1_000), (7.0, 200), (1.0, 1_000)] {
             let mut flux = Flux::new();
             flux.event("settings", Event::Settings(Settings { depth, ..Settings::default() }));
-            flux.push(site(1_000, 300, policy, NODES as f64));
+            flux.push(site(1_000, 300, policy, NODES as f64, days * DAY));
             let users: Vec<usize> = (0..1_000).filter(|user| is_active(*user, 1_000, 300)).collect();
             let mut random = Random(11);
             for k in 0..20_000 + NODES {
@@ -91,7 +91,7 @@ fn steady() {
             }
             let lagging = flux.engine.live_snapshot().lagging;
             println!(
-                "{:<16} {depth:>6} {:>9} {:>8} {:>7.1} {most:>6} {:>6} {lagging:>9}",
+                "{:<16} {days:>7} d {depth:>6} {:>9} {:>8} {:>7.1} {most:>6} {:>6} {lagging:>9}",
                 policy.name(),
                 changed / REFRESHES,
                 posted / REFRESHES,
@@ -111,13 +111,13 @@ fn calls() {
         for policy in Policy::ALL {
             let mut flux = Flux::new();
             flux.event("settings", Event::Settings(Settings::default()));
-            flux.push(site(users, users, policy, 1e4));
+            flux.push(site(users, users, policy, 1e4, 7.0 * DAY));
             for k in 0..pending + users / 10 {
                 flux.submit(k * 7 % users);
             }
             let running: Vec<JobId> = (0..users / 10).filter_map(|_| flux.start()).collect();
             flux.longest.clear();
-            flux.push(site(users, users, policy, 1e4));
+            flux.push(site(users, users, policy, 1e4, 7.0 * DAY));
             for round in 0..5 {
                 flux.now += REFRESH;
                 for id in running.iter().skip(round * 100).take(100) {
@@ -144,7 +144,7 @@ fn memory() {
         let before = IN_USE.load(Relaxed);
         let mut flux = Flux::new();
         let since = |mark: usize, count: usize| (IN_USE.load(Relaxed) - mark) / count;
-        let mut parts = site(USERS, USERS, Policy::FairTree, 1e4);
+        let mut parts = site(USERS, USERS, Policy::FairTree, 1e4, 7.0 * DAY);
         if !live {
             parts.iter_mut().for_each(|(_, site)| *site = SitePart::default());
         }

@@ -10,7 +10,8 @@ use mf_priority::standing::{Bank, Leaf, Rule, SitePart, Watermark};
 
 /// When everything begins.
 pub const T0: f64 = 1.7e9;
-const HALF_LIFE: f64 = 604_800.0;
+/// Seconds of a day.
+pub const DAY: f64 = 86_400.0;
 /// Records of one part of a push.
 pub const PART: usize = 1000;
 const USERS_OF_BANK: usize = 50;
@@ -62,11 +63,17 @@ fn shares_of(user: usize) -> u64 {
 }
 
 /// Users of which only the first `active` have ever run anything: each near what is due to him.
-pub fn site(users: usize, active: usize, policy: Policy, nodes: f64) -> Vec<(PolicyPart, SitePart)> {
+pub fn site(
+    users: usize,
+    active: usize,
+    policy: Policy,
+    nodes: f64,
+    half_life: f64,
+) -> Vec<(PolicyPart, SitePart)> {
     let mut random = Random(users as u64);
     let rule = Rule {
         instant: T0,
-        half_life: HalfLife::new(HALF_LIFE).unwrap_or(HalfLife::NONE),
+        half_life: HalfLife::new(half_life).unwrap_or(HalfLife::NONE),
         weights: Weights::default(),
         policy,
         options: Options::default(),
@@ -83,7 +90,7 @@ pub fn site(users: usize, active: usize, policy: Policy, nodes: f64) -> Vec<(Pol
     }));
     let all: u64 = (0..users).filter(|user| is_active(*user, users, active)).map(shares_of).sum();
     // What a full machine adds up to in the long run.
-    let total = nodes * HALF_LIFE / 2f64.ln();
+    let total = nodes * half_life / 2f64.ln();
     let mut leaf = |user: usize| Leaf {
         user: UserId(user as u32),
         name: format!("u{user:06}").into(),
