@@ -24,6 +24,10 @@ impl Standing {
             cell.leaf = None;
         }
         let mut cell_of_row = Vec::with_capacity(site.associations.len());
+        // A new site may be large: room for it is made once.
+        let new = site.associations.len().saturating_sub(self.by_key.len());
+        self.by_key.reserve(new);
+        self.cells.reserve(new.saturating_sub(self.free.len()));
         for leaf in site.associations {
             let at = self.cell_for(leaf.user, &leaf.bank);
             cell_of_row.push(at);

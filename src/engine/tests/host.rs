@@ -43,6 +43,8 @@ pub struct Host {
     pub listed: Option<Option<Vec<EndedJob>>>,
     /// How many prices were posted by id.
     pub posts: usize,
+    /// How often Flux went through all its jobs.
+    pub loops: usize,
     /// Why prices are refused.
     pub refuse_prices: Option<Refusal>,
     slices: usize,
@@ -86,6 +88,7 @@ impl Host {
             ended: Vec::new(),
             listed: None,
             posts: 0,
+            loops: 0,
             refuse_prices: None,
             slices: 0,
             refresh_at: None,
@@ -364,6 +367,7 @@ impl Host {
     }
 
     fn reprioritize_all(&mut self) {
+        self.loops += 1;
         // Flux's order is that of a hash.
         let mut pending: Vec<JobId> = self.jobs.keys().copied().collect();
         pending.sort_by_key(|id| id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -315,6 +315,39 @@ fn the_head_is_right_after_a_refresh_and_the_rest_lags() {
     explained(&host);
 }
 
+/// Few are posted one by one, many by Flux's loop; what is posted is the same. A loop that would keep others waiting for
+/// too long is not run for them.
+#[test]
+fn one_by_one_and_by_the_loop_the_same_prices_are_posted() {
+    let after = |pending: usize, ways: &[(usize, bool)]| {
+        let mut host = live(Policy::Classic);
+        host.event(Event::Settings(Settings { budget: 100_000, ..Settings::default() }));
+        let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+        for k in 0..pending {
+            let (user, bank) = [(7, "A"), (7, "A"), (8, "A")][k % 3];
+            host.submit(HostJob::new(user).bank(bank)).unwrap();
+        }
+        host.start(runs);
+        for &(few, by_loop) in ways {
+            host.engine.set_few(few);
+            let (posts, loops) = (host.posts, host.loops);
+            host.refresh(30.0);
+            let last = host.engine.live_snapshot().last.unwrap();
+            assert_eq!(host.loops - loops, usize::from(by_loop), "{pending}: {last:?}");
+            assert_eq!(host.posts - posts, if by_loop { 0 } else { last.touched }, "{pending}: {last:?}");
+            assert!(last.touched > 0 && last.lagging == 0, "{last:?}");
+        }
+        explained(&host);
+        for (id, job) in host.jobs.iter().filter(|(_, job)| job.state == State::Sched) {
+            let exact = host.engine.priced(*id).unwrap().exact;
+            assert_eq!(job.priority, Some(i64::from(exact.priority)), "job {id}");
+        }
+    };
+    after(60, &[(10_000, false)]);
+    after(900, &[(10_000, true)]);
+    after(4_000, &[(10_000, false)]);
+}
+
 #[test]
 fn who_ended_while_the_plugin_was_away_is_asked_for() {
     // There at once; when it is asked for the third time; never.

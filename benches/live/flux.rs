@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! As much of Flux as it takes to run a site.
+
+use super::site::T0;
+use mf_priority::accounts::PolicyPart;
+use mf_priority::engine::{Effect, Engine, Event, JobFacts, State, Timer};
+use mf_priority::ids::{JobId, UserId};
+use mf_priority::limits::{Allocation, Resources, Size};
+use mf_priority::standing::SitePart;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+
+fn facts(id: u64, user: usize, state: State) -> JobFacts<'static> {
+    JobFacts {
+        id: JobId(id),
+        user: UserId(user as u32),
+        state,
+        urgency: 16,
+        bank: None,
+        queue: None,
+        project: None,
+        size: Ok(Size { nodes: 1, cores: 1 }),
+        submitted: Some(T0),
+        resources: Resources::None,
+    }
+}
+
+/// The queue in the order of the posted prices, the loop over it, and timers.
+pub struct Flux {
+    pub engine: Engine,
+    pub now: f64,
+    pub queue: BTreeSet<(Reverse<u32>, JobId)>,
+    pub prices: HashMap<JobId, u32>,
+    pub user_of: HashMap<JobId, usize>,
+    next: u64,
+    /// Prices and memos posted.
+    pub posts: usize,
+    pub memos: usize,
+    slice: bool,
+    turn: bool,
+    /// The longest call to the engine of each kind; a loop over all jobs is one.
+    pub longest: BTreeMap<&'static str, Duration>,
+}
+
+impl Flux {
+    pub fn new() -> Flux {
+        Flux {
+            engine: Engine::new(UserId(u32::MAX - 1)),
+            now: T0,
+            queue: BTreeSet::new(),
+            prices: HashMap::new(),
+            user_of: HashMap::new(),
+            next: 1,
+            posts: 0,
+            memos: 0,
+            slice: false,
+            turn: false,
+            longest: BTreeMap::new(),
+        }
+    }
+
+    fn timed<T>(&mut self, kind: &'static str, act: impl FnOnce(&mut Engine) -> T) -> T {
+        let before = Instant::now();
+        let done = act(&mut self.engine);
+        let longest = self.longest.entry(kind).or_default();
+        *longest = before.elapsed().max(*longest);
+        done
+    }
+
+    pub fn event(&mut self, kind: &'static str, event: Event<'_>) {
+        let now = self.now;
+        let effects = self.timed(kind, |engine| engine.handle(now, event));
+        self.apply(effects, None);
+        while self.slice || self.turn {
+            if std::mem::take(&mut self.slice) {
+                let effects = self.timed("slice", |engine| engine.handle(now, Event::Timer(Timer::Slice)));
+                self.apply(effects, None);
+            }
+            if std::mem::take(&mut self.turn) {
+                let effects = self.timed("turn", |engine| engine.handle(now, Event::Timer(Timer::Turn)));
+                self.apply(effects, None);
+            }
+        }
+    }
+
+    pub fn callback(&mut self, id: u64, event: Event<'_>) {
+        let effects = self.engine.handle(self.now, event);
+        self.apply(effects, Some(JobId(id)));
+    }
+
+    fn apply(&mut self, effects: Vec<Effect>, current: Option<JobId>) {
+        for effect in effects {
+            match (effect, current) {
+                (Effect::SetPriority(price), Some(id)) => self.post(id, price),
+                (Effect::Prioritize(id, price), _) => self.post(id, price),
+                (Effect::Memo(..), _) => self.memos += 1,
+                (Effect::Arm(Timer::Slice), _) => self.slice = true,
+                (Effect::Arm(Timer::Turn), _) => self.turn = true,
+                (Effect::ListEnded { .. }, _) => self.event("ended", Event::Ended(Some(Vec::new()))),
+                (Effect::ReprioritizeAll, _) => self.reprioritize_all(),
+                (Effect::Then(step), _) => {
+                    let effects = self.timed("step", |engine| engine.step(step));
+                    self.apply(effects, None);
+                }
+                (Effect::RejectPolicy(text), _) => println!("refused: {text}"),
+                _ => {}
+            }
+        }
+    }
+
+    fn post(&mut self, id: JobId, price: u32) {
+        match self.prices.insert(id, price) {
+            Some(before) if before == price => return,
+            Some(before) => self.queue.remove(&(Reverse(before), id)),
+            None => false,
+        };
+        self.queue.insert((Reverse(price), id));
+        self.posts += 1;
+    }
+
+    fn reprioritize_all(&mut self) {
+        let ids: Vec<JobId> = self.prices.keys().copied().collect();
+        let before = Instant::now();
+        for id in ids {
+            self.callback(id.0, Event::PriorityGet(id, 16));
+        }
+        let longest = self.longest.entry("loop").or_default();
+        *longest = before.elapsed().max(*longest);
+    }
+
+    pub fn push(&mut self, parts: Vec<(PolicyPart, SitePart)>) {
+        self.event("begin", Event::PolicyBegin { keeps_config: false });
+        for (part, site) in parts {
+            self.event("part", Event::PolicyPart(part, site));
+        }
+        self.event("commit", Event::PolicyCommit);
+    }
+
+    pub fn submit(&mut self, user: usize) {
+        let id = self.next;
+        self.next += 1;
+        self.user_of.insert(JobId(id), user);
+        self.callback(id, Event::Validate(facts(id, user, State::New)));
+        self.callback(id, Event::New(facts(id, user, State::New)));
+        self.callback(id, Event::Depend(JobId(id)));
+        self.callback(id, Event::Priority(JobId(id), 16));
+        self.callback(id, Event::Sched(JobId(id)));
+    }
+
+    /// The first of the queue starts.
+    pub fn start(&mut self) -> Option<JobId> {
+        let (_, id) = self.queue.pop_first()?;
+        self.prices.remove(&id);
+        let start = Some(self.now);
+        let given = Allocation { nodes: 1, cores: 1, gpus: 0, start, expiration: Some(self.now + 3600.0) };
+        self.callback(id.0, Event::Run(id, Resources::Allocated(given)));
+        Some(id)
+    }
+
+    pub fn exact(&self) -> HashMap<JobId, u32> {
+        let ids = self.prices.keys();
+        ids.filter_map(|id| Some((*id, self.engine.priced(*id)?.exact.priority))).collect()
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What live fair-share costs without Flux: prices posted per refresh on a steady site, the longest call at up to 100,000
+//! associations and 50,000 pending jobs, and bytes of state. `cargo bench --bench live [steady|calls|memory]`
+#![allow(clippy::indexing_slicing)] // a bench that can't go on should stop
+
+mod flux;
+mod site;
+
+use flux::Flux;
+use mf_priority::engine::{Event, Settings, Timer};
+use mf_priority::fairshare::Policy;
+use mf_priority::ids::JobId;
+use mf_priority::standing::SitePart;
+use site::{DAY, PART, Random, is_active, site};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+const REFRESH: f64 = 30.0;
+
+struct Counting;
+
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is the system allocator's; only sizes are counted.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        IN_USE.fetch_add(layout.size(), Relaxed);
+        // SAFETY: the caller's contract is the system allocator's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// 1,000 users of which 300 have 20,000 jobs pending, 3,000 nodes, 10 ends a second: what a refresh posts.
+fn steady() {
+    const NODES: usize = 3_000;
+    const ENDS: usize = 300;
+    const REFRESHES: usize = 20;
+    println!(
+        "1,000 users, 20,000 jobs pending, 10 ends a second, refresh 30 s: per refresh, mean of {REFRESHES}"
+    );
+    println!(
+        "{:<16} {:>9} {:>6} {:>9} {:>8} {:>7} {:>6} {:>6} {:>9}",
+        "policy", "half-life", "depth", "changed", "posted", "ratio", "most", "memos", "lagging"
+    );
+    for policy in Policy::ALL {
+        for (days, depth) in [(7.0, 1_000), (7.0, 200), (1.0, 1_000)] {
+            let mut flux = Flux::new();
+            flux.event("settings", Event::Settings(Settings { depth, ..Settings::default() }));
+            flux.push(site(1_000, 300, policy, NODES as f64, days * DAY));
+            let users: Vec<usize> = (0..1_000).filter(|user| is_active(*user, 1_000, 300)).collect();
+            let mut random = Random(11);
+            for k in 0..20_000 + NODES {
+                flux.submit(users[k % users.len()]);
+            }
+            let mut running: Vec<JobId> = (0..NODES).filter_map(|_| flux.start()).collect();
+            let (mut changed, mut posted, mut most, mut memos) = (0, 0, 0, 0);
+            let mut before = HashMap::new();
+            // The first ones settle what the start has left over.
+            for number in 0..REFRESHES * 2 {
+                for _ in 0..ENDS {
+                    flux.now += REFRESH / ENDS as f64;
+                    let id = running.swap_remove(random.below(running.len() as u64) as usize);
+                    flux.callback(id.0, Event::Inactive(id));
+                    flux.submit(flux.user_of[&id]);
+                    running.extend(flux.start());
+                }
+                let (posts, told) = (flux.posts, flux.memos);
+                flux.event("refresh", Event::Timer(Timer::Refresh));
+                let after = flux.exact();
+                if number >= REFRESHES {
+                    changed += after
+                        .iter()
+                        .filter(|(id, price)| before.get(*id).is_some_and(|had| had != *price))
+                        .count();
+                    posted += flux.posts - posts;
+                    most = most.max(flux.posts - posts);
+                    memos += flux.memos - told;
+                }
+                before = after;
+            }
+            let lagging = flux.engine.live_snapshot().lagging;
+            println!(
+                "{:<16} {days:>7} d {depth:>6} {:>9} {:>8} {:>7.1} {most:>6} {:>6} {lagging:>9}",
+                policy.name(),
+                changed / REFRESHES,
+                posted / REFRESHES,
+                changed as f64 / posted as f64,
+                memos / REFRESHES,
+            );
+        }
+    }
+}
+
+/// The longest call of each kind, in milliseconds.
+fn calls() {
+    println!(
+        "the longest call in ms, over a push in parts of {PART} and 5 refreshes with a tenth of all running"
+    );
+    for (users, pending) in [(1_000, 1_000), (10_000, 10_000), (100_000, 50_000)] {
+        for policy in Policy::ALL {
+            let mut flux = Flux::new();
+            flux.event("settings", Event::Settings(Settings::default()));
+            flux.push(site(users, users, policy, 1e4, 7.0 * DAY));
+            for k in 0..pending + users / 10 {
+                flux.submit(k * 7 % users);
+            }
+            let running: Vec<JobId> = (0..users / 10).filter_map(|_| flux.start()).collect();
+            flux.longest.clear();
+            flux.push(site(users, users, policy, 1e4, 7.0 * DAY));
+            for round in 0..5 {
+                flux.now += REFRESH;
+                for id in running.iter().skip(round * 100).take(100) {
+                    flux.callback(id.0, Event::Inactive(*id));
+                    flux.start();
+                }
+                flux.event("refresh", Event::Timer(Timer::Refresh));
+            }
+            let all: Vec<String> = flux
+                .longest
+                .iter()
+                .map(|(kind, longest)| format!("{kind} {:.1}", longest.as_secs_f64() * 1e3))
+                .collect();
+            println!("{users:>7} users {pending:>6} pending {:<16} {}", policy.name(), all.join("  "));
+        }
+    }
+}
+
+/// Bytes asked of the allocator, with live fair-share on and off.
+fn memory() {
+    const USERS: usize = 100_000;
+    const JOBS: usize = 50_000;
+    for live in [false, true] {
+        let before = IN_USE.load(Relaxed);
+        let mut flux = Flux::new();
+        let since = |mark: usize, count: usize| (IN_USE.load(Relaxed) - mark) / count;
+        let mut parts = site(USERS, USERS, Policy::FairTree, 1e4, 7.0 * DAY);
+        if !live {
+            parts.iter_mut().for_each(|(_, site)| *site = SitePart::default());
+        }
+        flux.event("settings", Event::Settings(Settings { live, ..Settings::default() }));
+        flux.push(parts);
+        let association = since(before, USERS);
+        // What this bench keeps of each job itself is left out by having room for all before.
+        flux.prices.reserve(JOBS);
+        flux.user_of.reserve(JOBS);
+        let mark = IN_USE.load(Relaxed);
+        (0..JOBS).for_each(|k| flux.submit(k));
+        flux.queue.clear();
+        let pending = since(mark, JOBS);
+        let ids: Vec<JobId> = flux.prices.keys().copied().collect();
+        for id in ids {
+            flux.queue.insert((Reverse(0), id));
+        }
+        while flux.start().is_some() {}
+        let running = since(mark, JOBS);
+        println!(
+            "live {live}: bytes of an association {association}, of a pending job {pending}, of a running one {running}"
+        );
+    }
+}
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
+    let tables: [(&str, fn()); 3] = [("steady", steady), ("calls", calls), ("memory", memory)];
+    for (name, table) in tables {
+        if wanted.is_empty() || wanted.iter().any(|want| want == name) {
+            table();
+        }
+    }
+}

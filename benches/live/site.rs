@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! A site of any size, as it would be pushed.
+
+use mf_priority::accounts::{Association, AssociationRecord, PolicyPart};
+use mf_priority::fairshare::accrual::HalfLife;
+use mf_priority::fairshare::periods::Weights;
+use mf_priority::fairshare::{Options, Policy, Shares};
+use mf_priority::ids::{Limit, UserId};
+use mf_priority::standing::{Bank, Leaf, Rule, SitePart, Watermark};
+
+/// When everything begins.
+pub const T0: f64 = 1.7e9;
+/// Seconds of a day.
+pub const DAY: f64 = 86_400.0;
+/// Records of one part of a push.
+pub const PART: usize = 1000;
+const USERS_OF_BANK: usize = 50;
+
+/// A small generator, so that every run measures the same site (splitmix64).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (bits ^ (bits >> 31)) % limit
+    }
+
+    /// 0 to below 1.
+    fn part(&mut self) -> f64 {
+        self.below(1 << 53) as f64 / (1u64 << 53) as f64
+    }
+}
+
+fn bank_of(user: usize) -> String {
+    format!("bank{:04}", user / USERS_OF_BANK)
+}
+
+fn record(user: usize) -> AssociationRecord {
+    let unlimited = Limit(2_147_483_647);
+    let bank = bank_of(user);
+    let association = Association {
+        user: UserId(user as u32),
+        bank: bank.as_str().into(),
+        max_running_jobs: unlimited,
+        max_active_jobs: unlimited,
+        max_sched_jobs: unlimited,
+        max_nodes: unlimited,
+        max_cores: unlimited,
+        queues: [].into(),
+        projects: ["*"].map(Into::into).into(),
+        def_project: Some("*".into()),
+        active: true,
+    };
+    AssociationRecord { association, fairshare: 0.5, def_bank: bank.as_str().into() }
+}
+
+/// What a user was promised. The banks' shares are the sums of their users', so a user's part of the site is this over all.
+fn shares_of(user: usize) -> u64 {
+    1 + (user as u64 * 7919) % 9
+}
+
+/// Users of which only the first `active` have ever run anything: each near what is due to him.
+pub fn site(
+    users: usize,
+    active: usize,
+    policy: Policy,
+    nodes: f64,
+    half_life: f64,
+) -> Vec<(PolicyPart, SitePart)> {
+    let mut random = Random(users as u64);
+    let rule = Rule {
+        instant: T0,
+        half_life: HalfLife::new(half_life).unwrap_or(HalfLife::NONE),
+        weights: Weights::default(),
+        policy,
+        options: Options::default(),
+        replaces_all: false,
+    };
+    let mut banks =
+        vec![Bank { name: "root".into(), parent: None, shares: Shares::Count(1), usage: None, active: true }];
+    banks.extend((0..users).step_by(USERS_OF_BANK).map(|first| Bank {
+        name: bank_of(first).as_str().into(),
+        parent: Some("root".into()),
+        shares: Shares::Count((first..users.min(first + USERS_OF_BANK)).map(shares_of).sum()),
+        usage: None,
+        active: true,
+    }));
+    let all: u64 = (0..users).filter(|user| is_active(*user, users, active)).map(shares_of).sum();
+    // What a full machine adds up to in the long run.
+    let total = nodes * half_life / 2f64.ln();
+    let mut leaf = |user: usize| Leaf {
+        user: UserId(user as u32),
+        name: format!("u{user:06}").into(),
+        bank: bank_of(user).as_str().into(),
+        shares: Shares::Count(shares_of(user)),
+        active: true,
+        usage: is_active(user, users, active)
+            .then(|| total * shares_of(user) as f64 / all as f64 * (0.9 + 0.2 * random.part())),
+        counted: Watermark::through(T0),
+    };
+    let mut parts = vec![(
+        PolicyPart {
+            queues: Some(Vec::new()),
+            projects: Some(vec!["*".into()]),
+            banks: Some(Vec::new()),
+            weights: Some(vec![("fairshare".to_owned(), 100_000)]),
+            ..PolicyPart::default()
+        },
+        SitePart { rule: Some(rule), banks, ..SitePart::default() },
+    )];
+    for first in (0..users).step_by(PART) {
+        let part = first..users.min(first + PART);
+        let records =
+            PolicyPart { associations: Some(part.clone().map(record).collect()), ..PolicyPart::default() };
+        parts
+            .push((records, SitePart { associations: part.map(&mut leaf).collect(), ..SitePart::default() }));
+    }
+    parts
+}
+
+/// Those who use the site are spread over all banks.
+pub fn is_active(user: usize, users: usize, active: usize) -> bool {
+    user * active / users != (user + 1) * active / users
+}

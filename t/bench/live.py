@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""What live fair-share costs in a real instance: posts one by one beside Flux's own loop, refreshes beside a full
+reprioritize, and for how long the job manager serves nobody else meanwhile.
+
+Processor time is that of the job manager's thread: it says the same whoever else uses the machine. A stall is what the
+thread worked between a ping and its answer.
+"""
+import glob
+import json
+import os
+import sys
+import threading
+import time
+
+import flux
+from bench import UNLIMITED, association, handle, reprioritize, show, wait
+from flux import job
+
+n, leaves, uid = int(sys.argv[1]), int(sys.argv[2]), os.getuid()
+BANKS = 100
+DAY = 86400.0
+
+
+def job_manager():
+    """The schedstat of the broker's thread that runs the job manager."""
+    pid = int(handle.attr_get("broker.pid"))
+    for task in glob.glob(f"/proc/{pid}/task/*"):
+        with open(task + "/comm", encoding="utf-8") as comm:
+            if comm.read().strip() == "job-manager":
+                return task + "/schedstat"
+    sys.exit("the broker has no thread named job-manager")
+
+
+SCHEDSTAT = job_manager()
+
+
+def used():
+    with open(SCHEDSTAT, encoding="utf-8") as stat:
+        return int(stat.read().split()[0]) / 1e9
+
+
+def call(method, payload):
+    return json.loads(handle.rpc("job-manager.mf_priority." + method, json.dumps(payload)).get_str() or "{}")
+
+
+def live():
+    text = handle.rpc("job-manager.jobtap-query", {"name": "mf_priority.so"}).get_str()
+    return json.loads(text)["live"]
+
+
+def bank(i):
+    return f"B{i:02}"
+
+
+def owner(fairshares, **leaf):
+    """The owner's associations, one in each bank; those of a tree with `leaf`."""
+    return [
+        association(uid, bank(i), def_bank=bank(0), fairshare=fairshare, **leaf) for i, fairshare in enumerate(fairshares)
+    ]
+
+
+def push(policy, others):
+    """A tree: the owner in each bank, unless he is to have the pushed numbers, and as many other users as wanted."""
+    banks = [dict(bank="root", priority=0, parent="", shares=1, active=1)]
+    banks += [dict(bank=bank(i), priority=0, parent="root", shares=1 + i, active=1) for i in range(BANKS)]
+    rule = dict(policy=policy, at=time.time(), half_life=7 * DAY, node_weight=1, core_weight=0, gpu_weight=0)
+    number = call("policy_begin", {})["push"]
+    head = dict(associations=[], queues=[], projects=[{"project": "*"}], banks=banks, priority_factors=[], tree=rule)
+    call("policy_part", dict(head, push=number))
+    records = owner([0.5] * BANKS)
+    if policy_has_owner:
+        for i, record in enumerate(records):
+            record.update(username="owner", shares=1, usage=1e6 * (1 + i * 7 % BANKS), counted_until=0)
+    for i in range(others):
+        usage = 1e6 * (1 + i * 7919 % 1000)
+        record = association(100000 + i, bank(i % BANKS))
+        record.update(username=f"u{i:06}", shares=1 + i % 9, usage=usage, counted_until=0)
+        records.append(record)
+    for at in range(0, len(records), 500):
+        call("policy_part", {"push": number, "associations": records[at : at + 500]})
+    start = used()
+    call("policy_commit", {"push": number})
+    return used() - start
+
+
+def configure(**settings):
+    conf = json.loads(handle.rpc("config.get").get_str())
+    conf["fairshare"] = settings
+    handle.rpc("config.load", conf).get()
+
+
+def submit_to_banks(count):
+    """Jobs of one core, the banks in turn; the last id."""
+    texts = []
+    for i in range(BANKS):
+        spec = job.JobspecV1.from_command(["true"])
+        spec.duration = 7200
+        spec.setattr("system.bank", bank(i))
+        texts.append(spec.dumps())
+    last = None
+    for at in range(0, count, 2000):
+        part = [job.submit_async(handle, texts[k % BANKS]) for k in range(at, min(at + 2000, count))]
+        last = [future.get_id() for future in part][-1]
+    return last
+
+
+def fill():
+    """One job on all nodes: whoever comes next waits in the queue of the scheduler."""
+    spec = job.JobspecV1.from_command(["true"], num_nodes=4, num_tasks=4, cores_per_task=4)
+    spec.duration = 7200
+    spec.setattr("system.exec.test.run_duration", "2h")
+    spec.setattr("system.bank", bank(0))
+    wait(job.submit(handle, spec.dumps()), "start")
+
+
+def rest():
+    """Until a refresh is over and its events are written."""
+    while live()["refreshing"]:
+        time.sleep(0.05)
+    time.sleep(0.2)
+    handle.rpc("job-manager.stats-get", {}).get()
+
+
+def one_by_one_or_loop():
+    """Prices of a part of the banks move to the other end of the queue and back: by a refresh, and by Flux's loop."""
+    push("classic", 1)
+    base = [(1 + i) / 101 for i in range(BANKS)]
+    settings = dict(refresh=0, depth=1000000, memo="never")
+    budget, is_up = 100000, False
+    configure(budget=budget, **settings)
+    rest()
+    print(f"{n} pending: jobs touched, ms of the job manager one by one, by Flux's loop")
+    for percent in (0, 1, 2, 5, 10, 20, 50, 100):
+        def shares(up):
+            if percent == 100:
+                return base[::-1] if up else base
+            return [share + (percent and 0.5) if i < percent and up else share / 2 for i, share in enumerate(base)]
+
+        call("rec_update", {"data": owner(shares(False))})
+        reprioritize()
+        rest()
+        singly, loop, touched = [], [], 0
+        for _ in range(2):
+            for way in (singly, loop):
+                is_up = not is_up
+                call("rec_update", {"data": owner(shares(is_up))})
+                handle.rpc("job-manager.stats-get", {}).get()
+                start = used()
+                if way is singly:
+                    budget += 1
+                    configure(budget=budget, **settings)
+                    rest()
+                    touched = max(touched, live()["last"]["touched"])
+                else:
+                    reprioritize()
+                    rest()
+                way.append(used() - start)
+        print(f"{percent:>4} % {touched:>7} {min(singly) * 1e3:10.1f} {min(loop) * 1e3:10.1f}", flush=True)
+
+
+class Pings(threading.Thread):
+    """Asks the job manager something small all the time; how long the answers took, by clock and by its own work."""
+
+    def __init__(self):
+        super().__init__()
+        self.over, self.waits, self.works = False, [], []
+
+    def run(self):
+        mine = flux.Flux()
+        while not self.over:
+            start, work = time.monotonic(), used()
+            mine.rpc("job-manager.getattr", {"id": 0, "attrs": []}).wait_for(30)
+            self.waits.append(time.monotonic() - start)
+            self.works.append(used() - work)
+            time.sleep(0.0005)
+
+
+def while_pinging(act):
+    pings = Pings()
+    pings.start()
+    start = used()
+    result = act()
+    spent = used() - start
+    pings.over = True
+    pings.join()
+    return result, spent, max(pings.works), max(pings.waits)
+
+
+def refreshes():
+    seconds = 10
+    print(f"{leaves} associations, {n} pending: refreshes each 2 s, for {seconds} s")
+    print(f"{'':<22} {'touched':>8} {'lagging':>8} {'each, ms':>9} {'stall, ms':>10} {'by clock':>9}")
+
+    def line(what, touched, lagging, spent, stall, wait_):
+        print(f"{what:<22} {touched:>8} {lagging:>8} {spent * 1e3:9.1f} {stall * 1e3:10.1f} {wait_ * 1e3:9.1f}", flush=True)
+
+    for policy in ("classic", "weighted-walk", "fair-tree", "pbs", "depth-oblivious"):
+        configure(refresh=0)
+
+        def push_and_wait():
+            commit = push(policy, leaves - BANKS)
+            # Of a large site the refresh comes after the answer, and Flux's loop after that.
+            time.sleep(3)
+            return commit
+
+        commit, _, stall, wait_ = while_pinging(push_and_wait)
+        line(policy + ": commit", "", "", commit, stall, wait_)
+        rest()
+        # The query shows every association: it has to wait until the watching is over.
+        def watch():
+            time.sleep(seconds)
+
+        _, idle, *_ = while_pinging(watch)
+        configure(refresh=2)
+        _, spent, stall, wait_ = while_pinging(watch)
+        last = live()["last"]
+        line(policy + ": refresh", last["touched"], last["lagging"], (spent - idle) / (seconds / 2), stall, wait_)
+    configure(live=False)
+    rest()
+    moves = iter(([0.3] * BANKS, [0.4] * BANKS, [0.2] * BANKS))
+
+    def full():
+        reprioritize()
+        time.sleep(0.5)
+        reprioritize()
+
+    call("rec_update", {"data": owner(next(moves))})
+    _, spent, stall, wait_ = while_pinging(full)
+    line("Flux's loop, all new", n, 0, spent, stall, wait_)
+
+
+policy_has_owner = False
+push("classic", 1)
+fill()
+wait(submit_to_banks(n), "priority")
+handle.rpc("job-manager.stats-get", {}).get()
+if leaves == 0:
+    one_by_one_or_loop()
+else:
+    policy_has_owner = True
+    refreshes()
