@@ -22,6 +22,7 @@ fn facts(id: u64, user: usize, state: State) -> JobFacts<'static> {
         project: None,
         size: Ok(Size { nodes: 1, cores: 1 }),
         submitted: Some(T0),
+        duration: 3600.0,
         resources: Resources::None,
     }
 }

@@ -256,8 +256,8 @@ impl Host {
     pub(super) fn lookup_text(&self, key: usize) -> Result<*const std::ffi::c_char, Errno> {
         let mut store = self.store.borrow_mut();
         let text = match store.agenda.futures.get(&key).map(|future| &future.wanted) {
-            Some(Wanted::Key(name)) if !name.starts_with("job.") => store.agenda.kvs.look_up(name)?,
             Some(Wanted::Key(name)) if name == RESOURCES => all_resources(&self.options).to_string(),
+            Some(Wanted::Key(name)) if !name.starts_with("job.") => store.agenda.kvs.look_up(name)?,
             Some(Wanted::Key(name)) => {
                 let id = job_of_key(name).filter(|id| !store.unreadable.contains(id));
                 let job = id.and_then(|id| store.jobs.get(&id)).ok_or(Errno::ENOENT)?;

@@ -169,13 +169,18 @@ impl Engine {
         }
         let rules = self.ledger.rules();
         let (mut eligible, mut urgency, mut others) = (Eligible::For(0.0), URGENCY_HOLD, BTreeSet::new());
+        let mut is_accepted = false;
         for (when, what) in past {
             match what {
                 Past::Urgency(now) => urgency = *now,
                 Past::Dependency(name, _) if rules.parse(name).is_some() => {}
                 Past::Dependency(name, true) => {
                     others.insert(name.as_str());
+                    if !is_accepted {
+                        eligible = Eligible::For(0.0);
+                    }
                 }
+                Past::Accepted => is_accepted = true,
                 Past::Dependency(name, false) => {
                     others.remove(name.as_str());
                 }

@@ -203,6 +203,8 @@ pub enum Past {
     Urgency(i64),
     /// A dependency of this name was added, or removed.
     Dependency(String, bool),
+    /// It was accepted. Dependencies that were added before were there from the beginning: it declares them.
+    Accepted,
 }
 
 /// Why Flux refused an effect.

@@ -174,7 +174,7 @@ pub fn eligible_history(eventlog: &str) -> Vec<(f64, Past)> {
         #[serde(default)]
         context: serde_json::Value,
     }
-    let names = ["\"submit\"", "\"urgency\"", "\"dependency-"];
+    let names = ["\"submit\"", "\"validate\"", "\"urgency\"", "\"dependency-"];
     let lines = eventlog.lines().filter(|line| names.iter().any(|name| line.contains(name)));
     let change = |line: &str| {
         let Entry { timestamp, name, context } = serde_json::from_str(line).ok()?;
@@ -184,6 +184,7 @@ pub fn eligible_history(eventlog: &str) -> Vec<(f64, Past)> {
         };
         let past = match name {
             "submit" | "urgency" => Past::Urgency(context.get("urgency")?.as_i64()?),
+            "validate" => Past::Accepted,
             "dependency-add" => of_name(true)?,
             "dependency-remove" => of_name(false)?,
             _ => return None,

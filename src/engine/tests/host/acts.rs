@@ -11,9 +11,11 @@ impl Host {
         let id = JobId(self.next);
         self.next += 1;
         self.now += 1.0;
-        let depends = |name: &String| (self.now, Past::Dependency(name.clone(), true));
+        // Flux posts what a jobspec declares a moment after the submission, and then that it accepts the job.
+        let depends = |name: &String| (self.now + 0.125, Past::Dependency(name.clone(), true));
         let mut past = vec![(self.now, Past::Urgency(job.urgency))];
         past.extend(job.dependencies.iter().map(depends));
+        past.push((self.now + 0.25, Past::Accepted));
         self.jobs.insert(id, HostJob { submitted: self.now, past, ..job });
         self.create(id);
         if let Some(Answer::Rejected(text)) = self.callback(id, |facts| Event::Validate(facts)) {
