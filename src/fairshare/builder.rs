@@ -85,7 +85,8 @@ impl Builder {
     pub fn of(tree: &Tree) -> Builder {
         let mut builder = Builder::default();
         let mut nodes: Vec<NodeId> = tree.banks().chain(tree.leaves()).collect();
-        nodes.sort_unstable_by_key(|&node| (!tree.is_bank(node), tree.list_index(node)));
+        // Banks and associations are numbered apart, and go to lists of their own.
+        nodes.sort_unstable_by_key(|&node| tree.list_index(node));
         for node in nodes {
             let (name, shares, usage) = (tree.name(node), tree.shares(node), tree.own_usage(node));
             let above = tree.parent(node).map(|bank| tree.name(bank));

@@ -226,3 +226,15 @@ fn the_queue_of_the_latest_job_is_known() {
         assert_eq!(latest(&host).as_deref(), Some(queue));
     }
 }
+
+#[test]
+fn who_waits_for_data_is_known() {
+    let mut host = Host::new();
+    for user in [8, 7, 8] {
+        host.submit(HostJob::new(user)).unwrap();
+    }
+    let waiting = |host: &Host| host.engine.ledger().waiting_users().map(|user| user.0).collect::<Vec<_>>();
+    assert_eq!(waiting(&host), [7, 8]);
+    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    assert_eq!(waiting(&host), [8]);
+}
