@@ -65,6 +65,8 @@ pub(super) struct Live {
     pub few: Option<usize>,
     /// Whether the timer runs.
     is_armed: bool,
+    /// How long from when it was armed.
+    period: f64,
     asking: Asking,
     /// How often nobody answered.
     unanswered: u32,

@@ -188,8 +188,11 @@ impl Engine {
     pub(in crate::engine) fn arm_refresh(&mut self) -> Option<Effect> {
         let refresh = self.settings.refresh;
         let period = if self.is_live() { refresh } else { self.age_period() };
-        let arms = !self.live.is_armed && refresh > 0.0 && period > 0.0;
-        self.live.is_armed |= arms;
+        let is_another = !self.live.is_armed || self.live.period != period;
+        let arms = is_another && refresh > 0.0 && period > 0.0;
+        if arms {
+            (self.live.is_armed, self.live.period) = (true, period);
+        }
         arms.then_some(Effect::ArmIn(Timer::Refresh, period))
     }
 

@@ -375,3 +375,15 @@ fn who_ended_while_the_plugin_was_away_is_asked_for() {
         assert!((after - wanted).abs() <= 1e-9 * wanted, "{after}, before {wanted}");
     }
 }
+
+/// Ages alone are looked at far less often than fair-shares.
+#[test]
+fn a_tree_shortens_the_period_that_ages_had() {
+    let mut host = Host::new();
+    host.event(Event::Settings(Settings { age_weight: 1000, refresh: 1.0, ..Settings::default() }));
+    host.event(Event::Policy(accounts(), SitePart::default()));
+    host.submit(HostJob::new(7).bank("A")).unwrap();
+    assert!(host.refresh_at.is_some_and(|at| at > host.now + 100.0), "{:?}", host.refresh_at);
+    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    assert!(host.refresh_at.is_some_and(|at| at <= host.now + 1.0), "{:?}", host.refresh_at);
+}
