@@ -447,7 +447,8 @@ void *flux_kvs_commit (void *h, const char *ns, int flags, void *arg)
 
 void *flux_kvs_lookup (void *h, const char *ns, int flags, const char *key)
 {
-    if (!h || ns || flags != 0 || !key) {
+    /* FLUX_KVS_WAITCREATE: what a plugin waits for here is there from the start. */
+    if (!h || ns || (flags & ~8) != 0 || !key) {
         errno = EINVAL;
         return NULL;
     }
