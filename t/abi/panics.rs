@@ -26,7 +26,7 @@ const TIMES: usize = 4;
 /// What decides nothing, at least in this history.
 const WITHOUT_EFFECTS: &str = "job.destroy job.state.sched job.event.dependency-add plugin.query check associations \
     rec_q_update rec_proj_update rec_bank_update rec_config_update policy_begin policy_part \
-    policy_abort batch commits dependencies conf.update prices usages written found";
+    policy_abort batch commits dependencies conf.update prices usages written found slice";
 /// A user whose association comes with a later push.
 const LATE: u32 = 5009;
 
