@@ -311,10 +311,10 @@ impl Host {
     /// As [`Host::settle`], but no more than so many commits are made: what comes after them is lost to the KVS.
     pub fn settle_commits(&self, most: usize) {
         for _ in 0..most {
-            while let Some(due) = {
+            loop {
+                // The borrow ends before the turn begins.
                 let due = self.store.borrow_mut().agenda.pop_due();
-                due
-            } {
+                let Some(due) = due else { break };
                 self.turn(due);
             }
             if !self.commit() {

@@ -105,7 +105,7 @@ impl Engine {
         next.book = self.book.clone();
         next.standing = self.standing.clone();
         next.settings = self.settings.clone();
-        (next.ages, next.site_nodes) = (self.ages.clone(), self.site_nodes);
+        (next.ages, next.site_nodes) = (self.ages, self.site_nodes);
         next.draft = self.draft.clone();
         if let Some(text) = next.policy_commit().iter().find_map(|effect| effect.rejected_policy()) {
             return Err(text.to_owned());

@@ -208,7 +208,8 @@ fn is_refused(site: &Site, why: &str) {
 fn what_is_damaged_or_foreign_is_refused_and_told() {
     let texts = |site: &Site| site.host.kvs();
     let first = |site: &Site| texts(site).keys().find(|key| key.contains(".rest.")).unwrap().clone();
-    let spoiled: [(&str, &dyn Fn(&Site)); 10] = [
+    type Spoil<'a> = (&'a str, &'a dyn Fn(&Site));
+    let spoiled: [Spoil<'_>; 10] = [
         ("the list of ended jobs is missing", &|site| site.host.kvs_put(ENDED, None)),
         ("the list of ended jobs is damaged", &|site| site.host.kvs_put(ENDED, Some("[]"))),
         ("the manifest is damaged", &|site| {

@@ -28,8 +28,8 @@ fn kept(user: u32, bank: &str, fairshare: f64, usage: Option<f64>) -> Kept {
         max_cores: Limit(5),
         queues: ["q".into(), "ü \"r\"\n".trim().into()].into(),
         projects: [].into(),
-        def_project: (user % 2 == 0).then(|| "*".into()),
-        active: user % 3 != 0,
+        def_project: user.is_multiple_of(2).then(|| "*".into()),
+        active: !user.is_multiple_of(3),
     };
     let leaf = usage.map(|usage| Leaf {
         user: UserId(user),
