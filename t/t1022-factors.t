@@ -99,11 +99,12 @@ test_expect_success 'without interleave one starts all of his jobs first' '
 	cancel_all && settings "{refresh: 0}" && submit_both && tree fair-tree 1000 1000 && settled && start_queues && ended $ids && stop_queues &&
 	starts $ids >out && cat out && uniq_users=$(tr " " "\n" <out | uniq | grep -c .) && test $uniq_users = 2
 '
+# Of every two starts one is of each; who is first of the two is a matter of ids where both have the same price.
 for policy in fair-tree weighted-walk classic depth-oblivious pbs; do
 	test_expect_success "with it two equal users take turns ($policy)" '
 		settings "{refresh: 0, interleave: true}" && submit_both && tree $policy 1000 1000 && settled &&
 		start_queues && ended $ids && stop_queues && starts $ids >out && cat out &&
-		test $(tr " " "\n" <out | uniq | grep -c .) = 40
+		test $(tr " " "\n" <out | grep . | paste -d" " - - | grep -c -e "5001 5002" -e "5002 5001") = 20
 	'
 done
 cancel_all
