@@ -75,7 +75,7 @@ test_expect_success 'one that is gone is told, and taken up when it is there aga
 	mv $DB away.db && eventually said "No such file" && mv away.db $DB && eventually said "all is well again" 2
 '
 test_expect_success 'SIGHUP: the data are pushed also where nothing has changed' '
-	reload_plugin && test_must_fail plugin_has 5003 max_active_jobs 99 &&
+	remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && test_must_fail plugin_has 5003 max_active_jobs 99 &&
 	kill -HUP $watch && eventually plugin_has 5003 max_active_jobs 99
 '
 test_expect_success 'it outlives a restart of Flux, whose new plugin gets the data' '

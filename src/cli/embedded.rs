@@ -63,8 +63,7 @@ pub fn run(args: &Args) -> Outcome {
         ..Options::default()
     };
     let host = Host::new(options).map_err(failure)?;
-    let conf = document.get("document").map(|document| json!({"config": complete(document)}));
-    host.load(plugin, conf.as_ref()).map_err(failure)?;
+    host.load(plugin, Some(&conf(document.get("document").unwrap_or(&Value::Null)))).map_err(failure)?;
     keeper.iter().try_for_each(|keeper| host.load(keeper, None)).map_err(failure)?;
     let mut play = Play { host, plugin: plugin.clone(), ids: BTreeMap::new() };
     let steps = document.get("steps").and_then(Value::as_array).ok_or_else(|| at(&"no steps"))?;
@@ -87,6 +86,15 @@ pub fn run(args: &Args) -> Outcome {
     match play.host.violations().as_slice() {
         [] => Ok(Answer::Yes),
         [first, ..] => Err(failure(first)),
+    }
+}
+
+/// The plugin's load-time configuration with a document, or none. What a history does not push is not there: nothing is
+/// remembered.
+fn conf(document: &Value) -> Value {
+    match document {
+        Value::Null => json!({"remember": false}),
+        document => json!({"config": complete(document), "remember": false}),
     }
 }
 
@@ -171,7 +179,7 @@ impl Play {
     }
 
     fn of_instance(&self, verb: &str, value: &Value) -> Result<(), String> {
-        let conf = (!value.is_null()).then(|| json!({"config": complete(value)}));
+        let conf = Some(conf(value));
         let basename = self.plugin.file_name().map(|name| name.to_string_lossy().into_owned());
         let basename = basename.ok_or("the plugin has no name")?;
         match verb {

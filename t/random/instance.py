@@ -45,6 +45,8 @@ class Instance:
             "exec": {"testexec": {"allow-guests": True}},
             "ingest": {"validator": {"disable": True}},
             "queues": {name: {} for name in self.queues},
+            # What a history does not push is not there.
+            "fairshare": {"remember": False},
             "job-manager": {"plugins": [{"remove": ".priority-default"}, load, {"load": self.keeper}]},
         }
         path = os.path.join(self.dir, "conf.json")
