@@ -42,7 +42,7 @@ fn facts(id: u64, state: State) -> JobFacts<'static> {
         bank: Some("A"),
         queue: None,
         project: Some("*"),
-        size: Ok(Size { nodes: 1, cores: 1 }),
+        size: Ok(Size { nodes: 1, cores: 1, gpus: 0 }),
         submitted: Some(NOW),
         duration: 3600.0,
         resources: Resources::None,
@@ -122,8 +122,11 @@ fn release(c: &mut Criterion) {
 
 /// Takes a job of `user` to RUN.
 fn run(engine: &mut Engine, id: u64, user: u32, nodes: u64) {
-    let facts =
-        |state| JobFacts { user: UserId(user), size: Ok(Size { nodes, cores: nodes }), ..facts(id, state) };
+    let facts = |state| JobFacts {
+        user: UserId(user),
+        size: Ok(Size { nodes, cores: nodes, gpus: 0 }),
+        ..facts(id, state)
+    };
     engine.handle(NOW, Event::Validate(facts(State::New)));
     engine.handle(NOW, Event::New(facts(State::New)));
     engine.handle(NOW, Event::Depend(JobId(id)));
@@ -149,7 +152,7 @@ fn crowd(c: &mut Criterion) {
     run(&mut engine, LIVE + 1, 1, 1_999_999);
     for at in 0..HELD {
         let facts = |state| JobFacts {
-            size: Ok(Size { nodes: 2 + at, cores: 2 + at }),
+            size: Ok(Size { nodes: 2 + at, cores: 2 + at, gpus: 0 }),
             ..facts(LIVE + 2 + at, state)
         };
         engine.handle(NOW, Event::Validate(facts(State::New)));

@@ -78,7 +78,7 @@ fn facts(id: u64, state: State) -> JobFacts<'static> {
         bank: None,
         queue: None,
         project: None,
-        size: Ok(Size { nodes: 1, cores: 1 }),
+        size: Ok(Size { nodes: 1, cores: 1, gpus: 0 }),
         submitted: Some(NOW),
         duration: 3600.0,
         resources: Resources::None,

@@ -3,6 +3,9 @@
 #![forbid(unsafe_code)]
 
 pub mod idset;
+mod measure;
+
+pub use measure::{Amount, Measure, Stage};
 
 use std::fmt;
 use std::sync::Arc;

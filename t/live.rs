@@ -189,7 +189,7 @@ fn interleaved_prices_are_in_the_order_of_an_openpbs_cycle() {
                     bank: Some(bank.as_str()),
                     queue: None,
                     project: None,
-                    size: Ok(Size { nodes: 1, cores: 1 }),
+                    size: Ok(Size { nodes: 1, cores: 1, gpus: 0 }),
                     submitted: Some(INSTANT),
                     duration,
                     resources: Resources::None,

@@ -20,7 +20,7 @@ fn facts(id: u64, user: usize, state: State) -> JobFacts<'static> {
         bank: None,
         queue: None,
         project: None,
-        size: Ok(Size { nodes: 1, cores: 1 }),
+        size: Ok(Size { nodes: 1, cores: 1, gpus: 0 }),
         submitted: Some(T0),
         duration: 3600.0,
         resources: Resources::None,

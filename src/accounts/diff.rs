@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A whole policy, and what putting it in force changes.
 
-use super::{AssociationRecord, Book, Config, ConfigPatch, PolicyPart, Queue};
+use super::{AssociationRecord, Book, Config, ConfigPatch, PolicyPart, Queue, SiteLimit};
 use crate::ids::{BankName, ProjectName, UserId};
 use std::collections::BTreeMap;
 
@@ -16,6 +16,10 @@ pub struct Policy {
     pub projects: Vec<ProjectName>,
     /// Bank priorities.
     pub banks: Vec<(BankName, f64)>,
+    /// Banks, each with the one above, as far as that is known.
+    pub parents: Vec<(BankName, BankName)>,
+    /// Limits of the site's own.
+    pub limits: Vec<SiteLimit>,
     /// Weights that differ from the defaults.
     pub weights: Vec<(String, i64)>,
     /// Switches.
@@ -64,6 +68,8 @@ impl Book {
             queues: Some(policy.queues),
             projects: Some(policy.projects),
             banks: Some(policy.banks),
+            parents: policy.parents,
+            limits: policy.limits,
             weights: Some(policy.weights),
             config: ConfigPatch::from(policy.config),
         });

@@ -9,6 +9,7 @@ mod config;
 mod derived;
 mod diff;
 mod queue;
+mod site_limits;
 mod staging;
 #[cfg(test)]
 mod tests;
@@ -19,11 +20,13 @@ pub use association::Association;
 pub use config::{Config, ConfigPatch, ZeroScore};
 pub use diff::{Difference, Policy};
 pub use queue::Queue;
+pub use site_limits::{Cap, Caps, Scope, SiteLimit, SiteLimits, Target};
 pub use staging::PolicyPart;
 pub use weights::Weights;
 
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
 use derived::FairShares;
+use site_limits::LimitSources;
 use staging::Staged;
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -80,6 +83,7 @@ pub struct Book {
     banks: BTreeMap<BankName, f64>,
     weights: Weights,
     config: Config,
+    limits: LimitSources,
     generation: u64,
     has_data: bool,
 }

@@ -6,7 +6,8 @@
 
 use super::diff::Difference;
 use super::{
-    Association, AssociationId, AssociationRecord, Book, Config, ConfigPatch, Queue, Weights, id_of,
+    Association, AssociationId, AssociationRecord, Book, Config, ConfigPatch, Queue, SiteLimit, Weights,
+    id_of,
 };
 use crate::ids::{BankName, ProjectName, QueueName};
 use std::collections::BTreeMap;
@@ -22,6 +23,10 @@ pub struct PolicyPart {
     pub projects: Option<Vec<ProjectName>>,
     /// Bank priorities.
     pub banks: Option<Vec<(BankName, f64)>>,
+    /// Banks, each with the one above, as far as the push says.
+    pub parents: Vec<(BankName, BankName)>,
+    /// Limits of the site's own. No part need speak of them.
+    pub limits: Vec<SiteLimit>,
     /// Weights that differ from the defaults.
     pub weights: Option<Vec<(String, i64)>>,
     /// Switches.
@@ -37,6 +42,8 @@ pub(super) struct Staged {
     queues: Option<BTreeMap<QueueName, Queue>>,
     projects: Option<Vec<ProjectName>>,
     banks: Option<BTreeMap<BankName, f64>>,
+    parents: Vec<(BankName, BankName)>,
+    limits: Vec<SiteLimit>,
     weights: Option<Vec<(String, i64)>>,
     config: ConfigPatch,
     keeps_config: bool,
@@ -98,6 +105,8 @@ impl Book {
         if let Some(banks) = part.banks {
             staged.banks.get_or_insert_default().extend(banks);
         }
+        staged.parents.extend(part.parents);
+        staged.limits.extend(part.limits);
         if let Some(weights) = part.weights {
             staged.weights.get_or_insert_default().extend(weights);
         }
@@ -136,6 +145,7 @@ impl Book {
         self.queues = staged.queues.unwrap_or_default();
         self.projects = staged.projects.unwrap_or_default();
         self.banks = staged.banks.unwrap_or_default();
+        self.set_pushed_limits(staged.limits, staged.parents);
         self.weights = Weights::default();
         for (factor, weight) in staged.weights.into_iter().flatten() {
             self.weights.set(&factor, weight);

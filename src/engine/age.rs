@@ -52,6 +52,7 @@ impl Engine {
             weighed
         };
         self.move_reference();
+        self.ledger.prices_moved();
         let mut effects = Vec::from_iter(self.arm_refresh());
         if self.weighed.weight(SIZE) != 0 && self.site_nodes == 0 {
             effects.push(Effect::ReadSiteNodes);

@@ -31,6 +31,7 @@ impl Engine {
             admission,
             bank: self.bank_name(association, facts.bank),
             queue: self.queue_name(facts.queue),
+            urgency: facts.urgency,
             project: self.project(association, facts.project),
             keepers: self.keepers(facts.id),
             allocation: None,
@@ -44,6 +45,9 @@ impl Engine {
             memo: None,
             eligible: self.eligible_at_first(facts.submitted, self.keepers(facts.id), facts.urgency),
         };
+        if let Some(association) = association {
+            self.ledger.meet(&self.book, association);
+        }
         if !is_submission {
             return self.replayed(job, facts);
         }
@@ -172,6 +176,7 @@ impl Engine {
         let mut effects = Vec::from_iter(self.unwatch(id));
         self.unreadable.remove(&id);
         self.unpriced.remove(&id);
+        let has_claim = self.ledger.has_claim(id);
         let Some(job) = self.ledger.remove(id) else { return effects };
         self.live.forget(id);
         effects.extend(self.accrued(id, &job));
@@ -180,7 +185,7 @@ impl Engine {
         if job.is_unread() {
             effects.extend(self.one_less_unread(association));
         }
-        if !job.footprint().is_idle() {
+        if has_claim || !job.footprint().is_idle() {
             effects.extend(self.pass(association));
         }
         effects

@@ -5,7 +5,7 @@ use super::step::{Pass, Step};
 use super::{Effect, Engine};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
-use crate::limits::{Grant, Keepers, Line, Phase, Released};
+use crate::limits::{Grant, Keepers, Line, Phase, Released, Walk};
 
 impl Engine {
     /// Releases whoever may go in one association.
@@ -18,12 +18,14 @@ impl Engine {
         if self.is_looping {
             return self.pass_later(association, line);
         }
-        self.pass_on(Pass { walk: self.ledger.walk(association, line), freed: Vec::new() })
+        let walk = self.ledger.walk(association, line);
+        self.pass_on(Pass { walk, freed: Vec::new() })
     }
 
     pub(super) fn release_all(&mut self) -> Vec<Effect> {
         self.due.passes.clear();
         let pushed = std::mem::take(&mut self.due.half_pushed);
+        self.ledger.place_all_anew();
         let associations: Vec<AssociationId> = self.ledger.in_line().collect();
         let mut effects: Vec<Effect> = associations.into_iter().flat_map(|a| self.pass(a)).collect();
         // Of the others it is decided when their eventlogs are read.
@@ -37,8 +39,10 @@ impl Engine {
             return Vec::new();
         }
         let mut effects = Vec::new();
-        while let Some(Released { id, names, is_free }) = self.ledger.release_next(&self.book, &mut pass.walk)
-        {
+        loop {
+            effects.extend(self.place(&pass.walk));
+            let released = self.ledger.release_next(&self.book, &mut pass.walk);
+            let Some(Released { id, names, is_free }) = released else { break };
             effects.extend(is_free.then_some(Effect::AskUrgency(id)));
             effects.extend(names.into_iter().map(|name| Effect::RemoveDependency(id, name)));
             if is_free {
@@ -61,14 +65,41 @@ impl Engine {
             if job.phase != Phase::Depend || job.grant != Grant::Given {
                 continue;
             }
-            let was_known = job.keepers == Keepers::Others;
+            let (was_known, association) = (job.keepers == Keepers::Others, job.association());
             self.ledger.change(*id, |job| job.grant = Grant::Blocked);
-            if !was_known {
-                effects.extend(self.pass_later(pass.walk.association(), Line::KeptByNobodyElse));
+            if let Some(association) = association.filter(|_| !was_known) {
+                effects.extend(self.pass_later(association, Line::KeptByNobodyElse));
                 effects.extend(self.watch(*id));
             }
         }
         effects
+    }
+
+    /// Has whoever shares a limit stand in line where its price puts it.
+    fn place(&mut self, walk: &Walk) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for (association, heads) in self.ledger.unplaced(walk) {
+            let prices: Vec<(JobId, u32)> =
+                heads.into_iter().map(|id| (id, self.price_when_free(id))).collect();
+            if self.ledger.place(&self.book, association, &prices) {
+                effects.extend(self.pass_later(association, Line::All));
+            }
+        }
+        effects
+    }
+
+    /// The price a held job would have, at the urgency it was submitted with: of a change in DEPEND nobody is told.
+    fn price_when_free(&self, id: JobId) -> u32 {
+        let price = self.ledger.job(id).and_then(|job| {
+            let fairshare = self.fairshare(job.association()?)?;
+            Some(self.explain_at(job, job.urgency, fairshare)?.priority)
+        });
+        price.unwrap_or_default()
+    }
+
+    /// Takes over which limits over scopes there are.
+    pub(super) fn regroup(&mut self) {
+        self.ledger.regroup(&self.book);
     }
 
     /// Adds a name for every limit that the job, in DEPEND, would exceed now.

@@ -85,7 +85,7 @@ impl Engine {
         if job.phase == Phase::Depend {
             let explanation = self.explain(id, job, urgency);
             let demand = explanation.map_or(Demand::ToRun, |it| Demand::of_price(it.priority));
-            self.ledger.change(id, |job| job.demand = demand);
+            self.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
             return Vec::new();
         }
         match self.price(id, urgency, Completion::Now(Posting::ById)) {
@@ -259,6 +259,7 @@ impl Engine {
             Completion::Now(_) => Admission::Admitted(association),
             Completion::Later => Admission::Attached(association),
         };
+        self.ledger.meet(&self.book, association);
         self.ledger.change(id, |job| job.admission = admission);
         Ok(effects)
     }

@@ -12,6 +12,7 @@ impl Engine {
     pub(super) fn associations(&mut self, records: Vec<AssociationRecord>) -> Vec<Effect> {
         let users: BTreeSet<UserId> = records.iter().map(|record| record.association.user).collect();
         self.book.upsert(records, self.owner);
+        self.ledger.prices_moved();
         let waiting: Vec<JobId> = users.into_iter().flat_map(|user| self.ledger.waiting_of(user)).collect();
         self.attach(waiting)
     }
@@ -36,6 +37,7 @@ impl Engine {
             None => self.standing.forget_site(),
         }
         replace(&mut self.book);
+        self.regroup();
         let mut effects = self.weigh();
         let waiting: Vec<JobId> = self.ledger.waiting().collect();
         effects.extend(self.attach(waiting));
@@ -100,6 +102,7 @@ impl Engine {
             if job.origin == Origin::Replayed && matches!(job.phase, Phase::Priority | Phase::Sched) {
                 replayed.push(id);
             }
+            self.ledger.meet(&self.book, association);
             self.ledger.change(id, |job| job.admission = job.admission.moved_to(association));
             effects.extend(self.accrues(id));
             // The owner's record ends a push.

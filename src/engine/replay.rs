@@ -9,8 +9,8 @@
 use super::foreign::ForeignNames;
 use super::{Effect, Engine, JobFacts, Level, Posting, State, Step, Timer};
 use crate::accounts::AssociationId;
-use crate::ids::JobId;
-use crate::limits::{Admission, Grant, HoldName, HoldNames, Job, Knowledge, Measure, Origin, Phase, Stage};
+use crate::ids::{JobId, Limit, Measure, Stage};
+use crate::limits::{Admission, Grant, HoldName, HoldNames, Job, Knowledge, Origin, Phase};
 use crate::priority::AGE;
 
 /// What was replayed and not yet worked out.
@@ -131,9 +131,12 @@ impl Engine {
         let Some(limits) = self.book.association(association) else { return false };
         let active = self.ledger.usage(association).map_or(0, |usage| usage.active_jobs);
         let queue = job.queue.as_ref().and_then(|queue| self.book.queue(queue.as_str()));
-        let is_in_reach = |measure: Measure, cap: crate::ids::Limit| match measure {
+        if self.ledger.runs_under_scopes(association) {
+            return true;
+        }
+        let is_in_reach = |measure: Measure, cap: Limit| match measure {
             Measure::Jobs => !cap.admits(active, 1),
-            Measure::Nodes | Measure::Cores => !cap.is_unlimited(),
+            Measure::Nodes | Measure::Cores | Measure::Gpus => !cap.is_unlimited(),
         };
         let running = self.ledger.rules().all().filter(|(_, rule)| rule.stage == Stage::Running);
         running

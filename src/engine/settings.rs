@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! How live fair-share is to work: what a site sets in `[fairshare]` of Flux's configuration, or when the plugin is loaded.
 
+use crate::accounts::SiteLimit;
 use crate::fairshare::Policy;
 use crate::fairshare::accrual::Mode;
 
@@ -44,6 +45,8 @@ pub struct Settings {
     pub interleave: bool,
     /// Whether the last policy and the usage since are kept in the KVS.
     pub remember: bool,
+    /// Limits beyond flux-accounting's, as far as no push says otherwise.
+    pub limits: Vec<SiteLimit>,
 }
 
 impl Default for Settings {
@@ -62,6 +65,7 @@ impl Default for Settings {
             max_wait_behind: 0.0,
             interleave: false,
             remember: true,
+            limits: Vec::new(),
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::{Effect, Engine, JobFacts, Level, State};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName, UserId};
-use crate::limits::{Grant, Job, Rule};
+use crate::limits::{Grant, Job, Rule, rows_of_queues};
 
 impl Engine {
     pub(super) fn update_queue(&mut self, id: JobId, user: UserId, state: State, queue: &str) -> Vec<Effect> {
@@ -42,9 +42,10 @@ impl Engine {
     /// The rejection if the job, moved to `association` and `queue`, would exceed a limit of the queue.
     fn full_queue(&self, job: &Job, association: AssociationId, queue: &str) -> Option<String> {
         let wanted = QueueName::from(queue);
-        let exceeded = self.ledger.exceeded(&self.book, association, Some(&wanted), job.size);
+        let exceeded = self.ledger.exceeded_if_moved(&self.book, job, association, Some(&wanted));
         let rules = self.ledger.rules();
-        let name = rules.members(exceeded.and(rules.select(Rule::is_of_queue))).next()?.name();
+        let of_queue = rules.select(Rule::is_of_queue).or(rows_of_queues());
+        let name = rules.members(exceeded.and(of_queue)).next()?.name();
         Some(format!(
             "updating to queue {queue} while it is already at {name} limit is not allowed; try again later"
         ))
@@ -64,6 +65,9 @@ impl Engine {
     }
 
     pub(super) fn update_bank(&mut self, id: JobId, user: UserId, state: State, bank: &str) -> Vec<Effect> {
+        if let Some(wanted) = self.book.find(user, Some(bank)) {
+            self.ledger.meet(&self.book, wanted);
+        }
         self.bank_rejection(id, user, state, bank).map(Effect::Reject).into_iter().collect()
     }
 
@@ -103,7 +107,7 @@ impl Engine {
             return None;
         }
         let rules = self.ledger.rules();
-        let exceeded = self.ledger.exceeded(&self.book, wanted, job.queue.as_ref(), job.size);
+        let exceeded = self.ledger.exceeded_if_moved(&self.book, job, wanted, job.queue.as_ref());
         // A job that was not held by it on its way here may wait for a running place in SCHED.
         let exceeded = exceeded.without(rules.select(Rule::is_running_jobs));
         rules.members(exceeded).next().and_then(|hold| rejected(hold.name()))
@@ -133,6 +137,9 @@ impl Engine {
         }
         let (bank, queue) = (self.bank_name(association, facts.bank), self.queue_name(facts.queue));
         let project = self.project(association, facts.project);
+        if let Some(association) = association {
+            self.ledger.meet(&self.book, association);
+        }
         self.ledger.change(id, |job| {
             if let Some(association) = association {
                 job.admission = job.admission.moved_to(association);

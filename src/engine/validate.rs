@@ -10,6 +10,9 @@ const UNCOUNTABLE: &str = "unable to count resources for job";
 
 impl Engine {
     pub(super) fn validate(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
+        if let (true, Some(id)) = (facts.state != State::New, self.book.find(facts.user, facts.bank)) {
+            self.ledger.meet(&self.book, id);
+        }
         match self.rejection(facts) {
             Some(text) => match &facts.size {
                 // The text is an interface; what is wrong with the size is for whoever looks into it.
@@ -49,7 +52,7 @@ impl Engine {
             .or_else(|| self.forbidden_project(id, facts.project))
             .or_else(|| self.too_many_active(id, association, facts))
             .or_else(uncountable)
-            .or_else(|| self.too_large(association, facts))
+            .or_else(|| self.too_large(id, association, facts))
             .or_else(|| self.move_rejection(id, facts))
     }
 
@@ -97,10 +100,17 @@ impl Engine {
         is_rejected.then(|| "user has max active jobs".to_owned())
     }
 
-    fn too_large(&self, association: &Association, facts: &JobFacts<'_>) -> Option<String> {
+    fn too_large(
+        &self,
+        id: AssociationId,
+        association: &Association,
+        facts: &JobFacts<'_>,
+    ) -> Option<String> {
         let size = *facts.size.as_ref().ok()?;
         let queue = facts.queue.and_then(|q| self.book.queue(q));
-        self.ledger.rules().all().find_map(|(_, rule)| rule.rejection(association, queue, size))
+        let by_records =
+            self.ledger.rules().all().find_map(|(_, rule)| rule.rejection(association, queue, size));
+        by_records.or_else(|| self.ledger.rejection_over_scopes(&self.book, id, facts.queue, size))
     }
 }
 

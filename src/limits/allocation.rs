@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What a job was given, exactly, as its R says (RFC 20). Limits count what was asked for; this is kept beside it.
+//! What a job was given, exactly, as its R says (RFC 20). Most limits count what was asked for; this is kept beside it.
+
+use super::size::Size;
 
 /// The resources of a job, and for when.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,6 +16,13 @@ pub struct Allocation {
     pub start: Option<f64>,
     /// When it ends at the latest. `None`: never.
     pub expiration: Option<f64>,
+}
+
+impl Allocation {
+    /// What it counts as.
+    pub(super) fn size(&self) -> Size {
+        Size { nodes: self.nodes, cores: self.cores, gpus: self.gpus }
+    }
 }
 
 /// What is known of a job's R.

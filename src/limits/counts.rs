@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Amounts of what limits measure, by where jobs are.
 
-use super::size::{Measure, Size};
+use super::size::Size;
+use crate::ids::{Measure, Stage};
 
 /// How much of each measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub struct Amounts([u64; Measure::ALL.len()]);
 impl Amounts {
     /// What one job of `size` counts as.
     pub fn of_job(size: Size) -> Amounts {
-        Amounts(Measure::ALL.map(|measure| measure.of(size)))
+        Amounts(Measure::ALL.map(|measure| size.of(measure)))
     }
 
     /// How much of one measure.
@@ -33,6 +34,11 @@ impl Amounts {
         self.of(Measure::Cores)
     }
 
+    /// Their GPUs.
+    pub fn gpus(self) -> u64 {
+        self.of(Measure::Gpus)
+    }
+
     fn zip(mut self, other: Amounts, op: fn(u64, u64) -> u64) -> Amounts {
         self.0.iter_mut().zip(other.0).for_each(|(mine, theirs)| *mine = op(*mine, theirs));
         self
@@ -46,11 +52,17 @@ pub struct Counts {
     pub run: Amounts,
     /// In SCHED.
     pub sched: Amounts,
+    /// From RUN to INACTIVE, by what was given instead of what was asked for.
+    pub given: Amounts,
 }
 
 impl Counts {
     fn zip(self, other: Counts, op: fn(u64, u64) -> u64) -> Counts {
-        Counts { run: self.run.zip(other.run, op), sched: self.sched.zip(other.sched, op) }
+        Counts {
+            run: self.run.zip(other.run, op),
+            sched: self.sched.zip(other.sched, op),
+            given: self.given.zip(other.given, op),
+        }
     }
 
     /// The sum; never wraps.
@@ -74,6 +86,17 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// What is in use of `measure` by jobs of `stage`; of running jobs by what they asked for, or were given.
+    pub fn used(&self, stage: Stage, measure: Measure, is_given: bool) -> u64 {
+        let run = |counts: Counts| if is_given { counts.given.of(measure) } else { counts.run.of(measure) };
+        let total = self.total();
+        match stage {
+            Stage::Running => run(total),
+            Stage::Scheduled => total.sched.of(measure),
+            Stage::RunningAndScheduled => run(self.charged).saturating_add(total.sched.of(measure)),
+        }
+    }
+
     /// What decisions count with.
     pub fn total(&self) -> Counts {
         self.charged.plus(self.reserved)

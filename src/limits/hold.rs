@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Sets of limits.
 
-/// One limit of the table in use.
+/// Where the rows of limits over scopes begin.
+const FIRST_ROW: u8 = 64;
+
+/// One limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hold {
     index: u8,
@@ -10,14 +13,19 @@ pub struct Hold {
 
 impl Hold {
     /// The limit in a row of the table; `None` beyond what a [`HoldSet`] holds.
-    pub(super) fn new(index: usize, name: &'static str) -> Option<Hold> {
-        let index = u8::try_from(index).ok().filter(|index| u32::from(*index) < u32::BITS)?;
+    pub(super) fn of_rule(index: usize, name: &'static str) -> Option<Hold> {
+        let index = u8::try_from(index).ok().filter(|index| *index < FIRST_ROW)?;
         Some(Hold { index, name })
     }
 
+    /// The limit over a scope in a row of theirs.
+    pub(super) fn of_row(index: u8, name: &'static str) -> Hold {
+        Hold { index: FIRST_ROW + index.min(FIRST_ROW - 1), name }
+    }
+
     /// Its row.
-    pub(super) fn index(self) -> usize {
-        usize::from(self.index)
+    pub(super) fn index(self) -> u8 {
+        self.index
     }
 
     /// The dependency's name.
@@ -25,14 +33,14 @@ impl Hold {
         self.name
     }
 
-    fn bit(self) -> u32 {
+    fn bit(self) -> u128 {
         1 << self.index
     }
 }
 
 /// A set of limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct HoldSet(u32);
+pub struct HoldSet(u128);
 
 impl HoldSet {
     /// No limit.
@@ -61,6 +69,23 @@ impl HoldSet {
     /// What is in `self` and not in `other`.
     pub fn without(self, other: HoldSet) -> HoldSet {
         HoldSet(self.0 & !other.0)
+    }
+
+    /// What is in either.
+    pub fn or(self, other: HoldSet) -> HoldSet {
+        HoldSet(self.0 | other.0)
+    }
+
+    /// Those of limits over scopes.
+    pub fn over_scopes(self) -> HoldSet {
+        HoldSet(self.0 & (u128::MAX << FIRST_ROW))
+    }
+
+    /// Their rows.
+    pub(super) fn rows(self) -> impl DoubleEndedIterator<Item = usize> {
+        let rows = self.0 >> FIRST_ROW;
+        let few = usize::try_from(u128::BITS - rows.leading_zeros()).unwrap_or_default();
+        (0..few).filter(move |row| rows & (1 << row) != 0)
     }
 
     /// What is in both.

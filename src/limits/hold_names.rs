@@ -28,7 +28,7 @@ impl fmt::Display for HoldName {
 impl Rules {
     /// Reads a dependency's description; `None` if it is not one of ours.
     pub fn parse(self, text: &str) -> Option<HoldName> {
-        let named = |name: &str| self.all().map(|(hold, _)| hold).find(|hold| hold.name() == name);
+        let named = |name: &str| self.names().find(|hold| hold.name() == name);
         if let Some(hold) = named(text) {
             return Some(HoldName { hold, use_count: 1 });
         }
@@ -48,9 +48,9 @@ pub struct HoldNames {
     uses: Option<Box<Uses>>,
 }
 
-/// How often the name of each limit was used; by row of the table, as far as used.
+/// How often the name of each limit was used that ever was, each with its row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Uses(Vec<u32>);
+struct Uses(Vec<(u8, u32)>);
 
 impl HoldNames {
     /// Limits whose name is outstanding.
@@ -60,20 +60,20 @@ impl HoldNames {
 
     /// Whether this job was ever held by us.
     pub fn were_used(&self) -> bool {
-        self.uses.iter().any(|uses| uses.0.iter().any(|n| *n > 0))
+        self.uses.iter().any(|uses| uses.0.iter().any(|(_, n)| *n > 0))
     }
 
     fn uses(&self, hold: Hold) -> u32 {
-        self.uses.as_ref().and_then(|uses| uses.0.get(hold.index())).copied().unwrap_or(0)
+        let row = hold.index();
+        let uses = self.uses.iter().flat_map(|uses| &uses.0);
+        uses.filter(|(used, _)| *used == row).map(|(_, count)| *count).next().unwrap_or(0)
     }
 
     fn set_uses(&mut self, hold: Hold, count: u32) {
         let Uses(uses) = &mut **self.uses.get_or_insert_default();
-        if uses.len() <= hold.index() {
-            uses.resize(hold.index() + 1, 0);
-        }
-        if let Some(slot) = uses.get_mut(hold.index()) {
-            *slot = count;
+        match uses.iter_mut().find(|(used, _)| *used == hold.index()) {
+            Some((_, slot)) => *slot = count,
+            None => uses.push((hold.index(), count)),
         }
     }
 
@@ -94,7 +94,7 @@ impl HoldNames {
     pub fn add_all(&mut self, rules: Rules, exceeded: HoldSet) -> Vec<HoldName> {
         let mut added: Vec<HoldName> = rules.members(exceeded).filter_map(|hold| self.add(hold)).collect();
         if self.outstanding.is_empty() && !exceeded.is_empty() {
-            added.extend(rules.all().find_map(|(hold, _)| self.add(hold)));
+            added.extend(rules.names().find_map(|hold| self.add(hold)));
         }
         added
     }
@@ -138,7 +138,7 @@ impl HoldNames {
     /// names are numbered from far beyond.
     pub fn only_outstanding(rules: Rules, names: impl IntoIterator<Item = HoldName>) -> HoldNames {
         let mut known = HoldNames::default();
-        for (hold, _) in rules.all() {
+        for hold in rules.names() {
             known.set_uses(hold, BEYOND_UNKNOWN);
         }
         for name in names {
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn names_read_back_what_they_print() {
-        for (hold, _) in RULES.all() {
+        for hold in RULES.names() {
             for use_count in [1, 2, 17, 70_000, u32::MAX] {
                 let name = HoldName { hold, use_count };
                 assert_eq!(RULES.parse(&name.to_string()), Some(name));

@@ -147,6 +147,8 @@ pub struct Job {
     pub bank: Option<BankName>,
     /// The queue its jobspec names.
     pub queue: Option<QueueName>,
+    /// The urgency it was submitted with, or had when it was asked for in DEPEND.
+    pub urgency: i64,
     /// What its jobspec says of a project.
     pub project: Project,
     /// Who else keeps it in DEPEND.
@@ -155,8 +157,8 @@ pub struct Job {
     pub size: Size,
     /// The time limit its jobspec names, in seconds; 0 for none.
     pub duration: f64,
-    /// What it was given, while it runs, as far as its R can be read. It counts nowhere. Of how long it may run, this is
-    /// what it was told at first.
+    /// What it was given, while it runs, as far as its R can be read. It counts where a limit says so. Of how long it may
+    /// run, this is what it was told at first.
     pub allocation: Option<Box<Allocation>>,
     /// Progress.
     pub phase: Phase,
@@ -199,7 +201,7 @@ impl Job {
     pub fn footprint(&self) -> Footprint {
         let amounts = Amounts::of_job(self.size);
         let sched = Counts { sched: amounts, ..Counts::default() };
-        let run = Counts { run: amounts, ..Counts::default() };
+        let run = Counts { run: amounts, given: amounts, ..Counts::default() };
         let none = Counts::default();
         if matches!(self.admission, Admission::Waiting { .. } | Admission::Broken(_)) {
             return Footprint { active_jobs: 0, charged: none, reserved: none };
@@ -207,7 +209,10 @@ impl Job {
         let charged = match self.phase {
             Phase::New | Phase::Depend | Phase::Priority | Phase::Cleanup => none,
             Phase::Sched => sched,
-            Phase::Run => run,
+            Phase::Run => {
+                let given = self.allocation.as_deref().map(Allocation::size);
+                Counts { given: Amounts::of_job(given.unwrap_or(self.size)), ..run }
+            }
         };
         let to_run = match self.demand {
             Demand::ToRun => run,

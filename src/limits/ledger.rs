@@ -4,7 +4,9 @@
 //! Invariant: every counter and index is a function of the live jobs. Jobs change only through [`Ledger::change`],
 //! which takes the old job out of all of them and puts the new one in.
 
+use super::groups::{GroupId, Groups};
 use super::line::HeldLine;
+use super::place::Waiting;
 use super::{Eligible, HoldSet, Job, Keepers, Phase, RULES, Room, Rules, Size, Usage};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, QueueName, UserId};
@@ -26,19 +28,28 @@ impl Class {
 
 /// One association's side of the ledger.
 #[derive(Clone, Debug, Default)]
-struct Account {
-    usage: Usage,
+pub(super) struct Account {
+    pub usage: Usage,
+    /// The groups in which its jobs count too; `None` as long as nobody asked.
+    pub member_of: Option<Box<[GroupId]>>,
+    /// How it waits for their room.
+    pub waiting: Waiting,
     /// Held jobs in line.
-    held: BTreeMap<Class, HeldLine>,
+    pub held: BTreeMap<Class, HeldLine>,
     /// The queue of the job that came last.
-    latest_queue: Option<QueueName>,
+    pub latest_queue: Option<QueueName>,
     /// Jobs in DEPEND, held or not.
-    in_depend: BTreeSet<JobId>,
+    pub in_depend: BTreeSet<JobId>,
     /// Replayed jobs whose eventlog is not read yet: until then headroom is not known, and nothing is released.
-    unread: usize,
+    pub unread: usize,
 }
 
 impl Account {
+    /// Whether it has no job.
+    pub fn is_idle(&self) -> bool {
+        self.usage.active_jobs == 0 && self.in_depend.is_empty()
+    }
+
     fn deposit(&mut self, id: JobId, job: &Job) {
         self.usage.deposit(job);
         self.unread += usize::from(job.is_unread());
@@ -72,13 +83,21 @@ impl Account {
 #[derive(Clone, Debug)]
 pub struct Ledger {
     rules: Rules,
-    jobs: BTreeMap<JobId, Job>,
+    pub(super) jobs: BTreeMap<JobId, Job>,
     /// Parallel to the book's associations; grown on demand.
-    accounts: Vec<Account>,
+    pub(super) accounts: Vec<Account>,
+    /// What counts together across associations.
+    pub(super) groups: Groups,
+    /// Associations in line whose place among others is to be worked out anew.
+    pub(super) unplaced: BTreeSet<AssociationId>,
+    /// Counts how often prices moved.
+    pub(super) epoch: u64,
+    /// Counts claims.
+    pub(super) claims_made: u64,
     /// Jobs without association, by user.
     waiting: BTreeMap<UserId, BTreeSet<JobId>>,
     /// Associations with jobs in line: what a release for all has to look at.
-    in_line: BTreeSet<AssociationId>,
+    pub(super) in_line: BTreeSet<AssociationId>,
     /// Jobs whose eventlog is being read.
     unread: usize,
 }
@@ -96,6 +115,10 @@ impl Ledger {
             rules,
             jobs: BTreeMap::new(),
             accounts: Vec::new(),
+            groups: Groups::default(),
+            unplaced: BTreeSet::new(),
+            epoch: 0,
+            claims_made: 0,
             waiting: BTreeMap::new(),
             in_line: BTreeSet::new(),
             unread: 0,
@@ -168,6 +191,34 @@ impl Ledger {
         account.map(|account| account.held.keys().cloned().collect()).unwrap_or_default()
     }
 
+    /// The lines of an association.
+    pub(super) fn lines(&self, association: AssociationId) -> impl Iterator<Item = (&Class, &HeldLine)> {
+        self.account_of(association).into_iter().flat_map(|account| &account.held)
+    }
+
+    pub(super) fn account_of(&self, association: AssociationId) -> Option<&Account> {
+        self.accounts.get(association.index())
+    }
+
+    /// The groups in which the jobs of an association count too.
+    pub(super) fn member_of(&self, association: AssociationId) -> &[GroupId] {
+        self.account_of(association).and_then(|account| account.member_of.as_deref()).unwrap_or_default()
+    }
+
+    pub(super) fn groups_and_account(
+        &mut self,
+        association: AssociationId,
+    ) -> (&mut Groups, Option<&mut Account>) {
+        if self.accounts.len() <= association.index() {
+            self.accounts.resize_with(association.index() + 1, Account::default);
+        }
+        (&mut self.groups, self.accounts.get_mut(association.index()))
+    }
+
+    pub(super) fn is_waiting_in_line(&self, association: AssociationId) -> bool {
+        self.in_line.contains(&association)
+    }
+
     fn line(&self, association: AssociationId, class: &Class) -> Option<&HeldLine> {
         self.accounts.get(association.index())?.held.get(class)
     }
@@ -201,8 +252,12 @@ impl Ledger {
         // The job stays in the map: whatever cuts this short, a recount finds every job.
         let mut job = self.jobs.get(&id)?.clone();
         self.withdraw(id, &job);
+        let was_idle = job.footprint().is_idle();
         let result = change(&mut job);
         self.deposit(id, &job);
+        if was_idle && !self.groups.are_none() {
+            self.took_room(&job);
+        }
         if let Some(slot) = self.jobs.get_mut(&id) {
             *slot = job;
         }
@@ -233,10 +288,13 @@ impl Ledger {
     }
 
     fn account(&mut self, association: AssociationId) -> Option<&mut Account> {
-        if self.accounts.len() <= association.index() {
-            self.accounts.resize_with(association.index() + 1, Account::default);
-        }
-        self.accounts.get_mut(association.index())
+        self.groups_and_account(association).1
+    }
+
+    fn took_room(&mut self, job: &Job) {
+        let Some(association) = job.association().filter(|_| !job.footprint().is_idle()) else { return };
+        let (groups, account) = self.groups_and_account(association);
+        groups.took(account.and_then(|account| account.member_of.as_deref()).unwrap_or_default(), job);
     }
 
     fn deposit(&mut self, id: JobId, job: &Job) {
@@ -245,11 +303,18 @@ impl Ledger {
             self.waiting.entry(job.user).or_default().insert(id);
             return;
         };
-        if let Some(account) = self.account(association) {
-            account.deposit(id, job);
-        }
+        let (groups, account) = self.groups_and_account(association);
+        let Some(account) = account else { return };
+        account.deposit(id, job);
+        let is_grouped = account.member_of.as_deref().is_some_and(|member_of| {
+            groups.deposit(member_of, job);
+            !member_of.is_empty()
+        });
         if job.is_held() {
             self.in_line.insert(association);
+            if is_grouped {
+                self.unplaced.insert(association);
+            }
         }
     }
 
@@ -266,19 +331,58 @@ impl Ledger {
         };
         let Some(account) = self.accounts.get_mut(association.index()) else { return };
         account.withdraw(id, job);
+        let is_grouped = account.member_of.as_deref().is_some_and(|member_of| {
+            self.groups.withdraw(member_of, job);
+            !member_of.is_empty()
+        });
+        if is_grouped && job.is_held() {
+            self.unplaced.insert(association);
+        }
         if account.held.is_empty() {
             self.in_line.remove(&association);
         }
     }
 
-    /// What the limits leave to one more job of `association` in `queue`, given what is charged and reserved.
-    pub fn room(&self, book: &Book, association: AssociationId, queue: Option<&QueueName>) -> Room {
+    /// What the limits of associations and queues leave to one more job of `association` in `queue`, given what is charged
+    /// and reserved.
+    pub(super) fn own_room(
+        &self,
+        book: &Book,
+        association: AssociationId,
+        queue: Option<&QueueName>,
+    ) -> Room {
         let Some(limits) = book.association(association) else { return Room::default() };
         let queue = queue.and_then(|queue| book.queue(queue.as_str()));
         match self.usage(association) {
             Some(usage) => Room::left(self.rules, limits, queue, usage),
             None => Room::left(self.rules, limits, queue, &Usage::default()),
         }
+    }
+
+    /// The same of all limits.
+    pub fn room(&self, book: &Book, association: AssociationId, queue: Option<&QueueName>) -> Room {
+        self.room_but(book, association, queue, None)
+    }
+
+    fn room_but(
+        &self,
+        book: &Book,
+        association: AssociationId,
+        queue: Option<&QueueName>,
+        but: Option<&Job>,
+    ) -> Room {
+        let mut room = self.own_room(book, association, queue);
+        let theirs = but.and_then(Job::association).map(|theirs| self.member_of(theirs)).unwrap_or_default();
+        for id in self.member_of(association) {
+            let Some(group) = self.groups.get(*id).filter(|group| group.has(queue)) else { continue };
+            let is_claimed = group.is_claimed(association);
+            let but = but.filter(|job| theirs.contains(id) && group.has(job.queue.as_ref()));
+            let left = group.left(but);
+            room.add(
+                left.map(|(hold, amount, left)| (hold, amount.measure, if is_claimed { 0 } else { left })),
+            );
+        }
+        room
     }
 
     /// The limits that a job of `size` in `queue` would exceed in `association`. It must not be counted there itself.
@@ -292,51 +396,22 @@ impl Ledger {
         self.room(book, association, queue).exceeded(size)
     }
 
+    /// The limits that a live job would exceed if it were moved to another association or queue.
+    pub fn exceeded_if_moved(
+        &self,
+        book: &Book,
+        job: &Job,
+        association: AssociationId,
+        queue: Option<&QueueName>,
+    ) -> HoldSet {
+        self.room_but(book, association, queue, Some(job)).exceeded(job.size)
+    }
+
     /// The limits that keep `id` where it is, as if it held nothing itself.
     pub fn exceeded_by(&self, book: &Book, id: JobId) -> HoldSet {
         let Some(job) = self.jobs.get(&id) else { return HoldSet::NONE };
         let Some(association) = job.association() else { return HoldSet::NONE };
         self.exceeded(book, association, job.queue.as_ref(), job.size)
-    }
-
-    /// Recounts everything from the jobs; what was there before is forgotten.
-    pub fn recount(&mut self) {
-        let jobs = std::mem::take(&mut self.jobs);
-        *self = Ledger::new(self.rules);
-        for (id, job) in jobs {
-            self.insert(id, job);
-        }
-    }
-
-    /// Associations whose counters or lines differ from a recount, with what differs. Empty, always.
-    pub fn drift(&self) -> Vec<(AssociationId, String)> {
-        let mut fresh = self.clone();
-        fresh.recount();
-        let mut ids: BTreeSet<AssociationId> = self.jobs.values().filter_map(|j| j.association()).collect();
-        ids.extend(self.in_line.iter());
-        let mut drift = Vec::new();
-        let empty = Account::default();
-        for id in ids {
-            let have = self.accounts.get(id.index()).unwrap_or(&empty);
-            let want = fresh.accounts.get(id.index()).unwrap_or(&empty);
-            if !have.usage.equals(&want.usage) {
-                drift.push((id, format!("counters: have {:?}, recounted {:?}", have.usage, want.usage)));
-            }
-            if have.held != want.held || have.unread != want.unread {
-                drift.push((id, "lines of held jobs".to_owned()));
-            }
-        }
-        // An association without live jobs must count nothing.
-        let idle = |account: &Account| account.usage.equals(&Usage::default());
-        let stale = |id: &AssociationId| self.accounts.get(id.index()).is_some_and(|a| !idle(a));
-        let live: BTreeSet<AssociationId> = self.jobs.values().filter_map(|j| j.association()).collect();
-        for index in 0..self.accounts.len() {
-            let Some(id) = AssociationId::from_index(index) else { continue };
-            if !live.contains(&id) && stale(&id) {
-                drift.push((id, "counts without jobs".to_owned()));
-            }
-        }
-        drift
     }
 }
 

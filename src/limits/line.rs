@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Held jobs in line: the first that fits is found without a look at each.
 //!
-//! Jobs stand by id, in blocks that know the least nodes and the least cores of their members. What a limit asks of a
+//! Jobs stand by id, in blocks that know the least nodes, cores and GPUs of their members. What a limit asks of a
 //! job's size is asked of that first: limits never turn down the smaller job and take the larger one, so a block whose
 //! least does not fit has no member that does. A search costs O(blocks + one block) whatever the sizes are.
 
@@ -13,48 +13,64 @@ use std::ops::Bound;
 /// A block that grows beyond this is split.
 const BLOCK: usize = 512;
 
+/// Larger than any job.
+const MOST: Size = Size { nodes: u64::MAX, cores: u64::MAX, gpus: u64::MAX };
+
 #[derive(Clone, Debug)]
-struct Block {
-    members: BTreeMap<JobId, Size>,
+struct Block<K> {
+    members: BTreeMap<K, Size>,
     least: Size,
 }
 
-impl Block {
-    fn of(members: BTreeMap<JobId, Size>) -> Block {
-        let most = Size { nodes: u64::MAX, cores: u64::MAX };
-        let least = members.values().fold(most, |least, size| least.min_of(*size));
+impl<K: Ord> Block<K> {
+    fn of(members: BTreeMap<K, Size>) -> Block<K> {
+        let least = members.values().fold(MOST, |least, size| least.min_of(*size));
         Block { members, least }
     }
 }
 
+/// A line of what has a size, by key.
+#[derive(Clone, Debug)]
+pub(super) struct SizedLine<K> {
+    /// By the least key that a block may hold; the members of a block come before the key of the next.
+    blocks: BTreeMap<K, Block<K>>,
+}
+
 /// Held jobs by id.
-#[derive(Clone, Debug, Default)]
-pub(super) struct HeldLine {
-    /// By the least id that a block may hold; the members of a block come before the key of the next.
-    blocks: BTreeMap<JobId, Block>,
+pub(super) type HeldLine = SizedLine<JobId>;
+
+impl<K> Default for SizedLine<K> {
+    fn default() -> Self {
+        SizedLine { blocks: BTreeMap::new() }
+    }
 }
 
 /// How members are spread over blocks is no matter.
-impl PartialEq for HeldLine {
-    fn eq(&self, other: &HeldLine) -> bool {
+impl<K: Ord + Copy> PartialEq for SizedLine<K> {
+    fn eq(&self, other: &SizedLine<K>) -> bool {
         self.ids().eq(other.ids())
     }
 }
 
-impl HeldLine {
+impl<K: Ord + Copy> SizedLine<K> {
+    /// Of each measure the least of all; `None` if there is nobody.
+    pub fn least(&self) -> Option<Size> {
+        self.blocks.values().map(|block| block.least).reduce(Size::min_of)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    pub fn contains(&self, id: JobId) -> bool {
+    pub fn contains(&self, id: K) -> bool {
         self.blocks.range(..=id).next_back().is_some_and(|(_, block)| block.members.contains_key(&id))
     }
 
-    pub fn ids(&self) -> impl Iterator<Item = JobId> {
+    pub fn ids(&self) -> impl Iterator<Item = K> {
         self.blocks.values().flat_map(|block| block.members.keys().copied())
     }
 
-    pub fn insert(&mut self, id: JobId, size: Size) {
+    pub fn insert(&mut self, id: K, size: Size) {
         let Some((_, block)) = self.blocks.range_mut(..=id).next_back() else {
             // It comes before all others: the first block takes it, under its id.
             let mut first = self.blocks.pop_first().map(|(_, block)| block.members).unwrap_or_default();
@@ -73,23 +89,23 @@ impl HeldLine {
         }
     }
 
-    fn put(&mut self, key: JobId, members: BTreeMap<JobId, Size>) {
+    fn put(&mut self, key: K, members: BTreeMap<K, Size>) {
         self.blocks.insert(key, Block::of(members));
     }
 
-    pub fn remove(&mut self, id: JobId) {
+    pub fn remove(&mut self, id: K) {
         let Some((key, block)) = self.blocks.range_mut(..=id).next_back() else { return };
         let Some(size) = block.members.remove(&id) else { return };
         if block.members.is_empty() {
             let key = *key;
             self.blocks.remove(&key);
-        } else if size.nodes == block.least.nodes || size.cores == block.least.cores {
+        } else if size.touches(block.least) {
             *block = Block::of(std::mem::take(&mut block.members));
         }
     }
 
     /// The first job after `after` whose size is right. `is_right` must hold for each smaller size that it holds for.
-    pub fn next(&self, after: Option<JobId>, is_right: impl Fn(Size) -> bool) -> Option<JobId> {
+    pub fn next(&self, after: Option<K>, is_right: impl Fn(Size) -> bool) -> Option<K> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         // Of the block that `after` belongs to, later members are left; then come all later blocks.
         let first = after.and_then(|id| self.blocks.range(..=id).next_back());
@@ -107,14 +123,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn size(nodes: u64, cores: u64) -> Size {
-        Size { nodes, cores }
+        Size { nodes, cores, gpus: (nodes * cores) % 7 }
     }
 
     proptest! {
         #[test]
         fn a_line_finds_what_a_look_at_each_finds(
             ops in prop::collection::vec((0..3000u64, 1..40u64, 1..40u64, any::<bool>()), 1..2500),
-            ask in prop::collection::vec((prop::option::of(0..3000u64), 0..40u64, 0..40u64), 20),
+            ask in prop::collection::vec((prop::option::of(0..3000u64), 0..40u64, 0..40u64, 0..8u64), 20),
         ) {
             let (mut line, mut plain) = (HeldLine::default(), BTreeMap::new());
             for (id, nodes, cores, stays) in ops {
@@ -133,8 +149,8 @@ mod tests {
             prop_assert_eq!(line.is_empty(), plain.is_empty());
             // What makes a search cheap: no block is empty, and none is longer than it may be.
             prop_assert!(line.blocks.values().all(|block| (1..=BLOCK).contains(&block.members.len())));
-            for (after, nodes, cores) in ask {
-                let fits = |size: Size| size.nodes <= nodes && size.cores <= cores;
+            for (after, nodes, cores, gpus) in ask {
+                let fits = |size: Size| size.nodes <= nodes && size.cores <= cores && size.gpus <= gpus;
                 let wanted = plain
                     .iter()
                     .find(|(id, size)| after.is_none_or(|after| id.0 > after) && fits(**size))

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What is going on: live jobs, what they occupy, and which of them are held.
 //!
-//! `table` lists the limits; `job` says what a job counts as; `ledger` keeps the counters; `release` is the rule by
-//! which held jobs go. Imports go one way: `size`, `counts`, `table`, `hold_names`, `job`, `usage`, `ledger`, `release`.
+//! `table` lists the limits that associations and queues bring, `scopes` those that the site sets over scopes; `job` says
+//! what a job counts as; `ledger` keeps the counters, `groups` those that associations share; `release` is the rule by which
+//! held jobs go, `place` says who comes first where associations share a limit.
 #![forbid(unsafe_code)]
 
 mod allocation;
 mod counts;
 mod eligible;
+mod groups;
 mod hold;
 mod hold_names;
 mod job;
 mod ledger;
 mod line;
+mod place;
+mod recount;
 mod release;
 mod room;
+mod scopes;
 mod size;
 mod table;
 #[cfg(test)]
@@ -24,12 +29,15 @@ mod usage;
 pub use allocation::{Allocation, Resources};
 pub use counts::{Amounts, Counts, Tally};
 pub use eligible::Eligible;
+pub use groups::{Holding, ScopeUsage};
 pub use hold::{Hold, HoldSet};
 pub use hold_names::{HoldName, HoldNames};
 pub use job::{Admission, Demand, Footprint, Grant, Job, Keepers, Knowledge, Origin, Phase, Project};
 pub use ledger::Ledger;
+pub use place::OVERTAKEN;
 pub use release::{Line, Released, Walk};
 pub use room::Room;
-pub use size::{Kind, Measure, Size, SizeError, Vertex, measure};
-pub use table::{Caps, RULES, Rule, Rules, Stage};
+pub use scopes::rows_of_queues;
+pub use size::{Kind, Size, SizeError, Vertex, measure};
+pub use table::{Caps, RULES, Rule, Rules};
 pub use usage::Usage;

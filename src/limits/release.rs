@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which held jobs may go: first come, first served, among those that nobody else keeps; then among the others.
+//! Which held jobs may go: first come, first served, among those that nobody else keeps; then among the others. Where
+//! associations share a limit, the one whose first job would have the highest price comes first.
 
 use super::ledger::Class;
 use super::{Demand, Grant, HoldName, HoldSet, Keepers, Ledger};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::JobId;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// A decision about one held job. The ledger has already taken it over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,13 +30,42 @@ pub enum Line {
     All,
 }
 
-/// A walk along the held jobs of an association in ascending id, those that others keep in DEPEND too after those that
-/// nobody else keeps. It is a value: between two steps the last one may be carried out.
+/// A walk along the held jobs of an association, and of all that share a limit with it: room that is made there is not its
+/// own. Within an association, in ascending id, those that others keep in DEPEND too after those that nobody else keeps;
+/// among associations, as they stand in line (see `place.rs`). It is a value: between two steps the last one may be carried
+/// out.
 ///
-/// Headroom only shrinks from one step to the next (whoever makes room begins a walk of their own), so a job that was
-/// found not to change need not be looked at again. The cost is O(decisions + classes) searches, never O(held).
+/// Headroom only shrinks from one step to the next (whoever makes room begins a walk of their own), so an association of
+/// which nobody was found to change need not be looked at again.
 #[derive(Clone, Debug)]
 pub struct Walk {
+    association: AssociationId,
+    line: Line,
+    /// Associations that are being looked at.
+    courses: BTreeMap<AssociationId, Course>,
+    /// Those of which nobody is left to change.
+    tried: BTreeSet<AssociationId>,
+}
+
+impl Walk {
+    /// Whose held jobs these are.
+    pub fn association(&self) -> AssociationId {
+        self.association
+    }
+
+    pub(super) fn was_tried(&self, association: AssociationId) -> bool {
+        self.tried.contains(&association)
+    }
+
+    pub(super) fn admits(&self, is_kept: bool) -> bool {
+        self.line == Line::All || !is_kept
+    }
+}
+
+/// A walk along the held jobs of one association. A job that was found not to change need not be looked at again. The cost
+/// is O(decisions + classes) searches, never O(held).
+#[derive(Clone, Debug)]
+struct Course {
     association: AssociationId,
     /// Of each class the next member that was to change when it was looked for.
     turns: BinaryHeap<Reverse<(Keepers, JobId, Class)>>,
@@ -44,37 +74,61 @@ pub struct Walk {
     unsought: Vec<(Class, Option<JobId>)>,
 }
 
-impl Walk {
-    /// Whose held jobs these are.
-    pub fn association(&self) -> AssociationId {
-        self.association
-    }
-}
-
 impl Ledger {
-    /// Begins a walk. Nobody takes part while eventlogs of the association's jobs are being read.
-    pub fn walk(&self, association: AssociationId, line: Line) -> Walk {
-        let classes = if self.is_unread(association) { Vec::new() } else { self.classes(association) };
-        let takes_part = |class: &Class| line == Line::All || class.keepers == Keepers::NobodyElse;
-        let unsought = classes.into_iter().filter(takes_part).map(|class| (class, None)).collect();
-        Walk { association, turns: BinaryHeap::new(), unsought }
+    /// Begins a walk.
+    pub fn walk(&mut self, association: AssociationId, line: Line) -> Walk {
+        if !self.member_of(association).is_empty() && self.is_waiting_in_line(association) {
+            self.unplaced.insert(association);
+        }
+        Walk { association, line, courses: BTreeMap::new(), tried: BTreeSet::new() }
     }
 
     /// Goes on to the next held job that changes. A job none of whose limits is exceeded is freed and reserves its
-    /// headroom at once; of any other job the names that are satisfied go, but never the last.
+    /// headroom at once; of any other job the names that are satisfied go, but never the last. Names of limits over scopes
+    /// go with the last: they would come and go on all who wait whenever one place is free. Before each step whoever is
+    /// [unplaced](Ledger::unplaced) is to be placed.
     pub fn release_next(&mut self, book: &Book, walk: &mut Walk) -> Option<Released> {
         loop {
-            while let Some((class, after)) = walk.unsought.pop() {
-                let room = self.room(book, walk.association, class.queue.as_ref());
-                let changes = |size| !going(class.names, room.exceeded(size)).is_empty();
-                if let Some(id) = self.next_held(walk.association, &class, after, changes) {
-                    walk.turns.push(Reverse((class.keepers, id, class)));
+            let association = self.candidate(walk)?;
+            let mut course =
+                walk.courses.remove(&association).unwrap_or_else(|| self.course(association, walk.line));
+            match self.next_of(book, &mut course) {
+                Some(released) => {
+                    walk.courses.insert(association, course);
+                    return Some(released);
+                }
+                None => {
+                    walk.tried.insert(association);
+                    if !self.member_of(association).is_empty() && self.is_waiting_in_line(association) {
+                        self.unplaced.insert(association);
+                    }
                 }
             }
-            let Reverse((_, id, class)) = walk.turns.pop()?;
-            let exceeded = self.is_in_line(walk.association, &class, id).then(|| self.exceeded_by(book, id));
+        }
+    }
+
+    /// Nobody takes part while eventlogs of the association's jobs are being read.
+    fn course(&self, association: AssociationId, line: Line) -> Course {
+        let classes = if self.is_unread(association) { Vec::new() } else { self.classes(association) };
+        let takes_part = |class: &Class| line == Line::All || class.keepers == Keepers::NobodyElse;
+        let unsought = classes.into_iter().filter(takes_part).map(|class| (class, None)).collect();
+        Course { association, turns: BinaryHeap::new(), unsought }
+    }
+
+    fn next_of(&mut self, book: &Book, course: &mut Course) -> Option<Released> {
+        let association = course.association;
+        loop {
+            while let Some((class, after)) = course.unsought.pop() {
+                let room = self.room(book, association, class.queue.as_ref());
+                let changes = |size| !going(class.names, room.exceeded(size)).is_empty();
+                if let Some(id) = self.next_held(association, &class, after, changes) {
+                    course.turns.push(Reverse((class.keepers, id, class)));
+                }
+            }
+            let Reverse((_, id, class)) = course.turns.pop()?;
+            let exceeded = self.is_in_line(association, &class, id).then(|| self.exceeded_by(book, id));
             let names = class.names;
-            walk.unsought.push((class, Some(id)));
+            course.unsought.push((class, Some(id)));
             // What was carried out since it was found may have taken it out of the line, or the room it would have had.
             let Some(exceeded) = exceeded else { continue };
             let (is_free, going) = (exceeded.is_empty(), going(names, exceeded));
@@ -97,5 +151,9 @@ impl Ledger {
 /// The names to take off: all where no limit is exceeded, else those that are satisfied, but never the last.
 fn going(names: HoldSet, exceeded: HoldSet) -> HoldSet {
     let satisfied = names.without(exceeded);
-    if satisfied == names && !exceeded.is_empty() { names.without_last() } else { satisfied }
+    if exceeded.is_empty() {
+        return satisfied;
+    }
+    let going = if satisfied == names { names.without_last() } else { satisfied };
+    going.without(names.over_scopes())
 }

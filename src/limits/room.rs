@@ -2,10 +2,11 @@
 //! What the limits still leave to one association in one queue.
 
 use super::hold::{Hold, HoldSet};
-use super::size::{Measure, Size};
+use super::size::Size;
 use super::table::Rules;
 use super::usage::Usage;
 use crate::accounts::{Association, Queue};
+use crate::ids::Measure;
 
 /// Of each limit that applies, what is left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,15 +22,20 @@ impl Room {
                 None => usage.total,
             };
             for (measure, cap) in rule.caps_on(association, queue) {
-                let used = rule.stage.used(&tally, measure);
+                let used = tally.used(rule.stage, measure, false);
                 room.0.push((hold, measure, cap.cap().saturating_sub(used)));
             }
         }
         room
     }
 
+    /// What is left of further limits.
+    pub(super) fn add(&mut self, left: impl Iterator<Item = (Hold, Measure, u64)>) {
+        self.0.extend(left);
+    }
+
     /// The limits that one more job of `size` would exceed. A larger job never exceeds fewer.
     pub fn exceeded(&self, size: Size) -> HoldSet {
-        self.0.iter().filter(|(_, measure, left)| measure.of(size) > *left).map(|(hold, ..)| *hold).collect()
+        self.0.iter().filter(|(_, measure, left)| size.of(*measure) > *left).map(|(hold, ..)| *hold).collect()
     }
 }

@@ -1,57 +1,45 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How many nodes and cores a jobspec asks for (RFC 14 resources; RFC 25 shapes and beyond).
+//! How many nodes, cores and GPUs a jobspec asks for (RFC 14 resources; RFC 25 shapes and beyond).
 
+use crate::ids::Measure;
 use std::fmt;
 
-/// Nodes and cores of one job, both at least 1.
+/// What one job asks for: nodes and cores, both at least 1, and GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size {
     /// Nodes.
     pub nodes: u64,
     /// Cores over all nodes.
     pub cores: u64,
+    /// GPUs over all nodes.
+    pub gpus: u64,
 }
 
 impl Size {
     /// What a running job is counted as when its jobspec can't be measured.
-    pub const ONE: Size = Size { nodes: 1, cores: 1 };
+    pub const ONE: Size = Size { nodes: 1, cores: 1, gpus: 0 };
 
-    /// The lesser nodes and the lesser cores of two.
+    /// Of each measure the lesser of two.
     pub fn min_of(self, other: Size) -> Size {
-        Size { nodes: self.nodes.min(other.nodes), cores: self.cores.min(other.cores) }
-    }
-}
-
-/// What of a job counts. Every table of amounts has a place for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
-    /// The job itself.
-    Jobs,
-    /// Its nodes.
-    Nodes,
-    /// Its cores.
-    Cores,
-}
-
-impl Measure {
-    /// All of them, in the order of their places.
-    pub const ALL: [Measure; 3] = [Measure::Jobs, Measure::Nodes, Measure::Cores];
-
-    /// Its name in texts.
-    pub fn name(self) -> &'static str {
-        match self {
-            Measure::Jobs => "jobs",
-            Measure::Nodes => "nodes",
-            Measure::Cores => "cores",
+        Size {
+            nodes: self.nodes.min(other.nodes),
+            cores: self.cores.min(other.cores),
+            gpus: self.gpus.min(other.gpus),
         }
     }
 
-    /// What a job of `size` adds.
-    pub fn of(self, size: Size) -> u64 {
-        match self {
+    /// Whether another is as small in some measure: without this one the least of many may be another.
+    pub fn touches(self, least: Size) -> bool {
+        self.nodes == least.nodes || self.cores == least.cores || self.gpus == least.gpus
+    }
+
+    /// What a job of this size adds to a measure.
+    pub fn of(self, measure: Measure) -> u64 {
+        match measure {
             Measure::Jobs => 1,
-            Measure::Nodes => size.nodes,
-            Measure::Cores => size.cores,
+            Measure::Nodes => self.nodes,
+            Measure::Cores => self.cores,
+            Measure::Gpus => self.gpus,
         }
     }
 }
@@ -65,6 +53,8 @@ pub enum Kind {
     Slot,
     /// A core.
     Core,
+    /// A GPU.
+    Gpu,
     /// Anything else: its count multiplies what is below it.
     Other,
 }
@@ -105,7 +95,7 @@ impl fmt::Display for SizeError {
 }
 
 /// Measures resources: the products of the counts along each path, summed over branches. A job that names only
-/// cores counts one node.
+/// cores counts one node. As Flux does, what is beside the slots is not counted.
 pub fn measure(vertices: &[Vertex]) -> Result<Size, SizeError> {
     struct Level {
         product: u64,
@@ -115,7 +105,7 @@ pub fn measure(vertices: &[Vertex]) -> Result<Size, SizeError> {
     let mut path: Vec<Level> = Vec::new();
     // Nodes with another node below are containers of nodes, not nodes of the job.
     let mut nodes: Vec<(u64, bool)> = Vec::new();
-    let (mut cores, mut slots) = (0u64, false);
+    let (mut cores, mut gpus, mut slots) = (0u64, 0u64, false);
     for vertex in vertices {
         path.truncate(vertex.depth);
         let (above, mut in_slot, mut node) =
@@ -131,7 +121,8 @@ pub fn measure(vertices: &[Vertex]) -> Result<Size, SizeError> {
             }
             Kind::Slot => (in_slot, slots) = (true, true),
             Kind::Core if in_slot => cores = cores.checked_add(product).ok_or(SizeError::TooLarge)?,
-            Kind::Core | Kind::Other => {}
+            Kind::Gpu if in_slot => gpus = gpus.checked_add(product).ok_or(SizeError::TooLarge)?,
+            Kind::Core | Kind::Gpu | Kind::Other => {}
         }
         path.push(Level { product, in_slot, node });
     }
@@ -145,13 +136,13 @@ pub fn measure(vertices: &[Vertex]) -> Result<Size, SizeError> {
     for (product, _) in nodes.iter().filter(|(_, leaf)| *leaf) {
         count = count.checked_add(*product).ok_or(SizeError::TooLarge)?;
     }
-    Ok(Size { nodes: count.max(1), cores })
+    Ok(Size { nodes: count.max(1), cores, gpus })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Kind::{Core, Node, Other, Slot};
+    use Kind::{Core, Gpu, Node, Other, Slot};
 
     fn tree(vertices: &[(usize, Kind, u64)]) -> Result<(u64, u64), SizeError> {
         let vertices: Vec<Vertex> = vertices
@@ -185,6 +176,32 @@ mod tests {
             (&[(0, Slot, 1), (1, Core, u64::MAX), (1, Core, 1)], Err(SizeError::TooLarge)),
         ] {
             assert_eq!(tree(vertices), size, "{vertices:?}");
+        }
+    }
+
+    #[test]
+    fn gpus_are_counted_as_cores_are_where_there_are_any() {
+        let gpus = |vertices: &[(usize, Kind, u64)]| {
+            let vertex = |(depth, kind, count): &(usize, Kind, u64)| Vertex {
+                depth: *depth,
+                kind: *kind,
+                count: *count,
+            };
+            measure(&vertices.iter().map(vertex).collect::<Vec<_>>()).map(|size| size.gpus)
+        };
+        for (vertices, count) in [
+            (&[(0, Slot, 4), (1, Core, 2)][..], Ok(0)),
+            (&[(0, Slot, 4), (1, Core, 2), (1, Gpu, 3)], Ok(12)),
+            (&[(0, Node, 2), (1, Slot, 3), (2, Core, 1), (2, Gpu, 4)], Ok(24)),
+            (&[(0, Slot, 2), (1, Node, 1), (2, Core, 1), (2, Gpu, 8)], Ok(16)),
+            (&[(0, Slot, 1), (1, Core, 1), (1, Other, 2), (2, Gpu, 5)], Ok(10)),
+            // GPUs beside the slot are nobody's.
+            (&[(0, Slot, 2), (1, Core, 1), (1, Gpu, 1), (0, Gpu, 7)], Ok(2)),
+            (&[(0, Slot, 2), (1, Core, 1), (1, Gpu, u64::MAX)], Err(SizeError::TooLarge)),
+            (&[(0, Slot, 1), (1, Core, 1), (1, Gpu, u64::MAX), (1, Gpu, 1)], Err(SizeError::TooLarge)),
+            (&[(0, Slot, 2), (1, Gpu, 1)], Err(SizeError::NoCore)),
+        ] {
+            assert_eq!(gpus(vertices), count, "{vertices:?}");
         }
     }
 

@@ -4,36 +4,11 @@
 //!
 //! To add a limit, add a row: its place is the order in which names are added and shown.
 
-use super::counts::Tally;
 use super::hold::{Hold, HoldSet};
-use super::size::{Measure, Size};
+use super::scopes::{Row, rows};
+use super::size::Size;
 use crate::accounts::{Association, Queue};
-use crate::ids::Limit;
-
-/// Which jobs count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Those that have resources, and those to which a place to run is promised.
-    Running,
-    /// Those in SCHED, and those that were released and are on their way there.
-    Scheduled,
-    /// Both. A released job reserves as a scheduled one only, so that it counts once.
-    RunningAndScheduled,
-}
-
-impl Stage {
-    /// What is in use of `measure`.
-    pub fn used(self, tally: &Tally, measure: Measure) -> u64 {
-        let total = tally.total();
-        match self {
-            Stage::Running => total.run.of(measure),
-            Stage::Scheduled => total.sched.of(measure),
-            Stage::RunningAndScheduled => {
-                tally.charged.run.of(measure).saturating_add(total.sched.of(measure))
-            }
-        }
-    }
-}
+use crate::ids::{Limit, Measure, Stage};
 
 /// Caps that a queue or an association has, each on one measure.
 pub type CapsOf<T> = &'static [(Measure, fn(&T) -> Limit)];
@@ -83,11 +58,13 @@ impl Rule {
     pub fn rejection(&self, association: &Association, queue: Option<&Queue>, size: Size) -> Option<String> {
         let text = self.too_large?;
         let mut caps = self.caps_on(association, queue);
-        caps.any(|(measure, cap)| !cap.admits(0, measure.of(size))).then(|| {
+        caps.any(|(measure, cap)| !cap.admits(0, size.of(measure))).then(|| {
             let amounts =
-                Measure::ALL.map(|measure| (format!("{{{}}}", measure.name()), measure.of(size).to_string()));
+                Measure::ALL.map(|measure| (format!("{{{}}}", measure.name()), size.of(measure).to_string()));
             let caps = self.caps_on(association, queue);
-            let caps = caps.map(|(measure, cap)| (format!("{{max-{}}}", measure.name()), cap.to_string()));
+            let caps = caps.map(|(measure, cap): (Measure, Limit)| {
+                (format!("{{max-{}}}", measure.name()), cap.to_string())
+            });
             amounts
                 .into_iter()
                 .chain(caps)
@@ -167,22 +144,29 @@ pub const RULES: Rules = Rules(&[
     },
 ]);
 
-/// A table of limits. At most 32 rows: [`HoldSet`] has a bit for each.
+/// A table of limits whose caps associations and queues bring. At most 64 rows: [`HoldSet`] has a bit for each, and as many
+/// for the rows of limits over scopes, which come after these.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules(pub &'static [Rule]);
 
 impl Rules {
-    /// All limits, in the order in which names are added and shown.
+    /// The limits of this table, in the order in which names are added and shown.
     pub fn all(self) -> impl DoubleEndedIterator<Item = (Hold, &'static Rule)> {
-        self.0.iter().enumerate().filter_map(|(index, rule)| Some((Hold::new(index, rule.name)?, rule)))
+        self.0.iter().enumerate().filter_map(|(index, rule)| Some((Hold::of_rule(index, rule.name)?, rule)))
+    }
+
+    /// All names: those of this table, then those of limits over scopes.
+    pub(super) fn names(self) -> impl Iterator<Item = Hold> {
+        self.all().map(|(hold, _)| hold).chain(rows().map(Row::hold))
     }
 
     /// The members of a set, in that order.
     pub fn members(self, set: HoldSet) -> impl DoubleEndedIterator<Item = Hold> {
-        self.all().map(|(hold, _)| hold).filter(move |hold| set.contains(*hold))
+        let ours = self.all().map(|(hold, _)| hold).filter(move |hold| set.contains(*hold));
+        ours.chain(set.rows().filter_map(Row::at).map(Row::hold))
     }
 
-    /// The limits of which `which` is true.
+    /// The limits of this table of which `which` is true.
     pub fn select(self, which: impl Fn(&Rule) -> bool) -> HoldSet {
         self.all().filter(|(_, rule)| which(rule)).map(|(hold, _)| hold).collect()
     }

@@ -130,6 +130,7 @@ fn vertex(member: Json<'_>, depth: usize) -> Result<Vertex, SizeError> {
         "node" => Kind::Node,
         "slot" => Kind::Slot,
         "core" => Kind::Core,
+        "gpu" => Kind::Gpu,
         _ => Kind::Other,
     };
     let count = match member.get(c"count") {

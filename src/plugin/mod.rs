@@ -6,6 +6,7 @@ mod effects;
 mod ended;
 mod events;
 mod jobspec;
+mod limits;
 mod live;
 mod methods;
 mod parts;

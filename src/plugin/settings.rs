@@ -3,7 +3,9 @@
 //!
 //! A table is read whole: one key that is unknown, or one value that is none, refuses all of it.
 
+use super::limits::{self, LIMITS};
 use super::value::{Members, describe, members, shortened};
+use super::wire::WireError;
 use crate::engine::{Memo, Settings};
 use crate::fairshare::Policy;
 use crate::fairshare::accrual::Mode;
@@ -94,6 +96,8 @@ const WEIGHTS: [Key; 2] = [
     Key { name: "size", takes: WEIGHT, set: |to, value| put(&mut to.size_weight, weight(value)) },
 ];
 const WEIGHTS_NAME: &str = "weights";
+/// Tables that are read by others than [`KEYS`].
+const TABLES: [&str; 2] = [WEIGHTS_NAME, LIMITS];
 
 /// Settings with those that the table has, given as JSON text.
 pub(super) fn of_table(table: &str, settings: Settings) -> Result<Settings, String> {
@@ -113,6 +117,14 @@ pub(super) fn of_members(given: &Members<'_>, settings: Settings, place: &str) -
             for (name, value) in members(value).ok_or_else(wrong)? {
                 set(&mut settings, &WEIGHTS, &name, value, &format!("{place}{WEIGHTS_NAME}."))?;
             }
+        } else if name == LIMITS {
+            let wrong = |fault| match fault {
+                WireError::Record(text) | WireError::Undecodable(text) => text,
+                WireError::WrongType(_) => {
+                    format!("{place}{LIMITS}: expected an array of tables, got {}", describe(value))
+                }
+            };
+            settings.limits = limits::read(value, &format!("{place}{LIMITS}")).map_err(wrong)?;
         } else {
             set(&mut settings, &KEYS, name, value, place)?;
         }
@@ -122,7 +134,7 @@ pub(super) fn of_members(given: &Members<'_>, settings: Settings, place: &str) -
 
 /// The names of all keys.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    KEYS.iter().map(|key| key.name).chain([WEIGHTS_NAME])
+    KEYS.iter().map(|key| key.name).chain(TABLES)
 }
 
 fn set(
@@ -135,7 +147,7 @@ fn set(
     let Some(key) = keys.iter().find(|key| key.name == name) else {
         let mut known: Vec<&str> = keys.iter().map(|key| key.name).collect();
         if keys.len() == KEYS.len() {
-            known.push(WEIGHTS_NAME);
+            known.extend(TABLES);
         }
         let name = shortened(name);
         return Err(format!("{place}{}: unknown key; known are {}", name.escape_debug(), known.join(", ")));
@@ -216,10 +228,11 @@ mod tests {
             max_wait_behind: 7200.0,
             interleave: true,
             remember: false,
+            limits: Vec::new(),
         };
         assert_eq!(settings, Ok(wanted));
         let all: Vec<&str> = names().collect();
-        assert_eq!(all.len(), KEYS.len() + 1);
+        assert_eq!(all.len(), KEYS.len() + TABLES.len());
     }
 
     #[test]
@@ -236,7 +249,7 @@ mod tests {
             (
                 r#"{"refesh": 3}"#,
                 "fairshare.refesh: unknown key; known are live, refresh, depth, accrual, budget, shadow, memo, age-max, \
-                 max-wait-behind, interleave, remember, weights",
+                 max-wait-behind, interleave, remember, weights, limits",
             ),
             (r#"{"live": "yes"}"#, "fairshare.live: expected true or false, got \"yes\""),
             (

@@ -3,6 +3,7 @@
 //!
 //! A payload is read whole before anything is applied.
 
+use super::limits::{self, LIMITS};
 use super::reading::Reader;
 use super::records::{AssociationWire, BankWire, FactorWire, ProjectWire, QueueWire, Wire};
 use super::settings;
@@ -12,7 +13,7 @@ use crate::accounts::{AssociationRecord, Config, ConfigPatch, Policy, PolicyPart
 use crate::engine::PageWanted;
 use crate::engine::Settings;
 use crate::ids::{BankName, JobId, ProjectName, UserId};
-use crate::standing::SitePart;
+use crate::standing::{Bank, SitePart};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -278,7 +279,7 @@ pub fn load_config(conf: &str, reader: &mut Reader) -> Result<Option<Push>, Wire
         );
         return Err(WireError::Record(text));
     }
-    for key in unknown(&parts, &[ARRAYS.as_slice(), &["config", TREE]].concat()) {
+    for key in unknown(&parts, &[ARRAYS.as_slice(), &["config", TREE, LIMITS]].concat()) {
         reader.warnings.note(|| format!("config: unknown key {key}, ignored"));
     }
     push_of(&parts, reader).map(Some)
@@ -306,6 +307,8 @@ fn push_of(parts: &Members<'_>, reader: &mut Reader) -> Result<Push, WireError> 
         queues: part.queues.unwrap_or_default(),
         projects: part.projects.unwrap_or_default(),
         banks: part.banks.unwrap_or_default(),
+        parents: part.parents,
+        limits: part.limits,
         weights: part.weights.unwrap_or_default(),
         config: Config::default().patched(part.config),
     };
@@ -327,6 +330,9 @@ fn part_of(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireErr
     }
     let (associations, leaves) = split(array::<AssociationWire>(parts, reader)?);
     let (banks, branches) = split(array::<BankWire>(parts, reader)?);
+    let above = |bank: &Bank| Some((bank.name.clone(), bank.parent.clone()?));
+    let parents = branches.iter().filter_map(above).collect();
+    let limits = parts.get(LIMITS).map(|limits| limits::read(limits, LIMITS)).transpose()?;
     let rule =
         parts.get(TREE).filter(|tree| tree.get() != "null").map(|tree| tree::rule(tree)).transpose()?;
     let part = PolicyPart {
@@ -334,6 +340,8 @@ fn part_of(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireErr
         queues: array::<QueueWire>(parts, reader)?,
         projects: array::<ProjectWire>(parts, reader)?,
         banks,
+        parents,
+        limits: limits.unwrap_or_default(),
         weights: array::<FactorWire>(parts, reader)?,
         config: parts.get("config").map(|c| config_of(c)).transpose().map_err(within)?.unwrap_or_default(),
     };

@@ -140,7 +140,17 @@ impl Engine {
             return Vec::new();
         }
         self.standing.set_mode(self.settings.accrual);
+        self.book.set_configured_limits(self.settings.limits.clone());
+        self.regroup();
         let mut effects = self.set_ages(&before);
+        // Whoever may go by other limits goes at the end of a push, or of the loop that ends it.
+        if before.limits != self.settings.limits {
+            if self.is_live() {
+                self.live.pushed = true;
+            } else {
+                effects.extend(self.reprioritize());
+            }
+        }
         if self.is_live() {
             self.live.reprice = true;
             self.live.is_armed = false;
@@ -232,6 +242,9 @@ impl Engine {
                                 self.reprice_capped();
                             }
                             let moved = all || !done.changed.is_empty();
+                            if moved {
+                                self.ledger.prices_moved();
+                            }
                             let turns = if moved || self.live.moved { self.begin_turns() } else { None };
                             if let Some(taking) = turns {
                                 self.live.stage = Stage::Turns(Box::new(taking));

@@ -129,6 +129,7 @@ impl Host {
         let effects = self.engine.handle(self.now, event);
         self.apply(effects);
         self.settle();
+        self.oracle.is_all_looked_at = false;
     }
 
     fn callback(&mut self, id: JobId, make: impl FnOnce(JobFacts<'_>) -> Event<'_>) -> Option<Answer> {
@@ -211,7 +212,11 @@ impl Host {
                 }
             }
             Effect::AskUrgency(id) => {
-                let urgency = self.jobs.get(id).ok_or(Refusal::Absent)?.urgency;
+                let job = self.jobs.get_mut(id).ok_or(Refusal::Absent)?;
+                if job.state == State::Depend {
+                    job.urgency_at_first = job.urgency;
+                }
+                let urgency = job.urgency;
                 let more = self.engine.handle(self.now, Event::Urgency(*id, urgency));
                 self.apply(more);
             }

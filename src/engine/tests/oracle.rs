@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Who may be released, in which order: worked out from the host's jobs and the limits pushed, as the specification
-//! has it (tables 4.3 and 5.1). Nothing of the engine is used here.
+//! has it (tables 4.3 and 5.1), and as limits over scopes are described. Nothing of the engine is used here.
 
 use super::site::HostJob;
-use crate::accounts::{Association, AssociationRecord, Queue};
+use crate::accounts::{Association, AssociationRecord, Policy, Queue, SiteLimit, Target};
 use crate::engine::{Event, State};
-use crate::ids::{BankName, JobId, Limit, UserId};
+use crate::ids::{BankName, JobId, Limit, Measure, Stage, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The names of the limits, in the order of table 4.3.
@@ -23,10 +23,23 @@ const NAMES: [&str; 8] = [
 /// What of a job is summed.
 type Of = fn(&HostJob) -> u64;
 
+/// The limit of a name, whichever use of it this is.
+fn limit_of(name: &str) -> Option<&str> {
+    let base = name.rsplit_once('.').map_or(name, |(base, _)| base);
+    let is_over_scope = || {
+        let rest = base.strip_prefix("max-")?;
+        let stage =
+            ["run-sched-", "run-", "sched-"].into_iter().find_map(|stage| rest.strip_prefix(stage))?;
+        let (measure, scope) = stage.split_once('-')?;
+        let is_known = ["jobs", "nodes", "cores", "gpus"].contains(&measure)
+            && ["association", "association-queue", "bank", "bank-queue", "user"].contains(&scope);
+        is_known.then_some(())
+    };
+    (NAMES.contains(&base) || is_over_scope().is_some()).then_some(base)
+}
+
 fn is_ours(name: &str) -> bool {
-    NAMES
-        .iter()
-        .any(|ours| name == *ours || name.strip_prefix(ours).is_some_and(|rest| rest.starts_with('.')))
+    limit_of(name).is_some()
 }
 
 /// What the host's jobs and the pushed limits say.
@@ -35,6 +48,14 @@ pub struct Oracle {
     associations: BTreeMap<(UserId, BankName), AssociationRecord>,
     default_banks: BTreeMap<UserId, BankName>,
     queues: BTreeMap<String, Queue>,
+    /// Limits over scopes.
+    pub limits: Vec<SiteLimit>,
+    /// Banks, each with the one above.
+    parents: BTreeMap<BankName, BankName>,
+    /// Everybody is looked at, one after the other: who comes first is not said.
+    pub is_all_looked_at: bool,
+    /// How many were freed before somebody of another association.
+    pub in_order: usize,
     /// Weight of the fair-share, where it was pushed; the weights of queue and urgency are flux-accounting's.
     weight: Option<i64>,
     /// Freed in the pass under way, and kept in DEPEND by others: they count to its end.
@@ -56,6 +77,8 @@ impl Oracle {
                     self.associations.insert((association.user, association.bank), record.clone());
                 }
             }
+            Event::Policy(policy, _) => self.learn_policy(policy),
+            Event::Settings(_) | Event::Reprioritize => self.is_all_looked_at = true,
             Event::Weights(weights) => {
                 let fairshare = weights.iter().find(|(factor, _)| factor == "fairshare");
                 self.weight = fairshare.map(|(_, weight)| *weight).or(self.weight);
@@ -67,9 +90,62 @@ impl Oracle {
         }
     }
 
+    fn learn_policy(&mut self, policy: &Policy) {
+        self.is_all_looked_at = true;
+        self.learn(&Event::Associations(policy.associations.clone()));
+        self.learn(&Event::Queues(policy.queues.clone()));
+        self.weight = None;
+        self.learn(&Event::Weights(policy.weights.clone()));
+        self.limits = policy.limits.clone();
+        self.parents = policy.parents.iter().cloned().collect();
+    }
+
     /// A reactor turn is over, and with it every pass.
     pub fn turn(&mut self) {
         self.freed.clear();
+    }
+
+    /// Whether jobs of `bank` count in `above`.
+    fn is_below(&self, bank: &BankName, above: &BankName) -> bool {
+        let mut at = Some(bank);
+        while let Some(bank) = at {
+            if bank == above {
+                return true;
+            }
+            at = self.parents.get(bank);
+        }
+        false
+    }
+
+    /// Whether a limit is on the jobs of an association, and not displaced by one that names it.
+    fn is_on(&self, limit: &SiteLimit, user: UserId, bank: &BankName) -> bool {
+        let named = |target: Target| {
+            let same = |other: &&SiteLimit| other.queue == limit.queue && other.amount == limit.amount;
+            self.limits.iter().filter(same).any(|other| other.target == target)
+        };
+        match &limit.target {
+            Target::Association(whose, at) => (*whose, at) == (user, bank),
+            Target::EachAssociation => !named(Target::Association(user, bank.clone())),
+            Target::Bank(above) => self.is_below(bank, above),
+            Target::EachBank => {
+                !self.parents.values().any(|above| above == bank) && !named(Target::Bank(bank.clone()))
+            }
+            Target::User(whose) => *whose == user,
+            Target::EachUser => !named(Target::User(user)),
+        }
+    }
+
+    /// Whether jobs of another association count together with those of this one under a limit.
+    fn counts_with(&self, limit: &SiteLimit, mine: (UserId, &BankName), theirs: (UserId, &BankName)) -> bool {
+        match &limit.target {
+            Target::Association(..) | Target::EachAssociation | Target::EachBank if mine.1 != theirs.1 => {
+                false
+            }
+            Target::Association(..) | Target::EachAssociation => mine.0 == theirs.0,
+            Target::EachBank => true,
+            Target::Bank(above) => self.is_below(theirs.1, above),
+            Target::User(_) | Target::EachUser => mine.0 == theirs.0,
+        }
     }
 
     fn association(&self, job: &HostJob) -> Option<&Association> {
@@ -84,7 +160,7 @@ impl Oracle {
     }
 
     /// The limits that one more job like this one would exceed.
-    pub fn exceeded(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<&'static str> {
+    pub fn exceeded(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
         let job = &jobs[&id];
         let Some(limits) = self.association(job) else { return Vec::new() };
         let siblings: Vec<(&JobId, &HostJob)> = jobs
@@ -118,7 +194,7 @@ impl Oracle {
         };
         let full = |cap: Limit, used: u64, more: u64| used + more > u64::try_from(cap.0).unwrap_or(0);
         let mut exceeded = Vec::new();
-        let mut note = |at: usize, is_full: bool| exceeded.extend(is_full.then_some(NAMES[at]));
+        let mut note = |at: usize, is_full: bool| exceeded.extend(is_full.then(|| NAMES[at].to_owned()));
         if let Some(queue) = job.queue.as_ref().and_then(|queue| self.queues.get(queue)) {
             note(0, full(queue.max_running_jobs, total(&in_queue, &may_run, one), 1));
             note(1, full(queue.max_sched_jobs, total(&in_queue, &sched, one), 1));
@@ -134,7 +210,142 @@ impl Oracle {
             full(limits.max_nodes, total(&siblings, &may_run, nodes), job.size.nodes)
                 || full(limits.max_cores, total(&siblings, &may_run, cores), job.size.cores),
         );
+        let mine = (limits.user, &limits.bank);
+        let on = self.limits.iter().filter(|limit| self.is_on(limit, limits.user, &limits.bank));
+        for limit in on.filter(|limit| is_in(limit, job)) {
+            let others = jobs.iter().filter(|(other, theirs)| {
+                let association = self.association(theirs).map(|theirs| (theirs.user, &theirs.bank));
+                **other != id
+                    && is_in(limit, theirs)
+                    && association.is_some_and(|theirs| self.counts_with(limit, mine, theirs))
+            });
+            let others: Vec<(&JobId, &HostJob)> = others.collect();
+            let asked: Of = match limit.amount.measure {
+                Measure::Jobs => one,
+                Measure::Nodes => nodes,
+                Measure::Cores => cores,
+                Measure::Gpus => |job| job.size.gpus,
+            };
+            let given: Of = match limit.amount.measure {
+                Measure::Nodes => |job| job.given().nodes,
+                Measure::Cores => |job| job.given().cores,
+                Measure::Gpus => |job| job.given().gpus,
+                Measure::Jobs => one,
+            };
+            let running = total(&others, &runs, if limit.cap.is_given { given } else { asked });
+            let used = match limit.amount.stage {
+                Stage::Running => {
+                    running + total(&others, &|id, job| may_run(id, job) && !runs(id, job), asked)
+                }
+                Stage::Scheduled => total(&others, &sched, asked),
+                Stage::RunningAndScheduled => running + total(&others, &sched, asked),
+            };
+            if full(limit.cap.limit, used, asked(job)) {
+                let (scope, is_in_queue) = (limit.target.kind(), limit.queue.is_some());
+                let queue = if is_in_queue { "-queue" } else { "" };
+                let name = format!("max-{}-{scope}{queue}", limit.amount);
+                if !exceeded.contains(&name) {
+                    exceeded.push(name);
+                }
+            }
+        }
         exceeded
+    }
+
+    /// Limits over scopes beyond which jobs run or are scheduled; of those on running jobs only if all that can run do.
+    pub fn overfull(&self, jobs: &BTreeMap<JobId, HostJob>, is_eager: bool) -> Vec<String> {
+        let mut overfull = Vec::new();
+        for record in self.associations.values() {
+            let mine = (record.association.user, &record.association.bank);
+            for limit in self.limits.iter().filter(|limit| self.is_on(limit, mine.0, mine.1)) {
+                let counts = |job: &&HostJob| {
+                    let stage = match limit.amount.stage {
+                        Stage::Running => is_eager && job.state == State::Run,
+                        Stage::Scheduled => job.state == State::Sched,
+                        Stage::RunningAndScheduled => matches!(job.state, State::Run | State::Sched),
+                    };
+                    let theirs = self.association(job).map(|theirs| (theirs.user, &theirs.bank));
+                    stage
+                        && is_in(limit, job)
+                        && theirs.is_some_and(|theirs| self.counts_with(limit, mine, theirs))
+                };
+                let of = |job: &HostJob| match limit.amount.measure {
+                    Measure::Jobs => 1,
+                    Measure::Nodes => job.size.nodes,
+                    Measure::Cores => job.size.cores,
+                    Measure::Gpus => job.size.gpus,
+                };
+                let used: u64 = jobs.values().filter(counts).map(of).sum();
+                if !limit.cap.limit.admits(used, 0) {
+                    overfull.push(format!("{used} of {limit:?}"));
+                }
+            }
+        }
+        overfull
+    }
+
+    /// What places an association among those it shares limits with: the price of its first held job, and which that is.
+    /// `None` where more than that decides it.
+    fn place(&self, jobs: &BTreeMap<JobId, HostJob>, whose: (UserId, &BankName)) -> Option<(i64, JobId)> {
+        let held: Vec<(&JobId, &HostJob)> = jobs
+            .iter()
+            .filter(|(_, job)| self.association(job).map(|a| (a.user, &a.bank)) == Some(whose))
+            .filter(|(_, job)| {
+                job.state == State::Depend && job.dependencies.iter().any(|name| is_ours(name))
+            })
+            .collect();
+        let (first, head) = held.first()?;
+        let is_plain = |(id, job): &(&JobId, &HostJob)| {
+            job.queue == head.queue
+                && !self.unknown.contains(id)
+                && job.dependencies.iter().all(|name| is_ours(name))
+        };
+        if !held.iter().all(is_plain) {
+            return None;
+        }
+        let record = self.record(head)?;
+        let queue = head.queue.as_ref().and_then(|queue| self.queues.get(queue)).map_or(0, |q| q.priority);
+        let terms = self.weight.unwrap_or(100_000) as f64 * record.fairshare
+            + (10_000 * queue + 1_000 * (head.urgency_at_first - 16)) as f64;
+        let price = match head.urgency_at_first {
+            0 => 0,
+            31 => i64::from(u32::MAX),
+            _ => (terms.round() as i64).max(0),
+        };
+        Some((-price, **first))
+    }
+
+    /// Whoever of the same bank would have a higher price went before.
+    fn is_in_order(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
+        let Some(mine) = self.association(&jobs[&id]).map(|a| (a.user, a.bank.clone())) else { return };
+        let is_on_bank = |limit: &SiteLimit| {
+            matches!(limit.target, Target::Bank(_) | Target::EachBank)
+                && limit.queue.is_none()
+                && self.is_on(limit, mine.0, &mine.1)
+        };
+        if self.is_all_looked_at || !self.limits.iter().any(is_on_bank) {
+            return;
+        }
+        let Some(place) = self.place(jobs, (mine.0, &mine.1)) else { return };
+        let others = self.associations.values().map(|record| &record.association);
+        for other in others.filter(|other| other.bank == mine.1 && other.user != mine.0) {
+            let theirs = (other.user, &other.bank);
+            let Some(their_place) = self.place(jobs, theirs) else { continue };
+            self.in_order += usize::from(place < their_place);
+            if their_place < place {
+                let whose = |job: &HostJob| self.association(job).map(|a| (a.user, &a.bank)) == Some(theirs);
+                let held = jobs.iter().filter(|(_, job)| {
+                    whose(job) && job.state == State::Depend && !job.dependencies.is_empty()
+                });
+                for (earlier, job) in held {
+                    let exceeded = self.exceeded(jobs, *earlier);
+                    assert!(
+                        !exceeded.is_empty(),
+                        "job {id} is freed before {earlier}, whose price is higher: {job:?}"
+                    );
+                }
+            }
+        }
     }
 
     /// A job that won't be scheduled: of urgency 0, or of a score of 0. A score counts when it is asked for: when the
@@ -162,10 +373,10 @@ impl Oracle {
     pub fn taken_off(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId, name: &str) {
         // The names of a job go one by one, and what it was promised with the first is its own.
         let exceeded = self.exceeded(jobs, id);
-        let ours = NAMES.iter().find(|ours| name == **ours || name.starts_with(&format!("{ours}.")));
         // Of a limit that a test adds it knows nothing.
-        let Some(limit) = ours else { return };
-        assert!(!exceeded.contains(limit), "{name} is taken off job {id}, and {exceeded:?} are full");
+        let Some(limit) = limit_of(name) else { return };
+        let is_full = exceeded.iter().any(|full| full == limit);
+        assert!(!is_full, "{name} is taken off job {id}, and {exceeded:?} are full");
         let ours = jobs[&id].dependencies.iter().filter(|name| is_ours(name)).count();
         if ours > 1 {
             return;
@@ -184,6 +395,7 @@ impl Oracle {
                 assert!(!exceeded.is_empty(), "job {id} is freed before {earlier}: {job:?}");
             }
         }
+        self.is_in_order(jobs, id);
         self.freed.insert(id);
     }
 
@@ -202,6 +414,11 @@ impl Oracle {
 /// Of a job whose eventlog could not be read it is not known: a place to run is reserved for it, as if it had been.
 fn was_held(job: &HostJob) -> bool {
     job.was_unreadable || job.log.iter().any(|(name, _)| is_ours(name))
+}
+
+/// Whether a limit counts jobs of the queue that this one names.
+fn is_in(limit: &SiteLimit, job: &HostJob) -> bool {
+    limit.queue.as_ref().is_none_or(|queue| Some(queue.as_str()) == job.queue.as_deref())
 }
 
 fn carries_none(job: &HostJob) -> bool {

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 
 fn stage(host: &mut Host, accounts: Accounts, site: SitePart) {
     let part = PolicyPart {
+        parents: Vec::new(),
+        limits: Vec::new(),
         associations: Some(accounts.associations),
         queues: Some(accounts.queues),
         projects: Some(accounts.projects),

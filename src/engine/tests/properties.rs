@@ -3,9 +3,10 @@
 
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
-use crate::accounts::{AssociationRecord, Queue};
+use crate::accounts::{AssociationRecord, Cap, Policy, Queue, SiteLimit, Target};
 use crate::engine::{Engine, Event, State};
-use crate::ids::{JobId, Limit, UserId};
+use crate::ids::{Amount, JobId, Limit, UserId};
+use crate::standing::SitePart;
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -15,10 +16,12 @@ enum Op {
         bank: Option<usize>,
         queue: usize,
         nodes: u64,
+        gpus: u64,
         urgency: i64,
         foreign: Foreign,
     },
-    Start(usize),
+    /// With GPUs that it did not ask for.
+    Start(usize, u64),
     End(usize),
     Urgency(usize, i64),
     UpdateQueue(usize, usize),
@@ -38,6 +41,8 @@ enum Op {
         is_reload: bool,
         data_first: bool,
     },
+    /// Other limits over scopes.
+    Limits(Vec<SiteLimit>),
 }
 
 /// Another plugin's dependency on a new job.
@@ -59,10 +64,13 @@ fn urgency() -> impl Strategy<Value = i64> {
 fn quiet_op() -> impl Strategy<Value = Op> {
     let which = 0..64usize;
     prop_oneof![
-        6 => (7..9u32, prop::option::of(0..2usize), 0..4usize, 1..4u64, urgency()).prop_map(
-            |(user, bank, queue, nodes, urgency)| Op::Submit { user, bank, queue, nodes, urgency, foreign: Foreign::None }
+        6 => (7..9u32, prop::option::of(0..2usize), 0..4usize, 1..4u64, 0..3u64, urgency()).prop_map(
+            |(user, bank, queue, nodes, gpus, urgency)| {
+                Op::Submit { user, bank, queue, nodes, gpus, urgency, foreign: Foreign::None }
+            }
         ),
-        6 => which.clone().prop_map(Op::Start),
+        6 => (which.clone(), prop_oneof![4 => Just(0), 1 => 1..3u64])
+            .prop_map(|(at, extra)| Op::Start(at, extra)),
         4 => which.clone().prop_map(Op::End),
         2 => (which.clone(), urgency()).prop_map(|(at, urgency)| Op::Urgency(at, urgency)),
         1 => (which.clone(), 0..4usize).prop_map(|(at, queue)| Op::UpdateQueue(at, queue)),
@@ -77,7 +85,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         2 => (7..9u32, 0..4usize, 1..4u64, urgency(), any::<bool>()).prop_map(
             |(user, queue, nodes, urgency, is_declared)| {
                 let foreign = if is_declared { Foreign::Declared } else { Foreign::Undeclared };
-                Op::Submit { user, bank: None, queue, nodes, urgency, foreign }
+                Op::Submit { user, bank: None, queue, nodes, gpus: nodes % 3, urgency, foreign }
             }
         ),
         1 => prop_oneof![Just(0), Just(100_000)].prop_map(Op::Weight),
@@ -86,7 +94,39 @@ fn any_op() -> impl Strategy<Value = Op> {
         1 => (7..9u32, 0..2usize, prop::array::uniform5(-1..5i64))
             .prop_map(|(user, bank, limits)| Op::Push { user, bank, limits }),
         1 => (any::<bool>(), any::<bool>()).prop_map(|(is_reload, data_first)| Op::Replay { is_reload, data_first }),
+        1 => over_scopes().prop_map(Op::Limits),
     ]
+}
+
+/// Some limits over scopes, no two on the same.
+fn over_scopes() -> impl Strategy<Value = Vec<SiteLimit>> {
+    let target = prop_oneof![
+        (7..9u32, 0..2usize).prop_map(|(user, bank)| Target::Association(UserId(user), BANKS[bank].into())),
+        Just(Target::EachAssociation),
+        (0..3usize).prop_map(|bank| Target::Bank([BANKS[0], BANKS[1], "root"][bank].into())),
+        Just(Target::EachBank),
+        (7..9u32).prop_map(|user| Target::User(UserId(user))),
+        Just(Target::EachUser),
+    ];
+    let amounts: Vec<Amount> = Amount::all().collect();
+    let limit = (target, prop::option::of(0..3usize), prop::sample::select(amounts), 1..7i64, any::<bool>());
+    let limit = limit.prop_map(|(target, queue, amount, cap, is_given)| {
+        let is_user = matches!(target, Target::User(_) | Target::EachUser);
+        let queue = queue.filter(|_| !is_user).and_then(|queue| QUEUES[queue + 1]).map(Into::into);
+        SiteLimit { target, queue, amount, cap: Cap { limit: Limit(cap), is_given } }
+    });
+    prop::collection::vec(limit, 0..6).prop_map(|limits| {
+        let mut some: Vec<SiteLimit> = Vec::new();
+        for limit in limits {
+            let is_same = |other: &SiteLimit| {
+                (&other.target, &other.queue, other.amount) == (&limit.target, &limit.queue, limit.amount)
+            };
+            if !some.iter().any(is_same) {
+                some.push(limit);
+            }
+        }
+        some
+    })
 }
 
 fn records(limits: [[i64; 5]; 4]) -> Vec<AssociationRecord> {
@@ -127,20 +167,40 @@ struct World {
     host: Host,
     records: Vec<AssociationRecord>,
     queues: Vec<Queue>,
+    limits: Vec<SiteLimit>,
     /// The scheduler starts every job at once.
     is_eager: bool,
 }
 
 impl World {
-    fn new(records: Vec<AssociationRecord>, queues: Vec<Queue>, is_eager: bool) -> Self {
-        World { host: Host::with(records.clone(), queues.clone()), records, queues, is_eager }
+    fn new(
+        records: Vec<AssociationRecord>,
+        queues: Vec<Queue>,
+        limits: Vec<SiteLimit>,
+        is_eager: bool,
+    ) -> Self {
+        let mut world = World { host: Host::new(), records, queues, limits, is_eager };
+        let policy = world.policy();
+        world.host.event(Event::Policy(policy, SitePart::default()));
+        world
+    }
+
+    fn policy(&self) -> Policy {
+        Policy {
+            associations: self.records.clone(),
+            queues: self.queues.clone(),
+            projects: vec!["*".into()],
+            parents: BANKS.map(|bank| (bank.into(), "root".into())).to_vec(),
+            limits: self.limits.clone(),
+            ..Policy::default()
+        }
     }
 
     fn step(&mut self, op: &Op) {
         let host = &mut self.host;
         match op {
-            Op::Submit { user, bank, queue, nodes, urgency, foreign } => {
-                let mut job = HostJob::new(*user).size(*nodes, *nodes * 2);
+            Op::Submit { user, bank, queue, nodes, gpus, urgency, foreign } => {
+                let mut job = HostJob::new(*user).size(*nodes, *nodes * 2).gpus(*gpus);
                 job.urgency = *urgency;
                 job.bank = bank.map(|at| BANKS[at].to_owned());
                 job.queue = QUEUES[*queue].map(str::to_owned);
@@ -150,7 +210,19 @@ impl World {
                 }
                 let _ = host.submit(job);
             }
-            Op::Start(at) => pick(host, *at).into_iter().for_each(|id| host.start(id)),
+            Op::Start(at, extra) => {
+                if let Some(id) = pick(host, *at) {
+                    if let Some(job) = host.jobs.get_mut(&id).filter(|job| job.state == State::Sched) {
+                        job.extra_gpus = *extra;
+                    }
+                    host.start(id);
+                }
+            }
+            Op::Limits(limits) => {
+                self.limits = limits.clone();
+                let policy = self.policy();
+                self.host.event(Event::Policy(policy, SitePart::default()));
+            }
             Op::End(at) => pick(host, *at).into_iter().for_each(|id| host.end(id)),
             Op::Urgency(at, urgency) => {
                 pick(host, *at).into_iter().for_each(|id| host.set_urgency(id, *urgency));
@@ -192,7 +264,9 @@ impl World {
                 host.event(Event::Associations(vec![pushed]));
             }
             Op::Replay { is_reload, data_first } => {
-                let push = || [Event::Queues(self.queues.clone()), Event::Associations(self.records.clone())];
+                let policy = self.policy();
+                let host = &mut self.host;
+                let push = || [Event::Policy(policy.clone(), SitePart::default())];
                 host.oracle.learn(&Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
                 let mut engine = Engine::new(OWNER);
                 if *data_first {
@@ -203,8 +277,6 @@ impl World {
                 host.replay(*is_reload, engine);
                 if !*data_first {
                     push().into_iter().for_each(|event| host.event(event));
-                    host.event(Event::Projects(vec!["*".into()]));
-                    host.event(Event::Reprioritize);
                 }
             }
         }
@@ -284,6 +356,11 @@ impl World {
         }
     }
 
+    fn no_scope_is_overfull(&self) {
+        let overfull = self.host.oracle.overfull(&self.host.jobs, self.is_eager);
+        assert_eq!(overfull, [""; 0]);
+    }
+
     fn nobody_is_stranded(&self) {
         self.host.oracle.nobody_is_stranded(&self.host.jobs);
     }
@@ -301,10 +378,11 @@ proptest! {
     fn limits_hold_and_nobody_is_stranded(
         associations in prop::array::uniform4(limits()),
         in_queues in prop::array::uniform2(limits()),
+        limits in over_scopes(),
         is_eager in any::<bool>(),
         ops in prop::collection::vec(quiet_op(), 1..80),
     ) {
-        let mut world = World::new(records(associations), queues(in_queues), is_eager);
+        let mut world = World::new(records(associations), queues(in_queues), limits, is_eager);
         // A job that moves, or that gave its place to run to another for its urgency of 0, may come to run past a limit.
         let may_exceed = |op: &Op| matches!(op, Op::UpdateQueue(..) | Op::UpdateBank(..) | Op::Urgency(..));
         for op in ops.iter().filter(|op| !(is_eager && may_exceed(op))) {
@@ -312,6 +390,7 @@ proptest! {
             world.counts_are_exact();
             world.nobody_is_stranded();
             world.limits_hold();
+            world.no_scope_is_overfull();
         }
     }
 
@@ -319,10 +398,11 @@ proptest! {
     fn counters_survive_anything(
         associations in prop::array::uniform4(limits()),
         in_queues in prop::array::uniform2(limits()),
+        limits in over_scopes(),
         is_eager in any::<bool>(),
         ops in prop::collection::vec(any_op(), 1..80),
     ) {
-        let mut world = World::new(records(associations), queues(in_queues), is_eager);
+        let mut world = World::new(records(associations), queues(in_queues), limits, is_eager);
         for op in &ops {
             world.step(op);
             world.counts_are_exact();

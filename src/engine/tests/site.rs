@@ -25,6 +25,10 @@ pub struct HostJob {
     pub size: Size,
     pub state: State,
     pub urgency: i64,
+    /// That it was submitted with.
+    pub urgency_at_first: i64,
+    /// GPUs that it is given beyond what it asks for.
+    pub extra_gpus: u64,
     pub submitted: f64,
     pub duration: f64,
     pub started: Option<f64>,
@@ -56,9 +60,11 @@ impl HostJob {
             bank: None,
             queue: None,
             project: None,
-            size: Size { nodes: 1, cores: 1 },
+            size: Size { nodes: 1, cores: 1, gpus: 0 },
             state: State::New,
             urgency: 16,
+            urgency_at_first: 16,
+            extra_gpus: 0,
             submitted: NOW,
             duration: 3600.0,
             started: None,
@@ -87,18 +93,28 @@ impl HostJob {
     }
 
     pub fn size(mut self, nodes: u64, cores: u64) -> Self {
-        self.size = Size { nodes, cores };
+        self.size = Size { nodes, cores, ..self.size };
         self
     }
 
-    /// What Flux shows as R: of exactly what was asked for.
+    pub fn gpus(mut self, gpus: u64) -> Self {
+        self.size.gpus = gpus;
+        self
+    }
+
+    /// What it is given when it runs.
+    pub fn given(&self) -> Size {
+        Size { gpus: self.size.gpus + self.extra_gpus, ..self.size }
+    }
+
+    /// What Flux shows as R.
     pub fn resources(&self) -> Resources {
         match self.started.filter(|_| matches!(self.state, State::Run | State::Cleanup)) {
             None => Resources::None,
             start => Resources::Allocated(Allocation {
-                nodes: self.size.nodes,
-                cores: self.size.cores,
-                gpus: 0,
+                nodes: self.given().nodes,
+                cores: self.given().cores,
+                gpus: self.given().gpus,
                 start,
                 expiration: self.limit.and_then(|limit| Some(start? + limit)),
             }),

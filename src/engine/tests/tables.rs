@@ -4,8 +4,8 @@
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use crate::engine::{Engine, Event, State, Tables};
-use crate::ids::Limit;
-use crate::limits::{Caps, Measure, RULES, Rule, Rules, Stage};
+use crate::ids::{Limit, Measure, Stage};
+use crate::limits::{Caps, RULES, Rule, Rules};
 use crate::priority::{FACTORS, Factor, Factors};
 
 /// Cores of an association in SCHED; its cap stands for one that records would bring.

@@ -16,7 +16,7 @@ impl Host {
         let mut past = vec![(self.now, Past::Urgency(job.urgency))];
         past.extend(job.dependencies.iter().map(depends));
         past.push((self.now + 0.25, Past::Accepted));
-        self.jobs.insert(id, HostJob { submitted: self.now, past, ..job });
+        self.jobs.insert(id, HostJob { submitted: self.now, past, urgency_at_first: job.urgency, ..job });
         self.create(id);
         if let Some(Answer::Rejected(text)) = self.callback(id, |facts| Event::Validate(facts)) {
             self.destroy(id);
@@ -146,7 +146,12 @@ impl Host {
         (self.defers, self.reads, self.asks, self.retries) = (0, Vec::new(), Vec::new(), 0);
         (self.slices, self.refresh_at, self.listed) = (0, None, None);
         self.subscribed.clear();
-        self.jobs.values_mut().for_each(|job| job.was_unreadable = false);
+        self.oracle.is_all_looked_at = true;
+        let first_seen = |job: &mut HostJob| {
+            job.was_unreadable = false;
+            job.urgency_at_first = job.urgency;
+        };
+        self.jobs.values_mut().for_each(first_seen);
         let mut order: Vec<JobId> = self.jobs.keys().copied().collect();
         if is_reload {
             order.sort_by_key(|id| (std::cmp::Reverse(self.jobs[id].state), *id));

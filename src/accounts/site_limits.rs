@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Limits that a site sets beyond flux-accounting's: on whom, in which queue, on what, how much.
+//!
+//! They come with a push, and from Flux's configuration; where both speak of the same, the push counts. What is said of each
+//! association, bank or user holds where nothing is said of one by name. A bank's jobs are its own and those of all banks
+//! below it, as far as the push says which these are; "each bank" is each that has no bank below it.
+
+use super::Book;
+use crate::ids::{Amount, BankName, Limit, Measure, QueueName, Stage, UserId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// Whose jobs count together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    /// Those of a user in a bank.
+    Association(UserId, BankName),
+    /// The same of every user in every bank, each for themselves.
+    EachAssociation,
+    /// Those in a bank, and in all banks below it.
+    Bank(BankName),
+    /// The same of every bank that has none below it.
+    EachBank,
+    /// Those of a user, in all banks.
+    User(UserId),
+    /// The same of every user.
+    EachUser,
+}
+
+/// The kinds of limit, by whose jobs count together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// A user in a bank.
+    Association,
+    /// The same in one queue.
+    AssociationInQueue,
+    /// A bank with all banks below it.
+    Bank,
+    /// The same in one queue.
+    BankInQueue,
+    /// A user in all banks.
+    User,
+}
+
+impl Scope {
+    /// All of them, in the order in which names are added.
+    pub const ALL: [Scope; 5] =
+        [Scope::Association, Scope::AssociationInQueue, Scope::Bank, Scope::BankInQueue, Scope::User];
+}
+
+impl Target {
+    /// The scope, with a queue or without. A user's jobs are not counted by queue.
+    pub fn scope(&self, is_in_queue: bool) -> Scope {
+        match (self, is_in_queue) {
+            (Target::Association(..) | Target::EachAssociation, false) => Scope::Association,
+            (Target::Association(..) | Target::EachAssociation, true) => Scope::AssociationInQueue,
+            (Target::Bank(_) | Target::EachBank, false) => Scope::Bank,
+            (Target::Bank(_) | Target::EachBank, true) => Scope::BankInQueue,
+            (Target::User(_) | Target::EachUser, _) => Scope::User,
+        }
+    }
+
+    /// What is said of each holds for it too, where nothing else is said. `None`: it is each.
+    pub fn each(&self) -> Option<Target> {
+        match self {
+            Target::Association(..) => Some(Target::EachAssociation),
+            Target::Bank(_) => Some(Target::EachBank),
+            Target::User(_) => Some(Target::EachUser),
+            Target::EachAssociation | Target::EachBank | Target::EachUser => None,
+        }
+    }
+
+    /// Whether flux-accounting's own record of an association says so.
+    pub fn is_in_records(&self, is_in_queue: bool, amount: Amount) -> bool {
+        let Amount { stage, measure } = amount;
+        let is_there = match stage {
+            Stage::Running => measure != Measure::Gpus,
+            Stage::Scheduled => measure == Measure::Jobs,
+            Stage::RunningAndScheduled => false,
+        };
+        is_there && self.scope(is_in_queue) == Scope::Association
+    }
+
+    /// The word for the scope, as it is pushed and configured.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Target::Association(..) | Target::EachAssociation => "association",
+            Target::Bank(_) | Target::EachBank => "bank",
+            Target::User(_) | Target::EachUser => "user",
+        }
+    }
+
+    /// The name, likewise; `*` for each.
+    pub fn name(&self) -> String {
+        match self {
+            Target::Association(user, bank) => format!("{user}/{bank}"),
+            Target::Bank(bank) => bank.to_string(),
+            Target::User(user) => user.to_string(),
+            Target::EachAssociation | Target::EachBank | Target::EachUser => "*".to_owned(),
+        }
+    }
+
+    /// Reads a scope and a name as they are pushed and configured; users by id.
+    pub fn parse(kind: &str, name: &str) -> Result<Target, String> {
+        let user = |text: &str| {
+            let wrong = || format!("name: expected a user id, got \"{}\"", text.escape_debug());
+            text.parse().ok().filter(|id| *id != u32::MAX).map(UserId).ok_or_else(wrong)
+        };
+        match (kind, name) {
+            ("association", "*") => Ok(Target::EachAssociation),
+            ("bank", "*") => Ok(Target::EachBank),
+            ("user", "*") => Ok(Target::EachUser),
+            ("bank", "") => Err("name: expected a bank, got an empty string".to_owned()),
+            ("bank", bank) => Ok(Target::Bank(bank.into())),
+            ("user", id) => user(id).map(Target::User),
+            ("association", pair) => match pair.split_once('/') {
+                Some((id, bank)) if !bank.is_empty() => Ok(Target::Association(user(id)?, bank.into())),
+                _ => Err(format!("name: expected USERID/BANK, got \"{}\"", pair.escape_debug())),
+            },
+            _ => Err(format!(
+                "scope: expected \"association\", \"bank\" or \"user\", got \"{}\"",
+                kind.escape_debug()
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Association(user, bank) => write!(f, "user {user} in bank {bank}"),
+            Target::EachAssociation => f.write_str("each user in each bank"),
+            Target::Bank(bank) => write!(f, "bank {bank}"),
+            Target::EachBank => f.write_str("each bank"),
+            Target::User(user) => write!(f, "user {user}"),
+            Target::EachUser => f.write_str("each user"),
+        }
+    }
+}
+
+/// How much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cap {
+    /// The cap.
+    pub limit: Limit,
+    /// Whether a running job counts what it was given instead of what it asked for.
+    pub is_given: bool,
+}
+
+/// One limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteLimit {
+    /// On whom.
+    pub target: Target,
+    /// In which queue; `None`: over all queues, and none.
+    pub queue: Option<QueueName>,
+    /// On what.
+    pub amount: Amount,
+    /// How much.
+    pub cap: Cap,
+}
+
+/// Caps by what they are on.
+pub type Caps = BTreeMap<Amount, Cap>;
+
+/// All limits in force.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SiteLimits {
+    of: BTreeMap<Target, BTreeMap<Option<QueueName>, Caps>>,
+    /// Of each bank the one above, where limits are on banks.
+    parents: BTreeMap<BankName, BankName>,
+    /// Banks that have banks below them.
+    inner: BTreeSet<BankName>,
+}
+
+impl SiteLimits {
+    /// Later ones count.
+    pub fn new<'a>(
+        limits: impl IntoIterator<Item = &'a SiteLimit>,
+        parents: &[(BankName, BankName)],
+    ) -> Self {
+        let mut all = SiteLimits::default();
+        for SiteLimit { target, queue, amount, cap } in limits {
+            let queues = all.of.entry(target.clone()).or_default();
+            queues.entry(queue.clone()).or_default().insert(*amount, *cap);
+        }
+        if all.of.keys().any(|target| matches!(target, Target::Bank(_) | Target::EachBank)) {
+            all.parents = parents.iter().cloned().collect();
+            all.inner = parents.iter().map(|(_, parent)| parent.clone()).collect();
+        }
+        all
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
+    /// All as they were set.
+    pub fn iter(&self) -> impl Iterator<Item = (&Target, Option<&QueueName>, Amount, Cap)> {
+        self.of.iter().flat_map(|(target, queues)| {
+            queues.iter().flat_map(move |(queue, caps)| {
+                caps.iter().map(move |(amount, cap)| (target, queue.as_ref(), *amount, *cap))
+            })
+        })
+    }
+
+    /// Those under which the jobs of a user in a bank come, with whom they are counted.
+    pub fn on(&self, user: UserId, bank: &BankName) -> Vec<(Target, Option<QueueName>, Caps)> {
+        let mut found = Vec::new();
+        if self.is_empty() {
+            return found;
+        }
+        self.add(Target::Association(user, bank.clone()), &mut found);
+        let (mut at, mut steps) = (Some(bank), 0);
+        while let Some(bank) = at {
+            self.add(Target::Bank(bank.clone()), &mut found);
+            // Banks in a circle are refused where they rank anybody; here they must do no harm.
+            steps += 1;
+            at = self.parents.get(bank).filter(|_| steps <= self.parents.len());
+        }
+        self.add(Target::User(user), &mut found);
+        found
+    }
+
+    fn add(&self, target: Target, found: &mut Vec<(Target, Option<QueueName>, Caps)>) {
+        let is_inner = matches!(&target, Target::Bank(bank) if self.inner.contains(bank));
+        let each = target.each().filter(|_| !is_inner).and_then(|each| self.of.get(&each));
+        let own = self.of.get(&target);
+        let mut queues: BTreeMap<&Option<QueueName>, Caps> = BTreeMap::new();
+        for (queue, caps) in each.into_iter().chain(own).flatten() {
+            queues.entry(queue).or_default().extend(caps);
+        }
+        found.extend(queues.into_iter().map(|(queue, caps)| (target.clone(), queue.clone(), caps)));
+    }
+}
+
+/// Where limits come from.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LimitSources {
+    /// The push.
+    pub pushed: Vec<SiteLimit>,
+    /// Flux's configuration.
+    pub configured: Vec<SiteLimit>,
+    /// Banks, each with the one above.
+    pub parents: Vec<(BankName, BankName)>,
+    in_force: Arc<SiteLimits>,
+}
+
+impl LimitSources {
+    /// Takes over what changed.
+    pub fn apply(&mut self) {
+        let all = SiteLimits::new(self.configured.iter().chain(&self.pushed), &self.parents);
+        if all != *self.in_force {
+            self.in_force = Arc::new(all);
+        }
+    }
+}
+
+impl Book {
+    /// The limits that the site set beyond those of associations and queues. Another place in memory is other limits.
+    pub fn site_limits(&self) -> &Arc<SiteLimits> {
+        &self.limits.in_force
+    }
+
+    /// The limits of the last push.
+    pub fn pushed_limits(&self) -> &[SiteLimit] {
+        &self.limits.pushed
+    }
+
+    /// Sets the limits of Flux's configuration.
+    pub fn set_configured_limits(&mut self, limits: Vec<SiteLimit>) {
+        if self.limits.configured != limits {
+            self.limits.configured = limits;
+            self.limits.apply();
+        }
+    }
+
+    pub(super) fn set_pushed_limits(&mut self, limits: Vec<SiteLimit>, parents: Vec<(BankName, BankName)>) {
+        if self.limits.pushed != limits || self.limits.parents != parents {
+            (self.limits.pushed, self.limits.parents) = (limits, parents);
+            if !self.limits.pushed.is_empty()
+                || !self.limits.configured.is_empty()
+                || !self.limits.in_force.is_empty()
+            {
+                self.limits.apply();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    const GPUS: Amount = Amount { stage: Stage::Running, measure: Measure::Gpus };
+    const JOBS: Amount = Amount { stage: Stage::Running, measure: Measure::Jobs };
+
+    fn limit(target: Target, queue: Option<&str>, amount: Amount, cap: i64) -> SiteLimit {
+        let cap = Cap { limit: Limit(cap), is_given: false };
+        SiteLimit { target, queue: queue.map(Into::into), amount, cap }
+    }
+
+    fn shown(limits: &SiteLimits, user: u32, bank: &str) -> Vec<String> {
+        let all = limits.on(UserId(user), &bank.into());
+        let one = |(target, queue, caps): (Target, Option<QueueName>, Caps)| {
+            let queue = queue.map_or(String::new(), |queue| format!(" in {queue}"));
+            let caps: Vec<String> =
+                caps.iter().map(|(amount, cap)| format!("{amount}={}", cap.limit)).collect();
+            format!("{target}{queue}: {}", caps.join(" "))
+        };
+        all.into_iter().map(one).collect()
+    }
+
+    #[test]
+    fn a_job_comes_under_its_bank_and_all_above_and_each_holds_where_nothing_else_is_said() {
+        let limits = [
+            limit(Target::Bank("root".into()), None, GPUS, 100),
+            limit(Target::EachBank, None, GPUS, 96),
+            limit(Target::EachBank, None, JOBS, 7),
+            limit(Target::Bank("small".into()), None, GPUS, 4),
+            limit(Target::Bank("science".into()), Some("batch"), GPUS, 50),
+            limit(Target::EachUser, None, GPUS, 16),
+            limit(Target::User(UserId(8)), None, GPUS, 32),
+            limit(Target::Association(UserId(7), "small".into()), None, JOBS, 1),
+            limit(Target::EachAssociation, Some("batch"), JOBS, 2),
+        ];
+        let parents = [("science", "root"), ("small", "science"), ("large", "science"), ("other", "root")];
+        let parents = parents.map(|(bank, parent)| (bank.into(), parent.into()));
+        let limits = SiteLimits::new(&limits, &parents);
+        assert_eq!(
+            shown(&limits, 7, "small"),
+            [
+                "user 7 in bank small: run-jobs=1",
+                "user 7 in bank small in batch: run-jobs=2",
+                "bank small: run-jobs=7 run-gpus=4",
+                "bank science in batch: run-gpus=50",
+                "bank root: run-gpus=100",
+                "user 7: run-gpus=16",
+            ]
+        );
+        assert_eq!(
+            shown(&limits, 8, "other"),
+            [
+                "user 8 in bank other in batch: run-jobs=2",
+                "bank other: run-jobs=7 run-gpus=96",
+                "bank root: run-gpus=100",
+                "user 8: run-gpus=32",
+            ]
+        );
+        // A bank that has banks below is none of each bank.
+        assert_eq!(shown(&limits, 9, "science")[1], "bank science in batch: run-gpus=50");
+        assert!(SiteLimits::default().on(UserId(7), &"small".into()).is_empty());
+    }
+
+    #[test]
+    fn banks_in_a_circle_do_no_harm() {
+        let parents = [("a".into(), "b".into()), ("b".into(), "a".into())];
+        let limits = SiteLimits::new(&[limit(Target::Bank("a".into()), None, GPUS, 1)], &parents);
+        assert!(!shown(&limits, 7, "b").is_empty());
+    }
+
+    #[test]
+    fn targets_read_back_what_they_print() {
+        for target in [
+            Target::Association(UserId(7), "a/b".into()),
+            Target::EachAssociation,
+            Target::Bank("a".into()),
+            Target::EachBank,
+            Target::User(UserId(0)),
+            Target::EachUser,
+        ] {
+            assert_eq!(Target::parse(target.kind(), &target.name()), Ok(target));
+        }
+        for (kind, name, text) in [
+            ("group", "x", "scope: expected \"association\", \"bank\" or \"user\", got \"group\""),
+            ("bank", "", "name: expected a bank, got an empty string"),
+            ("user", "alice", "name: expected a user id, got \"alice\""),
+            ("user", "4294967295", "name: expected a user id, got \"4294967295\""),
+            ("association", "7", "name: expected USERID/BANK, got \"7\""),
+            ("association", "7/", "name: expected USERID/BANK, got \"7/\""),
+            ("association", "x/a", "name: expected a user id, got \"x\""),
+        ] {
+            assert_eq!(Target::parse(kind, name), Err(text.to_owned()));
+        }
+    }
+}

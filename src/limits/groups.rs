@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Groups: jobs that count together under limits over scopes, across associations.
+//!
+//! A group is there from when the first association that belongs to it gets a job, and only where the site set a limit on
+//! it. Which groups an association belongs to is worked out once, when the limits change or its first job comes.
+
+use super::counts::{Counts, Tally};
+use super::hold::Hold;
+use super::job::Job;
+use super::ledger::Ledger;
+use super::line::SizedLine;
+use super::place::{Claim, Key};
+use super::scopes::{Row, rejection};
+use super::size::Size;
+use super::usage::Usage;
+use crate::accounts::{AssociationId, Book, Cap, Caps, SiteLimit, SiteLimits, Target};
+use crate::ids::{Amount, BankName, JobId, Limit, QueueName, UserId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Names a group until the limits change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct GroupId(u32);
+
+/// Jobs that count together.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub target: Target,
+    /// Only jobs of this queue.
+    pub queue: Option<QueueName>,
+    caps: Caps,
+    pub tally: Tally,
+    /// Jobs that took room here, ever.
+    pub taken: u64,
+    /// Associations that wait for room here, by price, with the least that their held jobs ask for.
+    pub line: SizedLine<Key>,
+    /// The same by since when their first job is the first: by how many jobs had taken room then.
+    pub since: BTreeSet<(u64, AssociationId)>,
+    /// First jobs that were overtaken often enough: until they are let go, nobody else is who came later.
+    pub claims: BTreeSet<Claim>,
+    /// As of when the prices in line are.
+    pub epoch: u64,
+}
+
+impl Group {
+    pub fn has(&self, queue: Option<&QueueName>) -> bool {
+        self.queue.is_none() || self.queue.as_ref() == queue
+    }
+
+    /// What it leaves, by limit.
+    pub fn left(&self, but: Option<&Job>) -> impl Iterator<Item = (Hold, Amount, u64)> {
+        let tally = but.map_or(self.tally, |job| self.tally.without(job));
+        self.caps.iter().map(move |(amount, cap)| {
+            let used = tally.used(amount.stage, amount.measure, cap.is_given);
+            (self.hold(*amount), *amount, cap.limit.cap().saturating_sub(used))
+        })
+    }
+
+    /// Whether one more job of `size` finds room.
+    pub fn fits(&self, size: Size) -> bool {
+        self.left(None).all(|(_, amount, left)| size.of(amount.measure) <= left)
+    }
+
+    /// Whether a job of `size` would find room if nobody else were there.
+    pub fn could_fit(&self, size: Size) -> bool {
+        self.caps.iter().all(|(amount, cap)| cap.limit.admits(0, size.of(amount.measure)))
+    }
+
+    /// What a claim waits for nobody else gets, not even a later job of the same association.
+    pub fn is_claimed(&self, association: AssociationId) -> bool {
+        let first = self.claims.first();
+        first.is_some_and(|claim| claim.association != association || !self.fits(claim.size))
+    }
+
+    pub fn hold(&self, amount: Amount) -> Hold {
+        Row { scope: self.target.scope(self.queue.is_some()), amount }.hold()
+    }
+
+    pub fn caps(&self) -> impl Iterator<Item = (Amount, Cap)> {
+        self.caps.iter().map(|(amount, cap)| (*amount, *cap))
+    }
+
+    fn apply(&mut self, job: &Job, op: fn(Counts, Counts) -> Counts) {
+        if self.has(job.queue.as_ref()) {
+            let footprint = job.footprint();
+            self.tally.charged = op(self.tally.charged, footprint.charged);
+            self.tally.reserved = op(self.tally.reserved, footprint.reserved);
+        }
+    }
+}
+
+impl Tally {
+    fn without(self, job: &Job) -> Tally {
+        let footprint = job.footprint();
+        Tally {
+            charged: self.charged.minus(footprint.charged),
+            reserved: self.reserved.minus(footprint.reserved),
+        }
+    }
+}
+
+/// All groups, and the limits they are of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Groups {
+    limits: Arc<SiteLimits>,
+    all: Vec<Group>,
+    ids: BTreeMap<(Target, Option<QueueName>), GroupId>,
+}
+
+impl Groups {
+    pub fn are_none(&self) -> bool {
+        self.limits.is_empty()
+    }
+
+    pub fn limits(&self) -> &Arc<SiteLimits> {
+        &self.limits
+    }
+
+    pub fn of_limits(limits: &Arc<SiteLimits>) -> Groups {
+        Groups { limits: Arc::clone(limits), ..Groups::default() }
+    }
+
+    /// The same groups without jobs.
+    pub fn emptied(mut self) -> Groups {
+        for group in &mut self.all {
+            (group.tally, group.line) = (Tally::default(), SizedLine::default());
+            group.since.clear();
+            group.claims.clear();
+        }
+        self
+    }
+
+    pub fn get(&self, id: GroupId) -> Option<&Group> {
+        self.all.get(id.0 as usize)
+    }
+
+    pub fn get_mut(&mut self, id: GroupId) -> Option<&mut Group> {
+        self.all.get_mut(id.0 as usize)
+    }
+
+    pub fn find(&self, target: &Target, queue: Option<&QueueName>) -> Option<&Group> {
+        self.get(*self.ids.get(&(target.clone(), queue.cloned()))?)
+    }
+
+    /// The groups of an association.
+    pub fn join(&mut self, user: UserId, bank: &BankName) -> Box<[GroupId]> {
+        let limits = Arc::clone(&self.limits);
+        let one = |(target, queue, caps): (Target, Option<QueueName>, Caps)| {
+            let key = (target, queue);
+            if let Some(id) = self.ids.get(&key) {
+                return Some(*id);
+            }
+            let id = GroupId(u32::try_from(self.all.len()).ok()?);
+            self.all.push(Group {
+                target: key.0.clone(),
+                queue: key.1.clone(),
+                caps,
+                tally: Tally::default(),
+                taken: 0,
+                line: SizedLine::default(),
+                since: BTreeSet::new(),
+                claims: BTreeSet::new(),
+                epoch: 0,
+            });
+            self.ids.insert(key, id);
+            Some(id)
+        };
+        limits.on(user, bank).into_iter().filter_map(one).collect()
+    }
+
+    pub fn deposit(&mut self, groups: &[GroupId], job: &Job) {
+        groups
+            .iter()
+            .for_each(|id| self.get_mut(*id).into_iter().for_each(|one| one.apply(job, Counts::plus)));
+    }
+
+    pub fn withdraw(&mut self, groups: &[GroupId], job: &Job) {
+        groups
+            .iter()
+            .for_each(|id| self.get_mut(*id).into_iter().for_each(|one| one.apply(job, Counts::minus)));
+    }
+
+    /// A job took room.
+    pub fn took(&mut self, groups: &[GroupId], job: &Job) {
+        for id in groups {
+            if let Some(group) = self.get_mut(*id).filter(|group| group.has(job.queue.as_ref())) {
+                group.taken += 1;
+            }
+        }
+    }
+}
+
+impl Ledger {
+    /// The rejection of a job that asks for more than a whole cap over a scope.
+    pub fn rejection_over_scopes(
+        &self,
+        book: &Book,
+        association: AssociationId,
+        queue: Option<&str>,
+        size: Size,
+    ) -> Option<String> {
+        if self.groups.are_none() {
+            return None;
+        }
+        let is_here = |of: &Option<QueueName>| of.as_ref().is_none_or(|of| Some(of.as_str()) == queue);
+        let judge = |target: &Target, of: &Option<QueueName>, caps: &Caps| {
+            let mut caps = caps.iter().filter(|_| is_here(of));
+            caps.find_map(|(amount, cap)| rejection(target, of.as_ref(), *amount, *cap, size))
+        };
+        if self.account_of(association).is_some_and(|account| account.member_of.is_some()) {
+            let mut groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
+            return groups.find_map(|group| judge(&group.target, &group.queue, &group.caps));
+        }
+        let association = book.association(association)?;
+        let on = book.site_limits().on(association.user, &association.bank);
+        on.iter().find_map(|(target, of, caps)| judge(target, of, caps))
+    }
+}
+
+/// A limit as it holds a job: what is in use, how much there may be, and what the job would add.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holding {
+    /// The limit.
+    pub hold: Hold,
+    /// What of jobs it counts, and of which.
+    pub amount: Amount,
+    /// Whose jobs count together; `None`: those of the job's association, by its own record or its queue's.
+    pub target: Option<Target>,
+    /// Only jobs of this queue.
+    pub queue: Option<QueueName>,
+    /// What is in use and promised.
+    pub used: u64,
+    /// The cap.
+    pub limit: Limit,
+    /// What the job would add.
+    pub needed: u64,
+    /// There may be room, and it is kept for a job that was overtaken too often.
+    pub is_claimed: bool,
+}
+
+/// A limit over a scope with what is in use of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScopeUsage {
+    /// The limit.
+    pub limit: SiteLimit,
+    /// What is in use and promised. `None` of what is said of each: that is as many limits as there are.
+    pub used: Option<u64>,
+}
+
+impl Ledger {
+    /// The limits that hold a job now, or would if it were to be let go now, of all scopes, in the order of their names.
+    pub fn holding(&self, book: &Book, id: JobId) -> Vec<Holding> {
+        let Some((job, association)) = self.job(id).and_then(|job| Some((job, job.association()?))) else {
+            return Vec::new();
+        };
+        let mut all = Vec::new();
+        let none = Usage::default();
+        let usage = self.usage(association).unwrap_or(&none);
+        let queue = job.queue.as_ref().and_then(|queue| book.queue(queue.as_str()));
+        for (hold, rule) in self.rules().all() {
+            let Some(limits) = book.association(association) else { continue };
+            let of = queue.filter(|_| rule.is_of_queue());
+            let tally = of.map_or(usage.total, |queue| usage.in_queue(queue.name.as_str()));
+            all.extend(rule.caps_on(limits, queue).map(|(measure, limit)| Holding {
+                hold,
+                amount: Amount { stage: rule.stage, measure },
+                target: None,
+                queue: of.map(|queue| queue.name.clone()),
+                used: tally.used(rule.stage, measure, false),
+                limit,
+                needed: job.size.of(measure),
+                is_claimed: false,
+            }));
+        }
+        let groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
+        for group in groups.filter(|group| group.has(job.queue.as_ref())) {
+            let is_claimed = group.is_claimed(association);
+            all.extend(group.caps().map(|(amount, cap)| Holding {
+                hold: group.hold(amount),
+                amount,
+                target: Some(group.target.clone()),
+                queue: group.queue.clone(),
+                used: group.tally.used(amount.stage, amount.measure, cap.is_given),
+                limit: cap.limit,
+                needed: job.size.of(amount.measure),
+                is_claimed: is_claimed && job.size.of(amount.measure) > 0,
+            }));
+        }
+        all.retain(|one| one.is_claimed || !one.limit.admits(one.used, one.needed));
+        all
+    }
+
+    /// All limits over scopes as they were set.
+    pub fn scope_usages(&self) -> Vec<ScopeUsage> {
+        let shown = |(target, queue, amount, cap): (&Target, Option<&QueueName>, Amount, Cap)| {
+            let used = |group: &Group| group.tally.used(amount.stage, amount.measure, cap.is_given);
+            let is_each = target.each().is_none();
+            let used = (!is_each).then(|| self.groups.find(target, queue).map_or(0, used));
+            let limit = SiteLimit { target: target.clone(), queue: queue.cloned(), amount, cap };
+            ScopeUsage { limit, used }
+        };
+        self.groups.limits().iter().map(shown).collect()
+    }
+}

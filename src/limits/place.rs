@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Where held jobs wait for room that many associations share.
+//!
+//! An association stands in the line of a group by the price its first held job would have; by id where prices are equal.
+//! It stands only where it would be of use: not where its own limits hold all its jobs, and of several groups in which it
+//! has held jobs only in one that alone holds them all, if there is such a one. So what a pass over a group looks at is who
+//! goes, and who turns out to wait elsewhere. Prices in a line are worked out anew after they moved, when somebody looks.
+//!
+//! Nobody is overtaken for ever. From when a job is the first of its association in a group, at most [`OVERTAKEN`] jobs take
+//! room there before it; then it has a claim on all groups it belongs to, and only those with older claims come before it:
+//! whoever else waits or comes there takes none of what is left until the claim is met. A job has a claim only while
+//! nothing but these groups holds it, and while it would find room if nobody else were there.
+
+use super::groups::{Group, GroupId, Groups};
+use super::ledger::{Class, Ledger};
+use super::{Keepers, Size, Walk};
+use crate::accounts::{AssociationId, Book};
+use crate::ids::{JobId, Stage};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// So many jobs may take room in a group before the first job of an association that waits there.
+pub const OVERTAKEN: u64 = 100;
+
+/// A place in line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    keepers: Keepers,
+    price: Reverse<u32>,
+    head: JobId,
+    pub association: AssociationId,
+}
+
+impl Key {
+    pub fn is_kept(self) -> bool {
+        self.keepers == Keepers::Others
+    }
+}
+
+/// A claim on room; the oldest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Claim {
+    number: u64,
+    pub association: AssociationId,
+    pub head: JobId,
+    pub size: Size,
+}
+
+/// How an association waits.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Waiting {
+    /// In these lines.
+    lines: Vec<(GroupId, Key)>,
+    /// Of each group its first job there, and how many had taken room when it became that.
+    first: BTreeMap<GroupId, (JobId, u64)>,
+    /// Its place among others, wherever they wait.
+    pub key: Option<Key>,
+}
+
+impl Ledger {
+    /// Makes an association known whose job is about to come: which limits over scopes it comes under.
+    pub fn meet(&mut self, book: &Book, id: AssociationId) {
+        if self.groups.are_none() {
+            return;
+        }
+        let Some(association) = book.association(id) else { return };
+        let (groups, account) = self.groups_and_account(id);
+        if let Some(account) = account.filter(|account| account.member_of.is_none()) {
+            account.member_of = Some(groups.join(association.user, &association.bank));
+        }
+    }
+
+    /// Takes over the limits over scopes. Where they changed, all live jobs are counted anew.
+    pub fn regroup(&mut self, book: &Book) {
+        if Arc::ptr_eq(self.groups.limits(), book.site_limits()) {
+            return;
+        }
+        let had_none = self.groups.are_none();
+        self.groups = Groups::of_limits(book.site_limits());
+        if had_none && self.groups.are_none() {
+            return;
+        }
+        self.unplaced.clear();
+        for index in 0..self.accounts.len() {
+            let Some(id) = AssociationId::from_index(index) else { continue };
+            let Some(account) = self.accounts.get_mut(index) else { continue };
+            (account.member_of, account.waiting) = (None, Waiting::default());
+            if !account.is_idle() {
+                self.meet(book, id);
+            }
+        }
+        for job in self.jobs.values() {
+            if let Some(association) = job.association() {
+                let account = self.accounts.get(association.index());
+                let member_of = account.and_then(|account| account.member_of.as_deref());
+                self.groups.deposit(member_of.unwrap_or_default(), job);
+            }
+        }
+        self.place_all_anew();
+    }
+
+    /// Prices moved: those in line are to be worked out anew.
+    pub fn prices_moved(&mut self) {
+        self.epoch += 1;
+    }
+
+    /// What holds whom is to be worked out anew for all.
+    pub fn place_all_anew(&mut self) {
+        if !self.groups.are_none() {
+            self.unplaced.extend(self.in_line.iter());
+        }
+    }
+
+    /// Whether limits over scopes count the running jobs of an association.
+    pub fn runs_under_scopes(&self, association: AssociationId) -> bool {
+        let groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
+        groups.flat_map(Group::caps).any(|(amount, _)| amount.stage == Stage::Running)
+    }
+
+    /// Whether others are kept from going because of this job.
+    pub fn has_claim(&self, id: JobId) -> bool {
+        let Some(association) = self.job(id).and_then(|job| job.association()) else { return false };
+        let claims = self.member_of(association).iter().filter_map(|group| self.groups.get(*group));
+        claims.flat_map(|group| &group.claims).any(|claim| claim.head == id)
+    }
+
+    /// Associations whose place must be known before the walk goes on, each with the held jobs whose prices decide it.
+    pub fn unplaced(&mut self, walk: &Walk) -> Vec<(AssociationId, Vec<JobId>)> {
+        if self.groups.are_none() {
+            return Vec::new();
+        }
+        let epoch = self.epoch;
+        let (groups, account) = self.groups_and_account(walk.association());
+        let member_of = account.and_then(|account| account.member_of.as_deref()).unwrap_or_default();
+        let mut due = Vec::new();
+        for id in member_of {
+            let Some(group) = groups.get_mut(*id) else { continue };
+            if std::mem::replace(&mut group.epoch, epoch) != epoch {
+                due.extend(group.line.ids().map(|key| key.association));
+            } else if group.claims.is_empty()
+                && let Some((since, oldest)) = group.since.first()
+                && group.taken.saturating_sub(*since) >= OVERTAKEN
+            {
+                due.push(*oldest);
+            }
+        }
+        let mut all = std::mem::take(&mut self.unplaced);
+        all.extend(due);
+        all.into_iter()
+            .map(|association| {
+                let mut heads: Vec<JobId> = Vec::new();
+                let groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
+                let heads_in = groups.filter_map(|group| self.head(association, Some(group)));
+                heads.extend(heads_in.chain(self.head(association, None)).map(|(_, id)| id));
+                heads.sort_unstable();
+                heads.dedup();
+                (association, heads)
+            })
+            .collect()
+    }
+
+    /// The first held job of an association; of those that count in a group.
+    fn head(&self, association: AssociationId, group: Option<&Group>) -> Option<(Keepers, JobId)> {
+        let classes = self.lines(association);
+        let classes = classes.filter(|(class, _)| group.is_none_or(|group| group.has(class.queue.as_ref())));
+        classes.filter_map(|(class, line)| Some((class.keepers, line.ids().next()?))).min()
+    }
+
+    /// Puts an association where it waits, given the prices of its first held jobs. Whether it gave up a claim: then
+    /// others may go who could not.
+    pub fn place(&mut self, book: &Book, association: AssociationId, prices: &[(JobId, u32)]) -> bool {
+        let former = self.leave_lines(association);
+        let waits = self.waits_in(book, association);
+        let price = |head: JobId| {
+            let found = prices.iter().find(|(id, _)| *id == head);
+            found.map_or(0, |(_, price)| *price)
+        };
+        let key = |(keepers, head): (Keepers, JobId)| Key {
+            keepers,
+            price: Reverse(price(head)),
+            head,
+            association,
+        };
+        let first_of_all = self.head(association, None).map(key);
+        let mut lines = Vec::new();
+        for id in waits {
+            let Some(group) = self.groups.get(id) else { continue };
+            let Some(key) = self.head(association, Some(group)).map(key) else { continue };
+            let in_group = self.lines(association).filter(|(class, _)| group.has(class.queue.as_ref()));
+            let Some(least) = in_group.filter_map(|(_, line)| line.least()).reduce(Size::min_of) else {
+                continue;
+            };
+            lines.push((id, key, least));
+        }
+        let mut wanted = None;
+        let (groups, account) = self.groups_and_account(association);
+        let Some(account) = account else { return false };
+        account.waiting.key = first_of_all;
+        for (id, key, least) in lines {
+            let Some(group) = groups.get_mut(id) else { continue };
+            let first = account.waiting.first.entry(id).or_insert((key.head, group.taken));
+            if first.0 != key.head {
+                *first = (key.head, group.taken);
+            }
+            if group.taken.saturating_sub(first.1) >= OVERTAKEN {
+                wanted = wanted.or(Some((key, id)));
+            }
+            group.since.insert((first.1, association));
+            group.line.insert(key, least);
+            account.waiting.lines.push((id, key));
+        }
+        let is_claimed = wanted.is_some_and(|(key, id)| self.claim(book, key, id, former));
+        former.is_some() && !is_claimed
+    }
+
+    /// Takes an association out of all lines, and its claim back; gives the number that had.
+    fn leave_lines(&mut self, association: AssociationId) -> Option<(JobId, u64)> {
+        let (groups, account) = self.groups_and_account(association);
+        let account = account?;
+        for (id, key) in std::mem::take(&mut account.waiting.lines) {
+            let Some(group) = groups.get_mut(id) else { continue };
+            group.line.remove(key);
+            if let Some((_, since)) = account.waiting.first.get(&id) {
+                group.since.remove(&(*since, association));
+            }
+        }
+        let mut former = None;
+        for id in account.member_of.iter().flatten() {
+            let Some(group) = groups.get_mut(*id) else { continue };
+            let own = group.claims.iter().find(|claim| claim.association == association).copied();
+            if let Some(claim) = own {
+                group.claims.remove(&claim);
+                former = Some((claim.head, claim.number));
+            }
+        }
+        former
+    }
+
+    /// Lays claim to room for a job that was overtaken often enough in a group; or counts anew if it may not.
+    fn claim(&mut self, book: &Book, key: Key, id: GroupId, former: Option<(JobId, u64)>) -> bool {
+        let association = key.association;
+        let head = self.job(key.head).map(|job| (job.queue.clone(), job.size));
+        let Some((queue, size)) = head else { return false };
+        let own = self.own_room(book, association, queue.as_ref());
+        let of_head = |group: &&Group| group.has(queue.as_ref());
+        let groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
+        let is_theirs = own.exceeded(size).is_empty()
+            && key.keepers == Keepers::NobodyElse
+            && key.price.0 > 0
+            && groups.filter(of_head).all(|group| group.could_fit(size));
+        if !is_theirs {
+            let (groups, account) = self.groups_and_account(association);
+            if let (Some(group), Some(account)) = (groups.get_mut(id), account)
+                && let Some(first) = account.waiting.first.get_mut(&id)
+            {
+                group.since.remove(&(first.1, association));
+                first.1 = group.taken;
+                group.since.insert((first.1, association));
+            }
+            return false;
+        }
+        self.claims_made += 1;
+        let number =
+            former.filter(|(head, _)| *head == key.head).map_or(self.claims_made, |(_, number)| number);
+        let (groups, account) = self.groups_and_account(association);
+        for id in account.iter().flat_map(|account| account.member_of.iter().flatten()) {
+            if let Some(group) = groups.get_mut(*id).filter(|group| group.has(queue.as_ref())) {
+                group.claims.insert(Claim { number, association, head: key.head, size });
+            }
+        }
+        true
+    }
+
+    /// The groups for whose room an association waits.
+    fn waits_in(&self, book: &Book, association: AssociationId) -> Vec<GroupId> {
+        let mut waits = Vec::new();
+        if self.is_unread(association) {
+            return waits;
+        }
+        for (Class { queue, .. }, line) in self.lines(association) {
+            let own = self.own_room(book, association, queue.as_ref());
+            if line.next(None, |size| own.exceeded(size).is_empty()).is_none() {
+                continue;
+            }
+            let groups = self.member_of(association).iter().copied();
+            let groups = groups.filter_map(|id| Some((id, self.groups.get(id)?)));
+            let groups: Vec<_> = groups.filter(|(_, group)| group.has(queue.as_ref())).collect();
+            let holds_all = |group: &Group| line.next(None, |size| group.fits(size)).is_none();
+            match groups.iter().find(|(_, group)| holds_all(group)) {
+                Some((id, _)) => waits.push(*id),
+                None => waits.extend(groups.iter().map(|(id, _)| *id)),
+            }
+        }
+        waits.sort_unstable();
+        waits.dedup();
+        waits
+    }
+
+    /// Whose turn it is in the groups of the walk's association, or its own, of those that were not looked at yet.
+    pub(super) fn candidate(&self, walk: &Walk) -> Option<AssociationId> {
+        let own = Some(walk.association()).filter(|own| !walk.was_tried(*own));
+        let member_of = self.member_of(walk.association());
+        if member_of.is_empty() {
+            return own;
+        }
+        let own_key = own.and_then(|own| self.account_of(own)?.waiting.key);
+        let groups = member_of.iter().filter_map(|id| self.groups.get(*id));
+        let best = groups.filter_map(|group| self.next_in_group(group, walk)).chain(own_key).min();
+        best.map(|key| key.association).or(own)
+    }
+
+    fn next_in_group(&self, group: &Group, walk: &Walk) -> Option<Key> {
+        if let Some(claim) = group.claims.first() {
+            let key = self.account_of(claim.association)?.waiting.key?;
+            return Some(key).filter(|_| group.fits(claim.size) && !walk.was_tried(claim.association));
+        }
+        let mut after = None;
+        loop {
+            let key = group.line.next(after, |least| group.fits(least))?;
+            if !walk.was_tried(key.association) && walk.admits(key.is_kept()) {
+                return Some(key);
+            }
+            after = Some(key);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! All counters worked out anew, and compared with those in use.
+
+use super::Usage;
+use super::ledger::{Account, Ledger};
+use crate::accounts::AssociationId;
+use std::collections::BTreeSet;
+
+impl Ledger {
+    /// Recounts everything from the jobs; what was there before is forgotten.
+    pub fn recount(&mut self) {
+        let jobs = std::mem::take(&mut self.jobs);
+        let mut fresh = Ledger::new(self.rules());
+        fresh.groups = std::mem::take(&mut self.groups).emptied();
+        (fresh.epoch, fresh.claims_made) = (self.epoch, self.claims_made);
+        let member_of = self.accounts.iter_mut().map(|account| account.member_of.take());
+        fresh.accounts = member_of.map(|member_of| Account { member_of, ..Account::default() }).collect();
+        *self = fresh;
+        for (id, job) in jobs {
+            self.insert(id, job);
+        }
+    }
+
+    /// Associations whose counters or lines differ from a recount, with what differs. Empty, always.
+    pub fn drift(&self) -> Vec<(AssociationId, String)> {
+        let mut fresh = self.clone();
+        fresh.recount();
+        let mut ids: BTreeSet<AssociationId> = self.jobs.values().filter_map(|j| j.association()).collect();
+        ids.extend(self.in_line.iter());
+        let mut drift = Vec::new();
+        let empty = Account::default();
+        for id in ids {
+            let have = self.accounts.get(id.index()).unwrap_or(&empty);
+            let want = fresh.accounts.get(id.index()).unwrap_or(&empty);
+            if !have.usage.equals(&want.usage) {
+                drift.push((id, format!("counters: have {:?}, recounted {:?}", have.usage, want.usage)));
+            }
+            for group in self.member_of(id) {
+                let of = |ledger: &Ledger| ledger.groups.get(*group).map(|group| group.tally);
+                if of(self) != of(&fresh) {
+                    drift.push((id, format!("{group:?}: have {:?}, recounted {:?}", of(self), of(&fresh))));
+                }
+            }
+            if have.held != want.held || have.unread != want.unread {
+                drift.push((id, "lines of held jobs".to_owned()));
+            }
+        }
+        // An association without live jobs must count nothing.
+        let idle = |account: &Account| account.usage.equals(&Usage::default());
+        let stale = |id: &AssociationId| self.accounts.get(id.index()).is_some_and(|a| !idle(a));
+        let live: BTreeSet<AssociationId> = self.jobs.values().filter_map(|j| j.association()).collect();
+        for index in 0..self.accounts.len() {
+            let Some(id) = AssociationId::from_index(index) else { continue };
+            if !live.contains(&id) && stale(&id) {
+                drift.push((id, "counts without jobs".to_owned()));
+            }
+        }
+        drift
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The rows of limits over scopes: one for each scope and each amount, with its dependency name and its texts. Their caps
+//! are not in the records of associations and queues: the site sets them ([`SiteLimit`](crate::accounts::SiteLimit)).
+
+use super::hold::{Hold, HoldSet};
+use super::size::Size;
+use crate::accounts::{Cap, Scope, Target};
+use crate::ids::{Amount, Measure, QueueName, Stage};
+
+/// A row: a scope, and what of its jobs counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Whose jobs count together.
+    pub scope: Scope,
+    /// What of them.
+    pub amount: Amount,
+}
+
+/// Names by scope, stage and measure, in the order of these.
+macro_rules! names {
+    ($($scope:literal),*) => {
+        [$(
+            concat!("max-run-jobs-", $scope), concat!("max-run-nodes-", $scope),
+            concat!("max-run-cores-", $scope), concat!("max-run-gpus-", $scope),
+            concat!("max-sched-jobs-", $scope), concat!("max-sched-nodes-", $scope),
+            concat!("max-sched-cores-", $scope), concat!("max-sched-gpus-", $scope),
+            concat!("max-run-sched-jobs-", $scope), concat!("max-run-sched-nodes-", $scope),
+            concat!("max-run-sched-cores-", $scope), concat!("max-run-sched-gpus-", $scope),
+        )*]
+    };
+}
+
+const AMOUNTS: usize = Stage::ALL.len() * Measure::ALL.len();
+const NAMES: [&str; AMOUNTS * Scope::ALL.len()] =
+    names!("association", "association-queue", "bank", "bank-queue", "user");
+
+impl Row {
+    fn index(self) -> usize {
+        let amount = self.amount.stage as usize * Measure::ALL.len() + self.amount.measure as usize;
+        self.scope as usize * AMOUNTS + amount
+    }
+
+    /// The row at a place.
+    pub(super) fn at(index: usize) -> Option<Row> {
+        let scope = *Scope::ALL.get(index / AMOUNTS)?;
+        let stage = *Stage::ALL.get(index % AMOUNTS / Measure::ALL.len())?;
+        let measure = *Measure::ALL.get(index % Measure::ALL.len())?;
+        Some(Row { scope, amount: Amount { stage, measure } })
+    }
+
+    /// Its limit.
+    pub fn hold(self) -> Hold {
+        let index = self.index();
+        Hold::of_row(u8::try_from(index).unwrap_or(u8::MAX), NAMES.get(index).copied().unwrap_or_default())
+    }
+
+    /// Whether it counts jobs of one queue only.
+    fn is_of_queue(self) -> bool {
+        matches!(self.scope, Scope::AssociationInQueue | Scope::BankInQueue)
+    }
+}
+
+/// All rows.
+pub(super) fn rows() -> impl DoubleEndedIterator<Item = Row> {
+    (0..NAMES.len()).filter_map(Row::at)
+}
+
+/// The limits that count jobs of one queue only.
+pub fn rows_of_queues() -> HoldSet {
+    rows().filter(|row| row.is_of_queue()).map(Row::hold).collect()
+}
+
+/// The rejection of a job that asks for more than the whole cap. That a job is one job too many is for it to wait out.
+pub(super) fn rejection(
+    target: &Target,
+    queue: Option<&QueueName>,
+    amount: Amount,
+    cap: Cap,
+    size: Size,
+) -> Option<String> {
+    let Amount { stage, measure } = amount;
+    let asked = size.of(measure);
+    if measure == Measure::Jobs || cap.limit.admits(0, asked) {
+        return None;
+    }
+    let what = match measure {
+        Measure::Jobs => "job(s)",
+        Measure::Nodes => "node(s)",
+        Measure::Cores => "core(s)",
+        Measure::Gpus => "gpu(s)",
+    };
+    let which = match stage {
+        Stage::Running => "run",
+        Stage::Scheduled => "be scheduled",
+        Stage::RunningAndScheduled => "run or be scheduled",
+    };
+    let queue = queue.map_or(String::new(), |queue| format!(" in queue {queue}"));
+    let most = cap.limit.cap();
+    Some(format!(
+        "job size ({asked} {what}) is greater than what may {which} at once of {target}{queue} ({most} {what})"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stand_in_order_and_no_two_have_a_name() {
+        for (index, row) in rows().enumerate() {
+            assert_eq!((row.index(), Row::at(index)), (index, Some(row)));
+            let scope = match row.scope {
+                Scope::Association => "association",
+                Scope::AssociationInQueue => "association-queue",
+                Scope::Bank => "bank",
+                Scope::BankInQueue => "bank-queue",
+                Scope::User => "user",
+            };
+            assert_eq!(row.hold().name(), format!("max-{}-{scope}", row.amount));
+        }
+        assert_eq!(Row::at(NAMES.len()), None);
+        let names: std::collections::BTreeSet<&str> =
+            super::super::RULES.names().map(|hold| hold.name()).collect();
+        assert_eq!(names.len(), NAMES.len() + super::super::RULES.0.len());
+        assert_eq!(rows_of_queues().rows().count(), 2 * AMOUNTS);
+    }
+}
