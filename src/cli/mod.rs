@@ -15,6 +15,7 @@ mod figures;
 mod fingers;
 mod generate;
 mod input;
+mod limit;
 mod manual;
 mod mending;
 mod moves;
@@ -69,6 +70,7 @@ enum Command {
     Show(show::Args),
     Update(update::Args),
     Policy(policy::Args),
+    Limit(limit::Args),
     Push(push::Args),
     Sync(sync::Args),
     Recount(recount::Args),
@@ -147,6 +149,7 @@ pub fn main() -> ExitCode {
         Command::Show(args) => show::run(&args),
         Command::Update(args) => update::run(&args),
         Command::Policy(args) => policy::run(&args),
+        Command::Limit(args) => limit::run(&args),
         Command::Push(args) => push::run(&args),
         Command::Sync(args) => sync::run(&args),
         Command::Recount(args) => recount::run(&args),

@@ -92,6 +92,9 @@ fn send_parts(
     sending.array("projects", &data.projects)?;
     sending.array("banks", &data.banks)?;
     sending.array("priority_factors", &data.priority_factors)?;
+    if !data.limits.is_empty() {
+        sending.array("limits", &data.limits)?;
+    }
     if let Some(tree) = &data.tree {
         sending.part("tree", tree)?;
     }

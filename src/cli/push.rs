@@ -294,6 +294,9 @@ impl Sending<'_> {
         if let Some(owner) = owner {
             self.send("rec_update", std::slice::from_ref(owner))?;
         }
+        if !self.data.limits.is_empty() {
+            remark("flux-accounting's plugin knows none of the limits that \"flux fairshare limit\" shows");
+        }
         self.request("reprioritize", "{}")
     }
 

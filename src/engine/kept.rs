@@ -2,7 +2,7 @@
 //! What is in force, as a push brought it: to be kept for after a restart.
 
 use super::{Effect, Engine, Level};
-use crate::accounts::{AssociationRecord, Config, Queue};
+use crate::accounts::{AssociationRecord, Config, Queue, SiteLimit};
 use crate::ids::{BankName, ProjectName, UserId};
 use crate::standing::{self, Bank, Ended, GivenUp, Leaf, Rule};
 
@@ -26,6 +26,8 @@ pub struct Rest {
     pub banks: Vec<((BankName, f64), Option<Bank>)>,
     /// The weights given.
     pub weights: Vec<(String, i64)>,
+    /// Limits of the site's own, as they were pushed.
+    pub limits: Vec<SiteLimit>,
     /// Switches.
     pub config: Config,
     /// How the tree is ranked, if one was pushed.
@@ -119,6 +121,7 @@ impl Engine {
                 .map(|(name, priority)| ((name.clone(), priority), self.standing.bank(name)))
                 .collect(),
             weights: self.book.weights().given().map(|(name, weight)| (name.to_owned(), weight)).collect(),
+            limits: self.book.pushed_limits().to_vec(),
             config: self.book.config(),
             rule: self.standing.pushed_rule(),
         }

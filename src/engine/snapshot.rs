@@ -4,7 +4,7 @@
 use super::{Engine, LiveSnapshot};
 use crate::accounts::{Association, AssociationId, Config, Difference, Policy, Queue};
 use crate::ids::{BankName, JobId, ProjectName, QueueName, UserId};
-use crate::limits::{Counts, Knowledge, Size};
+use crate::limits::{Counts, Holding, Knowledge, ScopeUsage, Size};
 use std::collections::BTreeMap;
 
 /// All that a query shows.
@@ -24,6 +24,8 @@ pub struct Snapshot {
     pub banks: Vec<(BankName, f64)>,
     /// What each factor weighs, and the weights given to names that are no factor's.
     pub weights: BTreeMap<String, i64>,
+    /// Limits over scopes, with what is in use of each.
+    pub limits: Vec<ScopeUsage>,
     /// Switches.
     pub config: Config,
     /// Jobs that wait for an association.
@@ -114,6 +116,7 @@ impl Engine {
             projects: self.book.projects().to_vec(),
             banks: self.book.banks().map(|(bank, priority)| (bank.clone(), priority)).collect(),
             weights: weights.map(|(name, weight)| (name.to_owned(), weight)).collect(),
+            limits: self.ledger.scope_usages(),
             config: self.book.config(),
             waiting: self.ledger.waiting().count(),
             waiting_users: self.ledger.waiting_users().collect(),
@@ -138,6 +141,11 @@ impl Engine {
         }
         let removed = rest.peek().is_none().then(|| self.removed(wanted.user));
         Page { generation: self.book.generation(), associations, removed }
+    }
+
+    /// The limits that hold a job now, or would if it were to be let go now, of all scopes.
+    pub fn holding(&self, id: JobId) -> Vec<Holding> {
+        self.ledger.holding(&self.book, id)
     }
 
     /// How much there is.

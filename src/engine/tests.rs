@@ -17,6 +17,7 @@ mod promises;
 mod properties;
 mod refused;
 mod rows;
+mod scopes;
 mod shadow;
 mod site;
 mod tables;

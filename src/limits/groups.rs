@@ -40,6 +40,8 @@ pub(super) struct Group {
     pub claims: BTreeSet<Claim>,
     /// As of when the prices in line are.
     pub epoch: u64,
+    /// Jobs whose eventlog is not read yet: until then its headroom is not known, and nobody who waits for it is let go.
+    pub unread: usize,
 }
 
 impl Group {
@@ -56,9 +58,9 @@ impl Group {
         })
     }
 
-    /// Whether one more job of `size` finds room.
+    /// Whether one more job of `size` finds room, as far as that is known.
     pub fn fits(&self, size: Size) -> bool {
-        self.left(None).all(|(_, amount, left)| size.of(amount.measure) <= left)
+        self.unread == 0 && self.left(None).all(|(_, amount, left)| size.of(amount.measure) <= left)
     }
 
     /// Whether a job of `size` would find room if nobody else were there.
@@ -81,11 +83,9 @@ impl Group {
     }
 
     fn apply(&mut self, job: &Job, op: fn(Counts, Counts) -> Counts) {
-        if self.has(job.queue.as_ref()) {
-            let footprint = job.footprint();
-            self.tally.charged = op(self.tally.charged, footprint.charged);
-            self.tally.reserved = op(self.tally.reserved, footprint.reserved);
-        }
+        let footprint = job.footprint();
+        self.tally.charged = op(self.tally.charged, footprint.charged);
+        self.tally.reserved = op(self.tally.reserved, footprint.reserved);
     }
 }
 
@@ -124,6 +124,7 @@ impl Groups {
     pub fn emptied(mut self) -> Groups {
         for group in &mut self.all {
             (group.tally, group.line) = (Tally::default(), SizedLine::default());
+            group.unread = 0;
             group.since.clear();
             group.claims.clear();
         }
@@ -161,6 +162,7 @@ impl Groups {
                 since: BTreeSet::new(),
                 claims: BTreeSet::new(),
                 epoch: 0,
+                unread: 0,
             });
             self.ids.insert(key, id);
             Some(id)
@@ -169,23 +171,27 @@ impl Groups {
     }
 
     pub fn deposit(&mut self, groups: &[GroupId], job: &Job) {
-        groups
-            .iter()
-            .for_each(|id| self.get_mut(*id).into_iter().for_each(|one| one.apply(job, Counts::plus)));
+        self.of_job(groups, job, |group| {
+            group.apply(job, Counts::plus);
+            group.unread += usize::from(job.is_unread());
+        });
     }
 
     pub fn withdraw(&mut self, groups: &[GroupId], job: &Job) {
-        groups
-            .iter()
-            .for_each(|id| self.get_mut(*id).into_iter().for_each(|one| one.apply(job, Counts::minus)));
+        self.of_job(groups, job, |group| {
+            group.apply(job, Counts::minus);
+            group.unread = group.unread.saturating_sub(usize::from(job.is_unread()));
+        });
     }
 
     /// A job took room.
     pub fn took(&mut self, groups: &[GroupId], job: &Job) {
+        self.of_job(groups, job, |group| group.taken += 1);
+    }
+
+    fn of_job(&mut self, groups: &[GroupId], job: &Job, change: impl Fn(&mut Group)) {
         for id in groups {
-            if let Some(group) = self.get_mut(*id).filter(|group| group.has(job.queue.as_ref())) {
-                group.taken += 1;
-            }
+            self.get_mut(*id).filter(|group| group.has(job.queue.as_ref())).into_iter().for_each(&change);
         }
     }
 }
@@ -248,7 +254,8 @@ pub struct ScopeUsage {
 }
 
 impl Ledger {
-    /// The limits that hold a job now, or would if it were to be let go now, of all scopes, in the order of their names.
+    /// The limits that hold a job now, or would if it were to be let go now, of all scopes, in the order of their names. What
+    /// it has itself does not count.
     pub fn holding(&self, book: &Book, id: JobId) -> Vec<Holding> {
         let Some((job, association)) = self.job(id).and_then(|job| Some((job, job.association()?))) else {
             return Vec::new();
@@ -260,7 +267,7 @@ impl Ledger {
         for (hold, rule) in self.rules().all() {
             let Some(limits) = book.association(association) else { continue };
             let of = queue.filter(|_| rule.is_of_queue());
-            let tally = of.map_or(usage.total, |queue| usage.in_queue(queue.name.as_str()));
+            let tally = of.map_or(usage.total, |queue| usage.in_queue(queue.name.as_str())).without(job);
             all.extend(rule.caps_on(limits, queue).map(|(measure, limit)| Holding {
                 hold,
                 amount: Amount { stage: rule.stage, measure },
@@ -280,13 +287,13 @@ impl Ledger {
                 amount,
                 target: Some(group.target.clone()),
                 queue: group.queue.clone(),
-                used: group.tally.used(amount.stage, amount.measure, cap.is_given),
+                used: group.tally.without(job).used(amount.stage, amount.measure, cap.is_given),
                 limit: cap.limit,
                 needed: job.size.of(amount.measure),
                 is_claimed: is_claimed && job.size.of(amount.measure) > 0,
             }));
         }
-        all.retain(|one| one.is_claimed || !one.limit.admits(one.used, one.needed));
+        all.retain(|one| one.needed > 0 && (one.is_claimed || !one.limit.admits(one.used, one.needed)));
         all
     }
 

@@ -426,4 +426,10 @@ impl Ledger {
     pub(super) fn forget_jobs(&mut self) {
         self.jobs.clear();
     }
+
+    /// Whether there is no group, no membership, and nobody to be placed.
+    pub fn keeps_nothing_for_scopes(&self) -> bool {
+        let is_free = |account: &Account| account.member_of.is_none();
+        self.groups.are_none() && self.unplaced.is_empty() && self.accounts.iter().all(is_free)
+    }
 }

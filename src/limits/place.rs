@@ -15,7 +15,7 @@ use super::groups::{Group, GroupId, Groups};
 use super::ledger::{Class, Ledger};
 use super::{Keepers, Size, Walk};
 use crate::accounts::{AssociationId, Book};
-use crate::ids::{JobId, Stage};
+use crate::ids::{JobId, QueueName, Stage};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -270,6 +270,12 @@ impl Ledger {
             }
         }
         true
+    }
+
+    /// Whether eventlogs are being read of jobs that count together with those of an association in a queue.
+    pub(super) fn shares_with_unread(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
+        let groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
+        groups.filter(|group| group.has(queue)).any(|group| group.unread > 0)
     }
 
     /// The groups for whose room an association waits.

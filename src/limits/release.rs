@@ -107,10 +107,13 @@ impl Ledger {
         }
     }
 
-    /// Nobody takes part while eventlogs of the association's jobs are being read.
+    /// Nobody takes part while eventlogs are being read of the association's jobs, or of others with which it shares a limit.
     fn course(&self, association: AssociationId, line: Line) -> Course {
         let classes = if self.is_unread(association) { Vec::new() } else { self.classes(association) };
-        let takes_part = |class: &Class| line == Line::All || class.keepers == Keepers::NobodyElse;
+        let takes_part = |class: &Class| {
+            (line == Line::All || class.keepers == Keepers::NobodyElse)
+                && !self.shares_with_unread(association, class.queue.as_ref())
+        };
         let unsought = classes.into_iter().filter(takes_part).map(|class| (class, None)).collect();
         Course { association, turns: BinaryHeap::new(), unsought }
     }

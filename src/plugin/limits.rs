@@ -8,6 +8,7 @@ use super::wire::WireError;
 use crate::accounts::{Cap, SiteLimit, Target};
 use crate::ids::{Amount, Limit, QueueName};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 /// The name of the array.
 pub(super) const LIMITS: &str = "limits";
@@ -25,6 +26,32 @@ pub(super) fn read(array: &RawValue, place: &str) -> Result<Vec<SiteLimit>, Wire
         limits.extend(of_table(&members).map_err(|what| fault(format!(".{what}")))?);
     }
     Ok(limits)
+}
+
+/// A limit with what is in use of it; of what is said of each that is null.
+pub(super) fn shown(limit: &SiteLimit, used: Option<u64>) -> Value {
+    let SiteLimit { target, queue, amount, cap } = limit;
+    json!({
+        "scope": target.kind(),
+        "name": target.name(),
+        "queue": queue.as_ref().map(|queue| queue.as_str()),
+        "measure": amount.to_string(),
+        "limit": cap.limit.0,
+        "used": used,
+        "counts": if cap.is_given { "given" } else { "asked" },
+    })
+}
+
+/// A limit as it reads.
+pub(super) fn record(limit: &SiteLimit) -> Value {
+    let SiteLimit { target, queue, amount, cap } = limit;
+    let mut record = json!({"scope": target.kind(), "name": target.name()});
+    if let Some(record) = record.as_object_mut() {
+        record.extend(queue.as_ref().map(|queue| ("queue".to_owned(), queue.as_str().into())));
+        record.extend(cap.is_given.then(|| ("counts".to_owned(), "given".into())));
+        record.insert(amount.to_string(), cap.limit.0.into());
+    }
+    record
 }
 
 fn of_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
@@ -125,6 +152,17 @@ mod tests {
             .to_vec())
         );
         assert_eq!(limits("[]"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let text = r#"[{"scope": "user", "name": "*", "run-gpus": 16, "run-sched-jobs": 0},
+                       {"scope": "association", "name": "7/a", "queue": "q", "counts": "given", "sched-cores": 9}]"#;
+        let value: &RawValue = serde_json::from_str(text).unwrap();
+        let limits = read(value, LIMITS).unwrap();
+        let written = Value::from_iter(limits.iter().map(record)).to_string();
+        let value: &RawValue = serde_json::from_str(&written).unwrap();
+        assert_eq!(read(value, LIMITS), Ok(limits));
     }
 
     #[test]

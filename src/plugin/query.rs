@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The document `flux jobtap query` shows. Keys, nesting and order are an interface; keys may be added at the top.
 
-use super::live;
+use super::{limits, live};
 use crate::accounts::{Queue, ZeroScore};
 use crate::engine::{AssociationSnapshot, Check, HeldJob, Page, Snapshot};
 use crate::ids::{ProjectName, QueueName};
@@ -20,6 +20,7 @@ pub struct Document<'a> {
     generation: u64,
     factors: &'a BTreeMap<String, i64>,
     banks: BTreeMap<&'a str, f64>,
+    limits: Vec<Value>,
     config: ShownConfig,
     waiting: usize,
     waiting_users: Vec<u32>,
@@ -141,6 +142,7 @@ pub fn document(snapshot: &Snapshot, updated: Option<SystemTime>) -> Document<'_
         generation: snapshot.generation,
         factors: &snapshot.weights,
         banks: snapshot.banks.iter().map(|(bank, priority)| (bank.as_str(), *priority)).collect(),
+        limits: snapshot.limits.iter().map(|one| limits::shown(&one.limit, one.used)).collect(),
         config: ShownConfig {
             deny_unknown_queues: snapshot.config.deny_unknown_queues,
             zero_score: match snapshot.config.zero_score {

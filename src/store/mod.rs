@@ -17,6 +17,7 @@ mod pace;
 mod policy_data;
 mod policy_tree;
 mod schema;
+mod site_limits;
 mod site_policy;
 mod tree;
 mod values;
@@ -40,6 +41,7 @@ pub use policy_data::{
     AssociationRecord, BankRecord, ConfigRecord, FactorRecord, PolicyData, ProjectRecord, QueueRecord,
 };
 pub use policy_tree::{BranchRecord, LeafRecord, TreeRecord};
+pub use site_limits::{LimitRecord, StoredLimit};
 pub use site_policy::SitePolicy;
 pub use tree::{StoredAssociation, StoredTree, UsageBin};
 

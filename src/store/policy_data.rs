@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::policy_tree::{BranchRecord, LeafRecord, TreeRecord};
 use super::schema::Column;
+use super::site_limits::LimitRecord;
 use super::values::Cells;
 use super::{Reason, Snapshot, StoreError};
 
@@ -24,6 +25,9 @@ pub struct PolicyData {
     pub config: ConfigRecord,
     /// One per factor of the priority.
     pub priority_factors: Vec<FactorRecord>,
+    /// Limits beyond flux-accounting's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LimitRecord>,
     /// What a tree of the banks and associations is ranked by; `None` where they are no tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeRecord>,
@@ -181,9 +185,20 @@ impl Snapshot<'_> {
                 FACTORS.map(record).to_vec()
             });
         let config = self.config_record(&mut notes)?;
+        let limits = self.limit_records(&mut notes)?;
         let tree = self.tree_record(&banks, &mut associations, now)?;
         self.check_unchanged()?;
-        Ok(PolicyData { associations, queues, projects, banks, config, priority_factors, tree, notes })
+        Ok(PolicyData {
+            associations,
+            queues,
+            projects,
+            banks,
+            config,
+            priority_factors,
+            limits,
+            tree,
+            notes,
+        })
     }
 
     fn association_records(&self, notes: &mut Vec<String>) -> Result<Vec<AssociationRecord>, StoreError> {

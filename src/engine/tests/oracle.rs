@@ -240,7 +240,8 @@ impl Oracle {
                 Stage::Scheduled => total(&others, &sched, asked),
                 Stage::RunningAndScheduled => running + total(&others, &sched, asked),
             };
-            if full(limit.cap.limit, used, asked(job)) {
+            // Who needs none of it is not held by what others have too much of.
+            if asked(job) > 0 && full(limit.cap.limit, used, asked(job)) {
                 let (scope, is_in_queue) = (limit.target.kind(), limit.queue.is_some());
                 let queue = if is_in_queue { "-queue" } else { "" };
                 let name = format!("max-{}-{scope}{queue}", limit.amount);

@@ -10,6 +10,7 @@ use crate::accounts::ZeroScore;
 use crate::engine::{Kept, Rest};
 use crate::fairshare::Shares;
 use crate::ids::UserId;
+use crate::plugin::limits::{self, LIMITS};
 use crate::standing::{Leaf, Rule};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -246,6 +247,10 @@ pub(super) fn rest(rest: &Rest) -> Vec<Text> {
     arrays("projects", projects);
     arrays("banks", banks.collect());
     arrays("priority_factors", weights.collect());
+    // Where there are none nothing is told, as nothing was before there were any.
+    if !rest.limits.is_empty() {
+        arrays(LIMITS, rest.limits.iter().map(limits::record).collect());
+    }
     parts.extend(rest.rule.as_ref().map(|rule| json!({"tree": tree(rule)})));
     let texts = parts.into_iter().map(|part| part.to_string());
     texts.map(|text| (hash(&text), text)).collect()

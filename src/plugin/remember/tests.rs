@@ -169,6 +169,7 @@ fn a_record_is_read_in_the_order_in_which_a_push_comes() {
         projects: Vec::new(),
         banks: Vec::new(),
         weights: vec![("x".to_owned(), -1)],
+        limits: Vec::new(),
         config: Config::default(),
         rule: None,
     };

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare limit`: limits beyond flux-accounting's.
+
+use clap::ValueEnum;
+
+use super::database::DatabaseArg;
+use super::input::Wait;
+use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
+use super::suggest::did_you_mean;
+use super::{Answer, Failure, Outcome, failure, remark};
+use crate::accounts::Target;
+use crate::ids::Amount;
+use crate::store::{Access, Snapshot, StoredLimit};
+
+const MEASURES: &str = "\
+Measures:
+  run-jobs, run-nodes, run-cores, run-gpus          of jobs that run
+  sched-jobs, sched-nodes, sched-cores, sched-gpus  of jobs that the scheduler has, and that wait there
+  run-sched-jobs, run-sched-nodes, ...              of both together
+
+Examples:
+  limit set user '*' run-gpus=16            every user, over all banks
+  limit set bank '*' run-gpus=96            every bank that has no bank below it
+  limit set bank small run-gpus=4           this bank, whatever is said of each
+  limit set bank physics --queue batch run-sched-nodes=64
+  limit unset bank small run-gpus           what is said of each holds again";
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Action {
+    /// List the limits
+    Show,
+    /// Set limits
+    Set,
+    /// Take limits back
+    Unset,
+}
+
+/// Show, set or take back limits on GPUs, whole banks, and users over all their banks
+///
+/// They are kept in the database, in a table of their own that flux-accounting's tools leave alone, and are sent by push.
+/// A bank's jobs are its own and those of all banks below it. Jobs that would exceed a limit are held until there is room;
+/// where it is shared, the job that would have the highest priority goes first. A job that asks for more nodes, cores or
+/// GPUs than there may ever be is refused when it is submitted.
+#[derive(Debug, clap::Args)]
+#[command(after_help = MEASURES, after_long_help = MEASURES)]
+pub(super) struct Args {
+    /// What is to be done
+    #[arg(value_enum, default_value = "show")]
+    action: Action,
+    /// On whom: association, bank or user
+    #[arg(value_name = "SCOPE", value_parser = ["association", "bank", "user"])]
+    scope: Option<String>,
+    /// USER/BANK, a bank or a user; * is each for which nothing else is said
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// What, and how much of it; to take back, what
+    #[arg(value_name = "MEASURE=VALUE")]
+    measures: Vec<String>,
+    /// Only of jobs in this queue
+    #[arg(long, value_name = "QUEUE")]
+    queue: Option<String>,
+    /// Count what running jobs were given, not what they asked for
+    #[arg(long)]
+    given: bool,
+    #[command(flatten)]
+    database: DatabaseArg,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    if args.action == Action::Show {
+        let mut database = args.wait.open(args.database.found(), Access::Read)?;
+        let snapshot = database.snapshot().map_err(failure)?;
+        let mut limits = snapshot.stored_limits().map_err(failure)?;
+        let is_asked = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|it| it == found);
+        limits.retain(|limit| {
+            is_asked(&args.scope, &limit.scope)
+                && is_asked(&args.name, &limit.name)
+                && is_asked(&args.queue, &limit.queue)
+        });
+        let is_found = !limits.is_empty() || args.scope.is_none();
+        print(args, limits)?;
+        return Ok(if is_found { Answer::Yes } else { Answer::No });
+    }
+    let (Some(scope), Some(name)) = (&args.scope, &args.name) else {
+        return Err(Failure::Message("on whom? A scope and a name are missing".to_owned()));
+    };
+    let mut database = args.wait.open(args.database.found(), Access::Write)?;
+    let snapshot = database.snapshot().map_err(failure)?;
+    let stored = snapshot.stored_limits().map_err(failure)?;
+    let queue = args.queue.clone().unwrap_or_default();
+    let here = |limit: &&StoredLimit| (&limit.scope, &limit.name, &limit.queue) == (scope, name, &queue);
+    let changes = if args.action == Action::Set {
+        let limits = wanted(args, scope, name)?;
+        exists(&snapshot, scope, name, &queue)?;
+        for limit in &limits {
+            snapshot.set_limit(limit).map_err(failure)?;
+        }
+        limits.iter().any(|limit| !stored.contains(limit))
+    } else {
+        let mut known: Vec<&StoredLimit> = stored.iter().filter(here).collect();
+        if let Some(lost) = args.measures.iter().find(|it| !known.iter().any(|limit| limit.measure == **it)) {
+            remark(format_args!("no {lost} is set there"));
+            return Ok(Answer::No);
+        }
+        known.retain(|limit| args.measures.is_empty() || args.measures.contains(&limit.measure));
+        if known.is_empty() {
+            remark("nothing is set there");
+            return Ok(Answer::No);
+        }
+        for limit in known {
+            snapshot.unset_limit(limit).map_err(failure)?;
+        }
+        true
+    };
+    let mut limits = snapshot.stored_limits().map_err(failure)?;
+    snapshot.commit().map_err(failure)?;
+    limits.retain(|limit| here(&limit));
+    print(args, limits)?;
+    if changes && args.output.is_table() {
+        remark("the plugin follows at the next push");
+    }
+    Ok(Answer::Yes)
+}
+
+/// The limits that are to be set.
+fn wanted(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>, Failure> {
+    if args.measures.is_empty() {
+        return Err(Failure::Message("how much of what? MEASURE=VALUE is missing".to_owned()));
+    }
+    let target = target(scope, name)?;
+    if args.queue.is_some() && scope == "user" {
+        return Err(Failure::Message("--queue: a user's limits hold over all queues".to_owned()));
+    }
+    let one = |text: &String| {
+        let Some((measure, value)) = text.split_once('=') else {
+            return Err(Failure::Message(format!("expected MEASURE=VALUE, got \"{text}\"")));
+        };
+        let names: Vec<String> = Amount::all().map(|amount| amount.to_string()).collect();
+        let amount = Amount::parse(measure).ok_or_else(|| {
+            let near = did_you_mean(measure, names.iter().map(String::as_str));
+            Failure::Message(format!("unknown measure \"{measure}\"{near}"))
+        })?;
+        if target.is_in_records(args.queue.is_some(), amount) {
+            let text = format!("{measure}: of associations \"flux account edit-user\" sets this");
+            return Err(Failure::Message(text));
+        }
+        let wrong = || Failure::Message(format!("{measure}: expected an integer from 0, got \"{value}\""));
+        let value = value.parse::<i64>().ok().filter(|value| *value >= 0).ok_or_else(wrong)?;
+        Ok(StoredLimit {
+            scope: scope.to_owned(),
+            name: name.to_owned(),
+            queue: args.queue.clone().unwrap_or_default(),
+            measure: measure.to_owned(),
+            value,
+            is_given: args.given,
+        })
+    };
+    args.measures.iter().map(one).collect()
+}
+
+/// The target, whichever id its user has.
+fn target(scope: &str, name: &str) -> Result<Target, Failure> {
+    let with_id = match (scope, name.split_once('/')) {
+        (_, _) if name == "*" => name.to_owned(),
+        ("user", _) => "0".to_owned(),
+        ("association", Some((_, bank))) => format!("0/{bank}"),
+        ("association", None) => {
+            return Err(Failure::Message(format!("expected USER/BANK, got \"{name}\"")));
+        }
+        _ => name.to_owned(),
+    };
+    Target::parse(scope, &with_id).map_err(Failure::Message)
+}
+
+/// A limit on nobody would hold nobody, and nobody would notice.
+fn exists(snapshot: &Snapshot<'_>, scope: &str, name: &str, queue: &str) -> Result<(), Failure> {
+    let is_there = match (scope, name.split_once('/')) {
+        (_, _) if name == "*" => true,
+        ("bank", _) => snapshot.has_bank(name).map_err(failure)?,
+        ("association", Some((user, bank))) => snapshot.has_user(user, Some(bank)).map_err(failure)?,
+        _ => snapshot.has_user(name, None).map_err(failure)?,
+    };
+    if !is_there {
+        return Err(Failure::Message(format!("there is no {scope} {name} in the database")));
+    }
+    if !queue.is_empty() && !snapshot.has_queue(queue).map_err(failure)? {
+        return Err(Failure::Message(format!("there is no queue {queue} in the database")));
+    }
+    Ok(())
+}
+
+fn print(args: &Args, limits: Vec<StoredLimit>) -> std::io::Result<()> {
+    let rows = limits.into_iter().map(|limit| {
+        vec![
+            Cell::Text(limit.scope),
+            Cell::Text(limit.name),
+            Cell::Text(limit.queue),
+            Cell::Text(limit.measure),
+            Cell::Count(limit.value.unsigned_abs()),
+            Cell::Text(if limit.is_given { "given" } else { "asked" }.to_owned()),
+        ]
+    });
+    args.output.print(Report {
+        rows: Rows {
+            key: "limits",
+            columns: vec![
+                column("scope", "Scope", Style::Text),
+                column("name", "Name", Style::Text),
+                column("queue", "Queue", Style::Text),
+                column("measure", "Measure", Style::Text),
+                column("value", "Limit", Style::Count),
+                column("counts", "Counts", Style::Text),
+            ],
+            rows: Box::new(rows),
+        },
+        ..Report::default()
+    })
+}

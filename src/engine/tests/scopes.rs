@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Limits over scopes: whom they hold, who goes first, who is refused, what a push and a restart do to them.
+
+use super::host::Host;
+use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
+use crate::accounts::{AssociationRecord, Cap, Policy, SiteLimit, Target};
+use crate::engine::{Engine, Event, Settings, State};
+use crate::ids::{Amount, JobId, Limit, UserId};
+use crate::limits::OVERTAKEN;
+use crate::standing::SitePart;
+
+fn limit(target: Target, queue: Option<&str>, amount: &str, cap: i64) -> SiteLimit {
+    let (amount, cap) = (Amount::parse(amount).unwrap(), Cap { limit: Limit(cap), is_given: false });
+    SiteLimit { target, queue: queue.map(Into::into), amount, cap }
+}
+
+fn bank(name: &str) -> Target {
+    Target::Bank(name.into())
+}
+
+fn with_fairshare(user: u32, bank: &str, fairshare: f64) -> AssociationRecord {
+    AssociationRecord { fairshare, ..record(association(user, bank), bank) }
+}
+
+/// Banks A and B below science, science and C below root; three users, the first in two banks.
+fn policy(limits: Vec<SiteLimit>) -> Policy {
+    let parents = [("A", "science"), ("B", "science"), ("science", "root"), ("C", "root")];
+    Policy {
+        associations: vec![
+            with_fairshare(7, "B", 0.2),
+            with_fairshare(7, "A", 0.2),
+            with_fairshare(8, "A", 0.9),
+            with_fairshare(9, "C", 0.5),
+        ],
+        queues: vec![queue("q1"), queue("q2")],
+        projects: vec!["*".into()],
+        parents: parents.map(|(bank, parent)| (bank.into(), parent.into())).to_vec(),
+        limits,
+        ..Policy::default()
+    }
+}
+
+fn push(host: &mut Host, limits: Vec<SiteLimit>) {
+    host.event(Event::Policy(policy(limits), SitePart::default()));
+}
+
+fn site(limits: Vec<SiteLimit>) -> Host {
+    let mut host = Host::new();
+    push(&mut host, limits);
+    host
+}
+
+fn job(user: u32, bank: &str, gpus: u64) -> HostJob {
+    HostJob::new(user).bank(bank).queue("q1").gpus(gpus)
+}
+
+fn exact(host: &Host) {
+    assert_eq!(host.engine.check().drift, []);
+    host.oracle.nobody_is_stranded(&host.jobs);
+}
+
+/// Of each scope: whom one running GPU too many holds, and whom it does not.
+#[test]
+fn jobs_of_a_scope_count_together_and_others_do_not() {
+    let association = || Target::Association(UserId(7), "A".into());
+    let others: [(u32, &str, &str); 5] =
+        [(7, "A", "q1"), (7, "A", "q2"), (8, "A", "q1"), (7, "B", "q1"), (9, "C", "q1")];
+    for (target, in_queue, name, is_held) in [
+        (association(), None, "max-run-sched-gpus-association", [true, true, false, false, false]),
+        (Target::EachAssociation, None, "max-run-sched-gpus-association", [true, true, false, false, false]),
+        (
+            association(),
+            Some("q1"),
+            "max-run-sched-gpus-association-queue",
+            [true, false, false, false, false],
+        ),
+        (bank("A"), None, "max-run-sched-gpus-bank", [true, true, true, false, false]),
+        (Target::EachBank, None, "max-run-sched-gpus-bank", [true, true, true, false, false]),
+        (bank("science"), None, "max-run-sched-gpus-bank", [true, true, true, true, false]),
+        (bank("root"), None, "max-run-sched-gpus-bank", [true; 5]),
+        (bank("science"), Some("q1"), "max-run-sched-gpus-bank-queue", [true, false, true, true, false]),
+        (Target::User(UserId(7)), None, "max-run-sched-gpus-user", [true, true, false, true, false]),
+        (Target::EachUser, None, "max-run-sched-gpus-user", [true, true, false, true, false]),
+    ] {
+        for ((user, bank, queue), is_held) in others.into_iter().zip(is_held) {
+            let mut host = site(vec![limit(target.clone(), in_queue, "run-sched-gpus", 4)]);
+            let first = host.submit(job(7, "A", 3)).unwrap();
+            host.start(first);
+            let second = host.submit(job(user, bank, 2).queue(queue)).unwrap();
+            let names: &[&str] = if is_held { &[name] } else { &[] };
+            assert_eq!(host.names(second), names, "{target} {in_queue:?}: {user} in {bank}, {queue}");
+            let third = host.submit(job(user, bank, 1).queue(queue)).unwrap();
+            assert_eq!(host.state(third), Some(State::Sched), "for one that asks for less there is room");
+            host.end(third);
+            host.end(first);
+            assert_eq!(host.state(second), Some(State::Sched));
+            exact(&host);
+        }
+    }
+}
+
+#[test]
+fn each_amount_counts_its_own() {
+    for (amount, first, second) in [
+        ("run-jobs", (1, 1, 0), (1, 1, 0)),
+        ("run-nodes", (3, 3, 0), (2, 2, 0)),
+        ("run-cores", (1, 3, 0), (1, 2, 0)),
+        ("run-gpus", (1, 1, 3), (1, 1, 2)),
+        ("sched-jobs", (1, 1, 0), (1, 1, 0)),
+        ("sched-nodes", (3, 3, 0), (2, 2, 0)),
+        ("sched-cores", (1, 3, 0), (1, 2, 0)),
+        ("sched-gpus", (1, 1, 3), (1, 1, 2)),
+        ("run-sched-jobs", (1, 1, 0), (1, 1, 0)),
+        ("run-sched-nodes", (3, 3, 0), (2, 2, 0)),
+        ("run-sched-cores", (1, 3, 0), (1, 2, 0)),
+        ("run-sched-gpus", (1, 1, 3), (1, 1, 2)),
+    ] {
+        let cap = if amount.ends_with("jobs") { 1 } else { 4 };
+        let mut host = site(vec![limit(bank("science"), None, amount, cap)]);
+        let sized = |user, bank, (nodes, cores, gpus)| job(user, bank, gpus).size(nodes, cores);
+        let before = host.submit(sized(7, "B", first)).unwrap();
+        let is_of_scheduled = amount.starts_with("sched");
+        if !is_of_scheduled {
+            host.start(before);
+        }
+        let held = host.submit(sized(8, "A", second)).unwrap();
+        assert_eq!(host.names(held), [format!("max-{amount}-bank")]);
+        let holding = host.engine.holding(held);
+        let shown: Vec<_> = holding.iter().map(|one| (one.used, one.limit.0, one.needed)).collect();
+        let of = |(nodes, cores, gpus): (u64, u64, u64)| match amount.rsplit('-').next() {
+            Some("nodes") => nodes,
+            Some("cores") => cores,
+            Some("gpus") => gpus,
+            _ => 1,
+        };
+        assert_eq!(shown, [(of(first), cap, of(second))], "{amount}");
+        if is_of_scheduled {
+            host.start(before)
+        } else {
+            host.end(before)
+        }
+        assert_eq!(host.state(held), Some(State::Sched), "{amount}");
+        assert_eq!(host.engine.holding(held), []);
+        exact(&host);
+    }
+}
+
+#[test]
+fn a_job_that_asks_for_more_than_a_whole_cap_is_refused() {
+    let limits = vec![
+        limit(bank("science"), None, "run-gpus", 8),
+        limit(Target::EachUser, None, "run-nodes", 2),
+        limit(bank("A"), Some("q2"), "sched-cores", 3),
+        limit(bank("C"), None, "run-jobs", 0),
+        limit(bank("C"), None, "run-gpus", 0),
+    ];
+    let mut host = site(limits);
+    for (wanted, text) in [
+        (
+            job(7, "A", 9),
+            "job size (9 gpu(s)) is greater than what may run at once of bank science (8 gpu(s))",
+        ),
+        (
+            job(9, "C", 0).size(3, 3),
+            "job size (3 node(s)) is greater than what may run at once of user 9 (2 node(s))",
+        ),
+        (
+            job(7, "A", 0).queue("q2").size(1, 4),
+            "job size (4 core(s)) is greater than what may be scheduled at once of bank A in queue q2 (3 core(s))",
+        ),
+        (job(9, "C", 1), "job size (1 gpu(s)) is greater than what may run at once of bank C (0 gpu(s))"),
+    ] {
+        assert_eq!(host.submit(wanted), Err(text.to_owned()));
+    }
+    let paused = host.submit(job(9, "C", 0)).unwrap();
+    assert_eq!(host.names(paused), ["max-run-jobs-bank"], "one job too many waits");
+    let id = host.submit(job(7, "A", 0).queue("q1").size(1, 4)).unwrap();
+    let text = "updating to queue q2 while it is already at max-sched-cores-bank-queue limit is not allowed; try \
+                again later";
+    assert_eq!(host.update(id, Some("q2"), None), Err(text.to_owned()), "nor may it move there");
+    exact(&host);
+}
+
+#[test]
+fn the_highest_price_goes_first_equal_prices_by_id_and_within_an_association_by_id() {
+    let mut host = site(vec![limit(bank("science"), None, "run-sched-jobs", 1)]);
+    let first = host.submit(job(7, "A", 0)).unwrap();
+    let low = [job(7, "B", 0), job(7, "A", 0)].map(|job| host.submit(job).unwrap());
+    let [rich, richer] = [16, 31].map(|urgency| host.submit(HostJob { urgency, ..job(8, "A", 0) }).unwrap());
+    let mut order = Vec::new();
+    let mut last = first;
+    for _ in 0..4 {
+        host.end(last);
+        let freed: Vec<JobId> =
+            host.jobs.iter().filter(|(_, job)| job.state == State::Sched).map(|(id, _)| *id).collect();
+        assert_eq!(freed.len(), 1, "one place, one job");
+        last = freed[0];
+        order.push(last);
+        exact(&host);
+    }
+    assert_eq!(order, [rich, richer, low[0], low[1]]);
+}
+
+#[test]
+fn prices_in_line_follow_what_they_are_made_of() {
+    let mut host = site(vec![limit(bank("science"), None, "run-sched-jobs", 1)]);
+    let first = host.submit(job(7, "B", 0)).unwrap();
+    let [poor, rich] = [7, 8].map(|user| host.submit(job(user, "A", 0)).unwrap());
+    host.event(Event::Associations(vec![with_fairshare(7, "A", 0.95)]));
+    host.end(first);
+    assert_eq!([host.state(poor), host.state(rich)], [Some(State::Sched), Some(State::Depend)]);
+    exact(&host);
+}
+
+#[test]
+fn who_waits_for_something_else_takes_no_place_and_keeps_nobody_from_going() {
+    let mut host = site(vec![limit(bank("science"), None, "run-sched-jobs", 2)]);
+    let mut narrow = association(8, "A");
+    narrow.max_sched_jobs = Limit(0);
+    host.event(Event::Associations(vec![AssociationRecord { fairshare: 0.9, ..record(narrow, "A") }]));
+    let [one, two] = [(); 2].map(|()| host.submit(job(7, "B", 0)).unwrap());
+    let own = host.submit(job(8, "A", 0)).unwrap();
+    assert_eq!(host.names(own), ["max-run-sched-jobs-bank", "max-sched-jobs-user-limit"]);
+    let next = host.submit(job(7, "A", 0)).unwrap();
+    host.end(one);
+    assert_eq!([host.state(own), host.state(next)], [Some(State::Depend), Some(State::Sched)]);
+    // Its own limit goes away first, then there is room.
+    host.event(Event::Associations(vec![with_fairshare(8, "A", 0.9)]));
+    host.event(Event::Reprioritize);
+    assert_eq!(host.names(own), ["max-run-sched-jobs-bank"]);
+    host.end(two);
+    assert_eq!(host.state(own), Some(State::Sched));
+    exact(&host);
+}
+
+/// One that asks for all there is, and others without end that ask for little.
+#[test]
+fn nobody_is_overtaken_for_ever() {
+    let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
+    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
+    let large = host.submit(job(7, "B", 4)).unwrap();
+    let small: Vec<JobId> = (0..2 * OVERTAKEN).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
+    let scheduled = |host: &Host| small.iter().filter(|id| host.state(**id) != Some(State::Depend)).count();
+    let mut ends = 0;
+    while host.state(large) == Some(State::Depend) {
+        let over = running.remove(0);
+        host.end(over);
+        running.extend(small.iter().filter(|id| host.state(**id) == Some(State::Sched)));
+        running.dedup();
+        running.sort_unstable();
+        running.dedup();
+        ends += 1;
+        assert!(ends < 3 * OVERTAKEN, "it waits for ever");
+    }
+    assert_eq!(scheduled(&host) as u64, OVERTAKEN, "so many went before it, and no more");
+    // Who comes while room is kept does not get it; afterwards all goes on.
+    assert_eq!(host.state(small[small.len() - 1]), Some(State::Depend));
+    host.end(large);
+    let going = host.jobs.values().filter(|job| job.state == State::Sched).count();
+    assert_eq!(going, 4);
+    exact(&host);
+}
+
+#[test]
+fn who_comes_while_room_is_kept_waits_and_goes_when_the_claim_is_given_up() {
+    let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
+    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
+    let large = host.submit(job(7, "B", 4)).unwrap();
+    for _ in 0..OVERTAKEN {
+        host.end(running.remove(0));
+        running.push(host.submit(job(8, "A", 1)).unwrap());
+    }
+    assert_eq!(host.state(large), Some(State::Depend));
+    host.end(running.remove(0));
+    let late = host.submit(job(8, "A", 1)).unwrap();
+    assert_eq!(host.names(late), ["max-run-sched-gpus-bank"], "room is kept");
+    assert!(host.engine.holding(late)[0].is_claimed);
+    let without = host.submit(job(8, "A", 0)).unwrap();
+    assert_eq!(host.state(without), Some(State::Sched), "but who needs none of it goes");
+    host.end(large);
+    assert_eq!(host.state(late), Some(State::Sched), "the claim ended with the job");
+    exact(&host);
+}
+
+#[test]
+fn caps_that_a_push_lowers_raises_and_moves() {
+    let jobs = |cap| vec![limit(bank("science"), None, "run-sched-jobs", cap)];
+    let mut host = site(jobs(3));
+    let ids: Vec<JobId> = (0..3).map(|_| host.submit(job(8, "A", 0)).unwrap()).collect();
+    host.start(ids[0]);
+    push(&mut host, jobs(1));
+    assert!(ids.iter().all(|id| host.state(*id) > Some(State::Depend)), "nobody is sent back");
+    let held: Vec<JobId> = (0..3).map(|_| host.submit(job(7, "B", 0)).unwrap()).collect();
+    host.end(ids[1]);
+    host.end(ids[2]);
+    assert!(held.iter().all(|id| host.state(*id) == Some(State::Depend)), "nothing new starts");
+    push(&mut host, jobs(2));
+    let states =
+        |host: &Host| held.iter().map(|id| host.state(*id) == Some(State::Sched)).collect::<Vec<_>>();
+    assert_eq!(states(&host), [true, false, false]);
+    // On another bank: B has no limit of its own any more, and nobody above it.
+    push(&mut host, vec![limit(bank("A"), None, "run-sched-jobs", 1)]);
+    assert_eq!(states(&host), [true; 3]);
+    exact(&host);
+    push(&mut host, Vec::new());
+    assert_eq!(host.engine.snapshot().limits, []);
+    exact(&host);
+}
+
+#[test]
+fn what_was_given_counts_where_a_limit_says_so() {
+    for (is_given, is_held) in [(true, true), (false, false)] {
+        let mut given = limit(bank("A"), None, "run-gpus", 4);
+        given.cap.is_given = is_given;
+        let mut host = site(vec![given]);
+        let first = host.submit(job(8, "A", 1)).unwrap();
+        host.jobs.get_mut(&first).unwrap().extra_gpus = 3;
+        host.start(first);
+        let second = host.submit(job(7, "A", 1)).unwrap();
+        assert_eq!(host.state(second) == Some(State::Depend), is_held);
+        let used = host.engine.snapshot().limits[0].used;
+        assert_eq!(used, Some(if is_given { 4 } else { 1 }));
+        host.end(first);
+        assert_eq!(host.state(second), Some(State::Sched));
+        exact(&host);
+    }
+}
+
+#[test]
+fn a_job_that_moves_takes_its_counts_along_and_may_not_move_into_a_full_place() {
+    let limits = vec![
+        limit(bank("B"), None, "run-sched-jobs", 1),
+        limit(bank("science"), None, "run-sched-jobs", 2),
+        limit(bank("science"), Some("q2"), "run-sched-jobs", 1),
+    ];
+    let mut host = site(limits);
+    let [a, b] = ["A", "B"].map(|bank| host.submit(job(7, bank, 0)).unwrap());
+    let later = "is not allowed; try again later";
+    let full =
+        |to: &str, name: &str| Err(format!("updating to {to} while it is already at {name} limit {later}"));
+    assert_eq!(host.update(a, None, Some("B")), full("bank B", "max-run-sched-jobs-bank"));
+    assert_eq!(host.update(b, None, Some("A")), Ok(()), "the bank above counts it already");
+    assert_eq!(host.update(a, None, Some("B")), Ok(()), "now there is room");
+    assert_eq!(host.update(a, Some("q2"), None), Ok(()));
+    assert_eq!(host.update(b, Some("q2"), None), full("queue q2", "max-run-sched-jobs-bank-queue"));
+    exact(&host);
+    let usages = host.engine.snapshot().limits;
+    let used: Vec<_> = usages.iter().map(|one| one.used.unwrap()).collect();
+    assert_eq!(used, [1, 2, 1]);
+}
+
+#[test]
+fn a_restart_and_a_reload_find_all_as_it_was() {
+    for is_reload in [true, false] {
+        for data_first in [true, false] {
+            let limits = || {
+                vec![
+                    limit(bank("science"), None, "run-gpus", 2),
+                    limit(Target::EachUser, None, "run-jobs", 2),
+                ]
+            };
+            let mut host = site(limits());
+            let running = host.submit(job(8, "A", 2)).unwrap();
+            host.start(running);
+            let poor = host.submit(job(7, "B", 1)).unwrap();
+            let rich = host.submit(job(8, "A", 2)).unwrap();
+            let mut engine = Engine::new(OWNER);
+            if data_first {
+                engine.handle(NOW, Event::Policy(policy(limits()), SitePart::default()));
+            }
+            host.replay(is_reload, engine);
+            if !data_first {
+                push(&mut host, limits());
+            }
+            for id in [poor, rich] {
+                assert_eq!(host.names(id), ["max-run-gpus-bank"]);
+            }
+            host.end(running);
+            assert_eq!([host.state(rich), host.state(poor)], [Some(State::Sched), Some(State::Depend)]);
+            exact(&host);
+            // A job that was let go and waits for the scheduler keeps its place.
+            let mut engine = Engine::new(OWNER);
+            engine.handle(NOW, Event::Policy(policy(limits()), SitePart::default()));
+            host.replay(is_reload, engine);
+            assert_eq!(host.state(poor), Some(State::Depend));
+            host.end(rich);
+            assert_eq!(host.state(poor), Some(State::Sched));
+            exact(&host);
+        }
+    }
+}
+
+#[test]
+fn limits_of_the_configuration_hold_until_a_push_says_otherwise() {
+    let configured = |cap| Settings {
+        limits: vec![limit(Target::EachUser, None, "run-sched-jobs", cap)],
+        live: false,
+        ..Settings::default()
+    };
+    let mut host = site(Vec::new());
+    host.event(Event::Settings(configured(1)));
+    let [first, second, third] = [(); 3].map(|()| host.submit(job(8, "A", 0)).unwrap());
+    assert_eq!(host.names(second), ["max-run-sched-jobs-user"]);
+    push(&mut host, vec![limit(Target::EachUser, None, "run-sched-jobs", 2)]);
+    assert_eq!([host.state(second), host.state(third)], [Some(State::Sched), Some(State::Depend)]);
+    push(&mut host, Vec::new());
+    host.end(first);
+    assert_eq!(host.state(third), Some(State::Depend), "the configuration's holds again");
+    host.event(Event::Settings(configured(3)));
+    assert_eq!(host.state(third), Some(State::Sched), "a reload of it lets go whom it may");
+    exact(&host);
+}
+
+/// A limit over a whole site with a full bank below: who waits there does not stand in the site's line.
+#[test]
+fn a_full_bank_keeps_nobody_elsewhere_waiting() {
+    let limits =
+        vec![limit(bank("root"), None, "run-sched-jobs", 3), limit(bank("A"), None, "run-sched-jobs", 1)];
+    let mut host = site(limits);
+    let [a, b, c] =
+        [(8, "A"), (7, "B"), (9, "C")].map(|(user, bank)| host.submit(job(user, bank, 0)).unwrap());
+    let waiting: Vec<JobId> = (0..5).map(|_| host.submit(job(8, "A", 0)).unwrap()).collect();
+    let elsewhere = host.submit(job(7, "B", 0)).unwrap();
+    host.end(c);
+    assert_eq!(host.state(elsewhere), Some(State::Sched), "though others there would have a higher price");
+    host.end(a);
+    assert_eq!(host.state(waiting[0]), Some(State::Sched));
+    host.end(b);
+    assert!(waiting[1..].iter().all(|id| host.state(*id) == Some(State::Depend)));
+    exact(&host);
+}
+
+/// Where no limit over a scope is set, nothing is kept for any.
+#[test]
+fn without_such_limits_there_is_nothing_to_keep() {
+    let mut host = site(Vec::new());
+    let mut one = association(7, "A");
+    one.max_running_jobs = Limit(1);
+    one.max_nodes = UNLIMITED;
+    host.event(Event::Associations(vec![record(one, "A")]));
+    let first = host.submit(job(7, "A", 1)).unwrap();
+    host.start(first);
+    host.submit(job(7, "A", 1)).unwrap();
+    assert!(host.engine.ledger().keeps_nothing_for_scopes());
+}
