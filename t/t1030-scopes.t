@@ -1,6 +1,120 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='limits over scopes in a running Flux: GPUs per user and per bank, over several queues'
+test_description='limits over scopes: 16 GPUs a user, 96 a bank and 4 for a small one, over several queues'
 
 # A sequence: each test works with what those before it made.
 . "$(dirname "$0")/lib.sh"
+
+# gpu UID BANK QUEUE GPUS [OPTION..]: a job of one core with so many GPUs.
+gpu() {
+	local uid=$1 bank=$2 queue=$3 gpus=$4
+	shift 4
+	mf submit "$uid" -B "$bank" -q "$queue" "$@" --resources \
+		"[{\"type\":\"slot\",\"count\":1,\"label\":\"task\",\"with\":[{\"type\":\"core\",\"count\":1},{\"type\":\"gpu\",\"count\":$gpus}]}]"
+}
+
+# site LIMITS: the whole policy, with these limits; banks large and small below science, and that below root.
+users='5001 5002 5003 5004 5005 5006 5007'
+site() {
+	local records= uid
+	for uid in $users; do records="$records assoc $uid large fairshare=0.$uid queues=batch,debug"; done
+	mf doc $records assoc 5001 small queues=batch,debug assoc 5008 small fairshare=0.9 queues=batch,debug \
+		queue batch queue debug project "*" bank root 0 bank science 0 bank large 0 bank small 0 factor fairshare 100000 |
+		jq --argjson limits "$1" '.limits = $limits | .banks |= map(. + {shares: 1, active: 1, parent:
+			({large: "science", small: "science", science: "root"}[.bank] // "")})' >site.json
+	mf rpc policy_update "$(cat site.json)"
+}
+published='[
+	{"scope": "user", "name": "*", "run-sched-gpus": 16},
+	{"scope": "bank", "name": "*", "run-sched-gpus": 96},
+	{"scope": "bank", "name": "small", "run-sched-gpus": 4}]'
+
+# used SCOPE NAME: what the query says is in use.
+used() {
+	mf query | jq ".limits[] | select(.scope == \"$1\" and .name == \"$2\") | .used"
+}
+
+test_expect_success 'a site with 128 GPUs and the published policy' '
+	write_conf "$(with_queues batch debug) | .\"fake-resources\" = {nnodes: 4, \"cores-per-node\": 64, \"gpus-per-node\": 32}" &&
+	start_instance && load_plugin && site "$published" && mf query | jq -e ".limits | length == 3"
+'
+test_expect_success 'what asks for more than a whole cap is refused, and told so' '
+	refused "flux-job: job size (17 gpu(s)) is greater than what may run or be scheduled at once of user 5001 (16 gpu(s))" \
+		gpu 5001 large batch 17 || { grep "job size (17 gpu(s)) is greater than what may run or be scheduled at once of user 5001 (16 gpu(s))" refused.out; }
+'
+test_expect_success 'in the small bank too' '
+	test_must_fail gpu 5008 small batch 5 >err 2>&1 && cat err &&
+	grep "job size (5 gpu(s)) is greater than what may run or be scheduled at once of bank small (4 gpu(s))" err
+'
+test_expect_success 'a user has 16 GPUs over queues and banks' '
+	a=$(gpu 5001 large batch 8) && b=$(gpu 5001 large debug 6) && c=$(gpu 5001 small batch 2) && running $a $b $c &&
+	d=$(gpu 5001 small debug 1) && held_by $d max-run-sched-gpus-user && deps_are $d max-run-sched-gpus-user
+'
+test_expect_success 'a job without GPUs is none of it' '
+	e=$(mf submit 5001 -B large -q batch) && running $e
+'
+test_expect_success 'the small bank has 4, over its users and queues' '
+	f=$(gpu 5008 small debug 3) && held_by $f max-run-sched-gpus-bank && g=$(gpu 5008 small batch 2) && running $g &&
+	test "$(used bank small)" = 4
+'
+test_expect_success 'six users fill the large bank, and the seventh waits' '
+	big= && for uid in 5002 5003 5004 5005 5006; do big="$big $(gpu $uid large batch 16)"; done && running $big &&
+	h=$(gpu 5007 large debug 16) && held_by $h max-run-sched-gpus-bank &&
+	i=$(gpu 5007 large batch 2) && running $i
+'
+test_expect_success 'what one gives back goes to whoever would have the highest priority, not to who came first' '
+	j=$(gpu 5006 large batch 4 -u 16) && held_by $j max-run-sched-gpus-bank &&
+	cancel $i && ended $i && is_state DEPEND $h $j &&
+	set -- $big && cancel $5 && ended $5 && running $j && is_state DEPEND $h
+'
+test_expect_success 'caps below what runs kill nothing, and nothing new starts' '
+	site "$(echo "$published" | jq "map(if .name == \"*\" and .scope == \"bank\" then .\"run-sched-gpus\" = 60 else . end)")" &&
+	settled && is_state RUN $a $b $c $g $j && set -- $big && is_state RUN $1 $2 $3 $4 &&
+	k=$(gpu 5006 large batch 1) && held_by $k max-run-sched-gpus-bank &&
+	cancel $1 && ended $1 && settled && is_state DEPEND $k $h
+'
+test_expect_success 'raised, they let go whom they may' '
+	site "$published" && running $k $h
+'
+test_expect_success 'moved to the bank above, the cap counts all below' '
+	site "[{\"scope\": \"bank\", \"name\": \"science\", \"run-sched-gpus\": 1}]" && settled && is_state DEPEND $d $f &&
+	deps_are $d max-run-sched-gpus-user,max-run-sched-gpus-bank ||
+	deps_are $d max-run-sched-gpus-user
+'
+test_expect_success 'and with none at all everybody goes' '
+	site "[]" && running $d $f && mf query | jq -e ".limits == []"
+'
+test_expect_success 'jobs in every state: running, waiting for the scheduler, held' '
+	cancel_all && site "$published" && r=$(gpu 5001 small batch 2) && running $r && stop_queues &&
+	s=$(gpu 5001 large batch 4) && scheduled $s && h=$(gpu 5008 small debug 3) && held_by $h max-run-sched-gpus-bank &&
+	test "$(used bank small)" = 2
+'
+test_expect_success 'a reload with the same data finds them as they were' '
+	jq "{associations, queues, projects, banks, priority_factors, limits}" site.json >load.json && reload_plugin load.json && settled &&
+	is_state RUN $r && is_state SCHED $s && is_state DEPEND $h && deps_are $h max-run-sched-gpus-bank &&
+	test "$(used bank small)" = 2 && t=$(gpu 5001 large debug 11) && held_by $t max-run-sched-gpus-user
+'
+test_expect_success 'so does a restart, from what is remembered alone' '
+	site "$published" && flux jobtap list >/dev/null && write_conf "$(with_queues batch debug) | $(with_plugin) |
+		.\"fake-resources\" = {nnodes: 4, \"cores-per-node\": 64, \"gpus-per-node\": 32}" &&
+	settled && restart_instance && tries=0 &&
+	until mf query | jq -e ".limits | length == 3"; do tries=$((tries + 1)); test $tries -lt 50 || return 1; sleep 0.2; done &&
+	settled && is_state RUN $r && is_state DEPEND $h $t && test "$(used bank small)" = 2
+'
+test_expect_success 'and afterwards they go on by the same rule' '
+	start_queues && running $s && cancel $r && ended $r && running $h && cancel $s && ended $s && running $t &&
+	test "$(used bank small)" = 3
+'
+test_expect_success 'limits of Flux'\''s configuration: a user may have no more than one job in RUN and SCHED' '
+	cancel_all && site "[]" && jq ".fairshare.limits = [{scope: \"user\", name: \"*\", \"run-sched-jobs\": 1}]" conf.json >more.json &&
+	cp more.json conf.json && flux config load <conf.json &&
+	u=$(gpu 5001 large batch 0) ; u=$(mf submit 5001 -B large -q batch) && running $u &&
+	v=$(mf submit 5001 -B small -q debug) && held_by $v max-run-sched-jobs-user && cancel $u && ended $u && running $v
+'
+test_expect_success 'one that is not understood is refused whole' '
+	jq ".fairshare.limits = [{scope: \"bank\", name: \"small\", gpus: 1}]" conf.json >bad.json &&
+	test_must_fail flux config load <bad.json 2>err && cat err && grep "fairshare.limits\[0\].gpus: unknown key" err &&
+	mf query | jq -e ".limits | length == 1" && cancel_all
+'
+
+finish

@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='flux fairshare limit: limits of our own in the accounting database, beside flux-accounting'
+
+# A sequence: each test works with what those before it made.
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+
+limit() { flux fairshare limit "$@" -p "$DB"; }
+stored_limits() { flux fairshare limit -p "${1:-$DB}" --json | jq -c '[.limits[] | [.scope, .name, .queue, .measure, .value, .counts]]'; }
+
+test_expect_success 'a new database has none, and no table of ours' '
+	start_instance && make_site && test "$(stored_limits)" = "[]" &&
+	test -z "$(sql "SELECT name FROM sqlite_master WHERE name LIKE \"fairshare%\"")"
+'
+test_expect_success 'limits are set, also anew' '
+	limit set user "*" run-gpus=16 && limit set bank A run-gpus=32 run-jobs=9 && limit set bank A run-gpus=96 &&
+	limit set bank B --queue silver --given sched-nodes=4 && limit set association user5001/A run-sched-gpus=2 &&
+	limit set user user5002 run-gpus=1 && stored_limits >found &&
+	echo "[[\"association\",\"user5001/A\",\"\",\"run-sched-gpus\",2,\"asked\"],[\"bank\",\"A\",\"\",\"run-gpus\",96,\"asked\"],[\"bank\",\"A\",\"\",\"run-jobs\",9,\"asked\"],[\"bank\",\"B\",\"silver\",\"sched-nodes\",4,\"given\"],[\"user\",\"*\",\"\",\"run-gpus\",16,\"asked\"],[\"user\",\"user5002\",\"\",\"run-gpus\",1,\"asked\"]]" >wanted &&
+	test_cmp wanted found
+'
+test_expect_success 'what is none is refused by name, and changes nothing' '
+	stored_limits >before &&
+	for wrong in "bank A" "bank C run-gpus=1" "user nobody5 run-gpus=1" "association user5001/B run-gpus=1" "association user5001 run-gpus=1" \
+		"bank A gpus=1" "bank A run-gpus" "bank A run-gpus=-1" "bank A run-gpus=x" "user user5001 --queue silver run-gpus=1" \
+		"bank A --queue gold run-gpus=1" "association user5001/A run-nodes=1"; do
+		test_expect_code 2 limit set $wrong 2>err || return 1
+		cat err
+	done &&
+	test_must_fail limit set bank A run-gpu=1 2>err && grep "unknown measure \"run-gpu\"; did you mean \"run-gpus\"?" err &&
+	stored_limits >after && test_cmp before after
+'
+test_expect_success 'push sends them, users by id' '
+	load_plugin && flux fairshare push -p $DB && mf query | jq -c "[.limits[] | [.scope, .name, .queue, .measure, .limit, .counts]]" >found &&
+	echo "[[\"association\",\"5001/A\",null,\"run-sched-gpus\",2,\"asked\"],[\"bank\",\"A\",null,\"run-jobs\",9,\"asked\"],[\"bank\",\"A\",null,\"run-gpus\",96,\"asked\"],[\"bank\",\"B\",\"silver\",\"sched-nodes\",4,\"given\"],[\"user\",\"5002\",null,\"run-gpus\",1,\"asked\"],[\"user\",\"*\",null,\"run-gpus\",16,\"asked\"]]" >wanted &&
+	test_cmp wanted found
+'
+test_expect_success 'they hold' '
+	limit set bank root run-sched-jobs=1 && flux fairshare push -p $DB && a=$(mf submit 5001) && running $a &&
+	b=$(mf submit 5003) && held_by $b max-run-sched-jobs-bank && limit unset bank root && flux fairshare push -p $DB && running $b &&
+	cancel $a $b && ended $a $b
+'
+test_expect_success 'flux account goes on with the database as ever' '
+	flux account view-bank root -t && flux account edit-user user5001 --bank=A --shares=5 && flux account list-users &&
+	flux account export-json >out && jq -e ".associations | length == 4" out &&
+	flux account-update-usage -p $DB && flux account-update-fshare -p $DB && flux account-priority-update -p $DB &&
+	stored_limits >after && test_cmp before after
+'
+test_expect_success 'flux account-update-db keeps them, from every schema version' '
+	for version in $(seq 1 $(sql "PRAGMA user_version")); do
+		cp $DB old.db && (DB=old.db && sql "PRAGMA user_version = $version") &&
+		flux account-update-db -p old.db >update.log 2>&1 && stored_limits old.db >after && test_cmp before after || return 1
+	done
+'
+test_expect_success 'they are taken back, one and all' '
+	limit unset bank A run-jobs && limit unset bank B --queue silver && test_expect_code 1 limit unset bank B &&
+	limit show bank A --json | jq -e ".limits | map(.measure) == [\"run-gpus\"]" && test_expect_code 1 limit show bank B
+'
+test_expect_success 'of a user who is gone nothing is sent, and that is said' '
+	sql "DELETE FROM association_table WHERE username = \"user5002\"" && flux fairshare push -p $DB 2>err && cat err &&
+	grep "nothing of user user5002" err && mf query | jq -e "[.limits[] | select(.name == \"5002\")] == []"
+'
+
+finish
