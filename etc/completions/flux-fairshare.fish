@@ -29,6 +29,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -s V -l vers
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "show" -d 'Show the tree: shares, usage and fair-share of every bank and user'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "update" -d 'Compute the fair-shares and store them in the database'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "policy" -d 'Show or choose the policy of the site: the rule that makes fair-shares, and its options'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "limit" -d 'Show, set or take back limits on GPUs, whole banks, and users over all their banks'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "push" -d 'Send the database to the priority plugin'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "sync" -d 'Fetch ended jobs, count usage, rank, and push, as one'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "recount" -d 'Count all usage anew from the records, and say where the stored usage differs and why'
@@ -158,6 +159,18 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -l
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l queue -d 'Only of jobs in this queue' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l given -d 'Count what running jobs were given, not what they asked for'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l csv -d 'Print comma-separated values (RFC 4180)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
