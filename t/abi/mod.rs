@@ -21,6 +21,7 @@ mod hostile;
 mod nested;
 mod panics;
 mod payloads;
+mod play;
 mod push;
 mod push_cost;
 mod random;
