@@ -19,6 +19,7 @@ mod facts;
 mod guests;
 mod hostile;
 mod nested;
+mod odd_sites;
 mod panics;
 mod payloads;
 mod play;
