@@ -75,8 +75,8 @@ impl Site {
 }
 
 #[test]
-fn a_tree_of_a_hundred_thousand_levels_is_ranked_by_every_policy() {
-    for policy in ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"] {
+fn a_tree_of_a_hundred_thousand_levels_is_ranked() {
+    for policy in ["fair-tree", "pbs"] {
         let site = Site::bare();
         let mut banks = vec![bank("root", "")];
         let name = |level: usize| if level == 0 { "root".to_owned() } else { format!("b{level}") };
