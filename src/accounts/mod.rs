@@ -20,7 +20,7 @@ pub use association::Association;
 pub use config::{Config, ConfigPatch, ZeroScore};
 pub use diff::{Difference, Policy};
 pub use queue::Queue;
-pub use site_limits::{Cap, Caps, Scope, SiteLimit, SiteLimits, Target};
+pub use site_limits::{Cap, Caps, Scope, SiteLimit, SiteLimits, Target, measures};
 pub use staging::PolicyPart;
 pub use weights::Weights;
 

@@ -82,6 +82,11 @@ impl Target {
         is_there && self.scope(is_in_queue) == Scope::Association
     }
 
+    /// The same of a measure by its name.
+    pub fn has_in_records(&self, is_in_queue: bool, measure: &str) -> bool {
+        Amount::parse(measure).is_some_and(|amount| self.is_in_records(is_in_queue, amount))
+    }
+
     /// The word for the scope, as it is pushed and configured.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -137,6 +142,11 @@ impl fmt::Display for Target {
             Target::EachUser => f.write_str("each user"),
         }
     }
+}
+
+/// The names of what limits are on.
+pub fn measures() -> Vec<String> {
+    Amount::all().map(|amount| amount.to_string()).collect()
 }
 
 /// How much.

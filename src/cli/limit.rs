@@ -8,8 +8,7 @@ use super::input::Wait;
 use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
 use super::suggest::did_you_mean;
 use super::{Answer, Failure, Outcome, failure, remark};
-use crate::accounts::Target;
-use crate::ids::Amount;
+use crate::accounts::{Target, measures};
 use crate::store::{Access, Snapshot, StoredLimit};
 
 const MEASURES: &str = "\
@@ -136,16 +135,16 @@ fn wanted(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>, Fail
     if args.queue.is_some() && scope == "user" {
         return Err(Failure::Message("--queue: a user's limits hold over all queues".to_owned()));
     }
+    let known = measures();
     let one = |text: &String| {
         let Some((measure, value)) = text.split_once('=') else {
             return Err(Failure::Message(format!("expected MEASURE=VALUE, got \"{text}\"")));
         };
-        let names: Vec<String> = Amount::all().map(|amount| amount.to_string()).collect();
-        let amount = Amount::parse(measure).ok_or_else(|| {
-            let near = did_you_mean(measure, names.iter().map(String::as_str));
-            Failure::Message(format!("unknown measure \"{measure}\"{near}"))
-        })?;
-        if target.is_in_records(args.queue.is_some(), amount) {
+        if !known.iter().any(|known| known == measure) {
+            let near = did_you_mean(measure, known.iter().map(String::as_str));
+            return Err(Failure::Message(format!("unknown measure \"{measure}\"{near}")));
+        }
+        if target.has_in_records(args.queue.is_some(), measure) {
             let text = format!("{measure}: of associations \"flux account edit-user\" sets this");
             return Err(Failure::Message(text));
         }

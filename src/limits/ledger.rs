@@ -7,8 +7,8 @@
 use super::groups::{GroupId, Groups};
 use super::line::HeldLine;
 use super::place::Waiting;
-use super::{Eligible, HoldSet, Job, Keepers, Phase, RULES, Room, Rules, Size, Usage};
-use crate::accounts::{AssociationId, Book};
+use super::{Eligible, HoldSet, Job, Keepers, Phase, RULES, Rules, Size, Usage};
+use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -341,77 +341,6 @@ impl Ledger {
         if account.held.is_empty() {
             self.in_line.remove(&association);
         }
-    }
-
-    /// What the limits of associations and queues leave to one more job of `association` in `queue`, given what is charged
-    /// and reserved.
-    pub(super) fn own_room(
-        &self,
-        book: &Book,
-        association: AssociationId,
-        queue: Option<&QueueName>,
-    ) -> Room {
-        let Some(limits) = book.association(association) else { return Room::default() };
-        let queue = queue.and_then(|queue| book.queue(queue.as_str()));
-        match self.usage(association) {
-            Some(usage) => Room::left(self.rules, limits, queue, usage),
-            None => Room::left(self.rules, limits, queue, &Usage::default()),
-        }
-    }
-
-    /// The same of all limits.
-    pub fn room(&self, book: &Book, association: AssociationId, queue: Option<&QueueName>) -> Room {
-        self.room_but(book, association, queue, None)
-    }
-
-    fn room_but(
-        &self,
-        book: &Book,
-        association: AssociationId,
-        queue: Option<&QueueName>,
-        but: Option<&Job>,
-    ) -> Room {
-        let mut room = self.own_room(book, association, queue);
-        let theirs = but.and_then(Job::association).map(|theirs| self.member_of(theirs)).unwrap_or_default();
-        for id in self.member_of(association) {
-            let Some(group) = self.groups.get(*id).filter(|group| group.has(queue)) else { continue };
-            let is_claimed = group.is_claimed(association);
-            let but = but.filter(|job| theirs.contains(id) && group.has(job.queue.as_ref()));
-            let left = group.left(but);
-            room.add(
-                left.map(|(hold, amount, left)| (hold, amount.measure, if is_claimed { 0 } else { left })),
-            );
-        }
-        room
-    }
-
-    /// The limits that a job of `size` in `queue` would exceed in `association`. It must not be counted there itself.
-    pub fn exceeded(
-        &self,
-        book: &Book,
-        association: AssociationId,
-        queue: Option<&QueueName>,
-        size: Size,
-    ) -> HoldSet {
-        self.room(book, association, queue).exceeded(size)
-    }
-
-    /// The limits that a live job would exceed if it were moved to another association or queue.
-    pub fn exceeded_if_moved(
-        &self,
-        book: &Book,
-        job: &Job,
-        association: AssociationId,
-        queue: Option<&QueueName>,
-    ) -> HoldSet {
-        self.room_but(book, association, queue, Some(job)).exceeded(job.size)
-    }
-
-    /// The limits that keep `id` where it is, as if it held nothing itself.
-    pub fn exceeded_by(&self, book: &Book, id: JobId) -> HoldSet {
-        let Some(job) = self.jobs.get(&id) else { return HoldSet::NONE };
-        let Some(association) = job.association() else { return HoldSet::NONE };
-        self.exceeded(book, association, job.queue.as_ref(), job.size)
     }
 }
 

@@ -2,11 +2,13 @@
 //! What the limits still leave to one association in one queue.
 
 use super::hold::{Hold, HoldSet};
+use super::job::Job;
+use super::ledger::Ledger;
 use super::size::Size;
 use super::table::Rules;
 use super::usage::Usage;
-use crate::accounts::{Association, Queue};
-use crate::ids::Measure;
+use crate::accounts::{Association, AssociationId, Book, Queue};
+use crate::ids::{JobId, Measure, QueueName};
 
 /// Of each limit that applies, what is left.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,5 +39,78 @@ impl Room {
     /// The limits that one more job of `size` would exceed. A larger job never exceeds fewer.
     pub fn exceeded(&self, size: Size) -> HoldSet {
         self.0.iter().filter(|(_, measure, left)| size.of(*measure) > *left).map(|(hold, ..)| *hold).collect()
+    }
+}
+
+impl Ledger {
+    /// What the limits of associations and queues leave to one more job of `association` in `queue`, given what is charged
+    /// and reserved.
+    pub(super) fn own_room(
+        &self,
+        book: &Book,
+        association: AssociationId,
+        queue: Option<&QueueName>,
+    ) -> Room {
+        let Some(limits) = book.association(association) else { return Room::default() };
+        let queue = queue.and_then(|queue| book.queue(queue.as_str()));
+        match self.usage(association) {
+            Some(usage) => Room::left(self.rules(), limits, queue, usage),
+            None => Room::left(self.rules(), limits, queue, &Usage::default()),
+        }
+    }
+
+    /// The same of all limits.
+    pub fn room(&self, book: &Book, association: AssociationId, queue: Option<&QueueName>) -> Room {
+        self.room_but(book, association, queue, None)
+    }
+
+    fn room_but(
+        &self,
+        book: &Book,
+        association: AssociationId,
+        queue: Option<&QueueName>,
+        but: Option<&Job>,
+    ) -> Room {
+        let mut room = self.own_room(book, association, queue);
+        let theirs = but.and_then(Job::association).map(|theirs| self.member_of(theirs)).unwrap_or_default();
+        for id in self.member_of(association) {
+            let Some(group) = self.groups.get(*id).filter(|group| group.has(queue)) else { continue };
+            let is_claimed = group.is_claimed(association);
+            let but = but.filter(|job| theirs.contains(id) && group.has(job.queue.as_ref()));
+            let left = group.left(but);
+            room.add(
+                left.map(|(hold, amount, left)| (hold, amount.measure, if is_claimed { 0 } else { left })),
+            );
+        }
+        room
+    }
+
+    /// The limits that a job of `size` in `queue` would exceed in `association`. It must not be counted there itself.
+    pub fn exceeded(
+        &self,
+        book: &Book,
+        association: AssociationId,
+        queue: Option<&QueueName>,
+        size: Size,
+    ) -> HoldSet {
+        self.room(book, association, queue).exceeded(size)
+    }
+
+    /// The limits that a live job would exceed if it were moved to another association or queue.
+    pub fn exceeded_if_moved(
+        &self,
+        book: &Book,
+        job: &Job,
+        association: AssociationId,
+        queue: Option<&QueueName>,
+    ) -> HoldSet {
+        self.room_but(book, association, queue, Some(job)).exceeded(job.size)
+    }
+
+    /// The limits that keep `id` where it is, as if it held nothing itself.
+    pub fn exceeded_by(&self, book: &Book, id: JobId) -> HoldSet {
+        let Some(job) = self.job(id) else { return HoldSet::NONE };
+        let Some(association) = job.association() else { return HoldSet::NONE };
+        self.exceeded(book, association, job.queue.as_ref(), job.size)
     }
 }
