@@ -25,7 +25,8 @@
 //! calls, `plugin/remember/mod.rs` says what outlives a restart; `fairshare/mod.rs` explains the rules.
 //!
 //! # Where to add
-//! - a limit: a row of `RULES` in `limits/table.rs`;
+//! - a limit whose cap is in the records of associations or queues: a row of `RULES` in `limits/table.rs`; a scope, or what
+//!   limits over scopes count: a row of `limits/scopes.rs`;
 //! - a factor: a row of `FACTORS` in `priority/factor.rs`, over what `Subject` shows there;
 //! - an RPC method: a row of `METHODS` in `plugin/methods.rs`, with who may call it;
 //! - a timer: a row of `Timer` in `engine/timer.rs`;

@@ -207,7 +207,7 @@ impl Engine {
     /// Goes on where [`Effect::Then`] says.
     pub fn step(&mut self, step: Step) -> Vec<Effect> {
         match step {
-            Step::Pass(pass) => self.pass_on(pass),
+            Step::Pass(pass) => self.pass_on(*pass),
             Step::ReleaseAll => self.release_all(),
             Step::ReplayRead(association) => self.hold_replayed(association),
             Step::LoopBegins => {

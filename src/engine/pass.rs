@@ -47,7 +47,7 @@ impl Engine {
             effects.extend(names.into_iter().map(|name| Effect::RemoveDependency(id, name)));
             if is_free {
                 pass.freed.push(id);
-                effects.push(Effect::Then(Step::Pass(pass)));
+                effects.push(Effect::Then(Step::Pass(Box::new(pass))));
                 return effects;
             }
         }

@@ -9,7 +9,7 @@ use crate::limits::Walk;
 #[derive(Clone, Debug)]
 pub enum Step {
     /// What a pass decided so far was carried out.
-    Pass(Pass),
+    Pass(Box<Pass>),
     /// Release whoever may go, in all associations.
     ReleaseAll,
     /// Of the association's replayed jobs everything is known, and whoever could be released was.

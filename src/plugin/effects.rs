@@ -19,7 +19,7 @@ enum Outcome {
     /// The callback is to report failure.
     Fail,
     Refused(Effect, Refusal),
-    Told(Event<'static>),
+    Told(Box<Event<'static>>),
     Then(Step),
     /// What the engine said to what was found.
     Answered(Vec<Effect>),
@@ -55,7 +55,7 @@ impl MfPriority {
                     continue;
                 }
                 Outcome::Refused(effect, why) => self.refused(effect, why),
-                Outcome::Told(event) => self.feed(host, event),
+                Outcome::Told(event) => self.feed(host, *event),
                 Outcome::Then(step) => self.decide(|engine| engine.step(step)),
                 Outcome::Answered(effects) => Some(effects),
             };
@@ -93,7 +93,7 @@ impl MfPriority {
             }
             Effect::AddDependency(id, name) => plugin.dependency_add(id.0, &name.to_string()),
             Effect::AskUrgency(id) => match plugin.urgency(id.0) {
-                Ok(urgency) => return Outcome::Told(Event::Urgency(id, urgency)),
+                Ok(urgency) => return Outcome::Told(Box::new(Event::Urgency(id, urgency))),
                 Err(error) => Err(error),
             },
             Effect::LookUp(id) => {

@@ -54,6 +54,8 @@ pub struct Oracle {
     parents: BTreeMap<BankName, BankName>,
     /// Everybody is looked at, one after the other: who comes first is not said.
     pub is_all_looked_at: bool,
+    /// Fair-shares are worked out live: prices are not known here.
+    is_live: bool,
     /// How many were freed before somebody of another association.
     pub in_order: usize,
     /// Weight of the fair-share, where it was pushed; the weights of queue and urgency are flux-accounting's.
@@ -77,7 +79,10 @@ impl Oracle {
                     self.associations.insert((association.user, association.bank), record.clone());
                 }
             }
-            Event::Policy(policy, _) => self.learn_policy(policy),
+            Event::Policy(policy, site) => {
+                self.is_live = site.rule.is_some();
+                self.learn_policy(policy);
+            }
             Event::Settings(_) | Event::Reprioritize => self.is_all_looked_at = true,
             Event::Weights(weights) => {
                 let fairshare = weights.iter().find(|(factor, _)| factor == "fairshare");
@@ -324,7 +329,7 @@ impl Oracle {
                 && limit.queue.is_none()
                 && self.is_on(limit, mine.0, &mine.1)
         };
-        if self.is_all_looked_at || !self.limits.iter().any(is_on_bank) {
+        if self.is_live || self.is_all_looked_at || !self.limits.iter().any(is_on_bank) {
             return;
         }
         let Some(place) = self.place(jobs, (mine.0, &mine.1)) else { return };

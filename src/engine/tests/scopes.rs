@@ -2,9 +2,11 @@
 //! Limits over scopes: whom they hold, who goes first, who is refused, what a push and a restart do to them.
 
 use super::host::Host;
+use super::live::{accounts, leaves, live, tree};
 use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
 use crate::accounts::{AssociationRecord, Cap, Policy, SiteLimit, Target};
 use crate::engine::{Engine, Event, Settings, State};
+use crate::fairshare::{self, Shares};
 use crate::ids::{Amount, JobId, Limit, UserId};
 use crate::limits::OVERTAKEN;
 use crate::standing::SitePart;
@@ -199,6 +201,7 @@ fn the_highest_price_goes_first_equal_prices_by_id_and_within_an_association_by_
         exact(&host);
     }
     assert_eq!(order, [rich, richer, low[0], low[1]]);
+    assert!(host.oracle.in_order > 0, "the oracle compared prices too");
 }
 
 #[test]
@@ -442,4 +445,46 @@ fn without_such_limits_there_is_nothing_to_keep() {
     host.start(first);
     host.submit(job(7, "A", 1)).unwrap();
     assert!(host.engine.ledger().keeps_nothing_for_scopes());
+}
+
+/// Two users of a bank of four places, with shares of 3 and 1 and jobs without end: what they use comes to be 3 to 1.
+#[test]
+fn a_capped_bank_is_used_by_shares() {
+    let mut host = live(fairshare::Policy::FairTree);
+    let mut leaves = leaves();
+    for leaf in leaves.iter_mut().filter(|leaf| leaf.user == UserId(7)) {
+        leaf.shares = Shares::Count(3);
+    }
+    let policy = Policy {
+        limits: vec![limit(bank("A"), None, "run-sched-jobs", 4)],
+        parents: vec![("A".into(), "root".into()), ("B".into(), "root".into())],
+        ..accounts()
+    };
+    host.event(Event::Policy(policy, tree(fairshare::Policy::FairTree, host.now, leaves)));
+    let mut used = [0.0; 2];
+    for round in 0..1200 {
+        for user in [7, 8] {
+            let waits = |job: &&HostJob| job.user == user && job.state == State::Depend;
+            while host.jobs.values().filter(waits).count() < 3 {
+                host.submit(HostJob::new(user).bank("A")).unwrap();
+            }
+        }
+        let all: Vec<(JobId, HostJob)> = host.jobs.iter().map(|(id, job)| (*id, job.clone())).collect();
+        for (id, job) in all {
+            match job.started {
+                None if job.state == State::Sched => host.start(id),
+                Some(start) if host.now - start >= 40.0 => {
+                    if round >= 600 {
+                        used[usize::from(job.user == 8)] += host.now - start;
+                    }
+                    host.end(id);
+                }
+                _ => {}
+            }
+        }
+        host.refresh(10.0);
+    }
+    let ratio = used[0] / used[1];
+    assert!((ratio - 3.0).abs() < 0.15, "{used:?}: {ratio}");
+    exact(&host);
 }
