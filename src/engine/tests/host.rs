@@ -54,7 +54,8 @@ pub struct Host {
     asked_about: Option<JobId>,
     /// Jobs inside a callback: what is posted to them waits for its end.
     busy: Vec<JobId>,
-    queued: Vec<Effect>,
+    /// Names that are taken off such jobs then.
+    queued: Vec<(JobId, String)>,
     answer: Option<Answer>,
 }
 
@@ -147,11 +148,29 @@ impl Host {
         self.apply(effects);
         self.busy.pop();
         let answer = std::mem::replace(&mut self.answer, outer);
-        if !self.busy.contains(&id) {
-            let queued = std::mem::take(&mut self.queued);
-            self.apply(queued);
-        }
+        self.take_off_queued(id);
         answer
+    }
+
+    /// Carries out what was posted to a job while it was inside a callback.
+    fn take_off_queued(&mut self, id: JobId) {
+        while !self.busy.contains(&id)
+            && let Some(at) = self.queued.iter().position(|(queued, _)| *queued == id)
+        {
+            let (_, name) = self.queued.remove(at);
+            self.remove_dependency(id, &name);
+        }
+    }
+
+    /// The jobs as they are when all that is queued was carried out: whoever decides knows what was decided before.
+    fn as_decided(&self) -> BTreeMap<JobId, HostJob> {
+        let mut jobs = self.jobs.clone();
+        for (id, name) in &self.queued {
+            if let Some(job) = jobs.get_mut(id) {
+                job.dependencies.remove(name);
+            }
+        }
+        jobs
     }
 
     pub fn apply(&mut self, effects: Vec<Effect>) {
@@ -230,9 +249,9 @@ impl Host {
                 }
                 self.oracle.unknown = self.unreadable.clone();
                 self.oracle.subscribed = self.subscribed.clone();
-                self.oracle.taken_off(&self.jobs, *id, &name.to_string());
+                self.oracle.taken_off(&self.as_decided(), *id, &name.to_string());
                 if self.busy.contains(id) {
-                    self.queued.push(effect.clone());
+                    self.queued.push((*id, name.to_string()));
                 } else {
                     self.remove_dependency(*id, &name.to_string());
                 }
@@ -343,8 +362,7 @@ impl Host {
         let effects = self.engine.handle(self.now, Event::Dependency { id, name, added });
         self.apply(effects);
         self.busy.pop();
-        let queued = std::mem::take(&mut self.queued);
-        self.apply(queued);
+        self.take_off_queued(id);
     }
 
     fn enter_priority(&mut self, id: JobId) {
