@@ -294,7 +294,7 @@ impl Host {
             Effect::Arm(Timer::Turn) => self.defers += 1,
             Effect::Arm(Timer::Retry) => self.retries += 1,
             Effect::Arm(Timer::Slice) => self.slices += 1,
-            Effect::Arm(timer @ (Timer::Refresh | Timer::Remember)) => {
+            Effect::Arm(timer @ (Timer::Refresh | Timer::Remember | Timer::Expire)) => {
                 panic!("{timer:?} is not the engine's to arm")
             }
             Effect::ArmIn(timer, seconds) => {
