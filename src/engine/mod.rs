@@ -49,7 +49,7 @@ use crate::accounts::Book;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Ledger, RULES, Rules};
 use crate::priority::{Ages, Factors, Weighed};
-use crate::standing::{SitePart, Standing};
+use crate::standing::{Draft, Standing};
 use due::Due;
 use foreign::ForeignNames;
 use kept::News;
@@ -90,7 +90,7 @@ pub struct Engine {
     news: News,
     settings: Settings,
     /// What the open push said of the tree so far.
-    draft: SitePart,
+    draft: Draft,
     /// Jobs that passed our validate and were not seen since: their `job.new` is a submission, any other a replay.
     validated: BTreeSet<JobId>,
     /// For the next reactor turn.
@@ -130,7 +130,7 @@ impl Engine {
             news: News::default(),
             live: Live::default(),
             settings: Settings::default(),
-            draft: SitePart::default(),
+            draft: Draft::default(),
             validated: BTreeSet::new(),
             due: Due::default(),
             replay: Replay::default(),

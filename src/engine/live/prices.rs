@@ -5,9 +5,8 @@ use super::super::Engine;
 use super::Turn;
 use crate::accounts::{AssociationId, ZeroScore};
 use crate::ids::JobId;
-use crate::limits::Phase;
-use crate::priority::order::Priced;
-use crate::priority::{AGE, Explanation, MAX_FACTORS, Weighed};
+use crate::limits::{Job, Phase};
+use crate::priority::{AGE, Explanation, MAX_FACTORS, Priced, Weighed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -28,7 +27,6 @@ pub(super) struct Posted {
     weighing: Arc<Weighing>,
     values: [f64; MAX_FACTORS],
     pub urgency: u8,
-    pub price: u32,
 }
 
 impl Posted {
@@ -115,19 +113,18 @@ impl Engine {
 
     /// A price is being posted that is exact now.
     pub(in crate::engine) fn note_price(&mut self, id: JobId, urgency: i64, made: &Explanation) {
-        let Some(job) = self.ledger.job(id) else { return };
-        let Some(association) = job.association() else { return };
-        let queue = job.queue.clone();
-        let fairshare = self.fairshare(association);
+        let Some(association) = self.ledger.job(id).and_then(Job::association) else { return };
         let posted = self.posted(association, urgency, made);
-        let price = made.priority;
-        let former = self.live.posted.insert(id, posted);
-        if let Some(former) = former.filter(|former| former.association != association) {
-            self.live.groups.leave(former.association, id);
+        let queue = self.ledger.job(id).and_then(|job| job.queue.as_ref());
+        let priced = Priced { id, posted: made.priority, exact: made.priority };
+        let former = self.live.pending.put(queue, priced, posted).map(|former| former.association);
+        if former != Some(association) {
+            if let Some(former) = former {
+                self.live.groups.leave(former, id);
+            }
+            let fairshare = self.fairshare(association);
+            self.live.groups.join(association, id, fairshare);
         }
-        self.live.groups.join(association, id, fairshare);
-        let priced = Priced { id, posted: price, exact: price };
-        self.live.pending.put(queue.as_ref(), priced);
         self.live.moved = true;
     }
 
@@ -149,7 +146,6 @@ impl Engine {
             weighing,
             values: made.values(),
             urgency: u8::try_from(urgency).unwrap_or(u8::MAX),
-            price: made.priority,
         }
     }
 
@@ -177,36 +173,31 @@ impl Engine {
         if self.weighed.weight(AGE) == 0 {
             return;
         }
-        let capped =
-            self.live.posted.keys().filter(|id| self.ledger.job(**id).is_some_and(|job| self.is_capped(job)));
-        let capped: Vec<JobId> = capped.copied().collect();
+        let is_capped = |id: &JobId| self.ledger.job(*id).is_some_and(|job| self.is_capped(job));
+        let capped: Vec<JobId> = self.live.pending.ids_after(None).filter(is_capped).collect();
         for id in capped {
             let Some(exact) = self.exact(id) else { continue };
-            self.live.moved |= self.live.pending.get(id).is_some_and(|priced| priced.exact != exact.priority);
+            let known = self.live.pending.get(id);
+            self.live.moved |= known.is_some_and(|(priced, _)| priced.exact != exact.priority);
             self.live.pending.set_exact(id, exact.priority);
         }
     }
 
-    /// The urgency of a pending job, as last told.
-    pub(super) fn urgency_of(&self, id: JobId) -> Option<i64> {
-        self.live.posted.get(&id).map(|posted| i64::from(posted.urgency))
-    }
-
     /// The exact price of a pending job, with its urgency as last told: Flux tells of every change while it has a price.
     pub(super) fn exact(&self, id: JobId) -> Option<Explanation> {
-        let posted = self.live.posted.get(&id)?;
+        let (_, posted) = self.live.pending.get(id)?;
         self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))
     }
 
     /// Notes that a pending job's exact price is posted by id.
     pub(super) fn touch(&mut self, id: JobId) -> Option<Explanation> {
         let exact = self.exact(id)?;
-        let before = self.live.posted.get(&id)?.clone();
-        let posted = self.posted(before.association, i64::from(before.urgency), &exact);
-        self.live.posted.insert(id, posted);
+        let (_, before) = self.live.pending.get(id)?;
+        let (association, urgency) = (before.association, i64::from(before.urgency));
+        let posted = self.posted(association, urgency, &exact);
         self.live.pending.set_exact(id, exact.priority);
-        self.live.pending.set_posted(id, exact.priority);
-        if before.price == exact.priority {
+        let before = self.live.pending.set_posted(id, exact.priority, posted)?;
+        if before.0 == exact.priority {
             return None;
         }
         self.live.under_way.insert(id, before);
@@ -216,10 +207,9 @@ impl Engine {
     /// Flux refused to post a price. What it refused of a refresh is tried again at the next; who pends no more is forgotten.
     pub(in crate::engine) fn not_posted(&mut self, id: JobId, pends: bool) {
         match self.live.under_way.remove(&id) {
-            Some(before) if pends => {
+            Some((price, before)) if pends => {
                 self.live.moved = true;
-                self.live.pending.set_posted(id, before.price);
-                self.live.posted.insert(id, before);
+                self.live.pending.set_posted(id, price, before);
             }
             _ => self.live.forget(id),
         }
@@ -228,27 +218,26 @@ impl Engine {
     /// Whether a job that Flux asks about in a refresh's own loop keeps the price it has.
     pub(in crate::engine) fn keeps_price(&self, id: JobId, urgency: i64) -> bool {
         let is_pending = self.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
-        let same = |posted: &Posted| i64::from(posted.urgency) == urgency;
+        let same = |(_, posted): (Priced, &Posted)| i64::from(posted.urgency) == urgency;
         is_pending
             && !self.unpriced.contains(&id)
             && self.live.touching.as_ref().is_some_and(|touching| !touching.contains(&id))
-            && self.live.posted.get(&id).is_some_and(same)
+            && self.live.pending.get(id).is_some_and(same)
     }
 
     /// The urgency of a pending job, as last told.
     pub(in crate::engine) fn urgency(&self, id: JobId) -> Option<i64> {
-        self.live.posted.get(&id).map(|posted| i64::from(posted.urgency))
+        self.live.pending.get(id).map(|(_, posted)| i64::from(posted.urgency))
     }
 
     /// Pending jobs by id, from the one that comes after `after`.
     pub fn pending_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
-        let ids = self.ledger.jobs().map(|(id, _)| id).filter(|id| after.is_none_or(|after| *id > after));
-        ids.filter(|id| self.live.posted.contains_key(id)).take(most).collect()
+        self.live.pending.ids_after(after).take(most).collect()
     }
 
     /// The price that Flux has for a pending job, by its terms then, and the one that it should have, by its terms now.
     pub fn priced(&self, id: JobId) -> Option<PricedJob> {
-        let posted = self.live.posted.get(&id)?;
+        let (_, posted) = self.live.pending.get(id)?;
         Some(PricedJob {
             posted: posted.explanation(),
             when: posted.when,
