@@ -6,7 +6,7 @@ use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use crate::engine::{Engine, Event, State};
 use crate::ids::{JobId, Limit};
-use crate::limits::Keepers;
+use crate::limits::{Eligible, Keepers};
 
 #[test]
 fn a_job_kept_by_others_gives_way_to_one_that_nobody_keeps() {
@@ -270,4 +270,19 @@ fn names_of_a_life_that_nobody_can_tell_of_are_not_used_again_in_the_next() {
         assert_eq!(host.names(kept), [next]);
     }
     exact(&host);
+}
+
+/// Of one that was submitted to be held nobody says that it is wanted: its time does not count when others let it go.
+#[test]
+fn who_is_let_go_begins_to_age_unless_it_was_submitted_at_urgency_0() {
+    for (urgency, counts) in [(16, true), (0, false)] {
+        let mut host = site(|a| a.max_sched_jobs = Limit(0));
+        let kept = host.submit(HostJob { urgency, ..HostJob::new(7).after("begin-time:1") }).unwrap();
+        let since = |host: &Host| host.engine.ledger().job(kept).unwrap().eligible;
+        assert!(matches!(since(&host), Eligible::For(_)), "{urgency}");
+        host.remove_dependency(kept, "begin-time:1");
+        host.settle();
+        assert_eq!(host.names(kept), ["max-sched-jobs-user-limit"]);
+        assert_eq!(matches!(since(&host), Eligible::Since(_)), counts, "{urgency}");
+    }
 }
