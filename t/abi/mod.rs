@@ -49,7 +49,7 @@ fn build(features: &[&str], directory: &str) -> PathBuf {
 }
 
 /// The plugin under test.
-fn plugin() -> &'static Path {
+pub fn plugin() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| match std::env::var_os("PLUGIN_UNDER_TEST") {
         Some(path) => PathBuf::from(path),

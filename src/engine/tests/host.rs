@@ -7,11 +7,12 @@
 
 mod acts;
 mod effects;
+mod turns;
 
 use super::oracle::Oracle;
 use super::site::{HostJob, NOW, OWNER};
 use crate::accounts::{AssociationRecord, Queue};
-use crate::engine::{Effect, EndedJob, Engine, Event, JobFacts, Past, Refusal, State, Timer};
+use crate::engine::{EndedJob, Engine, Event, JobFacts, Past, Refusal, State};
 use crate::ids::{JobId, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,7 +56,8 @@ pub struct Host {
     asked_about: Option<JobId>,
     /// Jobs inside a callback: what is posted to them waits for its end.
     busy: Vec<JobId>,
-    queued: Vec<Effect>,
+    /// Names that are taken off such jobs then.
+    queued: Vec<(JobId, String)>,
     answer: Option<Answer>,
 }
 
@@ -149,11 +151,29 @@ impl Host {
         self.apply(effects);
         self.busy.pop();
         let answer = std::mem::replace(&mut self.answer, outer);
-        if !self.busy.contains(&id) {
-            let queued = std::mem::take(&mut self.queued);
-            self.apply(queued);
-        }
+        self.take_off_queued(id);
         answer
+    }
+
+    /// Carries out what was posted to a job while it was inside a callback.
+    fn take_off_queued(&mut self, id: JobId) {
+        while !self.busy.contains(&id)
+            && let Some(at) = self.queued.iter().position(|(queued, _)| *queued == id)
+        {
+            let (_, name) = self.queued.remove(at);
+            self.remove_dependency(id, &name);
+        }
+    }
+
+    /// The jobs as they are when all that is queued was carried out: whoever decides knows what was decided before.
+    fn as_decided(&self) -> BTreeMap<JobId, HostJob> {
+        let mut jobs = self.jobs.clone();
+        for (id, name) in &self.queued {
+            if let Some(job) = jobs.get_mut(id) {
+                job.dependencies.remove(name);
+            }
+        }
+        jobs
     }
 
     /// Removes a name; when it was the last, the job goes on before this returns.
@@ -179,8 +199,7 @@ impl Host {
         let effects = self.engine.handle(self.now, Event::Dependency { id, name, added });
         self.apply(effects);
         self.busy.pop();
-        let queued = std::mem::take(&mut self.queued);
-        self.apply(queued);
+        self.take_off_queued(id);
     }
 
     fn enter_priority(&mut self, id: JobId) {
@@ -222,73 +241,6 @@ impl Host {
             }
         }
         self.asked_about = None;
-    }
-
-    /// Runs timers and reads until none is left.
-    pub fn settle(&mut self) {
-        self.oracle.turn();
-        while self.listed.is_some()
-            || self.slices > 0
-            || self.defers > 0
-            || !self.reads.is_empty()
-            || !self.asks.is_empty()
-        {
-            if let Some(jobs) = self.listed.take() {
-                let effects = self.engine.handle(self.now, Event::Ended(jobs));
-                self.apply(effects);
-            }
-            if std::mem::take(&mut self.slices) > 0 {
-                let effects = self.engine.handle(self.now, Event::Timer(Timer::Slice));
-                self.apply(effects);
-                self.oracle.turn();
-            }
-            if std::mem::take(&mut self.defers) > 0 {
-                let effects = self.engine.handle(self.now, Event::Timer(Timer::Turn));
-                self.apply(effects);
-                self.oracle.turn();
-            }
-            for id in std::mem::take(&mut self.reads) {
-                let can_read = !self.unreadable.contains(&id);
-                if let Some(job) = self.jobs.get_mut(&id) {
-                    job.was_unreadable |= !can_read;
-                }
-                if let Some(job) = self.jobs.get(&id).filter(|_| can_read) {
-                    let past = job.past.clone();
-                    let effects = self.engine.handle(self.now, Event::Past(id, past));
-                    self.apply(effects);
-                }
-                let history = self.jobs.get(&id).filter(|_| can_read).map(|job| job.log.clone());
-                let effects = self.engine.handle(self.now, Event::Eventlog(id, history));
-                self.apply(effects);
-                self.oracle.turn();
-            }
-            for id in std::mem::take(&mut self.asks) {
-                let job = self.jobs.get(&id).filter(|_| self.has_job_list);
-                let names = job.map(|job| job.dependencies.iter().cloned().collect());
-                let effects = self.engine.handle(self.now, Event::Dependencies(id, names));
-                self.apply(effects);
-                self.oracle.turn();
-            }
-        }
-    }
-
-    /// The time of a refresh comes, some seconds later.
-    pub fn refresh(&mut self, seconds: f64) {
-        self.now += seconds;
-        if self.refresh_at.take().is_some() {
-            let effects = self.engine.handle(self.now, Event::Timer(Timer::Refresh));
-            self.apply(effects);
-            self.settle();
-        }
-    }
-
-    /// The time to try again comes.
-    pub fn retry(&mut self) {
-        if std::mem::take(&mut self.retries) > 0 {
-            let effects = self.engine.handle(self.now, Event::Timer(Timer::Retry));
-            self.apply(effects);
-            self.settle();
-        }
     }
 
     /// Jobs of a user in a bank and state.

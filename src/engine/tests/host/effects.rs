@@ -87,9 +87,9 @@ impl Host {
                 }
                 self.oracle.unknown = self.unreadable.clone();
                 self.oracle.subscribed = self.subscribed.clone();
-                self.oracle.taken_off(&self.jobs, *id, &name.to_string());
+                self.oracle.taken_off(&self.as_decided(), *id, &name.to_string());
                 if self.busy.contains(id) {
-                    self.queued.push(effect.clone());
+                    self.queued.push((*id, name.to_string()));
                 } else {
                     self.remove_dependency(*id, &name.to_string());
                 }
@@ -132,7 +132,7 @@ impl Host {
             Effect::Arm(Timer::Turn) => self.defers += 1,
             Effect::Arm(Timer::Retry) => self.retries += 1,
             Effect::Arm(Timer::Slice) => self.slices += 1,
-            Effect::Arm(timer @ (Timer::Refresh | Timer::Remember)) => {
+            Effect::Arm(timer @ (Timer::Refresh | Timer::Remember | Timer::Expire)) => {
                 panic!("{timer:?} is not the engine's to arm")
             }
             Effect::ArmIn(timer, seconds) => {
