@@ -9,6 +9,7 @@ mod columns;
 mod compare;
 mod database;
 mod demo;
+mod doctor;
 mod embedded;
 mod fetch;
 mod figures;
@@ -81,6 +82,7 @@ enum Command {
     WhatIf(what_if::Args),
     Status(status::Args),
     CheckImport(check_import::Args),
+    Doctor(doctor::Args),
     Generate(generate::Args),
     Demo(demo::Args),
     #[command(hide = true)]
@@ -157,6 +159,7 @@ pub fn main() -> ExitCode {
         Command::WhatIf(args) => what_if::run(&args),
         Command::Status(args) => status::run(&args),
         Command::CheckImport(args) => check_import::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Embedded(args) => embedded::run(&args),
