@@ -36,7 +36,7 @@ pub use build::Unfit;
 pub use call::{LogLevel, Logger, Plugin};
 use call::{c_text, c_text_within};
 pub use caller::{Caller, Request, Role};
-pub use error::{EINVAL, EIO, ENOENT, EPROTO, Error};
+pub use error::{EAGAIN, EINVAL, EIO, ENOENT, EPERM, EPROTO, Error};
 pub use guard::{Host, init, init_with};
 pub use json::Json;
 pub use kvs::Found;

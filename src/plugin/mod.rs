@@ -21,6 +21,7 @@ mod terms;
 mod tests;
 mod tree;
 mod value;
+mod why;
 mod wire;
 
 use crate::engine::{Effect, Engine, Event, Level, Refusal, Settings, Timer};
@@ -30,10 +31,10 @@ use jobtap::Found;
 use parts::Parts;
 use reading::Reader;
 use remember::Remember;
-use services::Pushed;
+use services::{Pushed, Pushes};
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 /// The row of [`Jobtap::VALUES`] that says what the instance has.
 const SITE_RESOURCES: usize = 0;
@@ -43,6 +44,8 @@ pub struct MfPriority {
     engine: RefCell<Engine>,
     parts: RefCell<Parts>,
     pushed: Cell<Pushed>,
+    /// What pushes cost.
+    pushes: Cell<Pushes>,
     /// When data last came, at load or in a push.
     updated: Cell<Option<SystemTime>>,
     /// What Flux refused first since a request came, in words.
@@ -158,6 +161,7 @@ impl Jobtap for MfPriority {
             engine: RefCell::new(engine),
             parts: RefCell::default(),
             pushed: Cell::default(),
+            pushes: Cell::default(),
             updated: Cell::new(came),
             refusal: RefCell::default(),
             rejected: RefCell::default(),
@@ -176,10 +180,15 @@ impl Jobtap for MfPriority {
     }
 
     fn request(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> Reply {
-        if self.read(Engine::is_doubtful) == Some(true) {
+        if request.caller.is_owner() && self.read(Engine::is_doubtful) == Some(true) {
             let _ = self.drive(host, None, Event::TryAgain);
         }
-        (method.answer)(self, host, request)
+        let began = Instant::now();
+        let reply = (method.answer)(self, host, request);
+        if methods::is_push(method) && reply.is_ok() {
+            self.note_cost(host.now(), began.elapsed());
+        }
+        reply
     }
 
     fn timer(&self, host: Host<'_, Self>, timer: usize) {

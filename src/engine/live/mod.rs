@@ -29,8 +29,8 @@ mod refresh;
 mod shadow;
 
 pub use interleave::Turn;
-pub use prices::PricedJob;
-pub use refresh::{LastRefresh, LiveSnapshot, Used};
+pub use prices::{Cause, Price, PricedJob};
+pub use refresh::{LastRefresh, LiveOutline, LiveSnapshot, Used};
 pub use shadow::ShadowReport;
 
 use crate::ids::JobId;
@@ -82,6 +82,8 @@ pub(super) struct Live {
     /// Something moved since.
     shadow_due: bool,
     posting: LastRefresh,
+    /// Refreshes that were done, their seconds, and the prices that they posted.
+    totals: (u64, f64, u64),
 }
 
 impl Live {
