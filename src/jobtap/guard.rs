@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Where C enters: one trampoline for callbacks, one for RPCs, one for timers; those of futures are in `reads`,
-//! `asks` and `values`.
+//! `asks` and `kvs`.
 //!
 //! Invariants: nothing unwinds into C; a panic is logged with its place, fails that one call in the safe direction
 //! ([`Jobtap::fail_safe`]), and the plugin puts its state in order ([`Jobtap::recover`]) before anything else. All memory hangs on the plugin handle's aux and dies
@@ -31,8 +31,6 @@ pub(super) struct Instance<J: Jobtap> {
     pub(super) reads: RefCell<Reads>,
     pub(super) asks: Asks,
     pub(super) errands: Errands,
-    /// By the row of the key.
-    pub(super) values: Asks,
     #[cfg(feature = "fault")]
     faults: super::fault::Faults,
 }
@@ -98,7 +96,6 @@ impl<J: Jobtap> Instance<J> {
             reads: RefCell::default(),
             asks: Asks::default(),
             errands: Errands::default(),
-            values: Asks::default(),
             #[cfg(feature = "fault")]
             faults: super::fault::Faults::default(),
         });
@@ -163,7 +160,8 @@ impl<J: Jobtap> Instance<J> {
             self.plugin.log(LogLevel::Error, &text);
             // What is being read may tell of a moment before the panic; whoever still needs it asks again.
             self.forget_reads();
-            self.asks.forget();
+            let asks = self.asks.take();
+            drop(asks);
             self.errands.forget();
             let _ = catch_unwind(AssertUnwindSafe(|| self.jobtap.recover(self.host(), id())));
         }

@@ -17,7 +17,6 @@ impl Jobtap for Noting {
     const METHODS: &'static [Method<Self>] =
         &[method(c"one", Role::Owner), method(c"two", Role::Guest), method(c"three", Role::Owner)];
     const TIMERS: &'static [&'static str] = &["timer"];
-    const VALUES: &'static [&'static CStr] = &[];
 
     fn load(_plugin: Plugin) -> Result<Self, String> {
         Ok(Noting(RefCell::default()))
@@ -46,7 +45,6 @@ impl Jobtap for Noting {
     fn dependencies(&self, _host: Host<'_, Self>, _id: u64, _reply: Option<&str>) {}
     fn written(&self, _host: Host<'_, Self>, _outcome: Result<(), String>) {}
     fn found(&self, _host: Host<'_, Self>, _number: u64, _found: Found<'_>) {}
-    fn value(&self, _host: Host<'_, Self>, _row: usize, _text: Option<&str>) {}
     fn fail_safe(&self, _host: Host<'_, Self>, _topic: &str, _args: Args<'_>) {}
     fn recover(&self, _host: Host<'_, Self>, _id: Option<u64>) {}
 }

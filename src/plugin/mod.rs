@@ -36,8 +36,8 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
 use std::time::{Instant, SystemTime};
 
-/// The row of [`Jobtap::VALUES`] that says what the instance has.
-const SITE_RESOURCES: usize = 0;
+/// Where the instance keeps what it has, and the number by which that is looked up: what is remembered has others.
+const SITE_RESOURCES: (&str, u64) = ("resource.R", u64::MAX - 2);
 
 /// The plugin's state: the engine, borrowed only while it decides.
 pub struct MfPriority {
@@ -119,7 +119,6 @@ impl Jobtap for MfPriority {
     const METHODS: &'static [Method<Self>] = methods::METHODS;
 
     const TIMERS: &'static [&'static str] = &Timer::NAMES;
-    const VALUES: &'static [&'static CStr] = &[c"resource.R"];
 
     fn load(plugin: Plugin) -> Result<Self, String> {
         let mut engine = Engine::new(UserId(jobtap::own_user()));
@@ -222,17 +221,18 @@ impl Jobtap for MfPriority {
     }
 
     fn found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>) {
-        self.remember_found(host, number, found);
+        if number != SITE_RESOURCES.1 {
+            return self.remember_found(host, number, found);
+        }
+        let nodes = match found {
+            Found::Text(text) => resources::site_nodes(text),
+            Found::Nothing | Found::Unreadable(_) => None,
+        };
+        let _ = self.drive(host, None, Event::SiteNodes(nodes));
     }
 
     fn ended(&self, host: Host<'_, Self>, reply: Option<&str>) {
         let _ = self.drive(host, None, Event::Ended(reply.and_then(ended::jobs)));
-    }
-
-    fn value(&self, host: Host<'_, Self>, row: usize, text: Option<&str>) {
-        if row == SITE_RESOURCES {
-            let _ = self.drive(host, None, Event::SiteNodes(text.and_then(resources::site_nodes)));
-        }
     }
 
     fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) {

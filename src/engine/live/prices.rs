@@ -5,9 +5,8 @@ use super::super::Engine;
 use super::Turn;
 use crate::accounts::{AssociationId, ZeroScore};
 use crate::ids::JobId;
-use crate::limits::Phase;
-use crate::priority::order::Priced;
-use crate::priority::{AGE, Explanation, MAX_FACTORS, Weighed};
+use crate::limits::{Job, Phase};
+use crate::priority::{AGE, Explanation, MAX_FACTORS, Priced, Weighed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
@@ -30,7 +29,6 @@ pub(super) struct Posted {
     values: [f64; MAX_FACTORS],
     pub urgency: u8,
     cause: Cause,
-    pub price: u32,
 }
 
 /// What had a price worked out.
@@ -174,19 +172,18 @@ impl Engine {
         made: &Explanation,
         cause: Cause,
     ) {
-        let Some(job) = self.ledger.job(id) else { return };
-        let Some(association) = job.association() else { return };
-        let queue = job.queue.clone();
-        let fairshare = self.fairshare(association);
+        let Some(association) = self.ledger.job(id).and_then(Job::association) else { return };
         let posted = self.posted(association, urgency, made, cause);
-        let price = made.priority;
-        let former = self.live.posted.insert(id, posted);
-        if let Some(former) = former.filter(|former| former.association != association) {
-            self.live.groups.leave(former.association, id);
+        let queue = self.ledger.job(id).and_then(|job| job.queue.as_ref());
+        let priced = Priced { id, posted: made.priority, exact: made.priority };
+        let former = self.live.pending.put(queue, priced, posted).map(|former| former.association);
+        if former != Some(association) {
+            if let Some(former) = former {
+                self.live.groups.leave(former, id);
+            }
+            let fairshare = self.fairshare(association);
+            self.live.groups.join(association, id, fairshare);
         }
-        self.live.groups.join(association, id, fairshare);
-        let priced = Priced { id, posted: price, exact: price };
-        self.live.pending.put(queue.as_ref(), priced);
         self.live.moved = true;
     }
 
@@ -215,7 +212,6 @@ impl Engine {
             values: made.values(),
             urgency: u8::try_from(urgency).unwrap_or(u8::MAX),
             cause,
-            price: made.priority,
         }
     }
 
@@ -243,36 +239,31 @@ impl Engine {
         if self.weighed.weight(AGE) == 0 {
             return;
         }
-        let capped =
-            self.live.posted.keys().filter(|id| self.ledger.job(**id).is_some_and(|job| self.is_capped(job)));
-        let capped: Vec<JobId> = capped.copied().collect();
+        let is_capped = |id: &JobId| self.ledger.job(*id).is_some_and(|job| self.is_capped(job));
+        let capped: Vec<JobId> = self.live.pending.ids_after(None).filter(is_capped).collect();
         for id in capped {
             let Some(exact) = self.exact(id) else { continue };
-            self.live.moved |= self.live.pending.get(id).is_some_and(|priced| priced.exact != exact.priority);
+            let known = self.live.pending.get(id);
+            self.live.moved |= known.is_some_and(|(priced, _)| priced.exact != exact.priority);
             self.live.pending.set_exact(id, exact.priority);
         }
     }
 
-    /// The urgency of a pending job, as last told.
-    pub(super) fn urgency_of(&self, id: JobId) -> Option<i64> {
-        self.live.posted.get(&id).map(|posted| i64::from(posted.urgency))
-    }
-
     /// The exact price of a pending job, with its urgency as last told: Flux tells of every change while it has a price.
     pub(super) fn exact(&self, id: JobId) -> Option<Explanation> {
-        let posted = self.live.posted.get(&id)?;
+        let (_, posted) = self.live.pending.get(id)?;
         self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))
     }
 
     /// Notes that a pending job's exact price is posted by id.
     pub(super) fn touch(&mut self, id: JobId) -> Option<Explanation> {
         let exact = self.exact(id)?;
-        let before = self.live.posted.get(&id)?.clone();
-        let posted = self.posted(before.association, i64::from(before.urgency), &exact, Cause::Refresh);
-        self.live.posted.insert(id, posted);
+        let (_, before) = self.live.pending.get(id)?;
+        let (association, urgency) = (before.association, i64::from(before.urgency));
+        let posted = self.posted(association, urgency, &exact, Cause::Refresh);
         self.live.pending.set_exact(id, exact.priority);
-        self.live.pending.set_posted(id, exact.priority);
-        if before.price == exact.priority {
+        let before = self.live.pending.set_posted(id, exact.priority, posted)?;
+        if before.0 == exact.priority {
             return None;
         }
         self.live.under_way.insert(id, before);
@@ -282,10 +273,9 @@ impl Engine {
     /// Flux refused to post a price. What it refused of a refresh is tried again at the next; who pends no more is forgotten.
     pub(in crate::engine) fn not_posted(&mut self, id: JobId, pends: bool) {
         match self.live.under_way.remove(&id) {
-            Some(before) if pends => {
+            Some((price, before)) if pends => {
                 self.live.moved = true;
-                self.live.pending.set_posted(id, before.price);
-                self.live.posted.insert(id, before);
+                self.live.pending.set_posted(id, price, before);
             }
             _ => self.live.forget(id),
         }
@@ -294,22 +284,21 @@ impl Engine {
     /// Whether a job that Flux asks about in a refresh's own loop keeps the price it has.
     pub(in crate::engine) fn keeps_price(&self, id: JobId, urgency: i64) -> bool {
         let is_pending = self.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
-        let same = |posted: &Posted| i64::from(posted.urgency) == urgency;
+        let same = |(_, posted): (Priced, &Posted)| i64::from(posted.urgency) == urgency;
         is_pending
             && !self.unpriced.contains(&id)
             && self.live.touching.as_ref().is_some_and(|touching| !touching.contains(&id))
-            && self.live.posted.get(&id).is_some_and(same)
+            && self.live.pending.get(id).is_some_and(same)
     }
 
     /// The urgency of a pending job, as last told.
     pub(in crate::engine) fn urgency(&self, id: JobId) -> Option<i64> {
-        self.live.posted.get(&id).map(|posted| i64::from(posted.urgency))
+        self.live.pending.get(id).map(|(_, posted)| i64::from(posted.urgency))
     }
 
     /// Pending jobs by id, from the one that comes after `after`.
     pub fn pending_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
-        let ids = self.ledger.jobs().map(|(id, _)| id).filter(|id| after.is_none_or(|after| *id > after));
-        ids.filter(|id| self.live.posted.contains_key(id)).take(most).collect()
+        self.live.pending.ids_after(after).take(most).collect()
     }
 
     /// Pending jobs of an association by id, from the one that comes after `after`.
@@ -328,10 +317,9 @@ impl Engine {
 
     /// What Flux has for a pending job, with the exact price as of the last refresh.
     pub(in crate::engine) fn price_of(&self, id: JobId) -> Option<Price> {
-        let posted = self.live.posted.get(&id)?;
-        let priced = self.live.pending.get(id)?;
+        let (priced, posted) = self.live.pending.get(id)?;
         Some(Price {
-            posted: posted.price,
+            posted: priced.posted,
             exact: priced.exact,
             made: posted.explanation(),
             urgency: posted.urgency,
@@ -342,7 +330,7 @@ impl Engine {
 
     /// Whether the last refresh, or what came since, found that a job lags.
     pub(in crate::engine) fn lagged_at_refresh(&self, id: JobId) -> bool {
-        self.live.pending.get(id).is_some_and(|priced| priced.posted != priced.exact)
+        self.live.pending.get(id).is_some_and(|(priced, _)| priced.posted != priced.exact)
     }
 
     /// Why prices are asked for while Flux asks for all.
@@ -352,7 +340,7 @@ impl Engine {
 
     /// The price that Flux has for a pending job, by its terms then, and the one that it should have, by its terms now.
     pub fn priced(&self, id: JobId) -> Option<PricedJob> {
-        let posted = self.live.posted.get(&id)?;
+        let (_, posted) = self.live.pending.get(id)?;
         Some(PricedJob {
             posted: posted.explanation(),
             when: posted.when,
