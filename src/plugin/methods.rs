@@ -17,6 +17,11 @@ const fn guests(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
     Method { name, role: Role::Guest, answer }
 }
 
+/// Whether every user may call it.
+pub(super) fn is_everybodys(method: &Method<MfPriority>) -> bool {
+    method.role == Role::Guest
+}
+
 /// Whether a method brings data.
 pub(super) fn is_push(method: &Method<MfPriority>) -> bool {
     ["rec_", "policy_"].iter().any(|kind| method.title().starts_with(kind))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The plugin: the one place that knows both Flux and the engine.
 
+mod answers;
 pub mod document;
 mod effects;
 mod ended;
@@ -8,8 +9,10 @@ mod events;
 mod jobspec;
 mod live;
 mod methods;
+mod pace;
 mod parts;
 mod query;
+mod queue_states;
 mod reading;
 mod records;
 mod remember;
@@ -27,8 +30,11 @@ mod wire;
 use crate::engine::{Effect, Engine, Event, Level, Refusal, Settings, Timer};
 use crate::ids::{JobId, UserId};
 use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request};
+use answers::{AllCalls, Asked};
 use jobtap::Found;
+use pace::Pace;
 use parts::Parts;
+use queue_states::QueueStates;
 use reading::Reader;
 use remember::Remember;
 use services::{Pushed, Pushes};
@@ -57,6 +63,10 @@ pub struct MfPriority {
     /// What is in force was given at load.
     is_given: Cell<bool>,
     remember: RefCell<Remember>,
+    /// How fast guests are answered.
+    pace: RefCell<Pace<Asked>>,
+    queues: RefCell<QueueStates>,
+    calls: RefCell<AllCalls>,
     logger: Logger,
 }
 
@@ -167,6 +177,9 @@ impl Jobtap for MfPriority {
             is_whole: Cell::new(false),
             is_given: Cell::new(came.is_some()),
             remember: RefCell::default(),
+            pace: RefCell::default(),
+            queues: RefCell::default(),
+            calls: RefCell::default(),
             logger,
         })
     }
@@ -178,7 +191,15 @@ impl Jobtap for MfPriority {
         self.dispatch(host, topic, args)
     }
 
-    fn request(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> Reply {
+    fn request(
+        &self,
+        host: Host<'_, Self>,
+        method: &'static Method<Self>,
+        request: &Request<'_>,
+    ) -> Option<Reply> {
+        if methods::is_everybodys(method) {
+            return self.asked(host, method, request);
+        }
         if request.caller.is_owner() && self.read(Engine::is_doubtful) == Some(true) {
             let _ = self.drive(host, None, Event::TryAgain);
         }
@@ -187,13 +208,20 @@ impl Jobtap for MfPriority {
         if methods::is_push(method) && reply.is_ok() {
             self.note_cost(host.now(), began.elapsed());
         }
-        reply
+        Some(reply)
+    }
+
+    fn answered(&self, host: Host<'_, Self>, number: u32, reply: Option<&str>) {
+        self.told_queue(host, number, reply);
     }
 
     fn timer(&self, host: Host<'_, Self>, timer: usize) {
         let Some(timer) = Timer::from_index(timer) else { return };
         if timer == Timer::Remember {
             return self.remember_step(host);
+        }
+        if timer == Timer::Answer {
+            return self.answer_in_turn(host);
         }
         if self.read(Engine::is_replaying) == Some(true) {
             let jobs = self.live_jobs();

@@ -8,7 +8,7 @@ use super::note;
 use super::others::Keeper;
 use super::release::Release;
 use crate::ids::{BankName, JobId, QueueName, UserId};
-use crate::limits::{Job, PlaceInLine, Size};
+use crate::limits::{Job, Phase, PlaceInLine, Size};
 
 /// A code for programs and a text for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +73,12 @@ impl Engine {
     /// Whose job it is, if it is alive.
     pub fn user_of(&self, id: JobId) -> Option<UserId> {
         self.ledger.job(id).map(|job| job.user)
+    }
+
+    /// The queue of a job that does not run yet; `None` for any other.
+    pub fn queue_of_waiting(&self, id: JobId) -> Option<Option<&QueueName>> {
+        let job = self.ledger.job(id).filter(|job| job.phase < Phase::Run)?;
+        Some(job.queue.as_ref())
     }
 
     /// What there is to say of a job. `facts` are what Flux says of it at this moment.

@@ -27,7 +27,8 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    fn plain(code: &'static str, text: impl Into<String>) -> Keeper {
+    /// One without a name or a time.
+    pub fn plain(code: &'static str, text: impl Into<String>) -> Keeper {
         Keeper { cause: note(code, text), name: None, at: None }
     }
 

@@ -12,8 +12,8 @@ use super::jobspec::lenient_facts;
 use super::services::{busy, error};
 use super::wire::WireError;
 use super::{MfPriority, query};
-use crate::engine::{Engine, JobsWanted, Open, StandingsWanted};
-use crate::ids::{JobId, UserId};
+use crate::engine::{Engine, JobsWanted, Keeper, Open, StandingsWanted, State, Why};
+use crate::ids::{JobId, QueueName, UserId};
 use crate::jobtap::{Caller, EINVAL, EPERM, EPROTO, Host, Reply, Request, RequestError};
 use serde_json::{Value, json};
 use std::time::UNIX_EPOCH;
@@ -77,9 +77,44 @@ impl MfPriority {
         let found = host.plugin().job(id.0, |job| {
             let facts = lenient_facts(job);
             let why = self.read(|engine| engine.why(&facts, host.now())).flatten();
-            why.map(|why| show::job(&why, &facts))
+            why.map(|mut why| {
+                if facts.state <= State::Sched {
+                    self.add_queue(&mut why);
+                }
+                show::job(&why, &facts)
+            })
         });
         Ok(found.ok().flatten().ok_or_else(unknown))
+    }
+
+    /// The queues of jobs that wait among those a request asks about.
+    pub(super) fn queues_of(&self, request: &Request<'_>) -> Vec<Option<String>> {
+        let ids = Wanted::of(request.payload).and_then(|wanted| wanted.explained()).unwrap_or_default();
+        let name = |queue: Option<&QueueName>| queue.map(|queue| queue.as_str().to_owned());
+        let of_waiting =
+            |engine: &Engine| ids.iter().filter_map(|id| Some(name(engine.queue_of_waiting(*id)?))).collect();
+        let mut names: Vec<Option<String>> = self.read(of_waiting).unwrap_or_default();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Adds that the job's queue is stopped or disabled.
+    fn add_queue(&self, why: &mut Why) {
+        let name = why.queue.as_ref().map(|queue| queue.as_str().to_owned());
+        let queues = self.queues.borrow();
+        let Some(state) = queues.state(&name) else { return };
+        let called = name.as_ref().map_or("the queue".to_owned(), |name| format!("queue {name}"));
+        let because = |reason: &Option<String>| reason.as_ref().map_or(String::new(), |it| format!(": {it}"));
+        if !state.start {
+            why.others.retain(|keeper| keeper.cause.code != "resources");
+            let text = format!("{called} is stopped{}", because(&state.stop_reason));
+            why.others.push(Keeper::plain("queue-stopped", text));
+        }
+        if !state.enable {
+            let text = format!("{called} takes no new jobs{}", because(&state.disable_reason));
+            why.others.push(Keeper::plain("queue-disabled", text));
+        }
     }
 
     /// What every answer begins with.
@@ -162,6 +197,13 @@ impl MfPriority {
             "seconds_total": pushes.seconds,
             "last": pushes.last.map(|(when, seconds)| json!({"when": when, "seconds": seconds})),
         });
+        let calls = self.calls.borrow();
+        let calls = calls.iter().map(|(method, calls)| {
+            let shown = json!({"total": calls.total, "deferred": calls.deferred, "refused": calls.refused});
+            ((*method).to_owned(), shown)
+        });
+        reply["requests"] = Value::Object(calls.collect());
+        reply["waiting_requests"] = json!(self.pace.borrow().waiting());
         if check {
             let check = self.read(Engine::check).ok_or_else(busy)?;
             reply["drift"] = json!(query::drifting(&check));
