@@ -217,11 +217,11 @@ impl Jobtap for MfPriority {
 
     fn timer(&self, host: Host<'_, Self>, timer: usize) {
         let Some(timer) = Timer::from_index(timer) else { return };
-        if timer == Timer::Remember {
-            return self.remember_step(host);
-        }
-        if timer == Timer::Answer {
-            return self.answer_in_turn(host);
+        match timer {
+            Timer::Remember => return self.remember_step(host),
+            Timer::Expire => return self.expire_push(host),
+            Timer::Answer => return self.answer_in_turn(host),
+            Timer::Turn | Timer::Retry | Timer::Refresh | Timer::Slice => {}
         }
         if self.read(Engine::is_replaying) == Some(true) {
             let jobs = self.live_jobs();
