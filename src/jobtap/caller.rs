@@ -4,6 +4,7 @@
 use super::error::Error;
 use super::kept::Kept;
 use super::{Plugin, sys};
+use std::cell::Cell;
 
 /// `FLUX_ROLE_OWNER`.
 const OWNER: u32 = 1;
@@ -62,7 +63,6 @@ impl Caller {
 }
 
 /// A request that was let through.
-#[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// Who sent it.
     pub caller: Caller,
@@ -71,6 +71,7 @@ pub struct Request<'a> {
     plugin: Plugin,
     /// The message, which lives for `'a`.
     msg: *const sys::flux_msg_t,
+    is_kept: Cell<bool>,
 }
 
 impl<'a> Request<'a> {
@@ -81,12 +82,18 @@ impl<'a> Request<'a> {
         plugin: Plugin,
         msg: *const sys::flux_msg_t,
     ) -> Self {
-        Request { caller, payload, plugin, msg }
+        Request { caller, payload, plugin, msg, is_kept: Cell::new(false) }
     }
 
     /// Puts it aside, to be answered later.
     pub fn keep(&self) -> Kept {
+        self.is_kept.set(true);
         // SAFETY: the message lives for `'a`.
         unsafe { Kept::new(self.plugin, self.msg) }
+    }
+
+    /// Whether it was: then what was put aside answers it, whatever becomes of this call.
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept.get()
     }
 }

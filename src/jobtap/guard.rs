@@ -13,7 +13,7 @@ use super::pending::{Asks, Reads};
 use super::shared::{address, give, shared, take_back};
 use super::timers::Timer;
 use super::unload::fail_load;
-use super::{Args, Jobtap, LogLevel, Method, Plugin, hook, sys};
+use super::{Args, Jobtap, LogLevel, Method, Plugin, Request, hook, sys};
 use std::cell::{OnceCell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -294,16 +294,17 @@ unsafe extern "C" fn on_request<J: Jobtap>(
 ) {
     // SAFETY: `arg` is the service `load` registered; its instance lives as long as the plugin.
     let (instance, method) = unsafe { Instance::<J>::of_service(arg) };
-    let body = || {
-        // SAFETY: the message is that of the running handler.
-        match unsafe { decode(instance.plugin, msg) } {
-            Ok(request) => instance.jobtap.request(instance.host(), method, &request),
-            Err(error) => Some(Err(error)),
-        }
+    // SAFETY: the message is that of the running handler.
+    let request = unsafe { decode(instance.plugin, msg) };
+    let body = || match &request {
+        Ok(request) => instance.jobtap.request(instance.host(), method, request),
+        Err(error) => Some(Err(error.clone())),
     };
-    let reply = instance.guarded(method.title(), || None, body).unwrap_or_else(|| {
-        Some(Err(super::RequestError { errno: EIO, text: format!("internal error in {}", J::title()) }))
-    });
+    let is_kept = || request.as_ref().is_ok_and(Request::is_kept);
+    let failed = || super::RequestError { errno: EIO, text: format!("internal error in {}", J::title()) };
+    let reply = instance.guarded(method.title(), || None, body);
+    // One that was put aside before a panic is answered by what was put aside.
+    let reply = reply.unwrap_or_else(|| (!is_kept()).then(|| Err(failed())));
     if let Some(reply) = reply {
         respond(instance.plugin, h, msg, reply);
     }
