@@ -4,6 +4,8 @@
 //! One file per subcommand: its clap arguments and `run`. What was typed becomes a tree in `input.rs`; what is printed goes
 //! through the trait in `output.rs`: tables (`table.rs`) as `screen.rs` finds standard output, through `pager.rs`. Man pages and completions come from the same definitions (`generate.rs`).
 
+mod answers;
+mod ask;
 mod check_import;
 mod columns;
 mod compare;
@@ -15,6 +17,7 @@ mod figures;
 mod fingers;
 mod generate;
 mod input;
+mod jobs;
 mod manual;
 mod mending;
 mod moves;
@@ -41,6 +44,7 @@ mod usage;
 mod watch;
 mod what_if;
 mod why;
+mod words;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -79,6 +83,7 @@ enum Command {
     #[command(override_usage = "flux fairshare why [OPTIONS] <USER[/BANK]> [USER2[/BANK2]]")]
     Why(why::Args),
     WhatIf(what_if::Args),
+    Jobs(jobs::Args),
     Status(status::Args),
     CheckImport(check_import::Args),
     Generate(generate::Args),
@@ -155,6 +160,7 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::Why(args) => why::run(&args),
         Command::WhatIf(args) => what_if::run(&args),
+        Command::Jobs(args) => jobs::run(&args),
         Command::Status(args) => status::run(&args),
         Command::CheckImport(args) => check_import::run(&args),
         Command::Generate(args) => generate::run(&args),
