@@ -80,7 +80,7 @@ enum Command {
     Scrub(scrub::Args),
     Compare(compare::Args),
     // Left alone, clap counts options that have a default among those that must be given.
-    #[command(override_usage = "flux fairshare why [OPTIONS] <USER[/BANK]> [USER2[/BANK2]]")]
+    #[command(override_usage = "flux fairshare why [OPTIONS] <JOBID|USER[/BANK]> [JOBID2|USER2[/BANK2]]")]
     Why(why::Args),
     WhatIf(what_if::Args),
     Jobs(jobs::Args),

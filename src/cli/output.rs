@@ -63,6 +63,8 @@ pub(super) enum Style {
     Usage(Unit),
     /// A term of a sum: as many decimals as say something, up to two.
     Term,
+    /// A text that ends where the others do.
+    Signed,
     /// With its sign.
     Change,
     /// So many cells wide, where there is one.
