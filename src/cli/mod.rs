@@ -35,6 +35,7 @@ mod screen;
 mod scrub;
 mod shells;
 mod show;
+mod standing;
 mod status;
 mod suggest;
 mod sync;
@@ -84,6 +85,7 @@ enum Command {
     Why(why::Args),
     WhatIf(what_if::Args),
     Jobs(jobs::Args),
+    Standing(standing::Args),
     Status(status::Args),
     CheckImport(check_import::Args),
     Generate(generate::Args),
@@ -161,6 +163,7 @@ pub fn main() -> ExitCode {
         Command::Why(args) => why::run(&args),
         Command::WhatIf(args) => what_if::run(&args),
         Command::Jobs(args) => jobs::run(&args),
+        Command::Standing(args) => standing::run(&args),
         Command::Status(args) => status::run(&args),
         Command::CheckImport(args) => check_import::run(&args),
         Command::Generate(args) => generate::run(&args),

@@ -7,7 +7,7 @@ mod stats;
 
 use serde::Deserialize;
 
-pub(super) use standing::{Association, Level, Limit, Rank, Sibling, Standing};
+pub(super) use standing::{Association, Level, Limit, Sibling, Standing};
 pub(super) use stats::{Load, Stats};
 
 /// The answer to `explain`.

@@ -11,6 +11,8 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+pub(in crate::cli) use two::shares;
+
 use super::Args;
 use crate::cli::answers::{Explained, Job, Standing};
 use crate::cli::ask::{Refusal, ask};
