@@ -40,6 +40,7 @@ mod status;
 mod suggest;
 mod sync;
 mod table;
+mod top;
 mod update;
 mod usage;
 mod watch;
@@ -86,6 +87,7 @@ enum Command {
     WhatIf(what_if::Args),
     Jobs(jobs::Args),
     Standing(standing::Args),
+    Top(top::Args),
     Status(status::Args),
     CheckImport(check_import::Args),
     Generate(generate::Args),
@@ -164,6 +166,7 @@ pub fn main() -> ExitCode {
         Command::WhatIf(args) => what_if::run(&args),
         Command::Jobs(args) => jobs::run(&args),
         Command::Standing(args) => standing::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Status(args) => status::run(&args),
         Command::CheckImport(args) => check_import::run(&args),
         Command::Generate(args) => generate::run(&args),

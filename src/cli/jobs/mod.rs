@@ -102,6 +102,11 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::No)
 }
 
+/// The product of a term, by its place.
+pub(super) fn product(row: &Row, page: &JobsPage, term: usize) -> Option<f64> {
+    Some(row.values.get(term)? * columns::weight(row, page, term)? as f64)
+}
+
 /// A job's id in any of Flux's forms.
 pub(super) fn id(flux: &Flux, text: &str) -> Result<u64, String> {
     flux.job_id(text.trim()).ok_or_else(|| format!("\"{text}\" is no job id"))

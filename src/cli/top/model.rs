@@ -52,6 +52,7 @@ pub(super) struct Standing {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Job {
     pub(super) id: u64,
+    /// Its id as Flux shows it.
     pub(super) name: String,
     pub(super) user: String,
     pub(super) bank: String,
