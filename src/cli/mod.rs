@@ -20,6 +20,7 @@ mod input;
 mod jobs;
 mod manual;
 mod mending;
+mod metrics;
 mod moves;
 mod order;
 mod output;
@@ -88,6 +89,7 @@ enum Command {
     Jobs(jobs::Args),
     Standing(standing::Args),
     Top(top::Args),
+    Metrics(metrics::Args),
     Status(status::Args),
     CheckImport(check_import::Args),
     Generate(generate::Args),
@@ -167,6 +169,7 @@ pub fn main() -> ExitCode {
         Command::Jobs(args) => jobs::run(&args),
         Command::Standing(args) => standing::run(&args),
         Command::Top(args) => top::run(&args),
+        Command::Metrics(args) => metrics::run(&args),
         Command::Status(args) => status::run(&args),
         Command::CheckImport(args) => check_import::run(&args),
         Command::Generate(args) => generate::run(&args),
