@@ -200,8 +200,8 @@ pub(super) fn day(seconds: f64) -> String {
 /// An instant where the reader is: its time of day, and its day where that is another than today.
 pub(super) fn moment(seconds: f64, now: f64, zone: &TimeZone) -> String {
     let zoned = |seconds: f64| {
-        let instant = Timestamp::from_duration(SignedDuration::from_secs_f64(seconds.clamp(-1e11, 1e11)));
-        instant.ok().map(|instant| instant.to_zoned(zone.clone()))
+        let since = SignedDuration::try_from_secs_f64(seconds.clamp(-1e11, 1e11));
+        since.and_then(Timestamp::from_duration).ok().map(|instant| instant.to_zoned(zone.clone()))
     };
     match (zoned(seconds), zoned(now)) {
         (Some(then), Some(now)) if then.date() == now.date() => then.strftime("%H:%M:%S").to_string(),
@@ -250,7 +250,7 @@ mod tests {
         let now = 1_763_776_000.0;
         assert_eq!(moment(now + 90.0, now, &TimeZone::UTC), "01:48:10");
         assert_eq!(moment(now + 86_400.0, now, &TimeZone::UTC), "2025-11-23 01:46");
-        assert_eq!(moment(f64::NAN, now, &TimeZone::UTC), "1970-01-01 00:00");
+        assert_eq!(moment(f64::NAN, now, &TimeZone::UTC), "some day");
     }
 
     #[test]

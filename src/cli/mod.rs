@@ -16,6 +16,8 @@ mod fetch;
 mod figures;
 mod fingers;
 mod generate;
+#[cfg(test)]
+mod golden;
 mod input;
 mod jobs;
 mod manual;
