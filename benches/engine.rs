@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What the engine itself costs, without Flux: prices, pushes, and the release of held jobs.
 
+#[path = "common/records.rs"]
+mod records;
+
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use mf_priority::accounts::{Association, AssociationRecord};
+use mf_priority::accounts::AssociationRecord;
 use mf_priority::engine::{Engine, Event, JobFacts, State, Timer};
 use mf_priority::ids::{JobId, Limit, UserId};
 use mf_priority::limits::{Allocation, Resources, Size};
@@ -16,37 +19,11 @@ fn given(nodes: u64) -> Resources {
 }
 
 fn record(user: u32, max_running_jobs: i64) -> AssociationRecord {
-    let unlimited = Limit(2_147_483_647);
-    let association = Association {
-        user: UserId(user),
-        bank: "A".into(),
-        max_running_jobs: Limit(max_running_jobs),
-        max_active_jobs: unlimited,
-        max_sched_jobs: unlimited,
-        max_nodes: unlimited,
-        max_cores: unlimited,
-        queues: [].into(),
-        projects: ["*"].map(Into::into).into(),
-        def_project: Some("*".into()),
-        active: true,
-    };
-    AssociationRecord { association, fairshare: 0.5, def_bank: "A".into() }
+    records::record(user, "A", max_running_jobs)
 }
 
 fn facts(id: u64, state: State) -> JobFacts<'static> {
-    JobFacts {
-        id: JobId(id),
-        user: UserId(1),
-        state,
-        urgency: 16,
-        bank: Some("A"),
-        queue: None,
-        project: Some("*"),
-        size: Ok(Size { nodes: 1, cores: 1 }),
-        submitted: Some(NOW),
-        duration: 3600.0,
-        resources: Resources::None,
-    }
+    JobFacts { bank: Some("A"), project: Some("*"), ..records::facts(id, 1, state, NOW) }
 }
 
 /// An engine whose user 1 has `jobs` jobs that came as far as DEPEND.

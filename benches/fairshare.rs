@@ -2,24 +2,15 @@
 //! Fair-share of large sites: building the tree, ranking it, ranking it again after every usage changed.
 #![allow(missing_docs, clippy::expect_used)] // criterion's macros; a bench that can't start should stop
 
+#[path = "common/random.rs"]
+mod random;
+
+use random::Random;
 use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mf_priority::fairshare::{Builder, Options, Policy, Ranking, Shares, Tree};
-
-/// A small generator, so that every run measures the same site (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (bits ^ (bits >> 31)) % limit
-    }
-}
 
 /// Banks in a tree of ten children each, users spread over them in the order of a database (by bank, then user).
 fn site(leaves: usize, banks: usize) -> Builder {

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What a crowd costs: time per event at 10,000, 100,000 and 1,000,000 live jobs of 200,000 associations, and bytes of
-//! state per job and association. Bytes are what the allocator was asked for, so that they say the same on any machine.
+//! state per job and association.
 
-use mf_priority::accounts::{Association, AssociationRecord};
+#[path = "common/counting.rs"]
+mod counting;
+#[path = "common/records.rs"]
+mod records;
+
+use counting::in_use;
+use mf_priority::accounts::AssociationRecord;
 use mf_priority::engine::{Engine, Event, JobFacts, State};
-use mf_priority::ids::{JobId, Limit, UserId};
-use mf_priority::limits::{Allocation, Resources, Size};
-use std::alloc::{GlobalAlloc, Layout, System};
+use mf_priority::ids::{JobId, UserId};
+use mf_priority::limits::{Allocation, Resources};
 use std::hint::black_box;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 const ASSOCIATIONS: u32 = 200_000;
@@ -16,28 +20,6 @@ const ASSOCIATIONS: u32 = 200_000;
 const SAMPLE: u64 = 10_000;
 
 const NOW: f64 = 1_700_000_000.0;
-
-struct Counting;
-
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is the system allocator's; only sizes are counted.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        IN_USE.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller's contract is the system allocator's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 /// What a job was given.
 fn given() -> Resources {
@@ -51,38 +33,11 @@ fn given() -> Resources {
 }
 
 fn record(user: u32) -> AssociationRecord {
-    let unlimited = Limit(2_147_483_647);
-    let association = Association {
-        user: UserId(user),
-        bank: format!("bank{}", user % 1_000).as_str().into(),
-        max_running_jobs: Limit(1_000_000),
-        max_active_jobs: unlimited,
-        max_sched_jobs: unlimited,
-        max_nodes: unlimited,
-        max_cores: unlimited,
-        queues: [].into(),
-        projects: ["*"].map(Into::into).into(),
-        def_project: Some("*".into()),
-        active: true,
-    };
-    let def_bank = association.bank.clone();
-    AssociationRecord { association, fairshare: 0.5, def_bank }
+    records::record(user, &format!("bank{}", user % 1_000), 1_000_000)
 }
 
 fn facts(id: u64, state: State) -> JobFacts<'static> {
-    JobFacts {
-        id: JobId(id),
-        user: UserId((id % u64::from(ASSOCIATIONS)) as u32),
-        state,
-        urgency: 16,
-        bank: None,
-        queue: None,
-        project: None,
-        size: Ok(Size { nodes: 1, cores: 1 }),
-        submitted: Some(NOW),
-        duration: 3600.0,
-        resources: Resources::None,
-    }
+    records::facts(id, (id % u64::from(ASSOCIATIONS)) as u32, state, NOW)
 }
 
 fn handle(engine: &mut Engine, event: Event<'_>) {
@@ -125,19 +80,19 @@ fn timed(
 
 fn main() {
     let mut engine = Engine::new(UserId(u32::MAX - 1));
-    let before = IN_USE.load(Relaxed);
+    let before = in_use();
     handle(&mut engine, Event::Associations((0..ASSOCIATIONS).map(record).collect()));
-    let bytes = IN_USE.load(Relaxed) - before;
+    let bytes = in_use() - before;
     println!("{ASSOCIATIONS} associations: {} bytes each", bytes / ASSOCIATIONS as usize);
 
     // Pending jobs, then the same jobs running, on top of one job per association.
     (1..=u64::from(ASSOCIATIONS)).for_each(|id| submit(&mut engine, id));
     let (first, count) = (u64::from(ASSOCIATIONS) + 1, 200_000);
-    let before = IN_USE.load(Relaxed);
+    let before = in_use();
     (first..first + count).for_each(|id| submit(&mut engine, id));
-    let pending = IN_USE.load(Relaxed) - before;
+    let pending = in_use() - before;
     (first..first + count).for_each(|id| run(&mut engine, id));
-    let running = IN_USE.load(Relaxed) - before;
+    let running = in_use() - before;
     println!(
         "a pending job: {} bytes; a running one: {}",
         pending / count as usize,

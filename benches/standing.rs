@@ -3,6 +3,10 @@
 //! is held in memory; and the plan for the order of 50,000 pending jobs.
 #![allow(missing_docs, clippy::expect_used)] // criterion's macros; a bench that can't start should stop
 
+#[path = "common/random.rs"]
+mod random;
+
+use random::Random;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -11,25 +15,13 @@ use mf_priority::fairshare::accrual::{HalfLife, Mode};
 use mf_priority::fairshare::periods::{Resources, Weights};
 use mf_priority::fairshare::{Options, Policy, Shares};
 use mf_priority::ids::{BankName, JobId, UserId};
-use mf_priority::priority::order::{Bounds, Pending, Priced};
+use mf_priority::priority::order::Bounds;
+use mf_priority::priority::{Pending, Priced};
 use mf_priority::standing::{Bank, Job, Leaf, Memory, Site, Standing, Watermark};
 
 const T0: f64 = 1.7e9;
 /// Jobs and associations of one slice.
 const SLICE: usize = 5_000;
-
-/// A small generator, so that every run measures the same site (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (bits ^ (bits >> 31)) % limit
-    }
-}
 
 fn bank_name(bank: usize) -> BankName {
     format!("bank{bank:05}").as_str().into()
@@ -157,7 +149,7 @@ fn orders(criterion: &mut Criterion) {
         for id in 0..50_000u64 {
             let exact = 1 + random.below(100_000) as u32;
             let posted = if id < lag { exact + 1 + random.below(50) as u32 } else { exact };
-            pending.put(None, Priced { id: JobId(id), posted, exact });
+            pending.put(None, Priced { id: JobId(id), posted, exact }, ());
         }
         let touched = pending.plan(bounds).touch.len();
         println!("{what}: {touched} touched");
@@ -165,7 +157,7 @@ fn orders(criterion: &mut Criterion) {
     }
     let mut pending = Pending::default();
     for id in 0..50_000u64 {
-        pending.put(None, Priced { id: JobId(id), posted: 5, exact: 5 });
+        pending.put(None, Priced { id: JobId(id), posted: 5, exact: 5 }, ());
     }
     let mut price = 5;
     group.bench_function("every exact price changes", |bencher| {

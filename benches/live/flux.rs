@@ -1,30 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! As much of Flux as it takes to run a site.
 
+use super::records;
 use super::site::T0;
 use mf_priority::accounts::PolicyPart;
 use mf_priority::engine::{Effect, Engine, Event, JobFacts, State, Timer};
 use mf_priority::ids::{JobId, UserId};
-use mf_priority::limits::{Allocation, Resources, Size};
+use mf_priority::limits::{Allocation, Resources};
 use mf_priority::standing::SitePart;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 fn facts(id: u64, user: usize, state: State) -> JobFacts<'static> {
-    JobFacts {
-        id: JobId(id),
-        user: UserId(user as u32),
-        state,
-        urgency: 16,
-        bank: None,
-        queue: None,
-        project: None,
-        size: Ok(Size { nodes: 1, cores: 1 }),
-        submitted: Some(T0),
-        duration: 3600.0,
-        resources: Resources::None,
-    }
+    records::facts(id, user as u32, state, T0)
 }
 
 /// The queue in the order of the posted prices, the loop over it, and timers.

@@ -3,43 +3,27 @@
 //! associations and 50,000 pending jobs, and bytes of state. `cargo bench --bench live [steady|calls|memory]`
 #![allow(clippy::indexing_slicing)] // a bench that can't go on should stop
 
+#[path = "../common/counting.rs"]
+mod counting;
 mod flux;
+#[path = "../common/random.rs"]
+mod random;
+#[path = "../common/records.rs"]
+mod records;
 mod site;
 
+use counting::in_use;
 use flux::Flux;
 use mf_priority::engine::{Event, Settings, Timer};
 use mf_priority::fairshare::Policy;
 use mf_priority::ids::JobId;
 use mf_priority::standing::SitePart;
-use site::{DAY, PART, Random, is_active, site};
-use std::alloc::{GlobalAlloc, Layout, System};
+use random::Random;
+use site::{DAY, PART, is_active, site};
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const REFRESH: f64 = 30.0;
-
-struct Counting;
-
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is the system allocator's; only sizes are counted.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        IN_USE.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller's contract is the system allocator's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 /// 1,000 users of which 300 have 20,000 jobs pending, 3,000 nodes, 10 ends a second: what a refresh posts.
 fn steady() {
@@ -141,9 +125,9 @@ fn memory() {
     const USERS: usize = 100_000;
     const JOBS: usize = 50_000;
     for live in [false, true] {
-        let before = IN_USE.load(Relaxed);
+        let before = in_use();
         let mut flux = Flux::new();
-        let since = |mark: usize, count: usize| (IN_USE.load(Relaxed) - mark) / count;
+        let since = |mark: usize, count: usize| (in_use() - mark) / count;
         let mut parts = site(USERS, USERS, Policy::FairTree, 1e4, 7.0 * DAY);
         if !live {
             parts.iter_mut().for_each(|(_, site)| *site = SitePart::default());
@@ -154,7 +138,7 @@ fn memory() {
         // What this bench keeps of each job itself is left out by having room for all before.
         flux.prices.reserve(JOBS);
         flux.user_of.reserve(JOBS);
-        let mark = IN_USE.load(Relaxed);
+        let mark = in_use();
         (0..JOBS).for_each(|k| flux.submit(k));
         flux.queue.clear();
         let pending = since(mark, JOBS);

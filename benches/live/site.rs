@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A site of any size, as it would be pushed.
 
-use mf_priority::accounts::{Association, AssociationRecord, PolicyPart};
+use super::random::Random;
+use super::records;
+use mf_priority::accounts::{AssociationRecord, PolicyPart};
 use mf_priority::fairshare::accrual::HalfLife;
 use mf_priority::fairshare::periods::Weights;
 use mf_priority::fairshare::{Options, Policy, Shares};
-use mf_priority::ids::{Limit, UserId};
+use mf_priority::ids::UserId;
 use mf_priority::standing::{Bank, Leaf, Rule, SitePart, Watermark};
 
 /// When everything begins.
@@ -16,45 +18,17 @@ pub const DAY: f64 = 86_400.0;
 pub const PART: usize = 1000;
 const USERS_OF_BANK: usize = 50;
 
-/// A small generator, so that every run measures the same site (splitmix64).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (bits ^ (bits >> 31)) % limit
-    }
-
-    /// 0 to below 1.
-    fn part(&mut self) -> f64 {
-        self.below(1 << 53) as f64 / (1u64 << 53) as f64
-    }
-}
-
 fn bank_of(user: usize) -> String {
     format!("bank{:04}", user / USERS_OF_BANK)
 }
 
 fn record(user: usize) -> AssociationRecord {
-    let unlimited = Limit(2_147_483_647);
-    let bank = bank_of(user);
-    let association = Association {
-        user: UserId(user as u32),
-        bank: bank.as_str().into(),
-        max_running_jobs: unlimited,
-        max_active_jobs: unlimited,
-        max_sched_jobs: unlimited,
-        max_nodes: unlimited,
-        max_cores: unlimited,
-        queues: [].into(),
-        projects: ["*"].map(Into::into).into(),
-        def_project: Some("*".into()),
-        active: true,
-    };
-    AssociationRecord { association, fairshare: 0.5, def_bank: bank.as_str().into() }
+    records::record(user as u32, &bank_of(user), 2_147_483_647)
+}
+
+/// 0 to below 1.
+fn part(random: &mut Random) -> f64 {
+    random.below(1 << 53) as f64 / (1u64 << 53) as f64
 }
 
 /// What a user was promised. The banks' shares are the sums of their users', so a user's part of the site is this over all.
@@ -98,7 +72,7 @@ pub fn site(
         shares: Shares::Count(shares_of(user)),
         active: true,
         usage: is_active(user, users, active)
-            .then(|| total * shares_of(user) as f64 / all as f64 * (0.9 + 0.2 * random.part())),
+            .then(|| total * shares_of(user) as f64 / all as f64 * (0.9 + 0.2 * part(&mut random))),
         counted: Watermark::through(T0),
     };
     let mut parts = vec![(

@@ -1,65 +1,70 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Asking job-list what the KVS does not tell.
+//! Asking job-list what the KVS does not tell, and other services of Flux.
 
-use super::guard::Instance;
-use super::pending::{Ask, Ticket};
-use super::shared::{address, shared};
+use super::error::Error;
+use super::pending::{Ask, Future, replied};
 use super::{Host, Jobtap, Turn, sys};
-use std::ffi::{CStr, c_char, c_void};
-use std::rc::Rc;
+use std::ffi::{CStr, c_void};
 
 /// Under what the request for ended jobs is kept: no job has this id (FLUX_JOBID_ANY).
 const ENDED: u64 = u64::MAX;
 
+/// Under what other questions are kept, by their numbers: no job has such an id either.
+const SERVICES: u64 = ENDED - 1 - u32::MAX as u64;
+
 impl<J: Jobtap> Host<'_, J> {
-    /// Has [`Jobtap::ended`] called with what job-list answers to this request (`job-list.list`), given as JSON. One that is
-    /// under way is given up.
-    pub fn list_ended(self, request: &str) {
-        let ticket = Rc::new(Ticket { instance: self.instance.at(), id: ENDED });
-        match self.instance.plugin.list_jobs(request, on_listed::<J>, address(&ticket)) {
-            Ok(future) => self.asked(ENDED, Ask { future, _ticket: ticket }),
-            Err(_) => self.instance.jobtap.ended(self, None),
+    /// Has [`Jobtap::answered`] called with what a service of Flux answers. One of the same number that is under way is given up.
+    pub fn ask_service(self, number: u32, topic: &'static CStr, payload: &str) {
+        let plugin = self.instance.plugin;
+        let id = SERVICES + u64::from(number);
+        if self.ask(id, |arg| plugin.call(topic, payload, on_listed::<J>, arg)).is_err() {
+            self.instance.jobtap.answered(self, number, None);
         }
     }
 
-    fn asked(self, id: u64, ask: Ask) {
-        if let Some(former) = self.instance.asks.under_way.borrow_mut().insert(id, ask) {
-            // SAFETY: the future is ours, and its continuation is not running.
-            unsafe { sys::flux_future_destroy(former.future) };
+    /// Has [`Jobtap::ended`] called with what job-list answers to this request (`job-list.list`), given as JSON. One that is
+    /// under way is given up.
+    pub fn list_ended(self, request: &str) {
+        let plugin = self.instance.plugin;
+        let asked = self.ask(ENDED, |arg| plugin.list_jobs(request, on_listed::<J>, arg));
+        if asked.is_err() {
+            self.instance.jobtap.ended(self, None);
         }
     }
 
     /// Has [`Jobtap::dependencies`] called with what job-list tells of the job's outstanding dependencies.
     pub fn read_dependencies(self, id: u64) {
-        let ticket = Rc::new(Ticket { instance: self.instance.at(), id });
-        match self.instance.plugin.list_dependencies(id, on_listed::<J>, address(&ticket)) {
-            Ok(future) => self.asked(id, Ask { future, _ticket: ticket }),
-            Err(_) => self.instance.jobtap.dependencies(self, id, None),
+        let plugin = self.instance.plugin;
+        let asked = self.ask(id, |arg| plugin.list_dependencies(id, on_listed::<J>, arg));
+        if asked.is_err() {
+            self.instance.jobtap.dependencies(self, id, None);
         }
+    }
+
+    fn ask(self, id: u64, start: impl FnOnce(*mut c_void) -> Result<Future, Error>) -> Result<(), Error> {
+        let ask = Ask::start(self.instance, id, start)?;
+        let former = self.instance.asks.borrow_mut().insert(id, ask);
+        drop(former);
+        Ok(())
     }
 }
 
 unsafe extern "C" fn on_listed<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {
-    // SAFETY: `arg` is the ticket of the request, which is freed only after its future was destroyed; the instance owns it.
-    let (instance, id) = unsafe {
-        let ticket = shared::<Ticket>(arg);
-        (shared::<Instance<J>>(ticket.instance), ticket.id)
-    };
+    // SAFETY: Flux hands back what it was given, while the request is under way.
+    let (instance, id) = unsafe { Ask::answered::<J>(arg) };
     let body = || {
-        let mut payload: *const c_char = std::ptr::null();
-        // SAFETY: the future is fulfilled; on success the payload is a C string borrowed from it, or null.
-        let text = unsafe {
-            let rc = sys::flux_rpc_get(future, &raw mut payload);
-            (rc >= 0 && !payload.is_null()).then(|| CStr::from_ptr(payload).to_string_lossy().into_owned())
-        };
-        if let Some(ask) = instance.asks.under_way.borrow_mut().remove(&id) {
-            // SAFETY: the future is ours. Flux allows destroying it in its continuation.
-            unsafe { sys::flux_future_destroy(ask.future) };
-        }
+        // SAFETY: the future is that of an RPC, and fulfilled.
+        let text = unsafe { replied(future) };
+        let answered = instance.asks.borrow_mut().remove(&id);
+        drop(answered);
         match id {
             ENDED => instance.jobtap.ended(instance.host(), text.as_deref()),
+            SERVICES..ENDED => {
+                let number = u32::try_from(id - SERVICES).unwrap_or_default();
+                instance.jobtap.answered(instance.host(), number, text.as_deref());
+            }
             _ => instance.jobtap.dependencies(instance.host(), id, text.as_deref()),
         }
     };
-    instance.guarded(Turn::Dependencies.name(), || Some(id).filter(|id| *id != ENDED), body);
+    instance.guarded(Turn::Dependencies.name(), || Some(id).filter(|id| *id < SERVICES), body);
 }

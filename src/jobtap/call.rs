@@ -2,6 +2,7 @@
 //! Calls from the plugin into Flux. Any of them may re-enter the plugin's callbacks before it returns.
 
 use super::error::{EINVAL, Error};
+use super::pending::Future;
 use super::sys;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{NonNull, null};
@@ -42,8 +43,6 @@ impl Logger {
 const NOTE_MAX: usize = 1023;
 /// What is called when a future is fulfilled.
 pub(super) type Continuation = unsafe extern "C" fn(*mut sys::flux_future_t, *mut c_void);
-/// `FLUX_KVS_WAITCREATE`.
-const KVS_WAITCREATE: c_int = 8;
 /// `FLUX_NODEID_ANY`.
 const NODEID_ANY: u32 = u32::MAX;
 
@@ -239,13 +238,8 @@ impl Plugin {
     }
 
     /// Asks to be told when the events posted so far are on their way to the KVS. The job manager commits them in
-    /// batches, and answers a submission, also one of no jobs, when the batch that is open was sent. The future is the
-    /// caller's to destroy.
-    pub(super) fn await_batch(
-        self,
-        done: Continuation,
-        arg: *mut c_void,
-    ) -> Result<*mut sys::flux_future_t, Error> {
+    /// batches, and answers a submission, also one of no jobs, when the batch that is open was sent.
+    pub(super) fn await_batch(self, done: Continuation, arg: *mut c_void) -> Result<Future, Error> {
         let (topic, payload) = (c"job-manager.submit", c"{\"jobs\":[]}");
         // SAFETY: topic and payload are static and copied.
         let future = unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, 0) };
@@ -253,12 +247,8 @@ impl Plugin {
     }
 
     /// Asks to be told when the KVS has taken over every commit sent so far: it does so in turn, and so this empty one
-    /// is the last. The future is the caller's to destroy.
-    pub(super) fn await_commits(
-        self,
-        done: Continuation,
-        arg: *mut c_void,
-    ) -> Result<*mut sys::flux_future_t, Error> {
+    /// is the last.
+    pub(super) fn await_commits(self, done: Continuation, arg: *mut c_void) -> Result<Future, Error> {
         // SAFETY: a null namespace is the primary one; the transaction is ours, and copied by the commit.
         let future = unsafe {
             let txn = sys::flux_kvs_txn_create();
@@ -269,13 +259,13 @@ impl Plugin {
         then("flux_kvs_commit", future, done, arg)
     }
 
-    /// Asks job-list for a job's outstanding dependencies. The future is the caller's to destroy.
+    /// Asks job-list for a job's outstanding dependencies.
     pub(super) fn list_dependencies(
         self,
         id: u64,
         done: Continuation,
         arg: *mut c_void,
-    ) -> Result<*mut sys::flux_future_t, Error> {
+    ) -> Result<Future, Error> {
         let payload = c_text(&format!("{{\"id\":{id},\"attrs\":[\"dependencies\"]}}"));
         let topic = c"job-list.list-id";
         // SAFETY: topic and payload are copied.
@@ -283,37 +273,37 @@ impl Plugin {
         then("flux_rpc", future, done, arg)
     }
 
-    /// Starts reading a value, which may be yet to come. The future is the caller's to destroy.
-    pub(super) fn read_value(
-        self,
-        key: &CStr,
-        done: Continuation,
-        arg: *mut c_void,
-    ) -> Result<*mut sys::flux_future_t, Error> {
-        // SAFETY: the key is copied; a null namespace is the primary one.
-        let future = unsafe { sys::flux_kvs_lookup(self.flux(), null(), KVS_WAITCREATE, key.as_ptr()) };
-        then("flux_kvs_lookup", future, done, arg)
-    }
-
-    /// Starts reading a job's eventlog. The future is the caller's to destroy.
+    /// Asks job-list for jobs.
     pub(super) fn list_jobs(
         self,
         request: &str,
         done: Continuation,
         arg: *mut c_void,
-    ) -> Result<*mut sys::flux_future_t, Error> {
-        let (topic, payload) = (c"job-list.list", c_text(request));
+    ) -> Result<Future, Error> {
+        self.call(c"job-list.list", request, done, arg)
+    }
+
+    /// Asks a service.
+    pub(super) fn call(
+        self,
+        topic: &CStr,
+        payload: &str,
+        done: Continuation,
+        arg: *mut c_void,
+    ) -> Result<Future, Error> {
+        let payload = c_text(payload);
         // SAFETY: topic and payload are copied.
         let future = unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, 0) };
         then("flux_rpc", future, done, arg)
     }
 
+    /// Starts reading a job's eventlog.
     pub(super) fn read_eventlog(
         self,
         id: u64,
         done: Continuation,
         arg: *mut c_void,
-    ) -> Result<*mut sys::flux_future_t, Error> {
+    ) -> Result<Future, Error> {
         let mut key: [c_char; 128] = [0; 128];
         // SAFETY: the buffer has the size told, and Flux ends the text within it.
         let rc =
@@ -331,18 +321,15 @@ pub(super) fn then(
     future: *mut sys::flux_future_t,
     done: Continuation,
     arg: *mut c_void,
-) -> Result<*mut sys::flux_future_t, Error> {
+) -> Result<Future, Error> {
     if future.is_null() {
         return Err(Error::last(function));
     }
+    let ours = Future::own(future);
     // SAFETY: the future was just made; a negative timeout is none. `arg` outlives the future (see `Instance`).
-    if unsafe { sys::flux_future_then(future, -1.0, Some(done), arg) } < 0 {
-        let error = Error::last("flux_future_then");
-        // SAFETY: the future is ours and nobody else knows it.
-        unsafe { sys::flux_future_destroy(future) };
-        return Err(error);
-    }
-    Ok(future)
+    let rc = unsafe { sys::flux_future_then(future, -1.0, Some(done), arg) };
+    Error::check("flux_future_then", rc)?;
+    Ok(ours)
 }
 
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //! Who asks, and who may ask.
 
 use super::error::Error;
-use super::sys;
+use super::kept::Kept;
+use super::{Plugin, sys};
 
 /// `FLUX_ROLE_OWNER`.
 const OWNER: u32 = 1;
@@ -61,10 +62,31 @@ impl Caller {
 }
 
 /// A request that was let through.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// Who sent it.
     pub caller: Caller,
     /// Its payload, if it has one that is text.
     pub payload: Option<&'a str>,
+    plugin: Plugin,
+    /// The message, which lives for `'a`.
+    msg: *const sys::flux_msg_t,
+}
+
+impl<'a> Request<'a> {
+    /// `msg` lives for `'a`.
+    pub(super) fn new(
+        caller: Caller,
+        payload: Option<&'a str>,
+        plugin: Plugin,
+        msg: *const sys::flux_msg_t,
+    ) -> Self {
+        Request { caller, payload, plugin, msg }
+    }
+
+    /// Puts it aside, to be answered later.
+    pub fn keep(&self) -> Kept {
+        // SAFETY: the message lives for `'a`.
+        unsafe { Kept::new(self.plugin, self.msg) }
+    }
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Where C enters: one trampoline for callbacks, one for RPCs, one for timers; those of futures are in `reads`,
-//! `asks` and `values`.
+//! `asks` and `kvs`.
 //!
 //! Invariants: nothing unwinds into C; a panic is logged with its place, fails that one call in the safe direction
 //! ([`Jobtap::fail_safe`]), and the plugin puts its state in order ([`Jobtap::recover`]) before anything else. All memory hangs on the plugin handle's aux and dies
 //! with it; there are no statics and no thread-locals, which would pin the .so.
 
-use super::caller::{Caller, Request};
-use super::error::{EIO, EPROTO};
+use super::error::EIO;
+use super::kept::{decode, respond};
 use super::kvs::Errands;
 use super::pending::{Asks, Reads};
 use super::shared::{address, give, shared, take_back};
 use super::timers::Timer;
 use super::unload::fail_load;
-use super::{Args, Jobtap, LogLevel, Method, Plugin, Reply, c_text, hook, sys};
+use super::{Args, Jobtap, LogLevel, Method, Plugin, hook, sys};
 use std::cell::{OnceCell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,8 +31,6 @@ pub(super) struct Instance<J: Jobtap> {
     pub(super) reads: RefCell<Reads>,
     pub(super) asks: Asks,
     pub(super) errands: Errands,
-    /// By the row of the key.
-    pub(super) values: Asks,
     #[cfg(feature = "fault")]
     faults: super::fault::Faults,
 }
@@ -98,7 +96,6 @@ impl<J: Jobtap> Instance<J> {
             reads: RefCell::default(),
             asks: Asks::default(),
             errands: Errands::default(),
-            values: Asks::default(),
             #[cfg(feature = "fault")]
             faults: super::fault::Faults::default(),
         });
@@ -163,7 +160,8 @@ impl<J: Jobtap> Instance<J> {
             self.plugin.log(LogLevel::Error, &text);
             // What is being read may tell of a moment before the panic; whoever still needs it asks again.
             self.forget_reads();
-            self.asks.forget();
+            let asks = self.asks.take();
+            drop(asks);
             self.errands.forget();
             let _ = catch_unwind(AssertUnwindSafe(|| self.jobtap.recover(self.host(), id())));
         }
@@ -296,44 +294,18 @@ unsafe extern "C" fn on_request<J: Jobtap>(
 ) {
     // SAFETY: `arg` is the service `load` registered; its instance lives as long as the plugin.
     let (instance, method) = unsafe { Instance::<J>::of_service(arg) };
-    let mut payload: *const c_char = null();
-    // SAFETY: the message is that of the running handler; the payload is borrowed from it. A null topic is not wanted.
-    let decoded = unsafe { sys::flux_request_decode(msg, null_mut(), &raw mut payload) };
     let body = || {
         // SAFETY: the message is that of the running handler.
-        let caller = unsafe { Caller::of(msg) };
-        let caller =
-            caller.map_err(|error| super::RequestError { errno: error.errno, text: error.to_string() })?;
-        // SAFETY: on success the payload is null or a C string that lives as long as the message.
-        let text = (decoded >= 0 && !payload.is_null()).then(|| unsafe { CStr::from_ptr(payload) });
-        let request = Request { caller, payload: text.and_then(|text| text.to_str().ok()) };
-        instance.jobtap.request(instance.host(), method, &request)
+        match unsafe { decode(instance.plugin, msg) } {
+            Ok(request) => instance.jobtap.request(instance.host(), method, &request),
+            Err(error) => Some(Err(error)),
+        }
     };
     let reply = instance.guarded(method.title(), || None, body).unwrap_or_else(|| {
-        Err(super::RequestError { errno: EIO, text: format!("internal error in {}", J::title()) })
+        Some(Err(super::RequestError { errno: EIO, text: format!("internal error in {}", J::title()) }))
     });
-    respond(instance.plugin, h, msg, reply);
-}
-
-fn respond(plugin: Plugin, h: *mut sys::flux_t, msg: *const sys::flux_msg_t, reply: Reply) {
-    let rc = match reply {
-        // SAFETY: handle and message are those of the running handler; a null payload is an empty reply.
-        Ok(None) => unsafe { sys::flux_respond(h, msg, null()) },
-        Ok(Some(text)) => {
-            let text = c_text(&text);
-            // SAFETY: as above; the text is copied.
-            unsafe { sys::flux_respond(h, msg, text.as_ptr()) }
-        }
-        Err(error) => {
-            let errno = if error.errno == 0 { EPROTO } else { error.errno };
-            let text = c_text(&error.text);
-            // SAFETY: as above; the text is copied.
-            unsafe { sys::flux_respond_error(h, msg, errno, text.as_ptr()) }
-        }
-    };
-    if rc < 0 {
-        let text = format!("failed to answer a request: {}", std::io::Error::last_os_error());
-        plugin.log(LogLevel::Error, &text);
+    if let Some(reply) = reply {
+        respond(instance.plugin, h, msg, reply);
     }
 }
 

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Texts of the plugin's own in the instance's KVS: some are written together or not at all, each is read by itself.
 
-use super::call::{c_text, then};
+use super::call::{Continuation, c_text, then};
 use super::error::{ENOENT, Error};
 use super::guard::Instance;
-use super::pending::{Read, Ticket, destroy};
-use super::shared::{address, shared};
+use super::pending::{Ask, Future, looked_up};
+use super::shared::shared;
 use super::{Host, Jobtap, Plugin, Turn, sys};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{c_int, c_void};
 use std::ptr::{null, null_mut};
-use std::rc::Rc;
+
+/// `FLUX_KVS_WAITCREATE`.
+const WAITCREATE: c_int = 8;
 
 /// What is under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,31 +26,31 @@ pub enum Found<'a> {
     Unreadable(String),
 }
 
-/// What the KVS is at for us.
-pub(super) struct Errands {
-    /// Null while nothing is being written.
-    write: Cell<*mut sys::flux_future_t>,
-    look_ups: RefCell<BTreeMap<u64, Read>>,
+/// Whether a look-up waits for its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// What is not there is [`Found::Nothing`].
+    Now,
+    /// It is answered when something is there. [`Host::forget_errands`] leaves it, and so does a panic.
+    WhenThere,
 }
 
-impl Default for Errands {
-    fn default() -> Self {
-        Errands { write: Cell::new(null_mut()), look_ups: RefCell::default() }
-    }
+/// What the KVS is at for us.
+#[derive(Default)]
+pub(super) struct Errands {
+    write: RefCell<Option<Future>>,
+    look_ups: RefCell<BTreeMap<u64, (Ask, Patience)>>,
 }
 
 impl Errands {
-    /// Nobody waits for any of it any more. What was asked to be written may come to be nevertheless.
+    /// Nobody waits any more, but for what waits for its key. What was asked to be written may come to be nevertheless.
     pub(super) fn forget(&self) {
-        destroy(self.write.replace(null_mut()));
-        let look_ups = std::mem::take(&mut *self.look_ups.borrow_mut());
-        look_ups.into_values().for_each(|read| destroy(read.future));
+        self.set_write(None);
+        self.look_ups.borrow_mut().retain(|_, (_, patience)| *patience == Patience::WhenThere);
     }
-}
 
-impl Drop for Errands {
-    fn drop(&mut self) {
-        self.forget();
+    fn set_write(&self, write: Option<Future>) {
+        drop(self.write.replace(write));
     }
 }
 
@@ -56,22 +58,21 @@ impl<J: Jobtap> Host<'_, J> {
     /// Puts texts under keys, and takes away what is under keys without one: all of it or nothing. [`Jobtap::written`]
     /// is called when it is done, in a later reactor turn; of an earlier write that is not answered yet no more is told.
     pub fn write(self, changes: &[(String, Option<String>)]) {
-        destroy(self.instance.errands.write.replace(null_mut()));
+        self.instance.errands.set_write(None);
         match self.instance.plugin.commit(changes, on_written::<J>, self.instance.at()) {
-            Ok(future) => self.instance.errands.write.set(future),
+            Ok(future) => self.instance.errands.set_write(Some(future)),
             Err(error) => self.instance.jobtap.written(self, Err(error.to_string())),
         }
     }
 
     /// Has [`Jobtap::found`] called with what is under a key, in a later reactor turn. One request of each number is
     /// under way at a time.
-    pub fn look_up(self, key: &str, number: u64) {
-        let ticket = Rc::new(Ticket { instance: self.instance.at(), id: number });
-        match self.instance.plugin.kvs_lookup(key, on_found::<J>, address(&ticket)) {
-            Ok(future) => {
-                let read = Read { future, _ticket: ticket };
-                let former = self.instance.errands.look_ups.borrow_mut().insert(number, read);
-                destroy(former.map_or(null_mut(), |former| former.future));
+    pub fn look_up(self, key: &str, number: u64, patience: Patience) {
+        let start = |arg| self.instance.plugin.kvs_lookup(key, patience, on_found::<J>, arg);
+        match Ask::start(self.instance, number, start) {
+            Ok(ask) => {
+                let former = self.instance.errands.look_ups.borrow_mut().insert(number, (ask, patience));
+                drop(former);
             }
             Err(error) => self.instance.jobtap.found(self, number, Found::Unreadable(error.to_string())),
         }
@@ -84,13 +85,13 @@ impl<J: Jobtap> Host<'_, J> {
 }
 
 impl Plugin {
-    /// Starts a commit to the primary namespace. The future is the caller's to destroy.
+    /// Starts a commit to the primary namespace.
     fn commit(
         self,
         changes: &[(String, Option<String>)],
-        done: super::call::Continuation,
+        done: Continuation,
         arg: *mut c_void,
-    ) -> Result<*mut sys::flux_future_t, Error> {
+    ) -> Result<Future, Error> {
         // SAFETY: the transaction is ours; it copies keys and texts, and the commit copies it.
         let txn = unsafe { sys::flux_kvs_txn_create() };
         if txn.is_null() {
@@ -121,16 +122,21 @@ impl Plugin {
         outcome
     }
 
-    /// Starts reading from the primary namespace. The future is the caller's to destroy.
+    /// Starts reading from the primary namespace.
     fn kvs_lookup(
         self,
         key: &str,
-        done: super::call::Continuation,
+        patience: Patience,
+        done: Continuation,
         arg: *mut c_void,
-    ) -> Result<*mut sys::flux_future_t, Error> {
+    ) -> Result<Future, Error> {
         let key = c_text(key);
+        let flags = match patience {
+            Patience::Now => 0,
+            Patience::WhenThere => WAITCREATE,
+        };
         // SAFETY: the key is a C string that is copied; a null namespace is the primary one.
-        let future = unsafe { sys::flux_kvs_lookup(self.flux(), null(), 0, key.as_ptr()) };
+        let future = unsafe { sys::flux_kvs_lookup(self.flux(), null(), flags, key.as_ptr()) };
         then("flux_kvs_lookup", future, done, arg)
     }
 }
@@ -142,32 +148,24 @@ unsafe extern "C" fn on_written<J: Jobtap>(future: *mut sys::flux_future_t, arg:
         // SAFETY: the future is fulfilled; no payload is wanted.
         let rc = unsafe { sys::flux_rpc_get(future, null_mut()) };
         let outcome = Error::check("flux_kvs_commit", rc).map_err(|error| error.to_string());
-        destroy(instance.errands.write.replace(null_mut()));
+        instance.errands.set_write(None);
         instance.jobtap.written(instance.host(), outcome);
     };
     instance.guarded(Turn::Written.name(), || None, body);
 }
 
 unsafe extern "C" fn on_found<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {
-    // SAFETY: `arg` is the ticket of the request, which is freed only after its future was destroyed; the instance owns it.
-    let (instance, number) = unsafe {
-        let ticket = shared::<Ticket>(arg);
-        (shared::<Instance<J>>(ticket.instance), ticket.id)
-    };
+    // SAFETY: Flux hands back what it was given, while the look-up is under way.
+    let (instance, number) = unsafe { Ask::answered::<J>(arg) };
     let body = || {
-        let mut value: *const c_char = null();
-        // SAFETY: the future is fulfilled.
-        let rc = unsafe { sys::flux_kvs_lookup_get(future, &raw mut value) };
-        let outcome = Error::check("flux_kvs_lookup", rc);
-        // SAFETY: on success the value is a C string borrowed from the future, or null.
-        let text = (outcome.is_ok() && !value.is_null())
-            .then(|| unsafe { CStr::from_ptr(value).to_string_lossy().into_owned() });
-        let read = instance.errands.look_ups.borrow_mut().remove(&number);
-        destroy(read.map_or(null_mut(), |read| read.future));
-        let found = match (outcome, &text) {
-            (Ok(()), text) => Found::Text(text.as_deref().unwrap_or_default()),
-            (Err(Error { errno: ENOENT, .. }), _) => Found::Nothing,
-            (Err(error), _) => Found::Unreadable(error.to_string()),
+        // SAFETY: the future is that of a look-up, and fulfilled.
+        let outcome = unsafe { looked_up(future) };
+        let answered = instance.errands.look_ups.borrow_mut().remove(&number);
+        drop(answered);
+        let found = match &outcome {
+            Ok(text) => Found::Text(text),
+            Err(Error { errno: ENOENT, .. }) => Found::Nothing,
+            Err(error) => Found::Unreadable(error.to_string()),
         };
         instance.jobtap.found(instance.host(), number, found);
     };

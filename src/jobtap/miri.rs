@@ -17,7 +17,6 @@ impl Jobtap for Noting {
     const METHODS: &'static [Method<Self>] =
         &[method(c"one", Role::Owner), method(c"two", Role::Guest), method(c"three", Role::Owner)];
     const TIMERS: &'static [&'static str] = &["timer"];
-    const VALUES: &'static [&'static CStr] = &[];
 
     fn load(_plugin: Plugin) -> Result<Self, String> {
         Ok(Noting(RefCell::default()))
@@ -28,14 +27,19 @@ impl Jobtap for Noting {
         Ok(())
     }
 
-    fn request(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> Reply {
+    fn request(
+        &self,
+        host: Host<'_, Self>,
+        method: &'static Method<Self>,
+        request: &Request<'_>,
+    ) -> Option<Reply> {
         self.0.borrow_mut().push(method.title().to_owned());
         // Flux re-enters: the same instance, by the address it has.
         let again = address_of(host);
         // SAFETY: the test keeps the instance alive.
         let instance = unsafe { shared::<Instance<Noting>>(again) };
         instance.guarded("timer", || None, || instance.jobtap.timer(instance.host_at(0.0), 0));
-        (method.answer)(self, host, request)
+        Some((method.answer)(self, host, request))
     }
 
     fn timer(&self, _host: Host<'_, Self>, _timer: usize) {
@@ -46,7 +50,6 @@ impl Jobtap for Noting {
     fn dependencies(&self, _host: Host<'_, Self>, _id: u64, _reply: Option<&str>) {}
     fn written(&self, _host: Host<'_, Self>, _outcome: Result<(), String>) {}
     fn found(&self, _host: Host<'_, Self>, _number: u64, _found: Found<'_>) {}
-    fn value(&self, _host: Host<'_, Self>, _row: usize, _text: Option<&str>) {}
     fn fail_safe(&self, _host: Host<'_, Self>, _topic: &str, _args: Args<'_>) {}
     fn recover(&self, _host: Host<'_, Self>, _id: Option<u64>) {}
 }
@@ -74,7 +77,7 @@ fn miri_callbacks_and_requests_find_the_instance_that_was_given_away() {
     for service in services {
         // SAFETY: the count that was given away lives.
         let (instance, method) = unsafe { Instance::<Noting>::of_service(service) };
-        let request = Request { caller: Caller::someone(), payload: Some("{}") };
+        let request = Request::new(Caller::someone(), Some("{}"), instance.plugin, std::ptr::null());
         let body = || instance.jobtap.request(instance.host_at(0.0), method, &request);
         assert_eq!(instance.guarded(method.title(), || None, body), Some(Ok(Some("{}".to_owned()))));
     }

@@ -15,6 +15,7 @@ mod fault;
 mod guard;
 mod hook;
 mod json;
+mod kept;
 mod kvs;
 mod look_up;
 #[cfg(all(test, miri))]
@@ -29,17 +30,17 @@ mod sys;
 mod tests;
 mod timers;
 mod unload;
-mod values;
 
 pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
 pub use build::Unfit;
 pub use call::{LogLevel, Logger, Plugin};
 use call::{c_text, c_text_within};
 pub use caller::{Caller, Request, Role};
-pub use error::{EINVAL, EIO, ENOENT, EPROTO, Error};
+pub use error::{EAGAIN, EINVAL, EIO, ENOENT, EPERM, EPROTO, Error};
 pub use guard::{Host, init, init_with};
 pub use json::Json;
-pub use kvs::Found;
+pub use kept::Kept;
+pub use kvs::{Found, Patience};
 
 use std::ffi::CStr;
 
@@ -67,21 +68,12 @@ pub enum Turn {
     Written,
     /// [`Jobtap::found`].
     Found,
-    /// [`Jobtap::value`].
-    Value,
 }
 
 impl Turn {
     /// All of them.
-    pub const ALL: [Turn; 7] = [
-        Turn::Batch,
-        Turn::Commits,
-        Turn::Eventlog,
-        Turn::Dependencies,
-        Turn::Written,
-        Turn::Found,
-        Turn::Value,
-    ];
+    pub const ALL: [Turn; 6] =
+        [Turn::Batch, Turn::Commits, Turn::Eventlog, Turn::Dependencies, Turn::Written, Turn::Found];
 
     /// What the log calls it.
     pub fn name(self) -> &'static str {
@@ -92,7 +84,6 @@ impl Turn {
             Turn::Dependencies => "dependencies",
             Turn::Written => "written",
             Turn::Found => "found",
-            Turn::Value => "value",
         }
     }
 }
@@ -148,18 +139,24 @@ pub trait Jobtap: Sized + 'static {
     const METHODS: &'static [Method<Self>];
     /// What the log calls its timers.
     const TIMERS: &'static [&'static str];
-    /// Keys of the KVS that it reads.
-    const VALUES: &'static [&'static CStr];
 
     /// Makes the plugin's state from its load-time configuration. An error text is logged, fails the load, and is what
     /// the client of `flux jobtap load` is told.
     fn load(plugin: Plugin) -> Result<Self, String>;
     /// A callback.
     fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;
-    /// A request for a method. Flux let it through, so its sender has the method's role.
-    fn request(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> Reply {
-        (method.answer)(self, host, request)
+    /// A request for a method. Flux let it through, so its sender has the method's role. `None`: it was put aside
+    /// ([`Request::keep`]), and is answered later.
+    fn request(
+        &self,
+        host: Host<'_, Self>,
+        method: &'static Method<Self>,
+        request: &Request<'_>,
+    ) -> Option<Reply> {
+        Some((method.answer)(self, host, request))
     }
+    /// What a service of Flux answered to [`Host::ask_service`] of this number, as JSON; `None` if it did not.
+    fn answered(&self, _host: Host<'_, Self>, _number: u32, _reply: Option<&str>) {}
     /// The timer in this row of [`Jobtap::TIMERS`] fired, as asked for by [`Host::arm`].
     fn timer(&self, host: Host<'_, Self>, timer: usize);
     /// The eventlog asked for by [`Host::read_eventlog`]; `None` if it can't be read.
@@ -172,8 +169,6 @@ pub trait Jobtap: Sized + 'static {
     fn found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>);
     /// The answer of job-list asked for by [`Host::list_ended`], as JSON; `None` if there is none.
     fn ended(&self, host: Host<'_, Self>, reply: Option<&str>);
-    /// What is in this row of [`Jobtap::VALUES`], as asked for by [`Host::read_value`]; `None` if it can't be read.
-    fn value(&self, host: Host<'_, Self>, row: usize, text: Option<&str>);
     /// What a callback leaves as its answer when it fails or was cut short by a panic; it will report failure. Other
     /// plugins may have answered before.
     fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>);

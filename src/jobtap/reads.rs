@@ -3,12 +3,10 @@
 
 use super::error::Error;
 use super::guard::Instance;
-use super::pending::{Read, Ticket, destroy};
-use super::shared::{address, shared};
+use super::pending::{Ask, Future, looked_up};
+use super::shared::shared;
 use super::{Host, Jobtap, Turn, sys};
-use std::ffi::{CStr, c_char, c_void};
-use std::ptr::{null, null_mut};
-use std::rc::Rc;
+use std::ffi::c_void;
 
 /// Eventlogs read at a time: enough to keep the store busy, few enough to leave it to others.
 const READS_AT_ONCE: usize = 32;
@@ -19,7 +17,7 @@ impl<J: Jobtap> Host<'_, J> {
         let is_first = {
             let mut reads = self.instance.reads.borrow_mut();
             reads.to_come.push_back(id);
-            reads.commits.is_null() && reads.to_come.len() == 1
+            reads.commits.is_none() && reads.to_come.len() == 1
         };
         if is_first {
             self.instance.wait(self.instance.plugin.await_batch(on_batch::<J>, self.instance.at()));
@@ -30,17 +28,17 @@ impl<J: Jobtap> Host<'_, J> {
 impl<J: Jobtap> Instance<J> {
     /// What was posted in the last moments is not in the KVS yet, and a name that is not read there is not known:
     /// the first read waits. Should that fail, what is there must do.
-    fn wait(&self, future: Result<*mut sys::flux_future_t, Error>) {
+    fn wait(&self, future: Result<Future, Error>) {
         match future {
-            Ok(future) => self.reads.borrow_mut().commits = future,
+            Ok(future) => self.reads.borrow_mut().commits = Some(future),
             Err(_) => self.start_reads(),
         }
     }
 
     /// The wait is over.
     fn waited(&self) {
-        let future = std::mem::replace(&mut self.reads.borrow_mut().commits, null_mut());
-        destroy(future);
+        let future = self.reads.borrow_mut().commits.take();
+        drop(future);
     }
 
     /// Nobody waits for any of it any more.
@@ -58,16 +56,14 @@ impl<J: Jobtap> Instance<J> {
         loop {
             let next = {
                 let mut reads = self.reads.borrow_mut();
-                let is_ready = reads.commits.is_null() && reads.under_way.len() < READS_AT_ONCE;
+                let is_ready = reads.commits.is_none() && reads.under_way.len() < READS_AT_ONCE;
                 if is_ready { reads.to_come.pop_front() } else { None }
             };
             let Some(id) = next else { return };
-            let ticket = Rc::new(Ticket { instance: self.at(), id });
-            match self.plugin.read_eventlog(id, on_read::<J>, address(&ticket)) {
-                Ok(future) => {
-                    let read = Read { future, _ticket: ticket };
+            match Ask::start(self, id, |arg| self.plugin.read_eventlog(id, on_read::<J>, arg)) {
+                Ok(read) => {
                     let former = self.reads.borrow_mut().under_way.insert(id, read);
-                    destroy(former.map_or(null_mut(), |former| former.future));
+                    drop(former);
                 }
                 Err(_) => self.jobtap.eventlog(self.host(), id, None),
             }
@@ -96,20 +92,13 @@ unsafe extern "C" fn on_commits<J: Jobtap>(_future: *mut sys::flux_future_t, arg
 }
 
 unsafe extern "C" fn on_read<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {
-    // SAFETY: `arg` is the ticket of the read, which is freed only after its future was destroyed; the instance owns it.
-    let (instance, id) = unsafe {
-        let ticket = shared::<Ticket>(arg);
-        (shared::<Instance<J>>(ticket.instance), ticket.id)
-    };
+    // SAFETY: Flux hands back what it was given, while the look-up is under way.
+    let (instance, id) = unsafe { Ask::answered::<J>(arg) };
     let body = || {
-        let mut value: *const c_char = null();
-        // SAFETY: the future is fulfilled; on success the value is a C string borrowed from it, or null.
-        let text = unsafe {
-            let rc = sys::flux_kvs_lookup_get(future, &raw mut value);
-            (rc >= 0 && !value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy().into_owned())
-        };
+        // SAFETY: the future is that of a look-up, and fulfilled.
+        let text = unsafe { looked_up(future) }.ok();
         let read = instance.reads.borrow_mut().under_way.remove(&id);
-        destroy(read.map_or(null_mut(), |read| read.future));
+        drop(read);
         instance.jobtap.eventlog(instance.host(), id, text.as_deref());
         instance.start_reads();
     };

@@ -5,7 +5,7 @@ use super::jobspec::lenient_facts;
 use super::{MfPriority, SITE_RESOURCES};
 use crate::engine::{Effect, Event, Level, Posting, Refusal, Step};
 use crate::ids::{BankName, ProjectName};
-use crate::jobtap::{Args, BadArgs, EINVAL, ENOENT, Error, Failed, Host, LogLevel, Plugin};
+use crate::jobtap::{Args, BadArgs, EINVAL, ENOENT, Error, Failed, Host, LogLevel, Patience, Plugin};
 use std::collections::VecDeque;
 use std::ffi::CStr;
 
@@ -137,7 +137,8 @@ impl MfPriority {
                 Ok(())
             }
             Effect::ReadSiteNodes => {
-                host.read_value(SITE_RESOURCES);
+                let (key, number) = SITE_RESOURCES;
+                host.look_up(key, number, Patience::WhenThere);
                 Ok(())
             }
             Effect::ReadDependencies(id) => {

@@ -14,10 +14,9 @@
 //! are simply posted.
 #![forbid(unsafe_code)]
 
-use std::collections::{BTreeSet, HashMap};
-
 use super::PRIORITY_MAX;
-use crate::ids::{JobId, QueueName};
+use super::pending::{Pending, Priced};
+use crate::ids::JobId;
 
 /// What a plan has to keep to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,22 +40,7 @@ pub struct Plan {
     pub only_to: Option<usize>,
 }
 
-/// A pending job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Priced {
-    /// Which.
-    pub id: JobId,
-    /// What the scheduler sorts it by.
-    pub posted: u32,
-    /// What it should.
-    pub exact: u32,
-}
-
 impl Priced {
-    fn lags(&self) -> bool {
-        self.posted != self.exact
-    }
-
     /// One of the two prices says that it is held, or expedited.
     fn is_urgent(&self) -> bool {
         let special = |price: u32| price == 0 || price == PRIORITY_MAX;
@@ -77,93 +61,16 @@ fn place(price: u32, id: JobId) -> u128 {
     u128::from(!price) << 64 | u128::from(id.0)
 }
 
-#[derive(Clone, Debug, Default)]
-struct Queue {
-    jobs: Vec<Priced>,
-}
-
-/// All pending jobs by queue.
-#[derive(Clone, Debug, Default)]
-pub struct Pending {
-    queues: Vec<Queue>,
-    by_name: HashMap<Option<QueueName>, usize>,
-    places: HashMap<JobId, (usize, usize)>,
-    lagging: BTreeSet<JobId>,
-}
-
-impl Pending {
-    /// A job that has come, or one whose queue or prices are others now.
-    pub fn put(&mut self, queue: Option<&QueueName>, job: Priced) {
-        self.remove(job.id);
-        let at = match self.by_name.get(&queue.cloned()) {
-            Some(at) => *at,
-            None => {
-                self.queues.push(Queue::default());
-                self.by_name.insert(queue.cloned(), self.queues.len() - 1);
-                self.queues.len() - 1
-            }
-        };
-        if let Some(queue) = self.queues.get_mut(at) {
-            self.places.insert(job.id, (at, queue.jobs.len()));
-            queue.jobs.push(job);
-            self.note(job);
-        }
-    }
-
-    /// A job that pends no more.
-    pub fn remove(&mut self, id: JobId) {
-        self.lagging.remove(&id);
-        let Some((queue, slot)) = self.places.remove(&id) else { return };
-        let Some(queue) = self.queues.get_mut(queue).filter(|queue| slot < queue.jobs.len()) else { return };
-        queue.jobs.swap_remove(slot);
-        if let Some(moved) = queue.jobs.get(slot)
-            && let Some(place) = self.places.get_mut(&moved.id)
-        {
-            place.1 = slot;
-        }
-    }
-
-    /// The exact price of a job is this now.
-    pub fn set_exact(&mut self, id: JobId, exact: u32) {
-        self.change(id, |job| job.exact = exact);
-    }
-
-    /// A price was posted for a job.
-    pub fn set_posted(&mut self, id: JobId, posted: u32) {
-        self.change(id, |job| job.posted = posted);
-    }
-
-    /// A job with both prices.
-    pub fn get(&self, id: JobId) -> Option<Priced> {
-        let &(queue, slot) = self.places.get(&id)?;
-        self.queues.get(queue)?.jobs.get(slot).copied()
-    }
-
-    /// How many jobs pend.
-    pub fn len(&self) -> usize {
-        self.places.len()
-    }
-
-    /// Whether none does.
-    pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
-    /// How many have another posted price than the exact one.
-    pub fn lagging(&self) -> usize {
-        self.lagging.len()
-    }
-
+impl<T> Pending<T> {
     /// Which jobs to touch. O(1) if none lags, O(lagging) if few do, else O(pending + depth log depth).
     pub fn plan(&self, bounds: Bounds) -> Plan {
-        let lagging = self.lagging.len();
+        let lagging = self.lagging();
         if lagging <= bounds.few.min(bounds.budget) {
-            let mut touch: Vec<Priced> = self.lagging.iter().filter_map(|id| self.get(*id)).collect();
+            let mut touch: Vec<Priced> = self.laggards().collect();
             touch.sort_unstable_by_key(Priced::by_exact);
             return plan(touch, 0, None);
         }
-        let mut heads: Vec<Head> =
-            self.queues.iter().map(|queue| Head::new(&queue.jobs, bounds.depth)).collect();
+        let mut heads: Vec<Head> = self.queues().map(|jobs| Head::new(jobs, bounds.depth)).collect();
         let mut touch: Vec<Vec<Priced>> = heads.iter_mut().map(|head| head.least(bounds.depth)).collect();
         let wanted: usize = touch.iter().map(Vec::len).sum();
         let mut only_to = None;
@@ -186,22 +93,6 @@ impl Pending {
         let touch: Vec<Priced> = touch.into_iter().flatten().collect();
         let still = lagging - touch.len();
         plan(touch, still, only_to)
-    }
-
-    fn change(&mut self, id: JobId, change: impl FnOnce(&mut Priced)) {
-        let Some(&(queue, slot)) = self.places.get(&id) else { return };
-        let Some(job) = self.queues.get_mut(queue).and_then(|queue| queue.jobs.get_mut(slot)) else { return };
-        change(job);
-        let job = *job;
-        self.note(job);
-    }
-
-    fn note(&mut self, job: Priced) {
-        if job.lags() {
-            self.lagging.insert(job.id);
-        } else {
-            self.lagging.remove(&job.id);
-        }
     }
 }
 

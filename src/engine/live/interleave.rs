@@ -106,7 +106,7 @@ impl Engine {
     fn in_order(&self, association: AssociationId) -> Vec<JobId> {
         let Some(fairshare) = self.fairshare(association) else { return Vec::new() };
         let price = |id: &JobId| {
-            let explained = self.explain_at(self.ledger.job(*id)?, self.urgency_of(*id)?, fairshare)?;
+            let explained = self.explain_at(self.ledger.job(*id)?, self.urgency(*id)?, fairshare)?;
             (explained.priority > 0).then_some((Reverse(explained.priority), *id))
         };
         let mut order: Vec<_> = self.live.groups.jobs(association).filter_map(|id| price(&id)).collect();

@@ -29,12 +29,12 @@ mod refresh;
 mod shadow;
 
 pub use interleave::Turn;
-pub use prices::PricedJob;
-pub use refresh::{LastRefresh, LiveSnapshot, Used};
+pub use prices::{Cause, Price, PricedJob};
+pub use refresh::{LastRefresh, LiveOutline, LiveSnapshot, Used};
 pub use shadow::ShadowReport;
 
 use crate::ids::JobId;
-use crate::priority::order::Pending;
+use crate::priority::Pending;
 use ended::Asking;
 use interleave::InTurn;
 use prices::{Groups, Posted, Weighing};
@@ -46,8 +46,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Live {
     /// Every job with a posted price, in its queue.
-    pending: Pending,
-    posted: HashMap<JobId, Posted>,
+    pending: Pending<Posted>,
     groups: Groups,
     /// The weights of the price posted last.
     weighing: Option<Arc<Weighing>>,
@@ -59,7 +58,7 @@ pub(super) struct Live {
     /// While Flux asks for prices because of a refresh: who is to get another one.
     touching: Option<HashSet<JobId>>,
     /// Prices that are being posted, with what was posted before: for those that Flux refuses.
-    under_way: HashMap<JobId, Posted>,
+    under_way: HashMap<JobId, (u32, Posted)>,
     /// Another number of jobs that are posted without asking whether it shows.
     #[cfg(test)]
     pub few: Option<usize>,
@@ -82,15 +81,16 @@ pub(super) struct Live {
     /// Something moved since.
     shadow_due: bool,
     posting: LastRefresh,
+    /// Refreshes that were done, their seconds, and the prices that they posted.
+    totals: (u64, f64, u64),
 }
 
 impl Live {
     /// The job pends no more.
     pub fn forget(&mut self, id: JobId) {
         self.under_way.remove(&id);
-        let Some(posted) = self.posted.remove(&id) else { return };
+        let Some(posted) = self.pending.remove(id) else { return };
         self.moved = true;
-        self.pending.remove(id);
         self.groups.leave(posted.association, id);
     }
 

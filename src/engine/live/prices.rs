@@ -5,10 +5,10 @@ use super::super::Engine;
 use super::Turn;
 use crate::accounts::{AssociationId, ZeroScore};
 use crate::ids::JobId;
-use crate::limits::Phase;
-use crate::priority::order::Priced;
-use crate::priority::{AGE, Explanation, MAX_FACTORS, Weighed};
+use crate::limits::{Job, Phase};
+use crate::priority::{AGE, Explanation, MAX_FACTORS, Priced, Weighed};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
 /// By what terms are weighed: the same for all prices posted between two pushes.
@@ -28,7 +28,48 @@ pub(super) struct Posted {
     weighing: Arc<Weighing>,
     values: [f64; MAX_FACTORS],
     pub urgency: u8,
-    pub price: u32,
+    cause: Cause,
+}
+
+/// What had a price worked out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Flux asked about this job.
+    Asked,
+    /// Flux asked about all.
+    Loop,
+    /// A refresh.
+    Refresh,
+    /// It was put right by id.
+    ById,
+}
+
+/// A posted price by what made it, and the exact one as of the last refresh.
+#[derive(Clone, Debug)]
+pub struct Price {
+    /// What Flux sorts by.
+    pub posted: u32,
+    /// What it should sort by.
+    pub exact: u32,
+    /// How the posted one came about.
+    pub made: Explanation,
+    /// The urgency that it was made with.
+    pub urgency: u8,
+    /// When it was posted.
+    pub when: f64,
+    weighing: Arc<Weighing>,
+}
+
+impl Price {
+    /// What the terms weighed, one weight for each.
+    pub fn weights(&self) -> Vec<i64> {
+        self.weighing.weighed.all().map(|(_, weight)| weight).collect()
+    }
+
+    /// Two prices made by the same weights have the same.
+    pub fn weighing_key(&self) -> usize {
+        Arc::as_ptr(&self.weighing).addr()
+    }
 }
 
 impl Posted {
@@ -47,6 +88,10 @@ pub struct PricedJob {
     pub when: f64,
     /// Which generation of live fair-shares it was made of.
     pub generation: u64,
+    /// What had it worked out.
+    pub cause: Cause,
+    /// The urgency that it was made with.
+    pub urgency: u8,
     /// What it should sort by now.
     pub exact: Explanation,
     /// Its turn, where jobs interleave: the fair-share of `exact` is of this.
@@ -89,6 +134,12 @@ impl Groups {
         self.0.get(&association).into_iter().flat_map(|group| group.jobs.iter().copied())
     }
 
+    /// The same from the one that comes after `after`.
+    fn jobs_after(&self, association: AssociationId, after: Option<JobId>) -> impl Iterator<Item = JobId> {
+        let from = (after.map_or(Unbounded, Excluded), Unbounded);
+        self.0.get(&association).into_iter().flat_map(move |group| group.jobs.range(from).copied())
+    }
+
     /// All associations with pending jobs.
     pub fn all(&self) -> Vec<AssociationId> {
         self.0.keys().copied().collect()
@@ -114,24 +165,35 @@ impl Engine {
     }
 
     /// A price is being posted that is exact now.
-    pub(in crate::engine) fn note_price(&mut self, id: JobId, urgency: i64, made: &Explanation) {
-        let Some(job) = self.ledger.job(id) else { return };
-        let Some(association) = job.association() else { return };
-        let queue = job.queue.clone();
-        let fairshare = self.fairshare(association);
-        let posted = self.posted(association, urgency, made);
-        let price = made.priority;
-        let former = self.live.posted.insert(id, posted);
-        if let Some(former) = former.filter(|former| former.association != association) {
-            self.live.groups.leave(former.association, id);
+    pub(in crate::engine) fn note_price(
+        &mut self,
+        id: JobId,
+        urgency: i64,
+        made: &Explanation,
+        cause: Cause,
+    ) {
+        let Some(association) = self.ledger.job(id).and_then(Job::association) else { return };
+        let posted = self.posted(association, urgency, made, cause);
+        let queue = self.ledger.job(id).and_then(|job| job.queue.as_ref());
+        let priced = Priced { id, posted: made.priority, exact: made.priority };
+        let former = self.live.pending.put(queue, priced, posted).map(|former| former.association);
+        if former != Some(association) {
+            if let Some(former) = former {
+                self.live.groups.leave(former, id);
+            }
+            let fairshare = self.fairshare(association);
+            self.live.groups.join(association, id, fairshare);
         }
-        self.live.groups.join(association, id, fairshare);
-        let priced = Priced { id, posted: price, exact: price };
-        self.live.pending.put(queue.as_ref(), priced);
         self.live.moved = true;
     }
 
-    fn posted(&mut self, association: AssociationId, urgency: i64, made: &Explanation) -> Posted {
+    fn posted(
+        &mut self,
+        association: AssociationId,
+        urgency: i64,
+        made: &Explanation,
+        cause: Cause,
+    ) -> Posted {
         let zero = self.book.config().zero_score;
         let same = |known: &&Arc<Weighing>| known.zero == zero && known.weighed.weighs_like(&self.weighed);
         let weighing = match self.live.weighing.as_ref().filter(same) {
@@ -149,7 +211,7 @@ impl Engine {
             weighing,
             values: made.values(),
             urgency: u8::try_from(urgency).unwrap_or(u8::MAX),
-            price: made.priority,
+            cause,
         }
     }
 
@@ -177,36 +239,31 @@ impl Engine {
         if self.weighed.weight(AGE) == 0 {
             return;
         }
-        let capped =
-            self.live.posted.keys().filter(|id| self.ledger.job(**id).is_some_and(|job| self.is_capped(job)));
-        let capped: Vec<JobId> = capped.copied().collect();
+        let is_capped = |id: &JobId| self.ledger.job(*id).is_some_and(|job| self.is_capped(job));
+        let capped: Vec<JobId> = self.live.pending.ids_after(None).filter(is_capped).collect();
         for id in capped {
             let Some(exact) = self.exact(id) else { continue };
-            self.live.moved |= self.live.pending.get(id).is_some_and(|priced| priced.exact != exact.priority);
+            let known = self.live.pending.get(id);
+            self.live.moved |= known.is_some_and(|(priced, _)| priced.exact != exact.priority);
             self.live.pending.set_exact(id, exact.priority);
         }
     }
 
-    /// The urgency of a pending job, as last told.
-    pub(super) fn urgency_of(&self, id: JobId) -> Option<i64> {
-        self.live.posted.get(&id).map(|posted| i64::from(posted.urgency))
-    }
-
     /// The exact price of a pending job, with its urgency as last told: Flux tells of every change while it has a price.
     pub(super) fn exact(&self, id: JobId) -> Option<Explanation> {
-        let posted = self.live.posted.get(&id)?;
+        let (_, posted) = self.live.pending.get(id)?;
         self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))
     }
 
     /// Notes that a pending job's exact price is posted by id.
     pub(super) fn touch(&mut self, id: JobId) -> Option<Explanation> {
         let exact = self.exact(id)?;
-        let before = self.live.posted.get(&id)?.clone();
-        let posted = self.posted(before.association, i64::from(before.urgency), &exact);
-        self.live.posted.insert(id, posted);
+        let (_, before) = self.live.pending.get(id)?;
+        let (association, urgency) = (before.association, i64::from(before.urgency));
+        let posted = self.posted(association, urgency, &exact, Cause::Refresh);
         self.live.pending.set_exact(id, exact.priority);
-        self.live.pending.set_posted(id, exact.priority);
-        if before.price == exact.priority {
+        let before = self.live.pending.set_posted(id, exact.priority, posted)?;
+        if before.0 == exact.priority {
             return None;
         }
         self.live.under_way.insert(id, before);
@@ -216,10 +273,9 @@ impl Engine {
     /// Flux refused to post a price. What it refused of a refresh is tried again at the next; who pends no more is forgotten.
     pub(in crate::engine) fn not_posted(&mut self, id: JobId, pends: bool) {
         match self.live.under_way.remove(&id) {
-            Some(before) if pends => {
+            Some((price, before)) if pends => {
                 self.live.moved = true;
-                self.live.pending.set_posted(id, before.price);
-                self.live.posted.insert(id, before);
+                self.live.pending.set_posted(id, price, before);
             }
             _ => self.live.forget(id),
         }
@@ -228,31 +284,69 @@ impl Engine {
     /// Whether a job that Flux asks about in a refresh's own loop keeps the price it has.
     pub(in crate::engine) fn keeps_price(&self, id: JobId, urgency: i64) -> bool {
         let is_pending = self.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
-        let same = |posted: &Posted| i64::from(posted.urgency) == urgency;
+        let same = |(_, posted): (Priced, &Posted)| i64::from(posted.urgency) == urgency;
         is_pending
             && !self.unpriced.contains(&id)
             && self.live.touching.as_ref().is_some_and(|touching| !touching.contains(&id))
-            && self.live.posted.get(&id).is_some_and(same)
+            && self.live.pending.get(id).is_some_and(same)
     }
 
     /// The urgency of a pending job, as last told.
     pub(in crate::engine) fn urgency(&self, id: JobId) -> Option<i64> {
-        self.live.posted.get(&id).map(|posted| i64::from(posted.urgency))
+        self.live.pending.get(id).map(|(_, posted)| i64::from(posted.urgency))
     }
 
     /// Pending jobs by id, from the one that comes after `after`.
     pub fn pending_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
-        let ids = self.ledger.jobs().map(|(id, _)| id).filter(|id| after.is_none_or(|after| *id > after));
-        ids.filter(|id| self.live.posted.contains_key(id)).take(most).collect()
+        self.live.pending.ids_after(after).take(most).collect()
+    }
+
+    /// Pending jobs of an association by id, from the one that comes after `after`.
+    pub(in crate::engine) fn pending_of(
+        &self,
+        association: AssociationId,
+        after: Option<JobId>,
+    ) -> impl Iterator<Item = JobId> {
+        self.live.groups.jobs_after(association, after)
+    }
+
+    /// How many pend.
+    pub(in crate::engine) fn pending_count(&self, association: AssociationId) -> usize {
+        self.live.groups.0.get(&association).map_or(0, |group| group.jobs.len())
+    }
+
+    /// What Flux has for a pending job, with the exact price as of the last refresh.
+    pub(in crate::engine) fn price_of(&self, id: JobId) -> Option<Price> {
+        let (priced, posted) = self.live.pending.get(id)?;
+        Some(Price {
+            posted: priced.posted,
+            exact: priced.exact,
+            made: posted.explanation(),
+            urgency: posted.urgency,
+            when: posted.when,
+            weighing: Arc::clone(&posted.weighing),
+        })
+    }
+
+    /// Whether the last refresh, or what came since, found that a job lags.
+    pub(in crate::engine) fn lagged_at_refresh(&self, id: JobId) -> bool {
+        self.live.pending.get(id).is_some_and(|(priced, _)| priced.posted != priced.exact)
+    }
+
+    /// Why prices are asked for while Flux asks for all.
+    pub(in crate::engine) fn cause_of_loop(&self) -> Cause {
+        if self.live.touching.is_some() { Cause::Refresh } else { Cause::Loop }
     }
 
     /// The price that Flux has for a pending job, by its terms then, and the one that it should have, by its terms now.
     pub fn priced(&self, id: JobId) -> Option<PricedJob> {
-        let posted = self.live.posted.get(&id)?;
+        let (_, posted) = self.live.pending.get(id)?;
         Some(PricedJob {
             posted: posted.explanation(),
             when: posted.when,
             generation: posted.generation,
+            cause: posted.cause,
+            urgency: posted.urgency,
             exact: self.exact(id)?,
             turn: self.turn(id, posted.association),
         })

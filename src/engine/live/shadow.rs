@@ -86,7 +86,7 @@ impl Engine {
             },
             Shadowing::Compare(policy, shadow) => {
                 let compared = self.standing.compare_with(&shadow, MOST_MOVERS);
-                let left = self.live.posted.keys().copied().collect();
+                let left = self.live.pending.ids_after(None).collect();
                 let places = BTreeMap::new();
                 Some(Shadowing::Price(Box::new(Pricing { policy, shadow: *shadow, compared, left, places })))
             }
@@ -120,7 +120,7 @@ impl Engine {
 
     /// A pending job's exact price, and that by the other policy.
     fn both_prices(&self, shadow: &Shadow, id: JobId) -> Option<[u32; 2]> {
-        let (job, urgency) = (self.ledger.job(id)?, self.urgency_of(id)?);
+        let (job, urgency) = (self.ledger.job(id)?, self.urgency(id)?);
         let association = job.association()?;
         let exact = self.explain_at(job, urgency, self.fairshare(association)?)?;
         // For whom the tree lacks, the pushed number counts by either policy.

@@ -6,7 +6,7 @@ use super::reading::Reading;
 use super::record::Manifest;
 use super::{ENDED, Known, MANIFEST, State};
 use crate::engine::{Engine, Timer};
-use crate::jobtap::{self, Found, Host, LogLevel};
+use crate::jobtap::{self, Found, Host, LogLevel, Patience};
 use crate::plugin::MfPriority;
 use std::collections::HashSet;
 
@@ -74,7 +74,7 @@ impl MfPriority {
                 let is_idle = matches!(it.state, State::Idle);
                 drop(it);
                 for (number, key) in asked {
-                    host.look_up(&key, number);
+                    host.look_up(&key, number, Patience::Now);
                 }
                 if is_idle {
                     self.remember_next(host);

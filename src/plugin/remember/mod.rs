@@ -31,7 +31,7 @@ use super::MfPriority;
 use super::reading::Reader;
 use super::value::shortened;
 use crate::engine::{Engine, Event, Timer};
-use crate::jobtap::{self, Host, LogLevel};
+use crate::jobtap::{self, Host, LogLevel, Patience};
 use jobs::Log;
 use reading::Reading;
 use record::{Manifest, ROOT, manifest_key};
@@ -125,7 +125,7 @@ impl MfPriority {
         if before.is_none() {
             it.state = State::Asking;
             drop(it);
-            return host.look_up(&manifest_key(), MANIFEST);
+            return host.look_up(&manifest_key(), MANIFEST, Patience::Now);
         }
         if before == Some(is_on) {
             return;
@@ -349,6 +349,6 @@ impl MfPriority {
         if was_applying {
             let _ = self.drive(host, None, Event::PolicyAbort);
         }
-        host.look_up(&manifest_key(), MANIFEST);
+        host.look_up(&manifest_key(), MANIFEST, Patience::Now);
     }
 }

@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::ids::QueueName;
 
 fn job(id: u64, posted: u32, exact: u32) -> Priced {
     Priced { id: JobId(id), posted, exact }
@@ -52,10 +53,10 @@ fn jobs(most: usize) -> impl Strategy<Value = Vec<Priced>> {
     })
 }
 
-fn pending(jobs: &[Priced]) -> Pending {
+fn pending(jobs: &[Priced]) -> Pending<()> {
     let mut pending = Pending::default();
     for &job in jobs {
-        pending.put(None, job);
+        pending.put(None, job, ());
     }
     pending
 }
@@ -92,10 +93,10 @@ fn queues_share_a_budget_and_each_is_right_to_a_depth() {
     let (debug, batch) = (QueueName::from("debug"), QueueName::from("batch"));
     // In each queue everybody goes the other way round; batch has ten times as many jobs.
     for id in 0..10 {
-        both.put(Some(&debug), job(id, 100 + id as u32, 200 - id as u32));
+        both.put(Some(&debug), job(id, 100 + id as u32, 200 - id as u32), ());
     }
     for id in 10..110 {
-        both.put(Some(&batch), job(id, 100 + id as u32, 400 - id as u32));
+        both.put(Some(&batch), job(id, 100 + id as u32, 400 - id as u32), ());
     }
     assert_eq!(both.lagging(), 110);
     let plan = both.plan(Bounds { depth: 50, few: 5, budget: 30 });
@@ -106,8 +107,8 @@ fn queues_share_a_budget_and_each_is_right_to_a_depth() {
     loop {
         let plan = both.plan(Bounds { depth: 50, few: 5, budget: 30 });
         for &(id, price) in &plan.touch {
-            assert_eq!(both.get(id).map(|job| job.exact), Some(price));
-            both.set_posted(id, price);
+            assert_eq!(both.get(id).map(|(job, _)| job.exact), Some(price));
+            both.set_posted(id, price, ());
         }
         assert_eq!(both.lagging(), plan.lagging);
         rounds += 1;
@@ -162,7 +163,7 @@ proptest! {
                 (0, _) => {
                     list.retain(|(_, job)| job.id.0 != id);
                     list.push((queue, job(id, price, price)));
-                    pending.put(queues[queue].as_ref(), job(id, price, price));
+                    pending.put(queues[queue].as_ref(), job(id, price, price), ());
                 }
                 (1, _) => {
                     list.retain(|(_, job)| job.id.0 != id);
@@ -170,7 +171,7 @@ proptest! {
                 }
                 (2, known) => {
                     known.into_iter().for_each(|(_, job)| job.posted = price);
-                    pending.set_posted(JobId(id), price);
+                    pending.set_posted(JobId(id), price, ());
                 }
                 (_, known) => {
                     known.into_iter().for_each(|(_, job)| job.exact = price);

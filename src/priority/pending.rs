@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! All jobs that have a price, by queue, with both prices and what else is known of each.
+//!
+//! A price is asked for and changed far more often than jobs come and go, so all of a job is found by one look for its place.
+#![forbid(unsafe_code)]
+
+use crate::ids::{JobId, QueueName};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+/// A pending job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Priced {
+    /// Which.
+    pub id: JobId,
+    /// What the scheduler sorts it by.
+    pub posted: u32,
+    /// What it should.
+    pub exact: u32,
+}
+
+impl Priced {
+    /// Whether it should be sorted by another price.
+    pub fn lags(&self) -> bool {
+        self.posted != self.exact
+    }
+}
+
+/// Jobs of a queue: `notes` is parallel to `jobs`, apart from it since a plan looks at prices alone.
+#[derive(Clone, Debug)]
+struct Queue<T> {
+    name: Option<QueueName>,
+    jobs: Vec<Priced>,
+    notes: Vec<T>,
+}
+
+/// Where a job is: its queue, and which of the queue's jobs it is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    queue: u32,
+    slot: u32,
+}
+
+/// All pending jobs by queue, each with a `T`.
+#[derive(Clone, Debug)]
+pub struct Pending<T> {
+    queues: Vec<Queue<T>>,
+    by_name: BTreeMap<Option<QueueName>, u32>,
+    places: BTreeMap<JobId, Place>,
+    lagging: BTreeSet<JobId>,
+}
+
+impl<T> Default for Pending<T> {
+    fn default() -> Self {
+        Pending {
+            queues: Vec::new(),
+            by_name: BTreeMap::new(),
+            places: BTreeMap::new(),
+            lagging: BTreeSet::new(),
+        }
+    }
+}
+
+impl<T> Pending<T> {
+    /// A job that has come, or one whose queue or prices are others now; gives what was noted of it before.
+    pub fn put(&mut self, queue: Option<&QueueName>, job: Priced, note: T) -> Option<T> {
+        let place = self.places.get(&job.id).copied();
+        if let Some(place) = place
+            && let Some(known) = self.queues.get_mut(place.queue as usize)
+            && known.name.as_ref() == queue
+            && let (Some(at), Some(noted)) =
+                (known.jobs.get_mut(place.slot as usize), known.notes.get_mut(place.slot as usize))
+        {
+            let before = std::mem::replace(at, job);
+            let noted = std::mem::replace(noted, note);
+            self.lag(before.lags(), job);
+            return Some(noted);
+        }
+        let noted = place.and_then(|_| self.remove(job.id));
+        let at = self.queue(queue);
+        if let Some(queue) = self.queues.get_mut(at as usize) {
+            self.places.insert(job.id, Place { queue: at, slot: queue.jobs.len() as u32 });
+            queue.jobs.push(job);
+            queue.notes.push(note);
+            self.lag(false, job);
+        }
+        noted
+    }
+
+    /// A queue's number; it gets one if it has none.
+    fn queue(&mut self, name: Option<&QueueName>) -> u32 {
+        let name = name.cloned();
+        if let Some(at) = self.by_name.get(&name) {
+            return *at;
+        }
+        let at = self.queues.len() as u32;
+        self.queues.push(Queue { name: name.clone(), jobs: Vec::new(), notes: Vec::new() });
+        self.by_name.insert(name, at);
+        at
+    }
+
+    /// A job that pends no more; gives what was noted of it.
+    pub fn remove(&mut self, id: JobId) -> Option<T> {
+        let place = self.places.remove(&id)?;
+        self.lagging.remove(&id);
+        let slot = place.slot as usize;
+        let queue = self.queues.get_mut(place.queue as usize).filter(|queue| slot < queue.jobs.len())?;
+        queue.jobs.swap_remove(slot);
+        let note = queue.notes.swap_remove(slot);
+        if let Some(moved) = queue.jobs.get(slot)
+            && let Some(other) = self.places.get_mut(&moved.id)
+        {
+            other.slot = place.slot;
+        }
+        Some(note)
+    }
+
+    /// The exact price of a job is this now.
+    pub fn set_exact(&mut self, id: JobId, exact: u32) {
+        self.change(id, |job, _| job.exact = exact);
+    }
+
+    /// A price was posted for a job, of which this is noted. Gives both as they were before.
+    pub fn set_posted(&mut self, id: JobId, posted: u32, note: T) -> Option<(u32, T)> {
+        self.change(id, |job, noted| {
+            (std::mem::replace(&mut job.posted, posted), std::mem::replace(noted, note))
+        })
+    }
+
+    /// A job with both prices, and what is noted of it.
+    pub fn get(&self, id: JobId) -> Option<(Priced, &T)> {
+        let place = self.places.get(&id)?;
+        let queue = self.queues.get(place.queue as usize)?;
+        Some((*queue.jobs.get(place.slot as usize)?, queue.notes.get(place.slot as usize)?))
+    }
+
+    /// Jobs by id, from the one that comes after `after`.
+    pub fn ids_after(&self, after: Option<JobId>) -> impl Iterator<Item = JobId> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.places.range((from, Bound::Unbounded)).map(|(id, _)| *id)
+    }
+
+    /// How many jobs pend.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether none does.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// How many have another posted price than the exact one.
+    pub fn lagging(&self) -> usize {
+        self.lagging.len()
+    }
+
+    /// These.
+    pub(super) fn laggards(&self) -> impl Iterator<Item = Priced> {
+        self.lagging.iter().filter_map(|id| self.get(*id)).map(|(job, _)| job)
+    }
+
+    /// The jobs of each queue.
+    pub(super) fn queues(&self) -> impl Iterator<Item = &[Priced]> {
+        self.queues.iter().map(|queue| queue.jobs.as_slice())
+    }
+
+    fn change<R>(&mut self, id: JobId, change: impl FnOnce(&mut Priced, &mut T) -> R) -> Option<R> {
+        let place = self.places.get(&id)?;
+        let queue = self.queues.get_mut(place.queue as usize)?;
+        let slot = place.slot as usize;
+        let (job, note) = (queue.jobs.get_mut(slot)?, queue.notes.get_mut(slot)?);
+        let lagged = job.lags();
+        let result = change(job, note);
+        let job = *job;
+        self.lag(lagged, job);
+        Some(result)
+    }
+
+    /// Prices of a job were replaced; of the former ones it is known whether they differed.
+    fn lag(&mut self, lagged: bool, job: Priced) {
+        match (lagged, job.lags()) {
+            (false, true) => {
+                self.lagging.insert(job.id);
+            }
+            (true, false) => {
+                self.lagging.remove(&job.id);
+            }
+            _ => {}
+        }
+    }
+}
