@@ -29,8 +29,8 @@ const COLUMNS: [(Column<'static>, char, &str); 17] = [
 
 /// What a table gives up where it is too wide, the first first.
 pub(super) const GIVE_UP: &[&str] = &[
-    "submitted", "userid", "cores", "nodes", "kept", "outcome", "when", "sum", "urgency", "state", "exact", "size",
-    "age", "bank_term", "urgency_term", "queue",
+    "submitted", "userid", "cores", "nodes", "kept", "outcome", "when", "sum", "urgency", "exact", "size", "age", "bank_term",
+    "queue", "urgency_term", "state",
 ];
 
 /// Letters of sprio's formats for terms: as they are normalized, weighted, and of which name here.
@@ -63,11 +63,14 @@ impl Columns {
             true => format!("{term}_term"),
             false => term.clone(),
         };
-        let title = |term: &String| match term.as_str() {
-            "fairshare" => "FairShare".to_owned(),
-            term => {
-                let mut letters = term.chars();
-                letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+        let title = |term: &String| {
+            let mut letters = term.chars();
+            let title: String = letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect());
+            match term.as_str() {
+                "fairshare" => "FairShare".to_owned(),
+                // No two columns have one title.
+                term if is_fixed(term) => format!("By{title}"),
+                _ => title,
             }
         };
         Columns {

@@ -10,8 +10,10 @@ use crate::cli::printable::count;
 use crate::cli::why::job::Teller;
 use crate::cli::why::job::shares;
 
-/// Cells of a bar.
+/// Cells of a bar that shows usage against a share.
 const BAR: usize = 20;
+/// Cells of a bar that shows how much of a limit is used.
+const LIMIT_BAR: usize = 10;
 
 impl Teller<'_> {
     /// All about an association. `caller` is who asks.
@@ -245,8 +247,8 @@ fn unit(limit: &Limit) -> &str {
 fn bar(used: u64, most: u64) -> String {
     let cells = match (used, most) {
         (0, _) => 0,
-        (used, most) if used >= most => BAR,
-        (used, most) => ((used as f64 / most as f64 * BAR as f64).round() as usize).clamp(1, BAR - 1),
+        (used, most) if used >= most => LIMIT_BAR,
+        (used, most) => ((used as f64 / most as f64 * LIMIT_BAR as f64).round() as usize).clamp(1, LIMIT_BAR - 1),
     };
-    format!("[{}{}]", "=".repeat(cells), " ".repeat(BAR - cells))
+    format!("[{}{}]", "=".repeat(cells), " ".repeat(LIMIT_BAR - cells))
 }

@@ -40,7 +40,7 @@ pub(super) fn snapshot(stats: Option<&Stats>, standing: &Answer, page: &JobsPage
         bank: name(&row.bank),
         queue: name(&row.queue),
         priority: row.priority,
-        products: shown.iter().map(|at| jobs::product(row, page, *at).unwrap_or(0.0)).collect(),
+        products: shown.iter().filter_map(|at| jobs::product(row, page, *at)).collect(),
         held_by: held_by(row),
     };
     let held = match stats {

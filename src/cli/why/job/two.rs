@@ -121,9 +121,9 @@ impl Teller<'_> {
                 self.decide(ahead, terms, "decides", "decide")
             ),
             Cause::Terms(terms) => format!(
-                "{}: with the values of {} exchanged, {second} would go first.",
+                "{}: with {} values exchanged, {second} would go first.",
                 self.decide(ahead, terms, "decides", "decide together"),
-                if terms.len() == 1 { "it" } else { "them" }
+                if terms.len() == 1 { "its" } else { "their" }
             ),
             Cause::Weights => {
                 "The factors alone would not make this difference: the weights were others when one of the two was priced.".to_owned()
