@@ -51,6 +51,24 @@ impl<'a> Words<'a> {
         printable(name).into_owned()
     }
 
+    /// A text of the plugin's, in which jobs are numbers, with their ids as Flux shows them.
+    pub(super) fn naming_jobs(&self, text: &str) -> String {
+        let mut named = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find("job ") {
+            let (before, after) = rest.split_at(at + 4);
+            named.push_str(before);
+            let digits = after.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(after.len());
+            let (number, after) = after.split_at(digits);
+            match number.parse() {
+                Ok(id) => named.push_str(&self.job(id)),
+                Err(_) => named.push_str(number),
+            }
+            rest = after;
+        }
+        named + rest
+    }
+
     /// When, by the clock of the reader.
     pub(super) fn at(&self, instant: f64) -> String {
         moment(instant, self.now, &self.zone)

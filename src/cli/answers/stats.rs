@@ -72,6 +72,19 @@ pub(in crate::cli) struct Bank {
     pub(in crate::cli) associations: u64,
 }
 
+impl Bank {
+    /// What it is compared with its siblings by: as the plugin says, or else its share over its usage, which is more than any
+    /// number where nothing was used.
+    pub(in crate::cli) fn level(&self) -> Option<f64> {
+        let quotient = || match (self.shares_part, self.usage_part) {
+            (0.0, _) => None,
+            (_, 0.0) => Some(f64::INFINITY),
+            (share, usage) => Some(share / usage),
+        };
+        self.fairshare.or_else(quotient)
+    }
+}
+
 /// What refreshes cost.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]

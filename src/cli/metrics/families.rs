@@ -131,7 +131,7 @@ fn banks(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
     let mut promised = new("flux_fairshare_bank_promised_ratio", "Part of the site that a bank's shares make");
     let mut used = new("flux_fairshare_bank_usage_ratio", "Part of the site's decayed usage that is a bank's");
     let mut usage = new("flux_fairshare_bank_usage", "Decayed usage of a bank, weighted resource-seconds");
-    let mut fairshare = new("flux_fairshare_bank_fairshare", "What a bank is compared with its siblings by");
+    let mut fairshare = new("flux_fairshare_bank_fairshare", "What a bank is compared with its siblings by: share over usage");
     let mut delivered = new(
         "flux_fairshare_bank_delivered_ratio",
         "Part of the nodes in use that a bank had over the window, while it had pending jobs",
@@ -145,7 +145,7 @@ fn banks(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
         promised.add(&labels, bank.promised);
         used.add(&labels, bank.delivered);
         usage.add(&labels, bank.usage);
-        if let Some(value) = bank.fairshare {
+        if let Some(value) = bank.level() {
             fairshare.add(&labels, value);
         }
         if let Some(got) = got.iter().find(|got| got.bank == bank.bank) {

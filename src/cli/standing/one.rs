@@ -156,7 +156,21 @@ impl Teller<'_> {
         let above: Vec<&Level> = association.levels.iter().filter(|level| level.even_at.is_some()).collect();
         let last = above.iter().max_by(|a, b| a.even_at.partial_cmp(&b.even_at).unwrap_or(std::cmp::Ordering::Equal));
         match last.and_then(|level| Some((level, level.even_at?))) {
-            None => self.line("No level has used more than its share: there is nothing to wait for.", out),
+            None => {
+                let beyond = association.levels.iter().rfind(|level| {
+                    level.usage_part.zip(level.shares_part).is_some_and(|(used, share)| used > share)
+                });
+                match beyond {
+                    None => self.line("No level has used more than its share: there is nothing to wait for.", out),
+                    Some(level) => {
+                        let name = self.node(&level.name, &level.kind);
+                        let text = format!(
+                            "{name} has used more than its share. That does not change by waiting as long as those beside it use nothing."
+                        );
+                        self.line(&text, out)
+                    }
+                }
+            }
             Some((level, at)) => {
                 let who = match level.kind.as_str() {
                     "user" => self.node(&level.name, &level.kind),

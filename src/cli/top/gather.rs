@@ -140,7 +140,7 @@ fn banks(stats: &Stats) -> Vec<Bank> {
             name: printable(&bank.bank).into_owned(),
             share: bank.shares_part,
             usage: bank.usage_part,
-            level_fs: bank.fairshare,
+            level_fs: bank.level(),
             pending: Some(pending.get(bank.bank.as_str()).copied().unwrap_or(0)),
         });
         walk.extend(below.get(&Some(bank.bank.as_str())).into_iter().flatten().rev().map(|at| (*at, depth + 1)));

@@ -74,7 +74,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     let explained: Explained = serde_json::from_value(answer.clone()).map_err(failure)?;
     for refused in &explained.refused {
-        remark(format_args!("{}: {}", flux.job_name(refused.id), refused.text));
+        let text = Words::of(&flux, explained.now).naming_jobs(&refused.text);
+        remark(format_args!("{}: {text}", flux.job_name(refused.id)));
     }
     if !explained.refused.is_empty() {
         return Ok(Answer::No);

@@ -18,7 +18,7 @@ impl Teller<'_> {
         match &job.posted {
             Some(price) => self.price(job, price, explained, out)?,
             None if job.state == "run" => self.line("It has no priority: it runs.", out)?,
-            None => self.line("It has no priority yet: nothing is to be scheduled before what keeps it lets go.", out)?,
+            None => self.line("It has no priority yet: it gets one as soon as nothing keeps it any more.", out)?,
         }
         if !job.holds.is_empty() || !job.carries.is_empty() {
             writeln!(out)?;
@@ -29,14 +29,14 @@ impl Teller<'_> {
             self.heading(if job.holds.is_empty() { "What keeps it:" } else { "What keeps it besides:" }, out)?;
             for other in &job.others {
                 let at = other.at.map(|at| format!(": {}", self.words.when(at))).unwrap_or_default();
-                self.item(&format!("{}{at}", other.text), out)?;
+                self.item(&format!("{}{at}", self.words.naming_jobs(&other.text)), out)?;
             }
         }
         if !job.helps.is_empty() {
             writeln!(out)?;
             self.heading("What would help:", out)?;
             for help in &job.helps {
-                self.item(&help.text, out)?;
+                self.item(&self.words.naming_jobs(&help.text), out)?;
             }
         }
         Ok(())
@@ -114,7 +114,7 @@ impl Teller<'_> {
             self.heading(if job.holds.len() == 1 { "The limit that holds it now:" } else { "The limits that hold it now:" }, out)?;
         }
         for hold in &job.holds {
-            self.item(&format!("{}: {}", hold.limit, hold.text), out)?;
+            self.item(&format!("{}: {}", hold.limit, self.words.naming_jobs(&hold.text)), out)?;
             if !hold.frees.is_empty() {
                 self.item("What makes room for it:", out)?;
                 self.table(self.frees(hold), &[], out)?;
@@ -142,7 +142,7 @@ impl Teller<'_> {
                 let text = "if jobs run to their limits and nothing else is submitted";
                 self.line(&format!("It is released at the latest {}, {text}.", self.words.when(latest)), out)?;
             }
-            (None, Some(reason)) => self.line(&reason.text, out)?,
+            (None, Some(reason)) => self.line(&sentence(&self.words.naming_jobs(&reason.text)), out)?,
             (None, None) => {}
         }
         if let Some(started) = job.if_started.filter(|started| job.latest.is_none_or(|latest| latest != *started)) {
@@ -179,6 +179,13 @@ impl Teller<'_> {
         ];
         Rows { key: "frees", columns, rows: Box::new(rows.into_iter()) }
     }
+}
+
+/// A text that begins and ends as a sentence does.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let text: String = letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect());
+    if text.ends_with('.') { text } else { text + "." }
 }
 
 /// Whether a dependency is of a limit that holds the job now. From the second use on a number is behind the name.
