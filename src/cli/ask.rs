@@ -47,7 +47,9 @@ pub(super) fn ask<T: DeserializeOwned>(flux: &Flux, method: &str, payload: &Valu
     let topic = format!("job-manager.mf_priority.{method}");
     match flux.rpc(&topic, &payload.to_string()) {
         Ok(answer) => serde_json::from_str(&answer.unwrap_or_default()).map_err(|error| {
-            let text = format!("the plugin's answer to \"{method}\" is not understood ({error}): is it of another version?");
+            let text = format!(
+                "the plugin's answer to \"{method}\" is not understood ({error}): is it of another version?"
+            );
             Refusal::Failed(Failure::Message(text))
         }),
         Err(FluxError::Request { errno: libc::ENOSYS, .. }) => {

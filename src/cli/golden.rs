@@ -39,7 +39,10 @@ pub(super) fn screen(width: usize) -> Screen {
 pub(super) fn check(name: &str, width: usize, text: &str) {
     for line in text.lines() {
         assert!(line.width() <= width, "{name}: wider than {width}: {line:?}");
-        assert!(!line.contains(|letter: char| letter.is_control() || letter == '\u{202e}'), "{name}: {line:?}");
+        assert!(
+            !line.contains(|letter: char| letter.is_control() || letter == '\u{202e}'),
+            "{name}: {line:?}"
+        );
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("t/golden/screens").join(format!("{name}.txt"));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -146,7 +149,13 @@ pub(super) fn jobs() -> Value {
 
 /// An answer to `standing`: ann in chem.
 pub(super) fn standing() -> Value {
-    let level = |name: &str, kind: &str, shares: u64, part: f64, used: f64, value: Option<f64>, even: Option<f64>| {
+    let level = |name: &str,
+                 kind: &str,
+                 shares: u64,
+                 part: f64,
+                 used: f64,
+                 value: Option<f64>,
+                 even: Option<f64>| {
         json!({
             "name": name, "kind": kind, "shares": shares, "shares_part": part, "usage": used * 7200.0, "usage_part": used,
             "value": value, "worst": name == "chem", "even_usage": null, "even_at": even, "siblings": [], "siblings_total": 0,
@@ -187,10 +196,14 @@ pub(super) fn standing() -> Value {
 
 /// An answer to `stats`.
 pub(super) fn stats() -> Value {
-    let load = |bank: &str, queue: &str, jobs: u64, nodes: u64| {
-        json!({"bank": bank, "queue": queue, "jobs": jobs, "nodes": nodes, "cores": nodes * 4})
-    };
-    let bank = |name: &str, parent: Value, part: f64, promised: f64, used: f64, delivered: f64, associations: u64| {
+    let load = |bank: &str, queue: &str, jobs: u64, nodes: u64| json!({"bank": bank, "queue": queue, "jobs": jobs, "nodes": nodes, "cores": nodes * 4});
+    let bank = |name: &str,
+                parent: Value,
+                part: f64,
+                promised: f64,
+                used: f64,
+                delivered: f64,
+                associations: u64| {
         json!({"bank": name, "parent": parent, "shares": 1, "shares_part": part, "promised": promised, "usage": delivered * 7200.0,
             "usage_part": used, "delivered": delivered, "fairshare": promised / used.max(0.01), "associations": associations})
     };

@@ -62,7 +62,7 @@ use clap::{Parser, Subcommand};
 const EXIT_STATUS: &str = "\
 Exit status:
   0  done
-  1  asked, and the answer is no: there is no such user or bank
+  1  asked, and the answer is no: there is no such user, bank or job, or it is not for you to see
   2  an error; the message says what, and the database is as it was";
 
 /// Fair-share over the flux-accounting database: compute, understand, compare, store, send.

@@ -45,9 +45,8 @@ impl<'a> Words<'a> {
     /// A user's name, or his number.
     pub(super) fn user(&self, userid: u32) -> String {
         let mut users = self.users.borrow_mut();
-        let name = users
-            .entry(userid)
-            .or_insert_with(|| (self.user)(userid).unwrap_or_else(|| userid.to_string()));
+        let name =
+            users.entry(userid).or_insert_with(|| (self.user)(userid).unwrap_or_else(|| userid.to_string()));
         printable(name).into_owned()
     }
 

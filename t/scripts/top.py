@@ -58,12 +58,13 @@ class Top:
         fcntl.ioctl(self.tty, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
 
     def read(self, wanted, patience=30):
-        """Reads until a text is on the screen."""
+        """Reads until a text is on the screen, and nothing more comes."""
         end = time.monotonic() + patience
         while time.monotonic() < end:
-            if wanted in "\n".join(self.screen.display):
+            waits = select.select([self.tty], [], [], 0.4)[0]
+            if not waits and wanted in "\n".join(self.screen.display):
                 return
-            if select.select([self.tty], [], [], 0.2)[0]:
+            if waits:
                 try:
                     data = os.read(self.tty, 65536)
                 except OSError:
@@ -88,11 +89,15 @@ class Top:
 
 
 def masked(lines):
-    text = "\n".join(lines)
-    text = re.sub(r"\bƒ?f?[1-9A-HJ-NP-Za-km-z]{6,12}\b(?=.*\d)", lambda found: "JOB" if re.search(r"\d", found[0]) else found[0], text)
+    text = re.sub(r"ƒ[1-9A-Za-z]+", "JOB", "\n".join(lines))
     text = re.sub(r"\d[\d.,:]*", "#", text)
     text = re.sub(r"# (second|minute|hour|day)s?\b", "# times", text)
-    return re.sub(r"[ ]{2,}", " ", text)
+    return re.sub(r" {2,}", " ", text)
+
+
+def prose(lines):
+    """Where lines break depends on how long the numbers are: the beginning, as one line."""
+    return re.sub(r"# (second|minute|hour|day)s?\b", "# times", re.sub(r"\s+", " ", masked(lines)))[:420]
 
 
 def main():
@@ -114,7 +119,8 @@ def main():
         ):
             shown = top.press(keys, wanted)
             assert len(shown) == ROWS and all(len(line) <= COLUMNS for line in shown)
-            screens.append(f"===== {who}: {keys!r}\n{masked(shown)}")
+            text = prose(shown) if keys == "\r" else masked(shown)
+            screens.append(f"===== {who}: {keys!r}\n{text}")
         os.write(top.tty, b"q")
         top.read("Enter why")
         assert top.leave() == 0

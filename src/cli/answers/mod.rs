@@ -15,8 +15,6 @@ pub(super) use stats::{Load, Stats};
 pub(super) struct Explained {
     pub(super) now: f64,
     #[serde(default)]
-    pub(super) generation: u64,
-    #[serde(default)]
     pub(super) live: bool,
     pub(super) policy: Option<String>,
     pub(super) jobs: Vec<Job>,
@@ -48,7 +46,6 @@ pub(super) struct Job {
     #[serde(default)]
     pub(super) cores: u64,
     pub(super) duration: Option<f64>,
-    pub(super) fairshare: Option<f64>,
     pub(super) posted: Option<Price>,
     pub(super) exact: Option<Price>,
     pub(super) lag: Option<Lag>,
@@ -78,7 +75,6 @@ pub(super) struct Price {
     pub(super) rounded: Option<f64>,
     pub(super) terms: Vec<Term>,
     pub(super) when: Option<f64>,
-    pub(super) generation: Option<u64>,
     pub(super) reason: Option<Reason>,
 }
 
@@ -94,7 +90,6 @@ pub(super) struct Term {
 /// A reason, for programs and for people.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Reason {
-    pub(super) code: String,
     pub(super) text: String,
 }
 
@@ -125,18 +120,11 @@ pub(super) struct Hold {
     pub(super) limit: String,
     #[serde(default)]
     pub(super) measure: String,
-    #[serde(default)]
-    pub(super) used: u64,
-    #[serde(default)]
-    pub(super) limit_is: u64,
-    #[serde(default)]
-    pub(super) needed: u64,
     pub(super) text: String,
     #[serde(default)]
     pub(super) frees: Vec<Freeing>,
     #[serde(default)]
     pub(super) frees_total: u64,
-    pub(super) latest: Option<f64>,
 }
 
 /// A job whose end makes room.

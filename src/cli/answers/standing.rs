@@ -18,8 +18,6 @@ pub(in crate::cli) struct Standing {
     pub(in crate::cli) half_life: Option<f64>,
     pub(in crate::cli) refreshed: Option<f64>,
     pub(in crate::cli) associations: Vec<Association>,
-    /// Where the next page begins.
-    pub(in crate::cli) next: Option<Value>,
 }
 
 /// An association.
@@ -98,15 +96,12 @@ pub(in crate::cli) struct Level {
     #[serde(default)]
     pub(in crate::cli) shares: Value,
     pub(in crate::cli) shares_part: Option<f64>,
-    #[serde(default)]
-    pub(in crate::cli) usage: f64,
     pub(in crate::cli) usage_part: Option<f64>,
     pub(in crate::cli) value: Option<f64>,
     #[serde(default)]
     pub(in crate::cli) infinite: bool,
     #[serde(default)]
     pub(in crate::cli) worst: bool,
-    pub(in crate::cli) even_usage: Option<f64>,
     pub(in crate::cli) even_at: Option<f64>,
     #[serde(default)]
     pub(in crate::cli) siblings: Vec<Sibling>,
@@ -123,8 +118,6 @@ pub(in crate::cli) struct Sibling {
     #[serde(default)]
     pub(in crate::cli) shares: Value,
     pub(in crate::cli) shares_part: Option<f64>,
-    #[serde(default)]
-    pub(in crate::cli) usage: f64,
     pub(in crate::cli) usage_part: Option<f64>,
     pub(in crate::cli) value: Option<f64>,
     #[serde(default)]

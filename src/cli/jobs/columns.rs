@@ -29,8 +29,22 @@ const COLUMNS: [(Column<'static>, char, &str); 17] = [
 
 /// What a table gives up where it is too wide, the first first.
 pub(super) const GIVE_UP: &[&str] = &[
-    "submitted", "userid", "cores", "nodes", "kept", "outcome", "when", "sum", "urgency", "exact", "size", "age", "bank_term",
-    "queue", "urgency_term", "state",
+    "submitted",
+    "userid",
+    "cores",
+    "nodes",
+    "kept",
+    "outcome",
+    "when",
+    "sum",
+    "urgency",
+    "exact",
+    "size",
+    "age",
+    "bank_term",
+    "queue",
+    "urgency_term",
+    "state",
 ];
 
 /// Letters of sprio's formats for terms: as they are normalized, weighted, and of which name here.
@@ -65,7 +79,8 @@ impl Columns {
         };
         let title = |term: &String| {
             let mut letters = term.chars();
-            let title: String = letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect());
+            let title: String =
+                letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect());
             match term.as_str() {
                 "fairshare" => "FairShare".to_owned(),
                 // No two columns have one title.
@@ -99,7 +114,9 @@ impl Columns {
         let is_called = |text: &str| text.eq_ignore_ascii_case(name);
         let fixed = COLUMNS.iter().position(|(column, ..)| is_called(column.key) || is_called(column.title));
         let term = || self.keys.iter().position(|key| is_called(key));
-        if let Some(found) = fixed.map(Chosen::Fixed).or_else(|| term().map(|at| Chosen::Term(at, !self.normalized))) {
+        if let Some(found) =
+            fixed.map(Chosen::Fixed).or_else(|| term().map(|at| Chosen::Term(at, !self.normalized)))
+        {
             return Ok(found);
         }
         if let [letter] = name.chars().collect::<Vec<_>>()[..]
@@ -119,7 +136,9 @@ impl Columns {
             let part = part.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
             let letter = part.chars().next().ok_or("a % is followed by a letter, as in sprio's formats")?;
             let found = self.letter(letter);
-            chosen.push(found.ok_or_else(|| format!("%{letter} of sprio's formats has nothing that it could mean here"))?);
+            chosen.push(found.ok_or_else(|| {
+                format!("%{letter} of sprio's formats has nothing that it could mean here")
+            })?);
         }
         Ok(chosen)
     }

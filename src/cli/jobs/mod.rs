@@ -48,17 +48,23 @@ pub(super) struct Args {
     #[arg(short, long)]
     normalized: bool,
     /// The weights in place of jobs
-    #[arg(short, long, conflicts_with_all = ["columns", "sort", "long"])]
+    #[arg(short, long, conflicts_with_all = ["chosen", "order", "long"])]
     weights: bool,
     /// More columns
     #[arg(short, long)]
     long: bool,
     /// These columns, or one of sprio's formats
     #[arg(short = 'o', long = "format", value_name = "COLUMNS")]
-    columns: Option<String>,
+    chosen: Option<String>,
     /// Sort by columns; with a - before it, the largest first
-    #[arg(short = 'S', long, value_name = "COLUMNS", default_value = "-priority,id", allow_hyphen_values = true)]
-    sort: String,
+    #[arg(
+        short = 'S',
+        long = "sort",
+        value_name = "COLUMNS",
+        default_value = "-priority,id",
+        allow_hyphen_values = true
+    )]
+    order: String,
     /// No line of titles
     #[arg(long)]
     noheader: bool,
@@ -70,7 +76,12 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let flux = args.instance.connect()?;
-    let ids = args.jobs.iter().map(|text| id(&flux, text)).collect::<Result<Vec<u64>, String>>().map_err(failure)?;
+    let ids = args
+        .jobs
+        .iter()
+        .map(|text| id(&flux, text))
+        .collect::<Result<Vec<u64>, String>>()
+        .map_err(failure)?;
     let users = users(args).map_err(failure)?;
     let mut page = match fetch(&flux, &wanted(args, &ids, users.as_deref())) {
         Ok(page) => page,
@@ -170,7 +181,7 @@ fn append(all: &mut JobsPage, page: JobsPage) {
 
 fn print(args: &Args, page: &JobsPage, words: &Words<'_>) -> Result<(), Failure> {
     let report_columns = Columns::new(&page.terms, args.normalized);
-    let look = Look { header: !args.noheader, give_up: if args.columns.is_some() { &[] } else { GIVE_UP } };
+    let look = Look { header: !args.noheader, give_up: if args.chosen.is_some() { &[] } else { GIVE_UP } };
     let report = if args.weights {
         weights(page, &report_columns)
     } else {
@@ -203,11 +214,11 @@ fn report<'a>(
     words: &'a Words<'_>,
 ) -> Result<Report<'a>, String> {
     let is_table = args.output.is_table();
-    let chosen = match &args.columns {
+    let chosen = match &args.chosen {
         Some(text) => columns.parse(text).map_err(|text| format!("-o: {text}"))?,
         None => usual(args.long || !is_table, is_table, page, columns),
     };
-    let keys = sort_keys(&args.sort, columns).map_err(|text| format!("-S: {text}"))?;
+    let keys = sort_keys(&args.order, columns).map_err(|text| format!("-S: {text}"))?;
     let mut rows: Vec<&Row> = page.jobs.iter().collect();
     rows.sort_by(|a, b| {
         let by = |(chosen, reverse): &(Chosen, bool)| ordered(chosen, *reverse, a, b, page, words);
@@ -215,7 +226,8 @@ fn report<'a>(
     });
     let shown = chosen.iter().map(|chosen| columns.column(chosen)).collect();
     let notes = if rows.is_empty() && is_table { vec!["No pending jobs.".to_owned()] } else { notes(&rows) };
-    let cells = move |row: &'a Row| chosen.iter().map(|chosen| cell(chosen, row, page, words, is_table)).collect();
+    let cells =
+        move |row: &'a Row| chosen.iter().map(|chosen| cell(chosen, row, page, words, is_table)).collect();
     let facts = vec![
         ("now", json!(page.now)),
         ("generation", json!(page.generation)),
@@ -235,7 +247,9 @@ fn usual(long: bool, is_table: bool, page: &JobsPage, columns: &Columns) -> Vec<
     }
     let mut chosen: Vec<Chosen> = names.iter().filter_map(|name| columns.find(name).ok()).collect();
     let weighs = |term: &Chosen| match term {
-        Chosen::Term(at, _) => page.weighings.iter().any(|weights| weights.get(*at).is_some_and(|weight| *weight != 0)),
+        Chosen::Term(at, _) => {
+            page.weighings.iter().any(|weights| weights.get(*at).is_some_and(|weight| *weight != 0))
+        }
         Chosen::Fixed(_) => true,
     };
     chosen.extend(columns.of_terms().filter(|term| long || weighs(term)));
@@ -294,7 +308,8 @@ fn notes(rows: &[&Row]) -> Vec<String> {
     if held > 0 {
         notes.push(format!("{} held by a limit; \"flux fairshare why JOBID\" says until when.", is(held)));
     } else if unpriced > 0 {
-        notes.push(format!("{} without a priority yet; \"flux fairshare why JOBID\" says why.", is(unpriced)));
+        notes
+            .push(format!("{} without a priority yet; \"flux fairshare why JOBID\" says why.", is(unpriced)));
     }
     if late > 0 {
         notes.push(format!("Of {} the exact priority is another by now (-l shows it).", count(late, "job")));

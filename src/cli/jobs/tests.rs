@@ -31,10 +31,16 @@ fn page() -> JobsPage {
 fn printed(text: &str, width: usize) -> String {
     let (args, page, screen, words) = (args(text), page(), screen(width), words());
     let columns = Columns::new(&page.terms, args.normalized);
-    let report = if args.weights { weights(&page, &columns) } else { report(&args, &page, &columns, &words).expect("a report") };
-    let give_up = if args.columns.is_some() { &[] } else { GIVE_UP };
+    let report = if args.weights {
+        weights(&page, &columns)
+    } else {
+        report(&args, &page, &columns, &words).expect("a report")
+    };
+    let give_up = if args.chosen.is_some() { &[] } else { GIVE_UP };
     let mut out = Vec::new();
-    Table::new(&screen, Look { header: true, give_up }).print(report.rows, false, &mut Progress::none(), &mut out).expect("written");
+    Table::new(&screen, Look { header: true, give_up })
+        .print(report.rows, false, &mut Progress::none(), &mut out)
+        .expect("written");
     for note in &report.notes {
         screen.wrapped(note, "", "", &mut out).expect("written");
     }
@@ -44,7 +50,9 @@ fn printed(text: &str, width: usize) -> String {
 #[test]
 fn screens_of_jobs() {
     let mut screens = String::new();
-    for (arguments, width) in [("", 80), ("", 120), ("-n", 80), ("-l", 80), ("-l", 200), ("-w", 80), ("-o id,userid,holds,age", 80)] {
+    for (arguments, width) in
+        [("", 80), ("", 120), ("-n", 80), ("-l", 80), ("-l", 200), ("-w", 80), ("-o id,userid,holds,age", 80)]
+    {
         let text = printed(arguments, width);
         assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
         screens.push_str(&format!("===== {width} columns: jobs {arguments}\n{text}"));
@@ -70,13 +78,20 @@ fn sorted_as_by_sprio() {
 fn formats_by_name_and_by_letter() {
     let page = page();
     let columns = Columns::new(&page.terms, false);
-    assert_eq!(columns.parse("%.15i %9u %F%f"), columns.parse("JobId,user,fairshare").map(|mut list| {
-        list.push(Chosen::Term(0, false));
-        list
-    }));
+    assert_eq!(
+        columns.parse("%.15i %9u %F%f"),
+        columns.parse("JobId,user,fairshare").map(|mut list| {
+            list.push(Chosen::Term(0, false));
+            list
+        })
+    );
     assert_eq!(columns.parse("queue_term, AGE"), Ok(vec![Chosen::Term(1, true), Chosen::Term(4, true)]));
     let error = columns.parse("priorty").expect_err("unknown");
-    assert!(error.starts_with("unknown column \"priorty\"; known are id, user, ") && error.ends_with("did you mean \"priority\"?"), "{error}");
+    assert!(
+        error.starts_with("unknown column \"priorty\"; known are id, user, ")
+            && error.ends_with("did you mean \"priority\"?"),
+        "{error}"
+    );
     assert!(columns.parse("%c").is_err() && columns.parse("%").is_err());
 }
 
@@ -95,7 +110,9 @@ fn pages_have_weighings_of_their_own() {
 
 #[test]
 fn a_selection_becomes_a_question() {
-    let ask = |text: &str, ids: &[u64], users: Option<&[u32]>| serde_json::Value::Object(super::wanted(&args(text), ids, users));
+    let ask = |text: &str, ids: &[u64], users: Option<&[u32]>| {
+        serde_json::Value::Object(super::wanted(&args(text), ids, users))
+    };
     assert_eq!(ask("", &[], Some(&[5001])), json!({"user": 5001}));
     assert_eq!(ask("-q a -b b", &[], None), json!({"queue": "a", "bank": "b"}));
     assert_eq!(ask("-q a,c", &[7], Some(&[1, 2])), json!({"ids": [7]}));

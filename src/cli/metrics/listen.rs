@@ -14,8 +14,9 @@ const LONGEST_REQUEST: u64 = 16 * 1024;
 
 /// An address of this machine alone.
 pub(super) fn loopback(text: &str) -> Result<SocketAddr, String> {
-    let address: SocketAddr =
-        text.parse().map_err(|_| "expected an address and a port, like 127.0.0.1:9909 or [::1]:9909".to_owned())?;
+    let address: SocketAddr = text
+        .parse()
+        .map_err(|_| "expected an address and a port, like 127.0.0.1:9909 or [::1]:9909".to_owned())?;
     if address.ip().is_loopback() {
         return Ok(address);
     }
@@ -26,12 +27,16 @@ pub(super) fn loopback(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Answers one request after the other with what `metrics` says then, for ever.
-pub(super) fn serve(listener: &TcpListener, mut metrics: impl FnMut() -> Result<String, String>) -> io::Error {
+pub(super) fn serve(
+    listener: &TcpListener,
+    mut metrics: impl FnMut() -> Result<String, String>,
+) -> io::Error {
     loop {
         match listener.accept() {
             // What becomes of one client is no matter of the others.
             Ok((client, _)) => drop(answer(client, &mut metrics)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
             Err(error) => return error,
         }
     }
@@ -121,8 +126,13 @@ mod tests {
             text
         };
         let first = ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
-        assert!(first.starts_with("HTTP/1.1 200 OK\r\n") && first.ends_with("\r\n\r\nx 1\n# EOF\n"), "{first}");
-        assert!(first.contains("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"));
+        assert!(
+            first.starts_with("HTTP/1.1 200 OK\r\n") && first.ends_with("\r\n\r\nx 1\n# EOF\n"),
+            "{first}"
+        );
+        assert!(
+            first.contains("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n")
+        );
         let second = ask("GET /metrics?x=1 HTTP/1.0\r\n\r\n");
         assert!(second.starts_with("HTTP/1.1 503 ") && second.ends_with("no plugin\n"), "{second}");
         // Who leaves without a word does not end it.

@@ -33,7 +33,7 @@ use window::Window;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Write to this file, at once and as a whole; a link is replaced, not followed
-    #[arg(long, value_name = "FILE", conflicts_with = "listen")]
+    #[arg(long, value_name = "FILE", conflicts_with = "listen", value_hint = clap::ValueHint::FilePath)]
     textfile: Option<PathBuf>,
     /// With --textfile: go on, and write it anew this often
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "textfile")]
@@ -67,14 +67,11 @@ struct Source<'a> {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let mut source = Source {
-        args,
-        flux: None,
-        window: Window::new(args.window.as_secs_f64().max(1.0)),
-        recount: None,
-    };
+    let mut source =
+        Source { args, flux: None, window: Window::new(args.window.as_secs_f64().max(1.0)), recount: None };
     if let Some(address) = args.listen {
-        let listener = TcpListener::bind(address).map_err(|error| failure(format_args!("{address}: {error}")))?;
+        let listener =
+            TcpListener::bind(address).map_err(|error| failure(format_args!("{address}: {error}")))?;
         // What is wrong from the beginning is said at once.
         source.ask()?;
         remark(format_args!("serving http://{}/metrics", listener.local_addr()?));
@@ -135,7 +132,8 @@ impl Source<'_> {
         let mut all = families::families(&stats, &self.window, self.args.most);
         if self.args.users {
             let wanted = Map::from_iter([("all".to_owned(), Value::Bool(true))]);
-            let answer: Standing = serde_json::from_value(standing::fetch(flux, &wanted)?).map_err(failure)?;
+            let answer: Standing =
+                serde_json::from_value(standing::fetch(flux, &wanted)?).map_err(failure)?;
             all.extend(families::users(&answer, &Words::of(flux, stats.now)));
         }
         Ok(exposition::text(&all))

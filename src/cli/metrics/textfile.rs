@@ -14,7 +14,8 @@ pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
         return Err(io::Error::from(io::ErrorKind::IsADirectory));
     }
     // The collector reads what ends in .prom: what is half written does not.
-    let mut part = tempfile::Builder::new().prefix(".flux-fairshare.").suffix(".part").tempfile_in(directory)?;
+    let mut part =
+        tempfile::Builder::new().prefix(".flux-fairshare.").suffix(".part").tempfile_in(directory)?;
     part.write_all(text.as_bytes())?;
     // The collector runs as another user.
     part.as_file().set_permissions(Permissions::from_mode(0o644))?;
@@ -48,6 +49,8 @@ mod tests {
         assert!(fs::symlink_metadata(&link).expect("there").is_file());
         let names: Vec<_> = fs::read_dir(directory.path()).expect("a directory").collect();
         assert_eq!(names.len(), 3, "nothing is left over: {names:?}");
-        assert!(replace(directory.path(), "x").is_err() && replace(Path::new("/nonexistent/x"), "x").is_err());
+        assert!(
+            replace(directory.path(), "x").is_err() && replace(Path::new("/nonexistent/x"), "x").is_err()
+        );
     }
 }

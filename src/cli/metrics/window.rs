@@ -111,7 +111,8 @@ impl Window {
 pub(super) fn jain(got: &[Got]) -> Option<f64> {
     let counted = got.iter().filter(|got| got.has_associations && got.promised > 0.0);
     let parts: Vec<f64> = counted.filter_map(|got| Some(got.delivered? / got.promised)).collect();
-    let (sum, squares) = parts.iter().fold((0.0, 0.0), |(sum, squares), part| (sum + part, squares + part * part));
+    let (sum, squares) =
+        parts.iter().fold((0.0, 0.0), |(sum, squares), part| (sum + part, squares + part * part));
     (squares > 0.0).then(|| sum * sum / (parts.len() as f64 * squares))
 }
 
@@ -122,7 +123,8 @@ fn seen(stats: &Stats) -> BTreeMap<String, Seen> {
         .banks
         .iter()
         .map(|bank| {
-            let seen = Seen { promised: bank.promised, has_associations: bank.associations > 0, ..Seen::default() };
+            let seen =
+                Seen { promised: bank.promised, has_associations: bank.associations > 0, ..Seen::default() };
             (bank.bank.clone(), seen)
         })
         .collect();
@@ -181,7 +183,10 @@ mod tests {
         window.look(&stats(10.0, json!([load("a", 1, 3), load("b", 1, 1)]), json!([load("a", 5, 5)])));
         let got = window.got();
         assert_eq!((of(&got, "a").delivered, of(&got, "a").demand), (Some(0.75), 1.0));
-        assert_eq!((of(&got, "b").delivered, of(&got, "b").demand, of(&got, "b").promised), (None, 0.0, 0.25));
+        assert_eq!(
+            (of(&got, "b").delivered, of(&got, "b").demand, of(&got, "b").promised),
+            (None, 0.0, 0.25)
+        );
         assert_eq!((of(&got, "root").delivered, of(&got, "root").demand), (Some(1.0), 1.0));
         assert_eq!(jain(&got), Some(1.0), "one bank is fair to itself");
     }

@@ -109,7 +109,8 @@ pub(super) fn fetch(flux: &Flux, wanted: &Map<String, Value>) -> Result<Value, R
         let mut page: Value = ask(flux, "standing", &Value::Object(wanted.clone()))?;
         next = page.get("next").cloned().unwrap_or_default();
         let more = page.get_mut("associations").map(Value::take);
-        if let (Some(Value::Array(list)), Some(Value::Array(mut more))) = (all.get_mut("associations"), more) {
+        if let (Some(Value::Array(list)), Some(Value::Array(mut more))) = (all.get_mut("associations"), more)
+        {
             list.append(&mut more);
         }
     }
@@ -134,7 +135,8 @@ fn nobody(args: &Args, user: Option<u32>, bank: Option<&str>, words: &Words<'_>)
 /// The answer as it came, with names of users.
 fn json_document(mut document: Value, words: &Words<'_>) -> Outcome {
     for association in document.get_mut("associations").and_then(Value::as_array_mut).into_iter().flatten() {
-        let user = association.get("userid").and_then(Value::as_u64).and_then(|user| u32::try_from(user).ok());
+        let user =
+            association.get("userid").and_then(Value::as_u64).and_then(|user| u32::try_from(user).ok());
         if let (Some(user), Some(association)) = (user, association.as_object_mut()) {
             association.insert("user".to_owned(), words.user(user).into());
         }
@@ -184,7 +186,8 @@ fn list(args: &Args, standing: &Standing, words: &Words<'_>) -> Result<(), Failu
         column("active", "Active", Style::Text),
         column("userid", "UserId", Style::Id),
     ];
-    let report = Report { rows: Rows { key: "associations", columns, rows: Box::new(rows) }, ..Report::default() };
+    let report =
+        Report { rows: Rows { key: "associations", columns, rows: Box::new(rows) }, ..Report::default() };
     let look = Look { header: true, give_up: &["userid", "cores", "nodes", "active", "usage"] };
     Ok(args.output.print_as(report, look, Progress::none())?)
 }

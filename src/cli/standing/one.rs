@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use crate::cli::answers::{Association, Level, Limit, Sibling, Standing};
-use crate::cli::figures::{number, ordinal, percent, ratio};
+use crate::cli::figures::{duration, number, ordinal, percent, ratio};
 use crate::cli::output::{Cell, Rows, Style, column};
 use crate::cli::printable::count;
 use crate::cli::why::job::Teller;
@@ -36,9 +36,14 @@ impl Teller<'_> {
         }
         let project = association.default_project.as_ref().filter(|project| *project != "*");
         if let Some(project) = project {
-            let others: Vec<&str> =
-                association.projects.iter().map(String::as_str).filter(|other| other != project && *other != "*").collect();
-            let others = if others.is_empty() { String::new() } else { format!(", also {}", others.join(", ")) };
+            let others: Vec<&str> = association
+                .projects
+                .iter()
+                .map(String::as_str)
+                .filter(|other| other != project && *other != "*")
+                .collect();
+            let others =
+                if others.is_empty() { String::new() } else { format!(", also {}", others.join(", ")) };
             self.line(&format!("Project: {project}{others}."), out)?;
         }
         writeln!(out)?;
@@ -47,7 +52,7 @@ impl Teller<'_> {
             writeln!(out)?;
             self.heading(&levels_title(standing), out)?;
             self.table(self.way(association, long), &["even_at", "shares", "bar"], out)?;
-            self.even(association, out)?;
+            self.even(association, standing, out)?;
         }
         Ok(())
     }
@@ -116,7 +121,11 @@ impl Teller<'_> {
             }
             let untold = level.siblings_total.saturating_sub(level.siblings.len() as u64);
             if long && untold > 0 && !level.siblings.is_empty() {
-                rows.push(vec![Cell::Node { depth, bank: false, name: format!("and {} more", number(untold)) }]);
+                rows.push(vec![Cell::Node {
+                    depth,
+                    bank: false,
+                    name: format!("and {} more", number(untold)),
+                }]);
             }
         }
         let columns = vec![
@@ -146,22 +155,32 @@ impl Teller<'_> {
     }
 
     /// When usage is back at even.
-    fn even(&self, association: &Association, out: &mut dyn Write) -> io::Result<()> {
+    fn even(&self, association: &Association, standing: &Standing, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out)?;
         let worst = association.levels.iter().find(|level| level.worst);
         if let Some(worst) = worst {
             let text = format!("< Most is lost at {}.", self.node(&worst.name, &worst.kind));
             self.line(&text, out)?;
         }
+        if is_alone(standing) {
+            self.line("This site shows nobody but yourself.", out)?;
+        }
+        if let Some(half_life) = standing.half_life {
+            self.line(&format!("Of what was used half is forgotten every {}.", duration(half_life)), out)?;
+        }
         let above: Vec<&Level> = association.levels.iter().filter(|level| level.even_at.is_some()).collect();
-        let last = above.iter().max_by(|a, b| a.even_at.partial_cmp(&b.even_at).unwrap_or(std::cmp::Ordering::Equal));
+        let last = above
+            .iter()
+            .max_by(|a, b| a.even_at.partial_cmp(&b.even_at).unwrap_or(std::cmp::Ordering::Equal));
         match last.and_then(|level| Some((level, level.even_at?))) {
             None => {
                 let beyond = association.levels.iter().rfind(|level| {
                     level.usage_part.zip(level.shares_part).is_some_and(|(used, share)| used > share)
                 });
                 match beyond {
-                    None => self.line("No level has used more than its share: there is nothing to wait for.", out),
+                    None => {
+                        self.line("No level has used more than its share: there is nothing to wait for.", out)
+                    }
                     Some(level) => {
                         let name = self.node(&level.name, &level.kind);
                         let text = format!(
@@ -186,6 +205,12 @@ impl Teller<'_> {
     }
 }
 
+/// Whether the site lets nobody see more than himself.
+fn is_alone(standing: &Standing) -> bool {
+    standing.public.as_deref() == Some("own")
+        && standing.associations.iter().all(|association| association.levels.len() <= 1)
+}
+
 /// The place in one sentence.
 fn place(association: &Association, standing: &Standing, who: &str) -> String {
     let fairshare = association.fairshare.map(|fairshare| format!("fair-share {fairshare:.6}"));
@@ -208,9 +233,13 @@ fn place(association: &Association, standing: &Standing, who: &str) -> String {
             let place = ordinal(usize::try_from(rank.place).unwrap_or(usize::MAX));
             with(format!("{place} of {}: {ahead} {who}{tied}", number(rank.of)))
         }
-        None if association.removed => "Removed: what still runs goes on counting here, nothing new is accepted.".to_owned(),
+        None if association.removed => {
+            "Removed: what still runs goes on counting here, nothing new is accepted.".to_owned()
+        }
         None if !association.active => with("Inactive: not ranked, nothing new is accepted".to_owned()),
-        None if !standing.live => with("No place: the plugin keeps no tree here, fair-shares are as they were pushed".to_owned()),
+        None if !standing.live => {
+            with("No place: the plugin keeps no tree here, fair-shares are as they were pushed".to_owned())
+        }
         None => with("No place yet".to_owned()),
     }
 }
@@ -234,7 +263,13 @@ fn levels_title(standing: &Standing) -> String {
 }
 
 /// What is common to levels and their siblings, behind the shares.
-fn numbers(share: Option<f64>, used: Option<f64>, value: Option<f64>, infinite: bool, depth: usize) -> Vec<Cell> {
+fn numbers(
+    share: Option<f64>,
+    used: Option<f64>,
+    value: Option<f64>,
+    infinite: bool,
+    depth: usize,
+) -> Vec<Cell> {
     let part = |part: Option<f64>| part.map_or(Cell::None, |part| Cell::Text(percent(part)));
     let value = match (infinite, value) {
         (true, _) => Cell::Text("unused".to_owned()),
@@ -262,7 +297,9 @@ fn bar(used: u64, most: u64) -> String {
     let cells = match (used, most) {
         (0, _) => 0,
         (used, most) if used >= most => LIMIT_BAR,
-        (used, most) => ((used as f64 / most as f64 * LIMIT_BAR as f64).round() as usize).clamp(1, LIMIT_BAR - 1),
+        (used, most) => {
+            ((used as f64 / most as f64 * LIMIT_BAR as f64).round() as usize).clamp(1, LIMIT_BAR - 1)
+        }
     };
     format!("[{}{}]", "=".repeat(cells), " ".repeat(LIMIT_BAR - cells))
 }

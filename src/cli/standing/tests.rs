@@ -33,5 +33,8 @@ fn screens_of_standings() {
     (of["rank"], of["levels"], of["limits"]) = (Value::Null, json!([]), json!([]));
     pushed["live"] = json!(false);
     let text = screens("standing-pushed", pushed, false, 5001);
-    assert!(text.contains("No place: the plugin keeps no tree here") && text.contains("No limit is set."), "{text}");
+    assert!(
+        text.contains("No place: the plugin keeps no tree here") && text.contains("No limit is set."),
+        "{text}"
+    );
 }

@@ -30,9 +30,15 @@ pub(super) fn gather(flux: &Flux) -> Result<Snapshot, Failure> {
 }
 
 /// The same from answers.
-pub(super) fn snapshot(stats: Option<&Stats>, standing: &Answer, page: &JobsPage, words: &Words<'_>) -> Snapshot {
+pub(super) fn snapshot(
+    stats: Option<&Stats>,
+    standing: &Answer,
+    page: &JobsPage,
+    words: &Words<'_>,
+) -> Snapshot {
     let shown = shown_terms(page);
-    let name = |text: &Option<String>| text.as_deref().map(|text| printable(text).into_owned()).unwrap_or_default();
+    let name =
+        |text: &Option<String>| text.as_deref().map(|text| printable(text).into_owned()).unwrap_or_default();
     let job = |row: &Row| Job {
         id: row.id,
         name: words.job(row.id),
@@ -57,9 +63,17 @@ pub(super) fn snapshot(stats: Option<&Stats>, standing: &Answer, page: &JobsPage
         facts: facts(stats, standing, page),
         banks: stats.map_or_else(|| banks_of_levels(standing), banks),
         standings: standing.associations.iter().map(|association| of(association, words)).collect(),
-        terms: shown.iter().filter_map(|at| page.terms.get(*at)).map(|term| printable(term).into_owned()).collect(),
+        terms: shown
+            .iter()
+            .filter_map(|at| page.terms.get(*at))
+            .map(|term| printable(term).into_owned())
+            .collect(),
         jobs: page.jobs.iter().map(job).collect(),
-        held: held.into_iter().filter(|(_, jobs)| *jobs > 0).map(|(limit, jobs)| (printable(&limit).into_owned(), jobs)).collect(),
+        held: held
+            .into_iter()
+            .filter(|(_, jobs)| *jobs > 0)
+            .map(|(limit, jobs)| (printable(&limit).into_owned(), jobs))
+            .collect(),
         cost: stats.map(cost).unwrap_or_default(),
         trouble: None,
     }
@@ -75,7 +89,8 @@ fn held_by(row: &Row) -> String {
 
 /// The terms that weigh something, by their places.
 fn shown_terms(page: &JobsPage) -> Vec<usize> {
-    let weighs = |at: &usize| page.weighings.iter().any(|weights| weights.get(*at).is_some_and(|weight| *weight != 0));
+    let weighs =
+        |at: &usize| page.weighings.iter().any(|weights| weights.get(*at).is_some_and(|weight| *weight != 0));
     (0..page.terms.len()).filter(weighs).collect()
 }
 
@@ -95,7 +110,8 @@ fn of(association: &crate::cli::answers::Association, words: &Words<'_>) -> Stan
 /// Two lines: the data, and the jobs.
 fn facts(stats: Option<&Stats>, standing: &Answer, page: &JobsPage) -> Vec<String> {
     let policy = standing.policy.as_deref().unwrap_or("fair-share as pushed");
-    let mut data = vec![format!("generation {}", number(standing.generation)), printable(policy).into_owned()];
+    let mut data =
+        vec![format!("generation {}", number(standing.generation)), printable(policy).into_owned()];
     if let Some(updated) = stats.and_then(|stats| stats.updated) {
         data.push(format!("data {} old", duration(standing.now - updated)));
     }
@@ -114,7 +130,12 @@ fn facts(stats: Option<&Stats>, standing: &Answer, page: &JobsPage) -> Vec<Strin
         None => {
             let running: u64 = standing.associations.iter().map(|association| association.jobs.running).sum();
             let held = page.jobs.iter().filter(|row| !row.holds.is_empty()).count();
-            format!("yours: {} running, {} waiting, {} of them held", number(running), number(page.jobs.len()), number(held))
+            format!(
+                "yours: {} running, {} waiting, {} of them held",
+                number(running),
+                number(page.jobs.len()),
+                number(held)
+            )
         }
     };
     vec![data.join(", "), jobs]
@@ -130,7 +151,8 @@ fn banks(stats: &Stats) -> Vec<Bank> {
     for (at, bank) in stats.banks.iter().enumerate() {
         below.entry(bank.parent.as_deref()).or_default().push(at);
     }
-    let mut walk: Vec<(usize, usize)> = below.get(&None).into_iter().flatten().rev().map(|at| (*at, 0)).collect();
+    let mut walk: Vec<(usize, usize)> =
+        below.get(&None).into_iter().flatten().rev().map(|at| (*at, 0)).collect();
     let mut banks = Vec::new();
     while let Some((at, depth)) = walk.pop() {
         // A parent of itself would be walked for ever.
@@ -143,7 +165,9 @@ fn banks(stats: &Stats) -> Vec<Bank> {
             level_fs: bank.level(),
             pending: Some(pending.get(bank.bank.as_str()).copied().unwrap_or(0)),
         });
-        walk.extend(below.get(&Some(bank.bank.as_str())).into_iter().flatten().rev().map(|at| (*at, depth + 1)));
+        walk.extend(
+            below.get(&Some(bank.bank.as_str())).into_iter().flatten().rev().map(|at| (*at, depth + 1)),
+        );
     }
     banks
 }
@@ -154,11 +178,19 @@ fn banks_of_levels(standing: &Answer) -> Vec<Bank> {
     let mut add = |depth, name: &str, share: Option<f64>, usage: Option<f64>, level_fs| {
         let name = printable(name).into_owned();
         if !banks.iter().any(|bank| bank.name == name) {
-            banks.push(Bank { depth, name, share: share.unwrap_or(0.0), usage: usage.unwrap_or(0.0), level_fs, pending: None });
+            banks.push(Bank {
+                depth,
+                name,
+                share: share.unwrap_or(0.0),
+                usage: usage.unwrap_or(0.0),
+                level_fs,
+                pending: None,
+            });
         }
     };
     for association in &standing.associations {
-        for (depth, level) in association.levels.iter().enumerate().filter(|(_, level)| level.kind == "bank") {
+        for (depth, level) in association.levels.iter().enumerate().filter(|(_, level)| level.kind == "bank")
+        {
             add(depth, &level.name, level.shares_part, level.usage_part, level.value);
             for sibling in level.siblings.iter().filter(|sibling| sibling.kind == "bank") {
                 add(depth, &sibling.name, sibling.shares_part, sibling.usage_part, sibling.value);

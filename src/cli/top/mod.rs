@@ -86,7 +86,9 @@ fn watch(
             Wish::Refresh => {
                 match gather::gather(flux) {
                     Ok(snapshot) => model.take(snapshot),
-                    Err(failure) => model.snapshot.trouble = Some(printable(&failure.to_string()).into_owned()),
+                    Err(failure) => {
+                        model.snapshot.trouble = Some(printable(&failure.to_string()).into_owned())
+                    }
                 }
                 asked = Instant::now();
             }
@@ -104,7 +106,14 @@ fn why(flux: &Flux, id: u64, width: u16) -> Vec<String> {
         let gone = explained.refused.first().map(|refused| refused.text.clone());
         return vec![gone.unwrap_or_else(|| "the job is gone".to_owned())];
     };
-    let screen = Screen { width: Some(width.into()), rows: None, colour: false, unicode: true, terminal: false, pager: false };
+    let screen = Screen {
+        width: Some(width.into()),
+        rows: None,
+        colour: false,
+        unicode: true,
+        terminal: false,
+        pager: false,
+    };
     let words = Words::of(flux, explained.now);
     let mut text = Vec::new();
     if let Err(error) = (Teller { screen: &screen, words: &words }).one(job, &explained, &mut text) {

@@ -124,9 +124,7 @@ impl Model {
         let fixed = |titles: &[&str]| titles.iter().map(|title| (*title).to_owned()).collect::<Vec<_>>();
         match self.page {
             Page::Overview => fixed(&["tree", "share", "usage", "level", "pending"]),
-            Page::Standings => {
-                fixed(&["place", "user", "bank", "fair-share", "running", "pending", "held"])
-            }
+            Page::Standings => fixed(&["place", "user", "bank", "fair-share", "running", "pending", "held"]),
             Page::Jobs => {
                 let mut titles = fixed(&["priority", "user", "bank", "queue", "held by"]);
                 titles.extend(self.snapshot.terms.iter().cloned());
@@ -247,7 +245,9 @@ impl Model {
         }
         match key.code {
             KeyCode::Char('q') if self.open.is_none() => return Wish::Quit,
-            KeyCode::Esc | KeyCode::Char('q' | 'h') | KeyCode::Left if self.open.is_some() => self.open = None,
+            KeyCode::Esc | KeyCode::Char('q' | 'h') | KeyCode::Left if self.open.is_some() => {
+                self.open = None
+            }
             KeyCode::Esc => self.filter.clear(),
             KeyCode::Char('?') => self.show(HELP.iter().map(|line| (*line).to_owned()).collect()),
             KeyCode::Char('p' | ' ') => self.paused = !self.paused,

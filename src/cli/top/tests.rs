@@ -80,7 +80,12 @@ fn screens_of_the_pages() {
             ("help", "\x1b?"),
         ] {
             press(&mut model, keys);
-            screens.push_str(&format!("===== {} x {}: {title}\n{}", size.0, size.1, drawn(&mut model, size, false)));
+            screens.push_str(&format!(
+                "===== {} x {}: {title}\n{}",
+                size.0,
+                size.1,
+                drawn(&mut model, size, false)
+            ));
         }
         check(&format!("top-{}", size.0), usize::from(size.0), &screens);
     }

@@ -109,7 +109,10 @@ fn tab_line(model: &Model) -> Line<'static> {
     spans.push(Span::raw(format!("  by {column}{}", if reverse { ", reversed" } else { "" })));
     if model.typing || !model.filter.is_empty() {
         let cursor = if model.typing { "_" } else { "" };
-        spans.push(Span::raw(format!("  only \"{}{cursor}\"", crate::cli::printable::printable(&model.filter))));
+        spans.push(Span::raw(format!(
+            "  only \"{}{cursor}\"",
+            crate::cli::printable::printable(&model.filter)
+        )));
     }
     if model.paused {
         spans.push(Span::styled("  paused", Style::new().add_modifier(Modifier::BOLD)));
@@ -142,10 +145,12 @@ fn draw_open(model: &mut Model, look: Look, frame: &mut Frame<'_>, area: Rect) {
 fn draw_overview(model: &mut Model, look: Look, frame: &mut Frame<'_>, area: Rect) {
     let below = model.snapshot.held.len().max(model.snapshot.cost.len()).clamp(1, 7) as u16 + 2;
     let [above, below] =
-        Layout::vertical([Constraint::Min(2), Constraint::Length(below.min(area.height.saturating_sub(3)))]).areas(area);
+        Layout::vertical([Constraint::Min(2), Constraint::Length(below.min(area.height.saturating_sub(3)))])
+            .areas(area);
     let (columns, rows) = banks(model, above.width);
     table(model, look, frame, above, columns, rows);
-    let [left, right] = Layout::horizontal([Constraint::Percentage(55), Constraint::Percentage(45)]).areas(below);
+    let [left, right] =
+        Layout::horizontal([Constraint::Percentage(55), Constraint::Percentage(45)]).areas(below);
     let held: Vec<(String, String)> =
         model.snapshot.held.iter().map(|(limit, jobs)| (limit.clone(), number(jobs))).collect();
     let none = if held.is_empty() { "No job is held by a limit" } else { "Held by a limit" };
@@ -159,7 +164,8 @@ fn pairs(title: &str, pairs: &[(String, String)], area: Rect, look: Look) -> Vec
     let room = usize::from(area.width).saturating_sub(2);
     let mut lines = vec![Line::default(), Line::styled(title.to_owned(), look.style(Tone::Bold))];
     let values = pairs.iter().map(|(_, value)| width(value)).max().unwrap_or(0);
-    let names = pairs.iter().map(|(name, _)| width(name)).max().unwrap_or(0).min(room.saturating_sub(values + 2));
+    let names =
+        pairs.iter().map(|(name, _)| width(name)).max().unwrap_or(0).min(room.saturating_sub(values + 2));
     for (name, value) in pairs {
         let name = if width(name) > names { cut(name, names, look.ellipsis) } else { name.clone() };
         let gap = names.saturating_sub(width(&name)) + 2 + values.saturating_sub(width(value));
@@ -247,7 +253,10 @@ fn jobs(model: &Model) -> (Vec<Column>, Vec<Row>) {
         for at in 0..model.snapshot.terms.len() {
             row.push(plain(job.products.get(at).map(|product| term(*product)).unwrap_or_default()));
         }
-        row.push(Text { text: job.held_by.clone(), tone: if job.held_by.is_empty() { Tone::Plain } else { Tone::Bad } });
+        row.push(Text {
+            text: job.held_by.clone(),
+            tone: if job.held_by.is_empty() { Tone::Plain } else { Tone::Bad },
+        });
         row
     });
     (columns, rows.collect())
@@ -256,7 +265,14 @@ fn jobs(model: &Model) -> (Vec<Column>, Vec<Row>) {
 /// Least cells of a column that takes what is left.
 const LEAST: usize = 14;
 
-fn table(model: &mut Model, look: Look, frame: &mut Frame<'_>, area: Rect, mut columns: Vec<Column>, rows: Vec<Row>) {
+fn table(
+    model: &mut Model,
+    look: Look,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    mut columns: Vec<Column>,
+    rows: Vec<Row>,
+) {
     let room = usize::from(area.width);
     let mut shown = vec![true; columns.len()];
     let needed = |columns: &[Column], shown: &[bool]| {
@@ -264,7 +280,8 @@ fn table(model: &mut Model, look: Look, frame: &mut Frame<'_>, area: Rect, mut c
         widths.map(|(column, _)| if column.width == 0 { LEAST } else { column.width } + 1).sum::<usize>()
     };
     while needed(&columns, &shown) > room + 1 {
-        let most = columns.iter().zip(&shown).filter(|(_, shown)| **shown).map(|(column, _)| column.leave).max();
+        let most =
+            columns.iter().zip(&shown).filter(|(_, shown)| **shown).map(|(column, _)| column.leave).max();
         let Some(most) = most.filter(|most| *most > 0) else { break };
         // Of equal ones the last.
         let at = columns.iter().zip(&shown).rposition(|(column, shown)| *shown && column.leave == most);
@@ -279,7 +296,8 @@ fn table(model: &mut Model, look: Look, frame: &mut Frame<'_>, area: Rect, mut c
     model.room = usize::from(area.height).saturating_sub(1);
     let chosen = model.chosen();
     let first = chosen.saturating_sub(model.room.saturating_sub(1));
-    let titles = columns.iter().map(|column| Text { text: column.title.clone(), tone: Tone::Bold }).collect::<Row>();
+    let titles =
+        columns.iter().map(|column| Text { text: column.title.clone(), tone: Tone::Bold }).collect::<Row>();
     let mut lines = vec![line(&titles, &columns, &shown, look)];
     if rows.is_empty() {
         lines.push(Line::from("nothing to show"));
@@ -299,7 +317,11 @@ fn table(model: &mut Model, look: Look, frame: &mut Frame<'_>, area: Rect, mut c
 fn line(row: &Row, columns: &[Column], shown: &[bool], look: Look) -> Line<'static> {
     let mut spans = Vec::new();
     for ((text, column), _) in row.iter().zip(columns).zip(shown).filter(|(_, shown)| **shown) {
-        let own = if width(&text.text) > column.width { cut(&text.text, column.width, look.ellipsis) } else { text.text.clone() };
+        let own = if width(&text.text) > column.width {
+            cut(&text.text, column.width, look.ellipsis)
+        } else {
+            text.text.clone()
+        };
         let pad = " ".repeat(column.width.saturating_sub(width(&own)));
         let (before, after) = if column.right { (pad, String::new()) } else { (String::new(), pad) };
         spans.push(Span::raw(before));

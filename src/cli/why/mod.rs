@@ -89,7 +89,8 @@ struct Site<'a> {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let names_a_job = [Some(&args.first), args.second.as_ref()].into_iter().flatten().any(|text| job::is_job(text));
+    let names_a_job =
+        [Some(&args.first), args.second.as_ref()].into_iter().flatten().any(|text| job::is_job(text));
     if names_a_job && !args.input.is_given() {
         return job::run(args);
     }

@@ -84,7 +84,10 @@ fn is_by_urgency(job: &Job) -> bool {
 
 fn stage(job: &Job) -> Stage {
     let by_urgency = job.posted.as_ref().is_some_and(|price| price.outcome == "held-by-urgency");
-    let kept = job.others.iter().any(|other| matches!(other.cause.as_str(), "begin-time" | "dependency" | "association"));
+    let kept = job
+        .others
+        .iter()
+        .any(|other| matches!(other.cause.as_str(), "begin-time" | "dependency" | "association"));
     match job.state.as_str() {
         "run" | "cleanup" => Stage::Running,
         _ if job.held || kept || !job.holds.is_empty() || by_urgency => Stage::Held,
@@ -165,10 +168,7 @@ fn priority(terms: &[Term], floor: bool) -> u64 {
 
 /// The level of the tree at which two associations part, by its place in the lists of levels, and which of them goes first
 /// there, if one does. Levels above have the same name.
-pub(in crate::cli) fn parting(
-    a: &[Level],
-    b: &[Level],
-) -> Option<(usize, Option<Side>)> {
+pub(in crate::cli) fn parting(a: &[Level], b: &[Level]) -> Option<(usize, Option<Side>)> {
     let at = a.iter().zip(b).position(|(one, other)| (&one.name, &one.kind) != (&other.name, &other.kind))?;
     let value = |level: &Level| {
         if level.infinite { Some(f64::INFINITY) } else { level.value }

@@ -96,7 +96,11 @@ pub(super) fn run(args: &Args) -> Outcome {
                 document.insert("verdict".to_owned(), two::json(a, b, &verdict, levels));
             }
         }
-        _ => return Err(Failure::Message("the plugin explained another number of jobs than it was asked for".to_owned())),
+        _ => {
+            return Err(Failure::Message(
+                "the plugin explained another number of jobs than it was asked for".to_owned(),
+            ));
+        }
     }
     let mut out = if args.json { Paper::plain() } else { Paper::for_people(&screen) };
     if args.json {
@@ -138,7 +142,12 @@ impl Teller<'_> {
     }
 
     /// Rows below a text.
-    pub(in crate::cli) fn table(&self, rows: Rows<'_>, give_up: &[&str], out: &mut dyn Write) -> io::Result<()> {
+    pub(in crate::cli) fn table(
+        &self,
+        rows: Rows<'_>,
+        give_up: &[&str],
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let table = Table::new(self.screen, Look { header: true, give_up }).indented(2);
         table.print(rows, false, &mut Progress::none(), out).map(|_| ())
     }

@@ -11,14 +11,21 @@ use crate::cli::printable::count;
 
 impl Teller<'_> {
     /// All about one job.
-    pub(in crate::cli) fn one(&self, job: &Job, explained: &Explained, out: &mut dyn Write) -> io::Result<()> {
+    pub(in crate::cli) fn one(
+        &self,
+        job: &Job,
+        explained: &Explained,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         self.heading(&self.headline(job), out)?;
         self.line(&self.what(job), out)?;
         writeln!(out)?;
         match &job.posted {
             Some(price) => self.price(job, price, explained, out)?,
             None if job.state == "run" => self.line("It has no priority: it runs.", out)?,
-            None => self.line("It has no priority yet: it gets one as soon as nothing keeps it any more.", out)?,
+            None => {
+                self.line("It has no priority yet: it gets one as soon as nothing keeps it any more.", out)?
+            }
         }
         if !job.holds.is_empty() || !job.carries.is_empty() {
             writeln!(out)?;
@@ -26,7 +33,10 @@ impl Teller<'_> {
         }
         if !job.others.is_empty() {
             writeln!(out)?;
-            self.heading(if job.holds.is_empty() { "What keeps it:" } else { "What keeps it besides:" }, out)?;
+            self.heading(
+                if job.holds.is_empty() { "What keeps it:" } else { "What keeps it besides:" },
+                out,
+            )?;
             for other in &job.others {
                 let at = other.at.map(|at| format!(": {}", self.words.when(at))).unwrap_or_default();
                 self.item(&format!("{}{at}", self.words.naming_jobs(&other.text)), out)?;
@@ -63,10 +73,17 @@ impl Teller<'_> {
     fn what(&self, job: &Job) -> String {
         let mut parts = Vec::new();
         parts.extend(job.queue.as_ref().map(|queue| format!("queue {queue}")));
-        parts.extend(job.project.as_ref().filter(|project| *project != "*").map(|project| format!("project {project}")));
+        parts.extend(
+            job.project
+                .as_ref()
+                .filter(|project| *project != "*")
+                .map(|project| format!("project {project}")),
+        );
         parts.push(count(usize::try_from(job.nodes).unwrap_or(0), "node"));
         parts.push(count(usize::try_from(job.cores).unwrap_or(0), "core"));
-        parts.push(job.duration.map_or("no time limit".to_owned(), |limit| format!("at most {}", duration(limit))));
+        parts.push(
+            job.duration.map_or("no time limit".to_owned(), |limit| format!("at most {}", duration(limit))),
+        );
         parts.push(format!("urgency {}", job.urgency));
         parts.extend(job.submitted.map(|time| format!("submitted {}", self.words.when(time))));
         parts.join(", ")
@@ -101,7 +118,8 @@ impl Teller<'_> {
         }
         let policy = explained.policy.as_ref().filter(|_| explained.live);
         if let Some(exact) = job.exact.as_ref().filter(|exact| exact.priority != price.priority) {
-            let lag = job.lag.as_ref().map(|lag| format!(" ({:+}): {}", lag.by, lag.text)).unwrap_or_default();
+            let lag =
+                job.lag.as_ref().map(|lag| format!(" ({:+}): {}", lag.by, lag.text)).unwrap_or_default();
             self.line(&format!("As of now it would be {}{lag}", number(exact.priority)), out)?;
         } else if policy.is_some() {
             self.line("That is exact as of now.", out)?;
@@ -111,7 +129,14 @@ impl Teller<'_> {
 
     fn holds(&self, job: &Job, out: &mut dyn Write) -> io::Result<()> {
         if !job.holds.is_empty() {
-            self.heading(if job.holds.len() == 1 { "The limit that holds it now:" } else { "The limits that hold it now:" }, out)?;
+            self.heading(
+                if job.holds.len() == 1 {
+                    "The limit that holds it now:"
+                } else {
+                    "The limits that hold it now:"
+                },
+                out,
+            )?;
         }
         for hold in &job.holds {
             self.item(&format!("{}: {}", hold.limit, self.words.naming_jobs(&hold.text)), out)?;
@@ -124,7 +149,8 @@ impl Teller<'_> {
                 self.item(&format!("and {} more", number(hold.frees_total - told)), out)?;
             }
         }
-        let gone: Vec<&str> = job.carries.iter().map(String::as_str).filter(|name| !holds(job, name)).collect();
+        let gone: Vec<&str> =
+            job.carries.iter().map(String::as_str).filter(|name| !holds(job, name)).collect();
         if !gone.is_empty() {
             let text = format!(
                 "Among its dependencies Flux still shows {}, which {} it no longer: a dependency stays until the job is released.",
@@ -140,12 +166,17 @@ impl Teller<'_> {
         match (job.latest, &job.latest_reason) {
             (Some(latest), _) => {
                 let text = "if jobs run to their limits and nothing else is submitted";
-                self.line(&format!("It is released at the latest {}, {text}.", self.words.when(latest)), out)?;
+                self.line(
+                    &format!("It is released at the latest {}, {text}.", self.words.when(latest)),
+                    out,
+                )?;
             }
             (None, Some(reason)) => self.line(&sentence(&self.words.naming_jobs(&reason.text)), out)?,
             (None, None) => {}
         }
-        if let Some(started) = job.if_started.filter(|started| job.latest.is_none_or(|latest| latest != *started)) {
+        if let Some(started) =
+            job.if_started.filter(|started| job.latest.is_none_or(|latest| latest != *started))
+        {
             let text = format!("If all jobs before it started now: {}.", self.words.when(started));
             self.line(&text, out)?;
         }
@@ -184,13 +215,17 @@ impl Teller<'_> {
 /// A text that begins and ends as a sentence does.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
-    let text: String = letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect());
+    let text: String =
+        letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect());
     if text.ends_with('.') { text } else { text + "." }
 }
 
 /// Whether a dependency is of a limit that holds the job now. From the second use on a number is behind the name.
 fn holds(job: &Job, name: &str) -> bool {
-    let base = name.rsplit_once('.').filter(|(_, count)| count.parse::<u32>().is_ok()).map_or(name, |(base, _)| base);
+    let base = name
+        .rsplit_once('.')
+        .filter(|(_, count)| count.parse::<u32>().is_ok())
+        .map_or(name, |(base, _)| base);
     job.holds.iter().any(|hold| hold.limit == base || hold.limit == name)
 }
 
@@ -209,9 +244,13 @@ fn terms(price: &Price) -> Rows<'static> {
             ]
         })
         .collect();
-    let last = |name: &str, number: f64| vec![Cell::Text(name.to_owned()), Cell::None, Cell::None, Cell::Number(number)];
+    let last = |name: &str, number: f64| {
+        vec![Cell::Text(name.to_owned()), Cell::None, Cell::None, Cell::Number(number)]
+    };
     rows.extend(price.sum.map(|sum| last("sum", sum)));
-    rows.extend(price.rounded.filter(|rounded| price.sum != Some(*rounded)).map(|rounded| last("rounded", rounded)));
+    rows.extend(
+        price.rounded.filter(|rounded| price.sum != Some(*rounded)).map(|rounded| last("rounded", rounded)),
+    );
     rows.push(last("priority", price.priority as f64));
     let columns = vec![
         column("name", "Term", Style::Text),

@@ -14,7 +14,16 @@ fn job(value: Value) -> Job {
 
 #[test]
 fn names_of_jobs_and_of_users() {
-    for text in ["ƒABC", "fVx2", "f1", "0x12", "16777216", "0000.0000.0aee.2000", "job.0000.0000.0aee.2000", "a-b-c--d-e-f"] {
+    for text in [
+        "ƒABC",
+        "fVx2",
+        "f1",
+        "0x12",
+        "16777216",
+        "0000.0000.0aee.2000",
+        "job.0000.0000.0aee.2000",
+        "a-b-c--d-e-f",
+    ] {
         assert!(is_job(text), "{text}");
     }
     for text in ["ann", "fred", "5001", "ann/chem", "f", "fA/b", "chem-phys", "u.v.w.x", ""] {
@@ -24,29 +33,50 @@ fn names_of_jobs_and_of_users() {
 
 #[test]
 fn screens_of_one_job() {
-    let terms = [("fairshare", 0.421_053, 100_000), ("queue", 1.0, 10_000), ("bank", 0.0, 0), ("urgency", -2.0, 1000)];
+    let terms = [
+        ("fairshare", 0.421_053, 100_000),
+        ("queue", 1.0, 10_000),
+        ("bank", 0.0, 0),
+        ("urgency", -2.0, 1000),
+    ];
     let mut lagging = pending(22, 5003, EVIL, price(&terms));
     lagging["exact"]["priority"] = json!(51_000);
-    lagging["lag"] = json!({"by": 895, "code": "budget", "text": "the refresh touched as many jobs as it may at once"});
+    lagging["lag"] =
+        json!({"by": 895, "code": "budget", "text": "the refresh touched as many jobs as it may at once"});
     lagging["turn"] = json!({"number": 3, "fairshare": 0.25});
     let mut no = pending(23, 5001, "chem", price(&[("fairshare", 0.0, 100_000)]));
     no["others"] = json!([{"cause": "score", "text": "its score of 0 holds it", "name": null, "at": null}]);
-    let mut urgent = pending(24, 5001, "chem", json!({"priority": 4_294_967_295u64, "outcome": "expedited", "sum": null, "rounded": null, "urgency": 31, "terms": []}));
+    let mut urgent = pending(
+        24,
+        5001,
+        "chem",
+        json!({"priority": 4_294_967_295u64, "outcome": "expedited", "sum": null, "rounded": null, "urgency": 31, "terms": []}),
+    );
     urgent["duration"] = Value::Null;
     let mut bounded = held(25, 5001, EVIL);
-    bounded["holds"].as_array_mut().expect("holds").push(json!({"limit": "max-run-jobs-queue", "text": "0 of 0 jobs; this job needs 1"}));
+    bounded["holds"]
+        .as_array_mut()
+        .expect("holds")
+        .push(json!({"limit": "max-run-jobs-queue", "text": "0 of 0 jobs; this job needs 1"}));
     bounded["latest"] = Value::Null;
-    bounded["latest_reason"] = json!({"code": "never", "text": "It is larger than the limit: it will never run as it is."});
+    bounded["latest_reason"] =
+        json!({"code": "never", "text": "It is larger than the limit: it will never run as it is."});
     bounded["others"] = json!([]);
-    for (name, value) in
-        [("held", held(21, 5001, "chem")), ("lagging", lagging), ("score", no), ("expedited", urgent), ("never", bounded)]
-    {
+    for (name, value) in [
+        ("held", held(21, 5001, "chem")),
+        ("lagging", lagging),
+        ("score", no),
+        ("expedited", urgent),
+        ("never", bounded),
+    ] {
         let explained: Explained = serde_json::from_value(explained(&[value])).expect("an answer");
         let mut screens = String::new();
         for width in [80, 120] {
             let (screen, words) = (screen(width), words());
             let mut text = Vec::new();
-            (Teller { screen: &screen, words: &words }).one(&explained.jobs[0], &explained, &mut text).expect("written");
+            (Teller { screen: &screen, words: &words })
+                .one(&explained.jobs[0], &explained, &mut text)
+                .expect("written");
             let text = String::from_utf8(text).expect("text");
             screens.push_str(&format!("===== {width} columns\n{text}"));
             if width == 80 {
@@ -63,7 +93,8 @@ fn standings() -> [Standing; 2] {
     let of = &mut ben.associations[0];
     (of.userid, of.bank) = (5002, "phys".to_owned());
     of.levels[1].name = "phys".to_owned();
-    (of.levels[1].value, of.levels[1].shares_part, of.levels[1].usage_part) = (Some(2.5), Some(0.75), Some(0.3));
+    (of.levels[1].value, of.levels[1].shares_part, of.levels[1].usage_part) =
+        (Some(2.5), Some(0.75), Some(0.3));
     (of.levels[2].name, of.levels[2].value) = ("ben".to_owned(), Some(0.1));
     if let Some(rank) = &mut of.rank {
         (rank.place, rank.before) = (3, 2);
@@ -74,7 +105,12 @@ fn standings() -> [Standing; 2] {
 #[test]
 fn screens_of_two_jobs() {
     let chem = |fairshare: f64, queue: f64, urgency: f64| {
-        price(&[("fairshare", fairshare, 100_000), ("queue", queue, 10_000), ("urgency", urgency, 1000), ("size", 0.5, 0)])
+        price(&[
+            ("fairshare", fairshare, 100_000),
+            ("queue", queue, 10_000),
+            ("urgency", urgency, 1000),
+            ("size", 0.5, 0),
+        ])
     };
     let a = pending(21, 5001, "chem", chem(0.4, 1.0, 0.0));
     let rows = [
@@ -90,14 +126,17 @@ fn screens_of_two_jobs() {
         let verdict = decide(&explained.jobs[0], &explained.jobs[1]);
         let mut text = Vec::new();
         let teller = Teller { screen: &screen, words: &words };
-        teller.two(&explained.jobs[0], &explained.jobs[1], &verdict, Some((&one, &other)), &mut text).expect("written");
+        teller
+            .two(&explained.jobs[0], &explained.jobs[1], &verdict, Some((&one, &other)), &mut text)
+            .expect("written");
         check(&format!("why-jobs-{name}"), 80, &String::from_utf8(text).expect("text"));
     }
 }
 
 #[test]
 fn what_decides() {
-    let terms = |fairshare: f64, queue: f64| price(&[("fairshare", fairshare, 100_000), ("queue", queue, 10_000)]);
+    let terms =
+        |fairshare: f64, queue: f64| price(&[("fairshare", fairshare, 100_000), ("queue", queue, 10_000)]);
     let plain = |id, price| job(pending(id, 5001, "chem", price));
     let verdict = |a: &Job, b: &Job| {
         let (one, other) = (decide(a, b), decide(b, a));
@@ -115,14 +154,15 @@ fn what_decides() {
     running["state"] = json!("run");
     running["holds"] = json!([]);
     assert_eq!(verdict(&a, &job(running)), (Side::Second, Cause::Runs));
-    let urgent = |priority: u64, outcome: &str| {
-        json!({"priority": priority, "outcome": outcome, "sum": null, "rounded": null, "urgency": 31, "terms": []})
-    };
+    let urgent = |priority: u64, outcome: &str| json!({"priority": priority, "outcome": outcome, "sum": null, "rounded": null, "urgency": 31, "terms": []});
     assert_eq!(verdict(&a, &plain(2, urgent(4_294_967_295, "expedited"))), (Side::Second, Cause::Urgency));
     assert_eq!(verdict(&a, &plain(2, urgent(0, "held-by-urgency"))), (Side::First, Cause::Urgency));
     // Three differences of one size: one alone does not turn it, two do.
     let three = |value: f64| price(&[("a", value, 10), ("b", value, 10), ("c", value, 10)]);
-    assert_eq!(verdict(&plain(1, three(2.0)), &plain(2, three(1.0))), (Side::First, Cause::Terms(vec![0, 1])));
+    assert_eq!(
+        verdict(&plain(1, three(2.0)), &plain(2, three(1.0))),
+        (Side::First, Cause::Terms(vec![0, 1]))
+    );
     // The same values, and other weights.
     let other = price(&[("fairshare", 0.4, 200_000), ("queue", 1.0, 10_000)]);
     assert_eq!(verdict(&a, &plain(2, other)), (Side::Second, Cause::Weights));

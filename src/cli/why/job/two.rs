@@ -88,7 +88,12 @@ impl Teller<'_> {
             writeln!(out)?;
             self.fairshare(ahead, behind, standings, out)?;
         }
-        let fork = |job: &Job| job.exact.as_ref().zip(job.posted.as_ref()).is_some_and(|(now, then)| now.priority != then.priority);
+        let fork = |job: &Job| {
+            job.exact
+                .as_ref()
+                .zip(job.posted.as_ref())
+                .is_some_and(|(now, then)| now.priority != then.priority)
+        };
         if fork(ahead) || fork(behind) {
             writeln!(out)?;
             self.line("The priorities are those that Flux has; as of now they would be:", out)?;
@@ -134,7 +139,8 @@ impl Teller<'_> {
 
     fn decide(&self, job: &Job, places: &[usize], one: &str, several: &str) -> String {
         let terms = job.posted.as_ref().map(|price| price.terms.as_slice()).unwrap_or_default();
-        let names: Vec<&str> = places.iter().filter_map(|at| terms.get(*at)).map(|term| spoken(&term.name)).collect();
+        let names: Vec<&str> =
+            places.iter().filter_map(|at| terms.get(*at)).map(|term| spoken(&term.name)).collect();
         let text = match names.split_last() {
             Some((last, [])) => format!("{last} {one}"),
             Some((last, others)) => format!("{} and {last} {several}", others.join(", ")),
@@ -170,7 +176,14 @@ impl Teller<'_> {
             ]);
         }
         let priority = |job: &Job| Cell::from(job.posted.as_ref().map(|price| price.priority as f64));
-        rows.push(vec![Cell::Text("priority".into()), Cell::None, Cell::None, priority(ahead), priority(behind), Cell::None]);
+        rows.push(vec![
+            Cell::Text("priority".into()),
+            Cell::None,
+            Cell::None,
+            priority(ahead),
+            priority(behind),
+            Cell::None,
+        ]);
         let columns = vec![
             column("name", "Term", Style::Text),
             column("one_value", "Factor", Style::Fraction),
@@ -191,7 +204,8 @@ impl Teller<'_> {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         if ahead.userid == behind.userid && ahead.bank == behind.bank {
-            let turn = |job: &Job| job.turn.as_ref().map(|turn| ordinal(usize::try_from(turn.number).unwrap_or(0)));
+            let turn =
+                |job: &Job| job.turn.as_ref().map(|turn| ordinal(usize::try_from(turn.number).unwrap_or(0)));
             return match (turn(ahead), turn(behind)) {
                 (Some(one), Some(other)) => self.line(
                     &format!("Both are of the same association, whose jobs take turns: the one is its {one}, the other its {other}."),
@@ -213,16 +227,22 @@ impl Teller<'_> {
         let below = above.map_or_else(|| "the root".to_owned(), |level| format!("bank {}", level.name));
         let (mine_is, theirs_is) = (node(mine), node(theirs));
         let text = match side {
-            Some(Side::First) => format!("In the tree they part right below {below}, and there it is decided: {mine_is} comes before {theirs_is}."),
+            Some(Side::First) => format!(
+                "In the tree they part right below {below}, and there it is decided: {mine_is} comes before {theirs_is}."
+            ),
             Some(Side::Second) => format!(
                 "In the tree they part right below {below}. There {theirs_is} would come before {mine_is} as of now: the fair-shares are of before."
             ),
-            None => format!("In the tree they part right below {below}, where {mine_is} and {theirs_is} are equal: what is below them decides."),
+            None => format!(
+                "In the tree they part right below {below}, where {mine_is} and {theirs_is} are equal: what is below them decides."
+            ),
         };
         self.line(&text, out)?;
         self.table(levels(&[mine, theirs]), &["shares", "usage"], out)?;
         let place = |association: &Association| {
-            association.rank.map(|rank| format!("{} of {}", ordinal(usize::try_from(rank.place).unwrap_or(0)), number(rank.of)))
+            association.rank.map(|rank| {
+                format!("{} of {}", ordinal(usize::try_from(rank.place).unwrap_or(0)), number(rank.of))
+            })
         };
         if let (Some(one), Some(other)) = (place(one), place(other)) {
             self.line(&format!("Their associations are the {one} and the {other}."), out)?;
@@ -251,7 +271,13 @@ pub(in crate::cli) fn levels(nodes: &[&Level]) -> Rows<'static> {
                 (false, Some(value)) => Cell::Text(ratio(value)),
                 (false, None) => Cell::None,
             };
-            vec![Cell::Text(node(level)), shares(&level.shares), part(level.shares_part), part(level.usage_part), value]
+            vec![
+                Cell::Text(node(level)),
+                shares(&level.shares),
+                part(level.shares_part),
+                part(level.usage_part),
+                value,
+            ]
         })
         .collect();
     let columns = vec![
