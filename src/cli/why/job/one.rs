@@ -65,7 +65,7 @@ impl Teller<'_> {
             ("sched", ..) => by("waits for the scheduler"),
             ("priority", ..) => by("waits for its priority"),
             ("depend", ..) if !job.carries.is_empty() => by("is about to be released"),
-            (_, ..) => by("waits"),
+            _ => by("waits"),
         }
     }
 
