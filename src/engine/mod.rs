@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod age;
+mod annotate;
 mod check;
 mod due;
 mod effect;

@@ -48,6 +48,7 @@ impl Engine {
         match price {
             Ok((mut effects, price)) => {
                 effects.push(Effect::SetPriority(price));
+                effects.extend(self.annotation(id));
                 effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_along));
                 effects
             }
@@ -66,9 +67,11 @@ impl Engine {
             Phase::Sched => Completion::Later,
             _ => Completion::Now(Posting::Current),
         };
+        let former = self.price_of(id).map(|price| price.posted);
         match self.price(id, urgency, completion, self.cause_of_loop()) {
             Ok((mut effects, price)) => {
                 effects.push(Effect::SetPriority(price));
+                effects.extend(self.annotation(id).filter(|_| former != Some(price)));
                 effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_later));
                 effects.extend(self.moved_on(id));
                 effects

@@ -21,6 +21,7 @@ mod shadow;
 mod site;
 mod tables;
 mod urgency;
+mod why;
 
 use super::Engine;
 use crate::accounts::Book;

@@ -15,6 +15,8 @@ use crate::ids::{JobId, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub struct Host {
+    /// What jobs were annotated with.
+    pub notes: Vec<String>,
     pub engine: Engine,
     pub jobs: BTreeMap<JobId, HostJob>,
     pub exceptions: Vec<(JobId, String)>,
@@ -69,6 +71,7 @@ pub enum Answer {
 impl Host {
     pub fn new() -> Self {
         Host {
+            notes: Vec::new(),
             engine: Engine::new(OWNER),
             jobs: BTreeMap::new(),
             exceptions: Vec::new(),
@@ -196,6 +199,7 @@ impl Host {
                     job.answered = Some(i64::from(*priority));
                 }
             }
+            Effect::Annotate(text) => self.notes.push(text.clone()),
             Effect::KeepPriority => self.answer = Some(Answer::Keep),
             Effect::PriorityUnavailable => self.answer = Some(Answer::Unavailable),
             Effect::AddDependency(id, name) => {
@@ -275,7 +279,7 @@ impl Host {
             Effect::Arm(Timer::Turn) => self.defers += 1,
             Effect::Arm(Timer::Retry) => self.retries += 1,
             Effect::Arm(Timer::Slice) => self.slices += 1,
-            Effect::Arm(timer @ (Timer::Refresh | Timer::Remember)) => {
+            Effect::Arm(timer @ (Timer::Refresh | Timer::Remember | Timer::Answer)) => {
                 panic!("{timer:?} is not the engine's to arm")
             }
             Effect::ArmIn(timer, seconds) => {
