@@ -83,7 +83,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         .collect::<Result<Vec<u64>, String>>()
         .map_err(failure)?;
     let users = users(args).map_err(failure)?;
-    let mut page = match fetch(&flux, &wanted(args, &ids, users.as_deref())) {
+    let mut page = match fetch(&flux, &wanted(args, &ids, users.as_deref()), usize::MAX) {
         Ok(page) => page,
         Err(Refusal::No(text)) => {
             remark(text);
@@ -147,12 +147,12 @@ fn wanted(args: &Args, ids: &[u64], users: Option<&[u32]>) -> Map<String, Value>
     wanted
 }
 
-/// All pages, as one.
-pub(super) fn fetch(flux: &Flux, wanted: &Map<String, Value>) -> Result<JobsPage, Refusal> {
+/// All pages, as one; no further ones once there are so many jobs.
+pub(super) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Result<JobsPage, Refusal> {
     let mut wanted = wanted.clone();
     wanted.insert("limit".to_owned(), json!(2000));
     let mut all: JobsPage = ask(flux, "jobs", &Value::Object(wanted.clone()))?;
-    while let Some(next) = all.next {
+    while let Some(next) = all.next.filter(|_| all.jobs.len() < most) {
         wanted.insert("after".to_owned(), json!(next));
         let page: JobsPage = ask(flux, "jobs", &Value::Object(wanted.clone()))?;
         append(&mut all, page);

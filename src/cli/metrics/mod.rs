@@ -133,7 +133,7 @@ impl Source<'_> {
         if self.args.users {
             let wanted = Map::from_iter([("all".to_owned(), Value::Bool(true))]);
             let answer: Standing =
-                serde_json::from_value(standing::fetch(flux, &wanted)?).map_err(failure)?;
+                serde_json::from_value(standing::fetch(flux, &wanted, usize::MAX)?).map_err(failure)?;
             all.extend(families::users(&answer, &Words::of(flux, stats.now)));
         }
         Ok(exposition::text(&all))

@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         None => (None, ""),
     };
     let bank = args.bank.as_deref().or((!of.is_empty()).then_some(of));
-    let document = match fetch(&flux, &wanted(args.all, user, bank)) {
+    let document = match fetch(&flux, &wanted(args.all, user, bank), usize::MAX) {
         Ok(document) => document,
         Err(Refusal::No(text)) => {
             remark(text);
@@ -98,13 +98,14 @@ fn wanted(all: bool, user: Option<u32>, bank: Option<&str>) -> Map<String, Value
     wanted
 }
 
-/// All pages, as one document.
-pub(super) fn fetch(flux: &Flux, wanted: &Map<String, Value>) -> Result<Value, Refusal> {
+/// All pages, as one document; no further ones once there are so many associations.
+pub(super) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Result<Value, Refusal> {
     let mut wanted = wanted.clone();
     wanted.insert("limit".to_owned(), json!(100));
     let mut all: Value = ask(flux, "standing", &Value::Object(wanted.clone()))?;
     let mut next = all.get("next").cloned().unwrap_or_default();
-    while !next.is_null() {
+    let count = |all: &Value| all.get("associations").and_then(Value::as_array).map_or(0, Vec::len);
+    while !next.is_null() && count(&all) < most {
         wanted.insert("after".to_owned(), next);
         let mut page: Value = ask(flux, "standing", &Value::Object(wanted.clone()))?;
         next = page.get("next").cloned().unwrap_or_default();

@@ -14,6 +14,9 @@ use crate::cli::words::Words;
 use crate::cli::{Failure, failure, jobs, standing};
 use crate::flux::Flux;
 
+/// No more associations, and no more jobs, are asked for each time: nobody reads more, and the plugin has other work.
+const MOST: usize = 2000;
+
 /// Asks for everything once.
 pub(super) fn gather(flux: &Flux) -> Result<Snapshot, Failure> {
     let stats: Option<Stats> = match ask(flux, "stats", &json!({})) {
@@ -23,8 +26,8 @@ pub(super) fn gather(flux: &Flux) -> Result<Snapshot, Failure> {
     };
     let all = stats.is_some();
     let wanted = if all { Map::from_iter([("all".to_owned(), Value::Bool(true))]) } else { Map::new() };
-    let answer: Answer = serde_json::from_value(standing::fetch(flux, &wanted)?).map_err(failure)?;
-    let page = jobs::fetch(flux, &Map::new())?;
+    let answer: Answer = serde_json::from_value(standing::fetch(flux, &wanted, MOST)?).map_err(failure)?;
+    let page = jobs::fetch(flux, &Map::new(), MOST)?;
     let words = Words::of(flux, page.now);
     Ok(snapshot(stats.as_ref(), &answer, &page, &words))
 }
@@ -138,6 +141,10 @@ fn facts(stats: Option<&Stats>, standing: &Answer, page: &JobsPage) -> Vec<Strin
             )
         }
     };
+    let shown = standing.associations.len() as u64;
+    if stats.is_some_and(|stats| stats.associations > shown) {
+        data.push(format!("{} associations shown", number(shown)));
+    }
     vec![data.join(", "), jobs]
 }
 
