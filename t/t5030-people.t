@@ -25,11 +25,12 @@ says_no() {
 is() { jq -e "$2" "$1" >/dev/null || { echo "not so: $2"; jq . "$1"; return 1; }; }
 # posted ID: the priority that the job's eventlog ends with.
 posted() { flux job eventlog --format=json "$1" | jq -s '[.[] | select(.name == "priority")] | last | .context.priority'; }
-# tree: users 5001 and 5002 in A, 5003 in B, of a tree that the plugin keeps itself; $1 is what 5002 has used.
+# tree USAGE_OF_5002 [USAGE_OF_5003 SHARES_OF_A SHARES_OF_B]: users 5001 and 5002 in A, 5003 in B, of a tree that the plugin keeps
+# itself.
 tree() {
 	mf doc assoc 5001 A username=ann shares=1 usage=0 counted_until=0 max_running_jobs=1 queues=q \
-		assoc 5002 A username=bob shares=1 usage="$1" counted_until=0 queues=q assoc 5003 B username=cyd shares=1 usage=0 counted_until=0 queues=q \
-		bank root 0 parent= shares=1 active=1 bank A 0 parent=root shares=1 active=1 bank B 2 parent=root shares=3 active=1 \
+		assoc 5002 A username=bob shares=1 usage="$1" counted_until=0 queues=q assoc 5003 B username=cyd shares=1 usage="${2:-0}" counted_until=0 queues=q \
+		bank root 0 parent= shares=1 active=1 bank A 0 parent=root shares="${3:-1}" active=1 bank B 2 parent=root shares="${4:-3}" active=1 \
 		queue q priority=2 project "*" factor bank 1000 config zero_score=hold >doc.json &&
 	jq -c --argjson at "$(date +%s.%N)" '. + {tree: {policy: "fair-tree", at: $at, half_life: 600, node_weight: 1, core_weight: 0,
 		gpu_weight: 0}}' doc.json >policy.json &&
@@ -107,6 +108,12 @@ test_expect_success 'of two jobs the level of the tree that decides is named' '
 		and .ahead == $(flux job id $three) and .level.below == \"root\" and .level.nodes == [\"A\", \"B\"]" &&
 	asks 5002 why $two $four --json >out && is out ".verdict | .terms == [\"urgency\"] and .ahead == $(flux job id $four)" &&
 	asks own why $two $one >out && grep "is held by max-running-jobs-user-limit" out
+'
+test_expect_success 'and with the values of its two banks exchanged the order is the other one' '
+	test $(posted $three) -gt $(posted $two) && tree 0 5000 3 1 && test $(posted $three) -lt $(posted $two) &&
+	asks own why $two $three --json >out && is out ".verdict | .terms == [\"fairshare\"] and .ahead == $(flux job id $two)
+		and .level.nodes == [\"A\", \"B\"]" &&
+	tree 5000 && test $(posted $three) -gt $(posted $two)
 '
 test_expect_success 'standing: rank, limits as bars, when usage is even again' '
 	asks 5002 standing --color=never >out && cat out && head -1 out | grep "^5002 in bank A (the default bank)" &&
