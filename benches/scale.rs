@@ -100,7 +100,7 @@ fn main() {
     );
     println!("Job itself: {} bytes", size_of::<mf_priority::limits::Job>());
 
-    println!("{:>9} {:>9} {:>9} {:>9} {:>9}", "live jobs", "submit", "price", "run", "end");
+    println!("{:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "live jobs", "submit", "price", "run", "end", "panic");
     for live in [10_000, 100_000, 1_000_000u64] {
         let mut engine = Engine::new(UserId(u32::MAX - 1));
         handle(&mut engine, Event::Associations((0..ASSOCIATIONS).map(record).collect()));
@@ -126,6 +126,9 @@ fn main() {
             run(engine, id);
         };
         let ended = timed(&mut engine, new, end, resubmit);
-        println!("{live:>9} {submitted:>6} ns {priced:>6} ns {ran:>6} ns {ended:>6} ns");
+        let begun = Instant::now();
+        handle(&mut engine, Event::Panicked(None));
+        let recounted = begun.elapsed().as_millis();
+        println!("{live:>9} {submitted:>6} ns {priced:>6} ns {ran:>6} ns {ended:>6} ns {recounted:>6} ms");
     }
 }

@@ -14,4 +14,5 @@ mod cli;
 mod demo;
 mod embedded;
 mod golden;
+mod install;
 mod live;

@@ -105,7 +105,7 @@ one() {
 	local name=${1##*/}
 	local tap=$out/${name%.t}.tap dir=$out/${name%.t}
 	mkdir -p "$dir"
-	SHARNESS_TEST_DIRECTORY=$dir timeout "${MF_TEST_TIMEOUT:-300}" bash "$1" -v >"$tap" 2>&1 </dev/null
+	SHARNESS_TEST_DIRECTORY=$dir timeout "${MF_TEST_TIMEOUT:-900}" bash "$1" -v >"$tap" 2>&1 </dev/null
 	local rc=$?
 	grep -q '^1\.\.[0-9]' "$tap" || echo "not ok - $name ended early (exit $rc)" >>"$tap"
 	local bad

@@ -14,12 +14,15 @@ test_expect_success 'it loads without configuration and starts empty' '
 test_expect_success 'the query names the plugin and its path' '
 	test "$(mf query "q[\"name\"]")" = mf_priority.so && test "$(mf query "q[\"path\"]")" = "$PLUGIN"
 '
-test_expect_success 'a second one of the same name is refused, the first serves on' '
-	test_must_fail flux jobtap load "$PWD/other/mf_priority.so" && mf push assoc 5001 A
+test_expect_success 'a second one of the same name is refused' '
+	test_must_fail flux jobtap load "$PWD/other/mf_priority.so"
 '
-test_expect_success 'it can be removed, and its methods with it' '
-	remove_plugin && { mf rpc reprioritize >out; test $? = 1; } && grep ENOSYS out &&
-	test_must_fail flux jobtap query mf_priority.so
+test_expect_success 'and the first serves on' 'mf push assoc 5001 A'
+test_expect_success 'it can be removed' '
+	remove_plugin && test_must_fail flux jobtap query mf_priority.so
+'
+test_expect_success 'and its methods are gone with it' '
+	{ mf rpc reprioritize >out; test $? = 1; } && grep ENOSYS out
 '
 test_expect_success 'a new load remembers nothing' '
 	load_plugin && test "$(mf query "q[\"mf_priority_map\"]")" = "[]"
@@ -35,10 +38,14 @@ test_expect_success 'a whole document at load time is in force at once' '
 	mf doc assoc 5001 A fairshare=0.25 queues=gold,silver assoc 5001 B assoc 5002 B active=0 \
 		queue gold priority=7 max_running_jobs=3 queue silver project p1 project p2 bank A 2.5 \
 		factor fairshare 1000 factor bank 2 config deny_unknown_queues=false >doc &&
-	reload_plugin doc &&
+	reload_plugin doc
+'
+test_expect_success 'its associations' '
 	test "$(mf query "[[u[\"userid\"], b[\"bank_name\"], b[\"fairshare\"], b[\"queues\"], b[\"active\"]]
 		for u in q[\"mf_priority_map\"] for b in u[\"banks\"]]")" = \
-		"[[5001, \"A\", 0.25, [\"gold\", \"silver\"], 1], [5001, \"B\", 0.5, [], 1], [5002, \"B\", 0.5, [], 0]]" &&
+		"[[5001, \"A\", 0.25, [\"gold\", \"silver\"], 1], [5001, \"B\", 0.5, [], 1], [5002, \"B\", 0.5, [], 0]]"
+'
+test_expect_success 'its queues and projects' '
 	test "$(mf query "[q[\"queues\"][\"gold\"][\"priority\"], q[\"queues\"][\"gold\"][\"max_running_jobs\"], q[\"projects\"]]")" = \
 		"[7, 3, [\"p1\", \"p2\"]]"
 '

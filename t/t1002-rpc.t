@@ -28,16 +28,23 @@ test_expect_success 'rec_q_update replaces all queues' '
 test_expect_success 'rec_proj_update replaces all projects and keeps their order' '
 	mf data project z project "*" project a && test "$(mf query "q[\"projects\"]")" = "[\"z\", \"*\", \"a\"]"
 '
-test_expect_success 'of a record given twice the last wins' '
+test_expect_success 'of an association given twice the last wins' '
 	mf data assoc 5002 A fairshare=0.1 assoc 5002 A fairshare=0.9 queue gold priority=1 queue gold priority=2 &&
-	test "$(mf query "q[\"mf_priority_map\"][1][\"banks\"][0][\"fairshare\"]")" = 0.9 &&
+	test "$(mf query "q[\"mf_priority_map\"][1][\"banks\"][0][\"fairshare\"]")" = 0.9
+'
+test_expect_success 'so it does of a queue' '
 	test "$(mf query "q[\"queues\"][\"gold\"][\"priority\"]")" = 2
 '
-test_expect_success 'empty arrays are fine; they empty what is replaced' '
+test_expect_success 'empty arrays are fine' '
 	for m in rec_update rec_q_update rec_proj_update rec_bank_update rec_fac_update; do
 		mf rpc $m "{\"data\":[]}" || return 1
-	done &&
-	test "$(mf query "[q[\"queues\"], q[\"projects\"]]")" = "[{}, []]" && mf counts 5001 A active=2 run=1 held=1
+	done
+'
+test_expect_success 'they empty what is replaced' '
+	test "$(mf query "[q[\"queues\"], q[\"projects\"]]")" = "[{}, []]"
+'
+test_expect_success 'and nothing else' '
+	mf counts 5001 A active=2 run=1 held=1
 '
 test_expect_success 'lists are split at commas; blanks around items do not count' '
 	mf data assoc 5004 A queues="a, b,,c " projects=" " &&
@@ -60,14 +67,17 @@ test_expect_success 'an integer beyond 32 bits is kept whole' '
 	mf data assoc 5006 A max_nodes=4294967296 &&
 	test "$(mf query "q[\"mf_priority_map\"][-1][\"banks\"][0][\"max_nodes\"]")" = 4294967296
 '
-test_expect_success 'a negative limit is taken as none allowed, with a warning that names it' '
-	new_log && mf data assoc 5007 A max_nodes=-5 && logged "associations[0].max_nodes: negative limit -5 admits nothing (user 5007, bank A)" &&
+test_expect_success 'a negative limit has a warning that names it' '
+	new_log && mf data assoc 5007 A max_nodes=-5 && logged "associations[0].max_nodes: negative limit -5 admits nothing (user 5007, bank A)"
+'
+test_expect_success 'and admits nothing' '
 	refused "job size (1 node(s), 1 core(s)) is greater than max resources limits configured for association ($(mf query \
 		"q[\"mf_priority_map\"][-1][\"banks\"][0][\"max_nodes\"]") node(s), 2147483647 core(s))" mf submit 5007
 '
-
-test_expect_success 'a negative max_active_jobs is no limit, as 0 is none' '
-	new_log && mf data assoc 5008 A max_active_jobs=-1 && logged "associations[0].max_active_jobs: negative limit -1 means unlimited, as 0 does (user 5008, bank A)" &&
+test_expect_success 'so has a negative max_active_jobs' '
+	new_log && mf data assoc 5008 A max_active_jobs=-1 && logged "associations[0].max_active_jobs: negative limit -1 means unlimited, as 0 does (user 5008, bank A)"
+'
+test_expect_success 'which is no limit, as 0 is none' '
 	id=$(mf submit 5008) && wait_for depend $id && cancel $id
 '
 

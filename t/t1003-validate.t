@@ -51,7 +51,9 @@ test_expect_success 'a queue that the plugin does not know is open to all' 'mf s
 test_expect_success 'unless deny_unknown_queues is set' '
 	mf push config deny_unknown_queues=true &&
 	refused "queue \"strange\" is unknown to flux-accounting and deny-unknown-queues is enabled" \
-		mf submit 5006 -q strange -P nix &&
+		mf submit 5006 -q strange -P nix
+'
+test_expect_success 'which is not what a queue that is known and not permitted is told' '
 	refused "queue \"gold\" not valid for user; valid queues for user: " mf submit 5006 -q gold
 '
 test_expect_success 'a config that does not mention it leaves it as it is' '
@@ -89,7 +91,9 @@ test_expect_success 'one refused job of a batch leaves the others, and nothing c
 test_expect_success 'slots times cores times nodes' '
 	mf push assoc 5007 A queues=gold max_nodes=2 max_cores=23 &&
 	refused "job size (2 node(s), 24 core(s)) is greater than max resources limits configured for association (2 node(s), 23 core(s))" \
-		mf submit 5007 -q gold -N 2 -n 6 -c 4 &&
+		mf submit 5007 -q gold -N 2 -n 6 -c 4
+'
+test_expect_success 'slots times cores, of one node' '
 	refused "job size (1 node(s), 24 core(s)) is greater than max resources limits configured for association (2 node(s), 23 core(s))" \
 		mf submit 5007 -q gold -n 6 -c 4
 '

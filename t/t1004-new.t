@@ -18,13 +18,17 @@ test_expect_success 'it precedes validate' '
 	mf events $id | cut -d" " -f1 | head -4 >names && printf "submit\njobspec-update\nvalidate\ndepend\n" >want &&
 	test_cmp want names
 '
-test_expect_success 'a named bank stays and brings its own default project' '
+test_expect_success 'a named bank stays, and is not posted again' '
 	id=$(mf submit 5001 -B B) && scheduled $id && test $(mf spec $id attributes.system.bank) = B &&
-	test $(mf spec $id attributes.system.project) = p2 &&
 	mf events $id | grep ^jobspec-update >updates && ! grep bank updates
 '
+test_expect_success 'and brings its own default project' '
+	test $(mf spec $id attributes.system.project) = p2
+'
 test_expect_success 'a named project stays' '
-	id=$(mf submit 5001 -P p2) && scheduled $id && test $(mf spec $id attributes.system.project) = p2 &&
+	id=$(mf submit 5001 -P p2) && scheduled $id && test $(mf spec $id attributes.system.project) = p2
+'
+test_expect_success 'and leaves the bank to be the default one' '
 	test $(mf spec $id attributes.system.bank) = A
 '
 test_expect_success 'a job that names both is left alone' '
@@ -47,6 +51,9 @@ test_expect_success 'a refused job leaves no count: another plugin may refuse it
 '
 test_expect_success 'max_running_jobs -1 is the hook that breaks a job (as upstream has it)' '
 	mf push assoc 5005 A max_running_jobs=-1 && id=$(mf submit 5005) && wait_for exception $id type=mf_priority &&
-	mf events $id | grep "note=job.state.depend: bank info is missing" && ended $id && mf counts 5005 A active=0
+	mf events $id | grep "note=job.state.depend: bank info is missing"
+'
+test_expect_success 'it never counted' '
+	ended $id && mf counts 5005 A active=0
 '
 finish

@@ -34,9 +34,9 @@ test_expect_success 'what still fits is not held' 'c=$(mf submit 5001 -q q -N 1)
 test_expect_success 'max-sched-cores-queue-limit: cores of jobs in SCHED, with its own' '
 	cancel_all && mf push queue q max_sched_cores_per_assoc=3 queue other &&
 	a=$(mf submit 5001 -q q -n 2) && scheduled $a && b=$(mf submit 5001 -q q -n 2) &&
-	held_by $b max-sched-cores-queue-limit && deps_are $b max-sched-cores-queue-limit &&
-	c=$(mf submit 5001 -q q) && scheduled $c
+	held_by $b max-sched-cores-queue-limit && deps_are $b max-sched-cores-queue-limit
 '
+test_expect_success 'what still fits of cores is not held' 'c=$(mf submit 5001 -q q) && scheduled $c'
 test_expect_success 'a job larger than the SCHED limits is held, not refused' '
 	cancel_all && mf push queue q max_sched_nodes_per_assoc=1 max_sched_cores_per_assoc=1 queue other &&
 	a=$(mf submit 5001 -q q -N 2 -n 2) && held_by $a max-sched-cores-queue-limit &&
@@ -45,9 +45,9 @@ test_expect_success 'a job larger than the SCHED limits is held, not refused' '
 test_expect_success 'max-resources-queue: nodes in RUN and SCHED together' '
 	cancel_all && start_queues && mf push queue q max_nodes_per_assoc=3 queue other &&
 	a=$(mf submit 5001 -q q -N 1) && running $a && stop_queues && b=$(mf submit 5001 -q q -N 1) && scheduled $b &&
-	c=$(mf submit 5001 -q q -N 2) && held_by $c max-resources-queue && deps_are $c max-resources-queue &&
-	d=$(mf submit 5001 -q q -N 1) && scheduled $d
+	c=$(mf submit 5001 -q q -N 2) && held_by $c max-resources-queue && deps_are $c max-resources-queue
 '
+test_expect_success 'what still fits of the queue is not held' 'd=$(mf submit 5001 -q q -N 1) && scheduled $d'
 test_expect_success 'max-running-jobs-user-limit: jobs that run, in any queue' '
 	cancel_all && start_queues && mf push assoc 5001 A queues=q,other max_running_jobs=1 queue q queue other &&
 	a=$(mf submit 5001 -q q) && running $a && b=$(mf submit 5001 -q other) && held_by $b max-running-jobs-user-limit &&
@@ -64,13 +64,15 @@ test_expect_success 'max-sched-jobs-user-limit: jobs in SCHED, in any queue' '
 test_expect_success 'max-resources-user-limit: nodes of running jobs, with its own' '
 	cancel_all && start_queues && mf push assoc 5001 A queues=q,other max_nodes=3 &&
 	a=$(mf submit 5001 -q q -N 2) && running $a && b=$(mf submit 5001 -q other -N 2) &&
-	held_by $b max-resources-user-limit && deps_are $b max-resources-user-limit && c=$(mf submit 5001 -q q -N 1) && running $c
+	held_by $b max-resources-user-limit && deps_are $b max-resources-user-limit
 '
+test_expect_success 'what still fits of the nodes runs' 'c=$(mf submit 5001 -q q -N 1) && running $c'
 test_expect_success 'or cores' '
 	cancel_all && mf push assoc 5001 A queues=q,other max_cores=3 &&
 	a=$(mf submit 5001 -q q -n 2) && running $a && b=$(mf submit 5001 -q other -n 2) &&
-	held_by $b max-resources-user-limit && c=$(mf submit 5001 -q q -n 1) && running $c
+	held_by $b max-resources-user-limit
 '
+test_expect_success 'what still fits of the cores runs' 'c=$(mf submit 5001 -q q -n 1) && running $c'
 test_expect_success '0 running, 0 in SCHED and 0 in a queue hold everything' '
 	cancel_all && mf push assoc 5001 A queues=q max_running_jobs=0 max_sched_jobs=0 \
 		queue q max_running_jobs=0 max_sched_jobs=0 queue other &&
@@ -79,14 +81,16 @@ test_expect_success '0 running, 0 in SCHED and 0 in a queue hold everything' '
 '
 all=max-run-jobs-queue,max-sched-jobs-queue-limit,max-sched-nodes-queue-limit,max-sched-cores-queue-limit
 all=$all,max-resources-queue,max-running-jobs-user-limit,max-sched-jobs-user-limit,max-resources-user-limit
-test_expect_success 'all eight at once, in the order of the query and of the events' '
+test_expect_success 'all eight at once, in the order of the query' '
 	cancel_all && mf push assoc 5001 A queues=q queue q &&
 	run=$(mf submit 5001 -q q -N 1 -n 2) && running $run && stop_queues &&
 	sched=$(mf submit 5001 -q q -N 1 -n 2) && scheduled $sched &&
 	mf push assoc 5001 A queues=q max_running_jobs=1 max_sched_jobs=1 max_cores=2 \
 		queue q max_running_jobs=1 max_sched_jobs=1 max_sched_nodes_per_assoc=1 \
 		max_sched_cores_per_assoc=2 max_nodes_per_assoc=2 queue other &&
-	held=$(mf submit 5001 -q q -N 1 -n 2) && held_by $held max-resources-user-limit && deps_are $held $all &&
+	held=$(mf submit 5001 -q q -N 1 -n 2) && held_by $held max-resources-user-limit && deps_are $held $all
+'
+test_expect_success 'and of the events' '
 	mf events $held | sed -n "s/^dependency-add description=//p" | paste -sd, >order && echo $all >want && test_cmp want order
 '
 test_expect_success 'the query shows the size and the queue of a held job' '

@@ -18,9 +18,8 @@ priced() {
 }
 test_expect_success 'fair-share times its weight' 'priced 45321 5001 -q none'
 test_expect_success 'urgency counts from the default' 'priced 45320 5001 -q none -u 15 && priced 45335 5001 -q none -u 30'
-test_expect_success 'a queue adds its priority, one that is not in the table none' '
-	mf push queue gold priority=10000 && priced 100045321 5001 -q gold && priced 45321 5001 -q none
-'
+test_expect_success 'a queue adds its priority' 'mf push queue gold priority=10000 && priced 100045321 5001 -q gold'
+test_expect_success 'one that is not in the table adds none' 'priced 45321 5001 -q none'
 test_expect_success 'a bank adds its priority' '
 	mf push assoc 5002 B queues=gold fairshare=0 bank B 3.5 factor bank 100 && priced 350 5002 -q none
 '
@@ -29,10 +28,10 @@ test_expect_success 'a half is rounded up, away from zero' '
 '
 test_expect_success 'negative terms count' 'mf push queue gold priority=-4 && priced 5321 5001 -q gold'
 test_expect_success 'a sum of 0 or less is 0' 'mf push queue gold priority=-5 && priced 0 5001 -q gold'
-test_expect_success 'urgency 0 holds, 31 expedites; neither has a memo' '
-	priced 0 5001 -q none -u 0 && ! mf events $last | grep memo &&
-	priced 4294967295 5001 -q none -u 31 && ! mf events $last | grep memo
-'
+test_expect_success 'urgency 0 holds' 'priced 0 5001 -q none -u 0'
+test_expect_success 'it has no memo' '! mf events $last | grep memo'
+test_expect_success 'urgency 31 expedites' 'priced 4294967295 5001 -q none -u 31'
+test_expect_success 'nor has that one' '! mf events $last | grep memo'
 test_expect_success 'nothing but expedite gets the highest value' '
 	mf push factor fairshare 99999999999999 && priced 4294967294 5001 -q none && mf push factor fairshare 100000
 '
@@ -43,8 +42,11 @@ test_expect_success 'the memo shows the fair-share, before the priority, once' '
 	priced 45321 5001 -q none && mf events $last | grep -e ^memo -e ^priority >got &&
 	printf "memo fairshare=0.45321\npriority priority=45321\n" >want && test_cmp want got
 '
-test_expect_success 'it is posted again when the value changes, and only then' '
+test_expect_success 'it is posted again when the value changes' '
 	mf push assoc 5001 A queues=gold fairshare=0.5 && wait_for priority $last priority=50000 &&
+	mf events $last | grep "memo fairshare=0.5"
+'
+test_expect_success 'and only then' '
 	mf push assoc 5001 A queues=gold fairshare=0.5000000000001 max_nodes=7 && settled &&
 	mf events $last | grep -e ^memo -e ^priority >got &&
 	printf "memo fairshare=0.45321\npriority priority=45321\nmemo fairshare=0.5\npriority priority=50000\n" >want &&
@@ -54,9 +56,10 @@ test_expect_success 'a change of the fair-share below one point of priority stil
 	mf push assoc 5001 A queues=gold fairshare=0.500001 && settled && mf events $last | grep "memo fairshare=0.500001" &&
 	prio_is $last 50000
 '
-test_expect_success 'edited weights reach pending jobs at once with a push, not before reprioritize' '
-	mf data factor fairshare 1000 && settled && prio_is $last 50000 && mf push && wait_for priority $last priority=500
+test_expect_success 'edited weights reach no pending job before reprioritize' '
+	mf data factor fairshare 1000 && settled && prio_is $last 50000
 '
+test_expect_success 'and each with it' 'mf push && wait_for priority $last priority=500'
 test_expect_success 'factors of other names are stored and do nothing' '
 	mf push factor other 1000000 && settled && prio_is $last 500
 '

@@ -39,19 +39,27 @@ test_expect_success 'cancelled in SCHED' '
 test_expect_success 'cancelled in SCHED at urgency 0' '
 	id=$(mf submit 5001 -q q -u 0) && scheduled $id && cancel $id && ended $id && mf counts 5001 A $none
 '
-test_expect_success 'cancelled in DEPEND, held by us' '
+test_expect_success 'DEPEND, held by us' '
 	mf push assoc 5001 A queues=q max_sched_jobs=0 && id=$(mf submit 5001 -q q) && held_by $id max-sched-jobs-user-limit &&
-	mf counts 5001 A active=1 sched=0 held=1 q.sched=0 && cancel $id && ended $id && mf counts 5001 A $none
+	mf counts 5001 A active=1 sched=0 held=1 q.sched=0
+'
+test_expect_success 'cancelled in it' '
+	cancel $id && ended $id && mf counts 5001 A $none
 '
 test_expect_success 'urgency and updates in DEPEND' '
 	id=$(mf submit 5001 -q q) && held_by $id max-sched-jobs-user-limit && flux job urgency $id 0 >out &&
-	flux job urgency $id 20 >out && mf update $id duration=50 && mf counts 5001 A active=1 sched=0 held=1 &&
+	flux job urgency $id 20 >out && mf update $id duration=50 && mf counts 5001 A active=1 sched=0 held=1
+'
+test_expect_success 'its way on, and its end' '
 	mf push assoc 5001 A queues=q && scheduled $id && mf counts 5001 A active=1 sched=1 held=0 &&
 	cancel $id && ended $id && mf counts 5001 A $none
 '
-test_expect_success 'cancelled in DEPEND, held by another plugin' '
+test_expect_success 'DEPEND, held by another plugin' '
 	a=$(mf submit 5001 -q q) && scheduled $a && id=$(mf submit 5001 -q q -d afterany:$a) && wait_for dependency-add $id && mf alive &&
-	is_state DEPEND $id && mf counts 5001 A active=2 sched=1 held=0 && cancel $id $a && ended $id $a && mf counts 5001 A $none
+	is_state DEPEND $id && mf counts 5001 A active=2 sched=1 held=0
+'
+test_expect_success 'cancelled in that' '
+	cancel $id $a && ended $id $a && mf counts 5001 A $none
 '
 test_expect_success 'cancelled in PRIORITY, waiting for data' '
 	reload_plugin && id=$(mf submit 5001 -q q) && wait_for depend $id && mf alive && is_state PRIORITY $id &&

@@ -6,8 +6,10 @@ test_description='jobs that come before the data, and data that come late'
 . "$(dirname "$0")/lib.sh"
 
 test_expect_success 'an instance without data' 'start_instance && stop_queues && load_plugin'
-test_expect_success 'a job waits in PRIORITY; no limit holds it, nothing is written into its jobspec' '
-	a=$(mf submit 5001) && wait_for depend $a && settled && is_state PRIORITY $a &&
+test_expect_success 'a job waits in PRIORITY' '
+	a=$(mf submit 5001) && wait_for depend $a && settled && is_state PRIORITY $a
+'
+test_expect_success 'no limit holds it, nothing is written into its jobspec' '
 	! mf events $a | grep -e dependency -e jobspec-update -e memo -e "^priority" -e exception
 '
 test_expect_success 'reprioritize without data leaves it there' 'mf push && settled && is_state PRIORITY $a'
@@ -17,21 +19,27 @@ test_expect_success 'so do data of others' '
 test_expect_success 'data alone do not move it' '
 	mf data assoc 5001 A max_sched_jobs=0 && settled && is_state PRIORITY $a
 '
-test_expect_success 'reprioritize does; it counts, is priced, gets bank and project' '
-	mf push && scheduled $a && prio_is $a 50000 && mf counts 5001 A active=1 sched=1 held=0 &&
+test_expect_success 'reprioritize does, and it is priced' 'mf push && scheduled $a && prio_is $a 50000'
+test_expect_success 'it counts' 'mf counts 5001 A active=1 sched=1 held=0'
+test_expect_success 'it gets bank and project' '
 	test $(mf spec $a attributes.system.bank) = A && test "$(mf spec $a attributes.system.project)" = "*"
 '
 test_expect_success 'the next job is held by the limit' 'b=$(mf submit 5001) && held_by $b max-sched-jobs-user-limit'
-test_expect_success 'urgency 0 and 31 while waiting' '
+test_expect_success 'urgencies of 0, 31 and 20 price nobody who waits' '
 	cancel_all && reload_plugin && a=$(mf submit 5001 -u 0) && b=$(mf submit 5001 -u 31) && c=$(mf submit 5001) &&
-	wait_for depend $c && settled && is_state PRIORITY $a $b $c && flux job urgency $c 20 >out && settled && is_state PRIORITY $c &&
+	wait_for depend $c && settled && is_state PRIORITY $a $b $c && flux job urgency $c 20 >out && settled && is_state PRIORITY $c
+'
+test_expect_success 'and are what counts when the data come' '
 	mf push assoc 5001 A project "*" && scheduled $a $b $c && prio_is $a 0 && prio_is $b 4294967295 && prio_is $c 54000 &&
 	mf counts 5001 A active=3 sched=3
 '
 test_expect_success 'an explicit bank that the data do not have ends the job, with the reason' '
 	cancel_all && reload_plugin && a=$(mf submit 5001 -B nix) && b=$(mf submit 5001) && wait_for depend $b && settled &&
 	mf push assoc 5001 A project "*" && wait_for exception $a type=mf_priority &&
-	mf events $a | grep "note=cannot find user/bank or user/default bank entry for uid: 5001" && ended $a && scheduled $b &&
+	mf events $a | grep "note=cannot find user/bank or user/default bank entry for uid: 5001" && ended $a
+'
+test_expect_success 'his job that names none goes on' '
+	scheduled $b &&
 	mf counts 5001 A active=1 sched=1
 '
 test_expect_success 'data that come in the other order: queues and projects first, associations last' '

@@ -5,21 +5,26 @@ test_description='policy_update: the whole policy in one document'
 # A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
 
-test_expect_success 'an instance with jobs' '
+test_expect_success 'an instance; it is answered with a generation' '
 	write_conf "$(with_queues q)" && start_instance && stop_queues && load_plugin &&
 	mf doc assoc 5001 A queues=q max_sched_jobs=1 assoc 5002 A queues=q queue q priority=1 project "*" bank A 1 >doc &&
-	mf rpc policy_update "$(cat doc)" >reply && sed "s/^ok //" reply | jq -e ".generation | numbers" &&
+	mf rpc policy_update "$(cat doc)" >reply && sed "s/^ok //" reply | jq -e ".generation | numbers"
+'
+test_expect_success 'jobs by it, one of them held' '
 	sched=$(mf submit 5001 -q q) && scheduled $sched && prio_is $sched 60000 &&
 	held=$(mf submit 5001 -q q) && held_by $held max-sched-jobs-user-limit && other=$(mf submit 5002 -q q) && scheduled $other
 '
-test_expect_success 'it reprioritizes by itself, and releases what now fits' '
+test_expect_success 'it reprioritizes by itself' '
 	jq ".associations[0].max_sched_jobs = 5 | .queues[0].priority = 2" <doc >next && mf rpc policy_update "$(cat next)" &&
-	scheduled $held && wait_for priority $sched priority=70000 && mf counts 5001 A sched=2 held=0
+	wait_for priority $sched priority=70000
 '
-test_expect_success 'a removed association: new jobs are refused, live ones keep count and fair-share' '
+test_expect_success 'and releases what now fits' 'scheduled $held && mf counts 5001 A sched=2 held=0'
+test_expect_success 'a removed association: new jobs are refused' '
 	jq "del(.associations[1]) | .queues[0].priority = 3" <next >fewer && mf rpc policy_update "$(cat fewer)" &&
-	refused "cannot find user/bank or user/default bank entry for uid: 5002" mf submit 5002 -q q && settled &&
-	is_state SCHED $other && prio_is $other 80000
+	refused "cannot find user/bank or user/default bank entry for uid: 5002" mf submit 5002 -q q
+'
+test_expect_success 'live ones stay, and keep their fair-share' '
+	settled && is_state SCHED $other && prio_is $other 80000
 '
 test_expect_success 'they end as they would have' 'start_queues && running $other && cancel $other && ended $other && mf alive && stop_queues'
 test_expect_success 'it comes back by a record' '
@@ -45,19 +50,26 @@ test_expect_success 'all five arrays are needed' '
 		mf rejects policy_update $key "$(jq -c "del(.$key)" <doc)" || return 1
 	done
 '
-test_expect_success 'a bad record anywhere, and nothing is applied' '
-	mf rejects policy_update "associations[1].max_nodes" "$(jq -c ".associations[1].max_nodes = null" <doc)" &&
-	mf rejects policy_update "queues[0].priority" "$(jq -c ".queues[0].priority = \"1\"" <doc)" &&
-	mf rejects policy_update "projects[0].project" "$(jq -c ".projects[0] = {}" <doc)" &&
-	mf rejects policy_update "banks[0].priority" "$(jq -c ".banks[0].priority = true" <doc)" &&
-	mf rejects policy_update "priority_factors[0].weight" "$(jq -c ".priority_factors = [{factor: \"queue\"}]" <doc)" &&
-	mf rejects policy_update "deny_unknown_queues" "$(jq -c ".config.deny_unknown_queues = 7" <doc)" &&
-	mf rejects policy_update "dry_run" "$(jq -c ".dry_run = 1" <doc)" &&
-	mf rejects policy_update "" "" "[]" "7" "nix"
+# bad NAMED FILTER: the document changed by FILTER is refused, NAMED, and nothing of it applied.
+bad() { mf rejects policy_update "$1" "$(jq -c "$2" <doc)"; }
+test_expect_success 'a bad association, and nothing is applied' '
+	bad "associations[1].max_nodes" ".associations[1].max_nodes = null"
 '
+test_expect_success 'nor with a bad queue' 'bad "queues[0].priority" ".queues[0].priority = \"1\""'
+test_expect_success 'nor with a bad project' 'bad "projects[0].project" ".projects[0] = {}"'
+test_expect_success 'nor with a bad bank' 'bad "banks[0].priority" ".banks[0].priority = true"'
+test_expect_success 'nor with a bad weight' '
+	bad "priority_factors[0].weight" ".priority_factors = [{factor: \"queue\"}]"
+'
+test_expect_success 'nor with a bad config' 'bad "deny_unknown_queues" ".config.deny_unknown_queues = 7"'
+test_expect_success 'nor with a dry_run that is no boolean' 'bad "dry_run" ".dry_run = 1"'
+test_expect_success 'nor of what is no document' 'mf rejects policy_update "" "" "[]" "7" "nix"'
 test_expect_success 'every accepted call of any method raises the generation' '
 	g() { mf rpc policy_update "$(cat next2)" | sed "s/^ok //" | jq .generation; } &&
-	a=$(g) && mf data project "*" && b=$(g) && test $((b - a)) -eq 2 && { mf rpc rec_update "{}"; c=$(g); test $((c - b)) -eq 1; }
+	a=$(g) && mf data project "*" && b=$(g) && test $((b - a)) -eq 2
+'
+test_expect_success 'one that is refused does not' '
+	mf rpc rec_update "{}"; c=$(g); test $((c - b)) -eq 1
 '
 test_expect_success 'the default bank of the owner stays when the client sends its own record of him' '
 	me=$(id -u) && mf push assoc $me A queues=q assoc $me B def_bank=A queues=q && mf push assoc $me root def_bank=root queues=q &&

@@ -35,8 +35,10 @@ test_expect_success 'the commit says what it changed' '
 test_expect_success 'it reprioritizes, and releases what now fits' '
 	scheduled $held && wait_for priority $sched priority=70000 && mf counts 5001 A sched=2 held=0
 '
-test_expect_success 'a removed association is refused to new jobs, and stays visible, marked, while its jobs live' '
-	refused "cannot find user/bank or user/default bank entry for uid: 5003" mf submit 5003 -q q &&
+test_expect_success 'a removed association is refused to new jobs' '
+	refused "cannot find user/bank or user/default bank entry for uid: 5003" mf submit 5003 -q q
+'
+test_expect_success 'and stays visible, marked, while its jobs live' '
 	mf query "q[\"removed_associations\"]" | jq -e ".[0] | [.userid, .bank_name, .removed, .cur_sched_jobs] == [5003, \"A\", true, 1]"
 '
 test_expect_success 'it is gone when they are' '
@@ -47,13 +49,18 @@ test_expect_success 'a committed push is over' '
 '
 test_expect_success 'an aborted push leaves nothing' '
 	mf query >before && begin && part "{associations: []} + $rest" && ask policy_abort "{\"push\":$push}" &&
-	mf query >after && test_cmp before after && { mf rpc policy_commit "{\"push\":$push}" >reply; grep "it was aborted" reply; }
+	mf query >after && test_cmp before after
 '
-test_expect_success 'a part that is refused ends its push, and names user, bank and key' '
+test_expect_success 'and cannot be committed' '
+	mf rpc policy_commit "{\"push\":$push}" >reply; grep "it was aborted" reply
+'
+test_expect_success 'a part that is refused names user, bank and key' '
 	begin && part "{associations: .associations[:1]}" &&
 	mf rejects policy_part "associations[1].max_nodes: expected integer, got string (user 5002, bank A)" \
-		"$(jq -c "{push: $push, associations: [.associations[1] | .max_nodes = \"7\"]}" <doc)" &&
-	{ mf rpc policy_commit "{\"push\":$push}" >reply; grep "a part was refused: .*user 5002, bank A" reply; }
+		"$(jq -c "{push: $push, associations: [.associations[1] | .max_nodes = \"7\"]}" <doc)"
+'
+test_expect_success 'and ends its push' '
+	mf rpc policy_commit "{\"push\":$push}" >reply; grep "a part was refused: .*user 5002, bank A" reply
 '
 test_expect_success 'what is not whole cannot be committed' '
 	begin && part "{associations, queues, projects, banks}" &&
@@ -71,9 +78,12 @@ test_expect_success 'an abandoned push expires' '
 	begin "{\"expires\":1}" && sleep 1.5 &&
 	mf rejects policy_commit "it was given up, since no part came for too long" "{\"push\":$push}"
 '
-test_expect_success 'a dry run answers and changes nothing' '
+test_expect_success 'a dry run answers' '
 	mf query >before && begin "{\"dry_run\":true}" && part "{associations: []} + $rest" && commit >reply &&
-	jq -e ".dry_run and .removed == 2" <reply && mf query >after && test_cmp before after
+	jq -e ".dry_run and .removed == 2" <reply
+'
+test_expect_success 'and changes nothing' '
+	mf query >after && test_cmp before after
 '
 test_expect_success 'a part is bounded' '
 	begin && jq -c "{push: $push, projects: [range(1001) | {project: \"p\\(.)\"}]}" <doc >large &&

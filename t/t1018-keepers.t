@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='jobs that other plugins keep: what counts is what the limits say when they let them go'
 
-# Each claim begins with no job and its own association; only the instance and the plugins are shared.
-
+# A sequence only where a test says so: each claim begins with no job and its own association; the instance and the
+# plugins are shared.
 . "$(dirname "$0")/lib.sh"
 
 add() { mf rpc job-manager.keeper.add "{\"id\":$(flux job id "$1"),\"name\":\"$2\"}"; }
@@ -39,7 +39,10 @@ test_expect_success 'a held job kept by an undeclared name gives way, and gains 
 	kept=$(mf submit 5004 -q q2) && held_by $kept max-running-jobs-user-limit && add $kept license &&
 	for i in 1 2 3 4; do
 		next=$(mf submit 5004 -q q2) && cancel $a && running $next && a=$next || return 1
-	done && settled && deps_are $kept none && test $(ours $kept) -eq 2 &&
+	done && settled && deps_are $kept none && test $(ours $kept) -eq 2
+'
+# It goes on with the job of the one before it.
+test_expect_success 'it has its turn when it is let go' '
 	drop $kept license && held_by $kept max-running-jobs-user-limit.2 && cancel $a && running $kept
 '
 test_expect_success 'after a reload a job kept by an undeclared name gives way, and has its turn when it is let go' '
@@ -75,6 +78,7 @@ test_expect_success 'the instance owner is served by the push that his record en
 	mf push queue q1 queue q2 project "*" assoc 5009 A && settled && is_state PRIORITY $a $b &&
 	mf data assoc $owner $name def_bank=$name queues= && scheduled $a $b && ! mf events $b | grep exception
 '
+# It goes on with the records of the one before it.
 test_expect_success 'and no queue is closed to him' '
 	c=$(mf submit $(id -u) -q q2) && scheduled $c
 '

@@ -13,9 +13,11 @@ test_expect_success 'a database made by flux account' '
 test_expect_success 'flux finds the command' '
 	flux fairshare --version | grep flux-fairshare
 '
-test_expect_success 'show computes and changes nothing' '
+test_expect_success 'show computes' '
 	flux account view-bank -t root >before &&
-	flux fairshare show -p $DB >show.out && grep "^  user5001" show.out &&
+	flux fairshare show -p $DB >show.out && grep "^  user5001" show.out
+'
+test_expect_success 'and changes nothing' '
 	flux account view-bank -t root >after && test_cmp before after
 '
 test_expect_success 'update stores what show said, as flux account view-bank -t sees it' '
@@ -36,24 +38,31 @@ test_expect_success 'the values are those of flux account-update-fshare' '
 '
 test_expect_success 'update --dry-run shows who would move after a change of usage' '
 	flux fairshare update -p $DB && usage 5003 100000 &&
-	stored >before && flux fairshare update -n -p $DB >moves && stored >after &&
-	test_cmp before after && grep user5003 moves && grep "nothing was written" moves
+	stored >before && flux fairshare update -n -p $DB >moves && grep user5003 moves
+'
+test_expect_success 'it writes nothing, and says so' '
+	grep "nothing was written" moves && stored >after && test_cmp before after
 '
 test_expect_success 'and update then moves them' '
 	flux fairshare update -p $DB && stored >after && ! test_cmp before after
 '
-test_expect_success 'a user who left keeps the value, and the usage of the bank' '
-	flux account delete-user user5003 B && flux fairshare update -p $DB &&
-	stored >after && flux fairshare show -p $DB --json --user user5003 >left &&
-	jq -e ".nodes[] | select(.user) | .rank == null" left &&
+test_expect_success 'a user who left keeps the value, and has no rank' '
+	stored >before && flux account delete-user user5003 B && flux fairshare update -p $DB &&
+	stored >after && grep user5003 before >want && grep user5003 after >have && test_cmp want have &&
+	flux fairshare show -p $DB --json --user user5003 >left &&
+	jq -e ".nodes[] | select(.user) | .rank == null" left
+'
+test_expect_success 'what he used stays that of the bank' '
 	jq -e ".nodes[] | select(.bank == \"B\" and .user == null) | .usage >= 100000" left
 '
 test_expect_success 'a database someone else has locked is an error, not a silence' '
 	hold_lock && test_must_fail flux fairshare update --wait 0.2 -p $DB 2>locked.err;
 	release_lock && grep "locked by another process" locked.err
 '
-test_expect_success 'why and compare read the same database' '
-	flux fairshare why user5001 user5002 -p $DB | grep "The first bank above both is A" &&
+test_expect_success 'why reads the same database' '
+	flux fairshare why user5001 user5002 -p $DB | grep "The first bank above both is A"
+'
+test_expect_success 'so does compare' '
 	flux fairshare compare --policies weighted-walk,classic -p $DB | grep "Kendall tau"
 '
 test_expect_success 'what export-db wrote shows the same tree' '

@@ -37,7 +37,9 @@ test_expect_success 'held jobs are counted by limit' '
 	a=$(mf submit 5001) && running $a && b=$(mf submit 5001) && held_by $b max-running-jobs-user-limit &&
 	c=$(mf submit 5001) && held_by $c max-running-jobs-user-limit &&
 	d=$(mf submit 5003) && running $d && e=$(mf submit 5003) && held_by $e max-running-jobs-user-limit &&
-	status >out && cat out && grep "^held          3 jobs" out && grep "     3 by max-running-jobs-user-limit" out &&
+	status >out && cat out && grep "^held          3 jobs" out && grep "     3 by max-running-jobs-user-limit" out
+'
+test_expect_success 'and jobs by what they do' '
 	grep "^jobs          5 active, 2 running on 2 nodes and 2 cores" out
 '
 test_expect_success 'the document has the same, and no associations that were not asked for' '
@@ -53,13 +55,18 @@ test_expect_success 'associations in a bank' '
 	status -b B --json | jq -r ".selected[] | [.userid, .running_jobs, .held_jobs] | @tsv" | sort >out &&
 	printf "5003\t1\t1\n5004\t0\t0\n" >expected && test_cmp expected out
 '
-test_expect_success 'whom the plugin does not know' '
-	test_expect_code 1 status -u 4999 2>err && grep "the plugin has no user \"4999\"" err &&
+test_expect_success 'a user that the plugin does not know' '
+	test_expect_code 1 status -u 4999 2>err && grep "the plugin has no user \"4999\"" err
+'
+test_expect_success 'a bank that it does not know' '
 	test_expect_code 1 status -b Z 2>err && grep "the plugin has nobody in a bank \"Z\"" err
 '
-test_expect_success OURS 'our plugin says its version, and when its data came' '
+test_expect_success OURS 'our plugin says its version' '
 	status >out && cat out &&
-	grep "^plugin        mf_priority.so, version [0-9.]* (" out && grep "^data          generation [0-9]*, .* old" out &&
+	grep "^plugin        mf_priority.so, version [0-9.]* (" out
+'
+test_expect_success OURS 'and when its data came' '
+	grep "^data          generation [0-9]*, .* old" out &&
 	value "(now - .updated) < 60 and .age < 60 and .age >= 0" >out && echo true >expected && test_cmp expected out
 '
 test_expect_success OURS 'the recount is that of the plugin' '
@@ -83,7 +90,10 @@ test_expect_success 'the default database is the one that flux-accounting names'
 '
 test_expect_success OURS 'whose jobs wait for data is said' '
 	cancel_all; remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && id=$(mf submit 5001) && wait_for depend $id && status >out && cat out &&
-	grep "^waiting  *1 job, of users without data: 5001$" out && value ".waiting_users[0]" >out && echo 5001 >expected &&
+	grep "^waiting  *1 job, of users without data: 5001$" out
+'
+test_expect_success OURS 'also in the document' '
+	value ".waiting_users[0]" >out && echo 5001 >expected &&
 	test_cmp expected out
 '
 test_expect_success 'the instance ends' '

@@ -41,19 +41,26 @@ test_expect_success 'an instance with the plugin, a site, and somebody who liste
 	{ python3 "$T_DIR/scripts/notices.py" notices.sock notices 8>&- 9>&- & listener=$!; } &&
 	eventually test -S notices.sock
 '
-test_expect_success 'the watch says that it is ready, and brings the data into the plugin' '
+test_expect_success 'the watch says that it is ready' '
 	{ NOTIFY_SOCKET=$PWD/notices.sock "$FAIRSHARE_UNDER_TEST" sync --watch 1 --wait 0.5 -p "$PWD/$DB" \
 		--uri "local://$PWD/here.sock" >watch.out 2>watch.log 8>&- 9>&- & watch=$!; } &&
-	eventually grep READY=1 notices && eventually said "(start)" && plugin_has 5004 max_active_jobs 3
+	eventually grep READY=1 notices
+'
+test_expect_success 'and brings the data into the plugin' '
+	eventually said "(start)" && plugin_has 5004 max_active_jobs 3
 '
 test_expect_success 'flux account edit-user reaches the plugin within seconds' '
 	flux account edit-user user5004 --max-active-jobs=77 &&
 	MF_WAIT=10 eventually plugin_has 5004 max_active_jobs 77 && eventually said "the database changed"
 '
-test_expect_success 'an ended job is in the database and counts' '
-	id=$(mf submit 5001 --run 0.5s) && ended $id && eventually said "1 job ended; usage of 1 association changed; 2 fair-shares changed; sent" &&
-	test "$(sql "SELECT bank FROM jobs")" = A &&
-	test "$(sql "SELECT job_usage > 0 FROM association_table WHERE userid = 5001")" = 1 &&
+test_expect_success 'an ended job is told' '
+	id=$(mf submit 5001 --run 0.5s) && ended $id && eventually said "1 job ended; usage of 1 association changed; 2 fair-shares changed; sent"
+'
+test_expect_success 'it is in the database' 'test "$(sql "SELECT bank FROM jobs")" = A'
+test_expect_success 'and counts' '
+	test "$(sql "SELECT job_usage > 0 FROM association_table WHERE userid = 5001")" = 1
+'
+test_expect_success 'the plugin has the fair-shares that follow' '
 	value=$(sql "SELECT fairshare FROM association_table WHERE userid = 5002") &&
 	eventually plugin_has 5002 fairshare $value
 '
@@ -89,8 +96,10 @@ test_expect_success 'a job of the new instance counts' '
 test_expect_success 'SIGTERM ends it in order' '
 	kill $watch && wait $watch && eventually grep STOPPING=1 notices && cat watch.log && test_must_be_empty watch.out
 '
-test_expect_success 'what cannot be right from the start is an error' '
-	test_expect_code 2 flux fairshare sync --watch -p nowhere.db 2>err && grep "nowhere.db: No such file" err &&
+test_expect_success 'a database that is not there from the start is an error' '
+	test_expect_code 2 flux fairshare sync --watch -p nowhere.db 2>err && grep "nowhere.db: No such file" err
+'
+test_expect_success 'so is a watch that only fetches' '
 	test_expect_code 2 flux fairshare sync --watch --only fetch -p $DB 2>err && grep "cannot be used with" err
 '
 kill $listener 2>/dev/null

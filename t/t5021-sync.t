@@ -54,15 +54,21 @@ test_expect_success 'view-user -J reads our bins' '
 	jq -e --argjson want "$(sql "SELECT job_usage FROM association_table WHERE userid = 5001")" \
 		"[.[] | select(.period == 0) | .value | tonumber] == [\$want]" out
 '
-test_expect_success 'view-bank -t and show-usage read our usage' '
+test_expect_success 'view-bank -t reads our usage' '
 	flux account view-bank -t root >out && cat out &&
 	total=$(sql "SELECT job_usage FROM bank_table WHERE bank = \"root\"") && shown=$(awk "/^root/ { print \$NF }" out) &&
-	jq -ne "($total - $shown) | fabs < 0.006" &&
-	flux account show-usage associations >out && cat out && grep user5003 out &&
+	jq -ne "($total - $shown) | fabs < 0.006"
+'
+test_expect_success 'show-usage reads that of associations' '
+	flux account show-usage associations >out && cat out && grep user5003 out
+'
+test_expect_success 'and that of banks' '
 	flux account show-usage banks >out && cat out && grep "A" out
 '
-test_expect_success 'view-job-records and view-usage-report read our records' '
-	flux account view-job-records >out && cat out && test $(grep -c " 500[123] " out) = 4 &&
+test_expect_success 'view-job-records reads our records' '
+	flux account view-job-records >out && cat out && test $(grep -c " 500[123] " out) = 4
+'
+test_expect_success 'so does view-usage-report' '
 	flux account view-usage-report -s "$(date -d yesterday +%m/%d/%y)" -e "$(date -d tomorrow +%m/%d/%y)" >out && cat out &&
 	total=$(awk "/^TOTAL/ { print \$2 }" out) &&
 	flux fairshare usage -p $DB --json >usage.json &&

@@ -6,6 +6,9 @@
 //! `lookup` returned.
 //! Results: >= 0 success, -errno failure.
 
+mod futures;
+
+use futures::{commit, future_destroy, future_then, lookup, lookup_get, rpc};
 use std::ffi::{c_char, c_double, c_int, c_void};
 
 use serde_json::{Map, Value, json};
@@ -15,7 +18,7 @@ use super::aux::FreeFn;
 use super::host::Host;
 use super::job::{Errno, State};
 use super::plugin::{LoadOrder, Plugin};
-use super::reactor::{Tag, Wanted};
+use super::reactor::Tag;
 use super::service::Service;
 
 /// `FLUX_JOBTAP_CURRENT_JOB`.
@@ -345,66 +348,4 @@ extern "C" fn watcher_destroy(watcher: *mut c_void) {
 
 extern "C" fn now(pointer: *mut c_void) -> c_double {
     host(pointer).now()
-}
-
-/// The requests that plugins may send here: a submission of no jobs, which is answered when the batch of events that is
-/// open is committed, and job-list's for the dependencies of one job.
-extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -> *mut c_void {
-    let host = host(pointer);
-    let payload = text(payload).and_then(|payload| serde_json::from_str(&payload).ok());
-    let payload: Option<Value> = payload;
-    let wanted = match (text(topic).as_deref(), payload) {
-        (Some("job-manager.submit"), Some(payload)) if payload == json!({"jobs": []}) => Wanted::Commit,
-        (Some("job-list.list-id"), Some(payload))
-            if payload.get("attrs") == Some(&json!(["dependencies"])) =>
-        {
-            Wanted::Dependencies(payload.get("id").and_then(Value::as_u64).unwrap_or_default())
-        }
-        _ => return std::ptr::null_mut(),
-    };
-    host.store.borrow_mut().agenda.create_future(host, wanted)
-}
-
-extern "C" fn commit(
-    pointer: *mut c_void,
-    count: c_int,
-    keys: *const Text,
-    texts: *const Text,
-) -> *mut c_void {
-    let host = host(pointer);
-    let at = |array: *const Text, index: usize| {
-        // SAFETY: both arrays have `count` entries, of which the loop below asks for no more.
-        text(unsafe { *array.add(index) })
-    };
-    let count = usize::try_from(count).unwrap_or(0);
-    let changes = (0..count).map(|index| (at(keys, index).unwrap_or_default(), at(texts, index))).collect();
-    let agenda = &mut host.store.borrow_mut().agenda;
-    agenda.kvs.send(changes);
-    agenda.create_future(host, Wanted::Commit)
-}
-
-extern "C" fn lookup(pointer: *mut c_void, key: Text) -> *mut c_void {
-    let host = host(pointer);
-    host.store.borrow_mut().agenda.create_future(host, Wanted::Key(text(key).unwrap_or_default()))
-}
-
-extern "C" fn future_then(future: *mut c_void, callback: ContinuationFn, data: *mut c_void) -> c_int {
-    let tag = tag(future);
-    code(host(tag.host.cast()).store.borrow_mut().agenda.then(tag.key, callback, data))
-}
-
-extern "C" fn lookup_get(future: *mut c_void, value: *mut Text) -> c_int {
-    let tag = tag(future);
-    code(host(tag.host.cast()).lookup_text(tag.key).map(|found| {
-        if !value.is_null() {
-            // SAFETY: not null, so it is where flux_kvs_lookup_get's caller wants the text.
-            unsafe { *value = found };
-        }
-    }))
-}
-
-extern "C" fn future_destroy(future: *mut c_void) {
-    let tag = tag(future);
-    let (host, key) = (host(tag.host.cast()), tag.key);
-    host.store.borrow_mut().agenda.destroy_future(key);
 }

@@ -56,7 +56,7 @@ use crate::accounts::Book;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Ledger, RULES, Rules};
 use crate::priority::{Ages, Factors, Weighed};
-use crate::standing::{SitePart, Standing};
+use crate::standing::{Draft, Standing};
 use due::Due;
 use foreign::ForeignNames;
 use kept::News;
@@ -97,7 +97,7 @@ pub struct Engine {
     news: News,
     settings: Settings,
     /// What the open push said of the tree so far.
-    draft: SitePart,
+    draft: Draft,
     /// Jobs that passed our validate and were not seen since: their `job.new` is a submission, any other a replay.
     validated: BTreeSet<JobId>,
     /// For the next reactor turn.
@@ -137,7 +137,7 @@ impl Engine {
             news: News::default(),
             live: Live::default(),
             settings: Settings::default(),
-            draft: SitePart::default(),
+            draft: Draft::default(),
             validated: BTreeSet::new(),
             due: Due::default(),
             replay: Replay::default(),
@@ -195,7 +195,7 @@ impl Engine {
             Event::Reprioritize => self.reprioritize(),
             Event::Timer(Timer::Turn) => self.deferred(),
             Event::Timer(Timer::Retry) => self.retry(),
-            Event::Timer(Timer::Remember | Timer::Answer) => Vec::new(),
+            Event::Timer(Timer::Remember | Timer::Expire | Timer::Answer) => Vec::new(),
             Event::Recalled(ended, sums) => self.recall(ended, sums),
             Event::Timer(Timer::Refresh) => self.refresh_due(),
             Event::Timer(Timer::Slice) => self.go_on_refreshing(),

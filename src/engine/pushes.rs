@@ -5,7 +5,7 @@ use super::{Effect, Engine, Step, Timer};
 use crate::accounts::{AssociationRecord, Book, Difference, Policy, PolicyPart};
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Origin, Phase};
-use crate::standing::SitePart;
+use crate::standing::{Draft, SitePart};
 use std::collections::BTreeSet;
 
 impl Engine {
@@ -17,17 +17,18 @@ impl Engine {
     }
 
     pub(super) fn policy(&mut self, policy: Policy, site: SitePart) -> Vec<Effect> {
-        self.replaced(site, |book| book.replace(policy))
+        self.replaced(site.into(), |book| book.replace(policy))
     }
 
     pub(super) fn policy_commit(&mut self) -> Vec<Effect> {
-        let site = std::mem::take(&mut self.draft);
-        self.replaced(site, Book::commit)
+        let draft = std::mem::take(&mut self.draft);
+        self.replaced(draft, Book::commit)
     }
 
     /// Puts a whole policy in force. A tree that can't be right rejects all of it.
-    fn replaced(&mut self, site: SitePart, replace: impl FnOnce(&mut Book) -> Difference) -> Vec<Effect> {
-        match site.site(self.settings.accrual).map(|site| self.standing.push(site)) {
+    fn replaced(&mut self, draft: Draft, replace: impl FnOnce(&mut Book) -> Difference) -> Vec<Effect> {
+        let site = draft.site(self.settings.accrual);
+        match site.map(|(site, rows)| self.standing.push_rows(site, rows)) {
             Some(Ok(())) => {}
             Some(Err(fault)) => {
                 self.book.abort();
@@ -44,7 +45,7 @@ impl Engine {
     }
 
     pub(super) fn begin(&mut self, keeps_config: bool) -> Vec<Effect> {
-        self.draft = SitePart::default();
+        self.draft = Draft::default();
         self.book.begin(keeps_config);
         Vec::new()
     }
@@ -57,7 +58,7 @@ impl Engine {
     }
 
     pub(super) fn abort(&mut self) -> Vec<Effect> {
-        self.draft = SitePart::default();
+        self.draft = Draft::default();
         self.book.abort();
         Vec::new()
     }

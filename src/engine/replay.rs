@@ -236,7 +236,8 @@ impl Engine {
         self.unreadable.remove(&id);
         let mut effects = self.note_foreign(id, &foreign);
         if knowledge != Knowledge::Known {
-            self.ledger.change(id, |job| job.names = HoldNames::only_outstanding(rules, ours));
+            let names = HoldNames::only_outstanding(rules, ours, self.now);
+            self.ledger.change(id, |job| job.names = names);
             effects.extend(self.known(id, knowledge));
         }
         effects

@@ -51,6 +51,11 @@ impl Engine {
     }
 
     /// A call was cut short. `id` is the job it was about.
+    ///
+    /// All is recounted in this turn, not a slice of the jobs in each turn as they are looked up: the panic may have come
+    /// between the two halves of a change, so that any counter may be wrong, and the very next callback decides by them
+    /// whom to hold and whom to refuse. It is one insertion in memory for each job, without a call to Flux, once for each
+    /// call that panics (`cargo bench --bench scale` has the figure).
     pub(super) fn panicked(&mut self, id: Option<JobId>) -> Vec<Effect> {
         self.resync.panics = self.resync.panics.saturating_add(1);
         self.ledger.recount();

@@ -114,9 +114,7 @@ impl Tree {
         options: &Options,
         ranking: &mut Ranking,
     ) -> Result<(), RankError> {
-        if matches!(policy, Policy::WeightedWalk | Policy::Pbs) {
-            self.refuse_parent_shares(policy)?;
-        }
+        self.check(policy)?;
         let Ranking { sums, rank, order, factor, numbers, visit, .. } = ranking;
         let initial_usage = if policy == Policy::Pbs { options.pbs_min_usage } else { 0.0 };
         sums.fill(self, options, initial_usage);
@@ -148,7 +146,11 @@ impl Tree {
         Ok(())
     }
 
-    fn refuse_parent_shares(&self, policy: Policy) -> Result<(), RankError> {
+    /// Whether a policy can rank it, whatever the usages.
+    pub fn check(&self, policy: Policy) -> Result<(), RankError> {
+        if !matches!(policy, Policy::WeightedWalk | Policy::Pbs) {
+            return Ok(());
+        }
         // The root's shares are never used.
         let takes_parent =
             |node: &NodeId| *node != self.root() && self.flags(*node).has(Flags::PARENT_SHARES);

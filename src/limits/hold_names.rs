@@ -38,9 +38,6 @@ impl Rules {
     }
 }
 
-/// Of a job whose eventlog can't be read, the names used so far are not known: new ones are numbered from here on.
-const BEYOND_UNKNOWN: u32 = 1_000_000;
-
 /// The names one job carries or carried. Most jobs never carry one, so the counts are kept only where there are any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HoldNames {
@@ -134,12 +131,13 @@ impl HoldNames {
         }
     }
 
-    /// The names of a job of which only the outstanding ones are known: what was used before is not, so that fresh
-    /// names are numbered from far beyond.
-    pub fn only_outstanding(rules: Rules, names: impl IntoIterator<Item = HoldName>) -> HoldNames {
+    /// The names of a job of which only the outstanding ones are known: what was used before is not, so that fresh names
+    /// are numbered from `now` on, in seconds since the epoch. That is far beyond what a job uses up, and beyond where
+    /// the same began in an earlier life of the plugin.
+    pub fn only_outstanding(rules: Rules, names: impl IntoIterator<Item = HoldName>, now: f64) -> HoldNames {
         let mut known = HoldNames::default();
         for (hold, _) in rules.all() {
-            known.set_uses(hold, BEYOND_UNKNOWN);
+            known.set_uses(hold, now as u32);
         }
         for name in names {
             known.set_uses(name.hold, name.use_count);
@@ -242,10 +240,16 @@ mod tests {
     #[test]
     fn where_only_outstanding_names_are_known_fresh_ones_are_far_beyond() {
         let second = RULES.parse("max-sched-jobs-user-limit.2").unwrap();
-        let mut names = HoldNames::only_outstanding(RULES, [second]);
+        let mut names = HoldNames::only_outstanding(RULES, [second], 1_700_000_000.0);
         assert_eq!(names.iter(RULES).collect::<Vec<_>>(), [second]);
-        let all = RULES.select(|_| true);
-        assert!(names.add_all(RULES, all).iter().all(|name| name.use_count > BEYOND_UNKNOWN));
         assert!(names.were_used());
+        let all = RULES.select(|_| true);
+        let fresh = |names: &mut HoldNames| {
+            names.add_all(RULES, all).iter().map(|name| name.use_count).collect::<Vec<_>>()
+        };
+        assert_eq!(fresh(&mut names), [1_700_000_001; 7]);
+        // Of the next life no more is known; it is the outstanding ones that tell of this one, or else nothing.
+        let mut later = HoldNames::only_outstanding(RULES, [], 1_700_000_002.0);
+        assert_eq!(fresh(&mut later), [1_700_000_003; 8]);
     }
 }

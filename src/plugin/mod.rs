@@ -217,8 +217,10 @@ impl Jobtap for MfPriority {
 
     fn timer(&self, host: Host<'_, Self>, timer: usize) {
         let Some(timer) = Timer::from_index(timer) else { return };
-        if timer == Timer::Remember {
-            return self.remember_step(host);
+        match timer {
+            Timer::Remember => return self.remember_step(host),
+            Timer::Expire => return self.expire_push(host),
+            Timer::Turn | Timer::Retry | Timer::Refresh | Timer::Slice => {}
         }
         if timer == Timer::Answer {
             return self.answer_in_turn(host);

@@ -4,16 +4,16 @@
 //! `policy_begin` gives the push a number, `policy_part` brings some records, `policy_commit` puts all of them in force
 //! at once, `policy_abort` forgets them. One push is open at a time: a later begin, or a policy in one message, takes
 //! its place, since whoever died in the middle must not keep others from pushing. A part that is refused ends its push,
-//! and so does silence.
+//! and so does silence: a timer then gives back what the parts took up.
 
 use super::MfPriority;
 use super::reading::Reader;
 use super::services::{busy, error, refuse, tell, warn, warn_of_the_rest};
 use super::wire::{self, Beginning};
-use crate::engine::{Engine, Event};
+use crate::engine::{Engine, Event, Timer};
 use crate::jobtap::{EINVAL, ENOENT, Host, LogLevel, Reply, RequestError};
 use serde_json::json;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 /// Records in one part: what a part costs must stay far below what anybody would notice.
 const MAX_RECORDS: usize = 1000;
@@ -36,8 +36,6 @@ struct Open {
     number: u64,
     beginning: Beginning,
     reader: Reader,
-    /// When anybody last spoke of it.
-    touched: Instant,
 }
 
 impl Parts {
@@ -48,16 +46,8 @@ impl Parts {
         }
     }
 
-    fn expire(&mut self, now: Instant) {
-        let patience = |open: &Open| Duration::from_secs(open.beginning.expires);
-        if self.open.as_ref().is_some_and(|open| now.duration_since(open.touched) > patience(open)) {
-            self.end("it was given up, since no part came for too long; begin again");
-        }
-    }
-
     /// Takes the open push out, if it is this one.
     fn take(&mut self, number: u64) -> Result<Open, RequestError> {
-        self.expire(Instant::now());
         if let Some(open) = self.open.take_if(|open| open.number == number) {
             return Ok(open);
         }
@@ -79,9 +69,9 @@ impl MfPriority {
         let mut parts = self.parts.try_borrow_mut().map_err(|_| busy())?;
         parts.latest += 1;
         let number = parts.latest;
-        parts.expire(Instant::now());
         parts.end(&format!("push {number} began and took its place"));
-        parts.open = Some(Open { number, beginning, reader: Reader::default(), touched: Instant::now() });
+        host.arm(Timer::Expire.index(), beginning.expires as f64);
+        parts.open = Some(Open { number, beginning, reader: Reader::default() });
         let reply = json!({
             "push": number,
             "expires": beginning.expires,
@@ -99,7 +89,7 @@ impl MfPriority {
         warn(host.plugin(), &mut open.reader.warnings);
         match part {
             Ok(event) => {
-                open.touched = Instant::now();
+                host.arm(Timer::Expire.index(), open.beginning.expires as f64);
                 let read = open.reader.associations();
                 self.parts.try_borrow_mut().map_err(|_| busy())?.open = Some(open);
                 self.effect(host, event)?;
@@ -202,10 +192,19 @@ impl MfPriority {
 
     /// Whether a push is open.
     pub(super) fn is_push_open(&self) -> bool {
-        self.parts.try_borrow_mut().is_ok_and(|mut parts| {
-            parts.expire(Instant::now());
-            parts.open.is_some()
-        })
+        self.parts.try_borrow().is_ok_and(|parts| parts.open.is_some())
+    }
+
+    /// Nobody spoke of the open push for as long as its client asked for: its parts need not be kept. What of them stands
+    /// in the book's own tables stays, for the next push: beside each association in force there is a place for it.
+    pub(super) fn expire_push(&self, host: Host<'_, Self>) {
+        let Ok(mut parts) = self.parts.try_borrow_mut() else { return };
+        let was_open = parts.open.is_some();
+        parts.end("it was given up, since no part came for too long; begin again");
+        drop(parts);
+        if was_open {
+            let _ = self.drive(host, None, Event::PolicyAbort);
+        }
     }
 
     fn taken(&self, number: u64) -> Result<Open, RequestError> {

@@ -84,6 +84,18 @@ mod tests {
     }
 
     #[test]
+    fn a_promise_weighs_as_much_as_all_else_and_a_point() {
+        for (spread, wait, age_max, weight) in [
+            (9.0, 10.0, 100.0, 100),
+            (9.0, 10.0, 101.0, 101),
+            (0.0, 3.0, 100.0, 34),
+            (1e300, 1.0, 1.0, 1_000_000_000_000_000),
+        ] {
+            assert_eq!(promised_weight(spread, wait, age_max), weight, "{spread} {wait} {age_max}");
+        }
+    }
+
+    #[test]
     fn an_age_has_an_end_unless_there_is_a_promise() {
         let capped = Ages::default().moved(1_000.0, 100.0, true);
         let free = Ages::default().moved(1_000.0, 100.0, false);

@@ -4,7 +4,7 @@
 use super::{Bank, Leaf, Site};
 use crate::fairshare::accrual::{HalfLife, Mode};
 use crate::fairshare::periods::Weights;
-use crate::fairshare::{Options, Policy};
+use crate::fairshare::{Builder, Options, Policy};
 
 /// How a tree is ranked, and what its usages are.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +23,7 @@ pub struct Rule {
     pub replaces_all: bool,
 }
 
-/// What a part of a push says of the tree; parts put together are a part.
+/// What a part of a push says of the tree.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SitePart {
     /// How it is ranked; the one given last counts.
@@ -34,18 +34,37 @@ pub struct SitePart {
     pub associations: Vec<Leaf>,
 }
 
-impl SitePart {
-    /// Takes another part in.
+/// A site of which parts have come. Names are taken in as they come, so that no single part of a large push costs much.
+#[derive(Clone, Debug, Default)]
+pub struct Draft {
+    part: SitePart,
+    rows: Builder,
+}
+
+impl Draft {
+    /// Takes a part in; the rule given last counts.
     pub fn absorb(&mut self, part: SitePart) {
-        self.rule = part.rule.or(self.rule.take());
-        self.banks.extend(part.banks);
-        self.associations.extend(part.associations);
+        part.banks.iter().for_each(|bank| bank.add_to(&mut self.rows));
+        part.associations.iter().for_each(|leaf| leaf.add_to(&mut self.rows));
+        self.part.rule = part.rule.or(self.part.rule.take());
+        self.part.banks.extend(part.banks);
+        self.part.associations.extend(part.associations);
     }
 
-    /// The whole site; `None` if nothing says how it is ranked: what was pushed is no tree then.
-    pub fn site(self, mode: Mode) -> Option<Site> {
-        let Rule { instant, half_life, weights, policy, options, replaces_all } = self.rule?;
-        let (banks, associations) = (self.banks, self.associations);
-        Some(Site { instant, half_life, weights, mode, policy, options, replaces_all, banks, associations })
+    /// The whole site with the rows of its tree; `None` if nothing says how it is ranked: what was pushed is no tree then.
+    pub fn site(self, mode: Mode) -> Option<(Site, Builder)> {
+        let SitePart { rule, banks, associations } = self.part;
+        let Rule { instant, half_life, weights, policy, options, replaces_all } = rule?;
+        let site =
+            Site { instant, half_life, weights, mode, policy, options, replaces_all, banks, associations };
+        Some((site, self.rows))
+    }
+}
+
+impl From<SitePart> for Draft {
+    fn from(part: SitePart) -> Self {
+        let mut draft = Draft::default();
+        draft.absorb(part);
+        draft
     }
 }

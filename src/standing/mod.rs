@@ -59,7 +59,7 @@ use crate::ids::{BankName, JobId, UserId};
 use cell::Cell;
 use refresh::Work;
 
-pub use draft::{Rule, SitePart};
+pub use draft::{Draft, Rule, SitePart};
 pub use interleave::{Charging, Turns};
 pub use jobs::{BadJob, Job};
 pub use kept::{Ended, GivenUp};

@@ -4,7 +4,7 @@
 use super::{Bank, Ranked, Rules, Site, SiteError, Standing};
 use crate::fairshare::accrual::{MAX_PUSHED, MAX_TIME, Mode, Scale};
 use crate::fairshare::periods::Weights;
-use crate::fairshare::{Builder, InactiveUsage, NodeId, Ranking, Tree, inactive_banks};
+use crate::fairshare::{Builder, InactiveUsage, NodeId, Ranking, inactive_banks};
 use crate::ids::BankName;
 use std::collections::HashSet;
 
@@ -15,11 +15,16 @@ impl Standing {
     /// Takes a site. What can't be right is refused with the name of it, and the site before stays. The fair-shares are
     /// those of the next refresh; one that is under way begins anew.
     pub fn push(&mut self, site: Site) -> Result<(), SiteError> {
+        let rows = rows_of(&site);
+        self.push_rows(site, rows)
+    }
+
+    /// The same of a site whose rows were put in a builder already.
+    pub fn push_rows(&mut self, site: Site, rows: Builder) -> Result<(), SiteError> {
         check(&site)?;
-        let site = without_inactive(site);
-        let tree = tree_of(&site)?;
-        let mut ranking = Ranking::default();
-        tree.rank_into(site.policy, &site.options, &mut ranking)?;
+        let (site, rows) = without_inactive(site, rows);
+        let tree = rows.build()?;
+        tree.check(site.policy)?;
         for cell in &mut self.cells {
             cell.leaf = None;
         }
@@ -50,6 +55,8 @@ impl Standing {
         let scale = Scale::new(site.instant, site.half_life);
         let Site { instant, weights, mode, policy, options, .. } = site;
         let rules = Rules { instant, weights, mode, policy, options };
+        // Nobody has a rank before the refresh.
+        let ranking = Ranking::default();
         self.site = Some(Ranked { rules, tree, scale, ranking, cell_of, own_usage });
         self.generation += 1;
         self.drop_unneeded();
@@ -124,28 +131,19 @@ fn check(site: &Site) -> Result<(), SiteError> {
     Ok(())
 }
 
-fn tree_of(site: &Site) -> Result<Tree, SiteError> {
-    let mut builder = Builder::default();
-    for bank in &site.banks {
-        let parent = bank.parent.as_ref().map(|parent| parent.as_str());
-        if bank.active {
-            builder.bank(bank.name.as_str(), parent, bank.shares, bank.usage);
-        } else {
-            builder.inactive_bank(bank.name.as_str(), parent, bank.shares, bank.usage);
-        }
-    }
-    for leaf in &site.associations {
-        builder.association(&leaf.name, leaf.bank.as_str(), leaf.shares, leaf.usage, leaf.active);
-    }
-    Ok(builder.build()?)
+fn rows_of(site: &Site) -> Builder {
+    let mut rows = Builder::default();
+    site.banks.iter().for_each(|bank| bank.add_to(&mut rows));
+    site.associations.iter().for_each(|leaf| leaf.add_to(&mut rows));
+    rows
 }
 
 /// The site as it is ranked: below a bank out of use nobody is in use, and [`InactiveUsage::Ignore`] leaves it out
 /// altogether.
-fn without_inactive(mut site: Site) -> Site {
+fn without_inactive(mut site: Site, rows: Builder) -> (Site, Builder) {
     let dead = inactive_banks(site.banks.iter().map(Bank::row));
     if !dead.contains(&true) {
-        return site;
+        return (site, rows);
     }
     for (bank, dead) in site.banks.iter_mut().zip(dead) {
         bank.active = !dead;
@@ -159,5 +157,6 @@ fn without_inactive(mut site: Site) -> Site {
         site.banks.retain(|bank| bank.active);
         site.associations.retain(|leaf| !dead.contains(&leaf.bank));
     }
-    site
+    let rows = rows_of(&site);
+    (site, rows)
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::fairshare::accrual::{HalfLife, MAX_TIME, Mode};
 use crate::fairshare::periods::Weights;
-use crate::fairshare::{Options, Policy, RankError, Shares, TreeError};
+use crate::fairshare::{Builder, Options, Policy, RankError, Shares, TreeError};
 use crate::ids::{BankName, JobId, UserId};
 
 /// A whole site.
@@ -83,6 +83,25 @@ pub struct Watermark {
 impl Default for Watermark {
     fn default() -> Self {
         Watermark { end: f64::NEG_INFINITY, ids: None }
+    }
+}
+
+impl Bank {
+    /// Puts it among the rows of a tree.
+    pub(super) fn add_to(&self, rows: &mut Builder) {
+        let parent = self.parent.as_ref().map(|parent| parent.as_str());
+        if self.active {
+            rows.bank(self.name.as_str(), parent, self.shares, self.usage);
+        } else {
+            rows.inactive_bank(self.name.as_str(), parent, self.shares, self.usage);
+        }
+    }
+}
+
+impl Leaf {
+    /// Puts it among the rows of a tree.
+    pub(super) fn add_to(&self, rows: &mut Builder) {
+        rows.association(&self.name, self.bank.as_str(), self.shares, self.usage, self.active);
     }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Examples of each rule; `recount` and `turns` have the properties.
 mod recount;
+mod told;
 mod turns;
 
 use crate::fairshare::accrual::{HalfLife, Mode};

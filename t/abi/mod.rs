@@ -19,8 +19,10 @@ mod facts;
 mod guests;
 mod hostile;
 mod nested;
+mod odd_sites;
 mod panics;
 mod payloads;
+mod play;
 mod push;
 mod push_cost;
 mod random;
@@ -48,7 +50,7 @@ fn build(features: &[&str], directory: &str) -> PathBuf {
 }
 
 /// The plugin under test.
-fn plugin() -> &'static Path {
+pub fn plugin() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| match std::env::var_os("PLUGIN_UNDER_TEST") {
         Some(path) => PathBuf::from(path),

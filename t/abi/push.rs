@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Pushes: in parts, page by page, and what is said when Flux refuses something.
 
-use std::time::Duration;
-
 use mf_priority::embedded::Errno;
 use serde_json::{Value, json};
 
@@ -131,17 +129,38 @@ fn an_abandoned_push_expires() {
     let site = Site::new();
     let begun = site.ask("policy_begin", &json!({"expires": 2}));
     assert_eq!(begun["expires"], 2);
-    std::thread::sleep(Duration::from_millis(1200));
     let mut part = parts(&next(), 100).remove(1);
     part["push"] = begun["push"].clone();
-    site.ask("policy_part", &part);
-    std::thread::sleep(Duration::from_millis(1200));
-    site.ask("policy_part", &part);
-    std::thread::sleep(Duration::from_millis(2100));
+    // Each part gives it that long again.
+    for _ in 0..2 {
+        site.host.advance(1.5);
+        site.ask("policy_part", &part);
+    }
+    site.host.advance(2.5);
     let before = site.query();
     let text = site.text("policy_commit", &json!({"push": begun["push"]}));
     assert!(text.contains("it was given up, since no part came for too long"), "{text}");
     assert_eq!(site.query(), before);
+}
+
+#[test]
+fn the_time_of_a_push_that_ended_is_not_that_of_the_next() {
+    let site = Site::new();
+    let first = site.ask("policy_begin", &json!({"expires": 2}))["push"].clone();
+    site.host.advance(1.5);
+    site.rpc("policy_abort", &json!({ "push": first })).unwrap();
+    let second = site.ask("policy_begin", &json!({"expires": 2}))["push"].clone();
+    site.host.advance(1.5);
+    for mut part in parts(&document(), 100) {
+        part["push"] = second.clone();
+        site.ask("policy_part", &part);
+    }
+    site.ask("policy_commit", &json!({ "push": second }));
+    // It comes to nothing where none is open.
+    site.host.advance(3.0);
+    let text = site.text("policy_commit", &json!({ "push": second }));
+    assert!(text.contains("it was committed"), "{text}");
+    site.check();
 }
 
 #[test]

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What the timing scripts share: records, submission in bulk, a stopwatch, the broker's memory."""
+"""What the timing scripts share: records, submission in bulk, a stopwatch, the job manager's processor time, the broker's
+memory."""
+import functools
+import glob
 import json
 import os
+import sys
 import time
 
 import flux
@@ -37,6 +41,23 @@ def call(method, records=None):
     start = time.monotonic()
     handle.rpc("job-manager.mf_priority." + method, text).get()
     return time.monotonic() - start
+
+
+@functools.cache
+def job_manager():
+    """The schedstat of the broker's thread that runs the job manager."""
+    pid = int(handle.attr_get("broker.pid"))
+    for task in glob.glob(f"/proc/{pid}/task/*"):
+        with open(task + "/comm", encoding="utf-8") as comm:
+            if comm.read().strip() == "job-manager":
+                return task + "/schedstat"
+    sys.exit("the broker has no thread named job-manager")
+
+
+def used():
+    """Seconds of processor time that the job manager's thread has used: it says the same whoever else uses the machine."""
+    with open(job_manager(), encoding="utf-8") as stat:
+        return int(stat.read().split()[0]) / 1e9
 
 
 def settle():

@@ -22,21 +22,49 @@ path_of() {
 	echo "$dir/mf_priority.so"
 }
 
+# The instances' configuration.
+write_conf() {
+	cat >"$work/conf.json" <<-EOF
+	{"fake-resources": {"nnodes": 4, "cores-per-node": 4}, "exec": {"testexec": {"allow-guests": true}},
+	 "ingest": {"validator": {"disable": true}},
+	 "job-manager": {"plugins": [{"remove": ".priority-default"}]}}
+	EOF
+}
+
 # time_plugins SCRIPT.py ARGS -- PLUGIN...: run the Python script in a fresh instance for each plugin.
 time_plugins() {
 	local script=$1 args=() so p
 	shift
 	while [ "$1" != -- ]; do args+=("$1"); shift; done
 	shift
-	cat >"$work/conf.json" <<-EOF
-	{"fake-resources": {"nnodes": 4, "cores-per-node": 4}, "exec": {"testexec": {"allow-guests": true}},
-	 "ingest": {"validator": {"disable": true}},
-	 "job-manager": {"plugins": [{"remove": ".priority-default"}]}}
-	EOF
+	write_conf
 	for p; do
 		so=$(path_of "$p") || exit
 		echo "-- $p"
 		FLUX_DISABLE_JOB_CLEANUP=t flux start -c "$work/conf.json" -Slog-stderr-level=0 \
 			bash -c "flux jobtap load $so && PYTHONPATH=$bench flux python $bench/$script ${args[*]}"
 	done
+}
+
+# start_plugins PLUGIN...: a fresh instance for each plugin, all at once; "NAME URI" of each goes into the array sites.
+start_plugins() {
+	local so p n=0
+	write_conf
+	sites=() instances=()
+	for p; do
+		so=$(path_of "$p") || exit
+		n=$((n + 1))
+		mkfifo "$work/leash.$n"
+		FLUX_DISABLE_JOB_CLEANUP=t flux start -c "$work/conf.json" -Slog-stderr-level=0 bash -c \
+			"flux jobtap load $so && flux getattr local-uri >$work/uri.part && mv $work/uri.part $work/uri.$n && cat $work/leash.$n" &
+		instances+=($!)
+		eval "exec $((20 + n))<>$work/leash.$n"
+		while ! test -s "$work/uri.$n"; do kill -0 "${instances[-1]}" || exit; sleep 0.1; done
+		sites+=("$p" "$(cat "$work/uri.$n")")
+	done
+}
+stop_plugins() {
+	local n
+	for n in $(seq ${#instances[@]}); do eval "exec $((20 + n))>&-"; done
+	wait "${instances[@]}" || true
 }

@@ -5,7 +5,6 @@ reprioritize, and for how long the job manager serves nobody else meanwhile.
 Processor time is that of the job manager's thread: it says the same whoever else uses the machine. A stall is what the
 thread worked between a ping and its answer.
 """
-import glob
 import json
 import os
 import sys
@@ -13,30 +12,12 @@ import threading
 import time
 
 import flux
-from bench import UNLIMITED, association, handle, reprioritize, show, wait
+from bench import UNLIMITED, association, handle, reprioritize, show, used, wait
 from flux import job
 
 n, leaves, uid = int(sys.argv[1]), int(sys.argv[2]), os.getuid()
 BANKS = 100
 DAY = 86400.0
-
-
-def job_manager():
-    """The schedstat of the broker's thread that runs the job manager."""
-    pid = int(handle.attr_get("broker.pid"))
-    for task in glob.glob(f"/proc/{pid}/task/*"):
-        with open(task + "/comm", encoding="utf-8") as comm:
-            if comm.read().strip() == "job-manager":
-                return task + "/schedstat"
-    sys.exit("the broker has no thread named job-manager")
-
-
-SCHEDSTAT = job_manager()
-
-
-def used():
-    with open(SCHEDSTAT, encoding="utf-8") as stat:
-        return int(stat.read().split()[0]) / 1e9
 
 
 def call(method, payload):

@@ -1,32 +1,12 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Times a push of N associations by the processor time of the job manager's thread, message by message: what each keeps
 others waiting for, whoever else uses the machine. Taking the message off the wire is part of it."""
-import glob
 import json
-import os
 import sys
 
-from bench import association, handle, show
+from bench import association, handle, show, used
 
 n, size = int(sys.argv[1]), 500
-
-
-def job_manager():
-    """The schedstat of the broker's thread that runs the job manager."""
-    pid = int(handle.attr_get("broker.pid"))
-    for task in glob.glob(f"/proc/{pid}/task/*"):
-        with open(task + "/comm", encoding="utf-8") as comm:
-            if comm.read().strip() == "job-manager":
-                return task + "/schedstat"
-    sys.exit("the broker has no thread named job-manager")
-
-
-SCHEDSTAT = job_manager()
-
-
-def used():
-    with open(SCHEDSTAT, encoding="utf-8") as stat:
-        return int(stat.read().split()[0]) / 1e9
 
 
 def rpc(topic, text):

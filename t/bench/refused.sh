@@ -1,7 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Submissions that are refused, while many jobs that once had dependencies are retained (inactive, not purged).
-# usage: refused.sh PLUGIN.so...   (N=100000 retained jobs, R=1000 refused ones)
+# Submissions with a dependency that are refused, while many jobs that had dependencies are retained (inactive, not purged).
+# All plugins at once, each in an instance of its own, in rounds that take turns: what disturbs one disturbs the other.
+# usage: refused.sh PLUGIN.so PLUGIN.so...   (N="0 20000 50000" retained jobs, R=1000 refused ones, ROUNDS=15)
 
 . "$(dirname "$0")/lib.sh"
-time_plugins refused.py "${N:-100000}" "${R:-1000}" -- "$@"
+start_plugins "$@"
+FLUX_URI=${sites[1]} flux python "$bench/refused.py" "${R:-1000}" "${ROUNDS:-15}" "${N:-0 20000 50000}" "${sites[@]}"
+stop_plugins

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 # Mutation testing of the core: is each line's meaning held by a test? Needs cargo-mutants and python3.
 #
-# usage: t/scripts/mutants.sh [--shard K/N] [--sample PERCENT] [--list] [MODULE...]
-#   MODULE          ids, priority, accounts, limits, engine, fairshare (default: all)
+# usage: t/scripts/mutants.sh [--since REV] [--shard K/N] [--sample PERCENT] [--list] [MODULE...]
+#   MODULE          ids, priority, accounts, limits, standing, engine, fairshare, or a part as engine/live (default: all)
+#   --since REV     only what was changed since a commit
 #   --shard K/N     the K-th part of N, from 0
 #   --sample N      about N percent of the mutants, the same ones each time
 #   --list          how many mutants there are, and nothing else
@@ -13,26 +14,27 @@
 # viable mutants survive. The work is kept in target/mutants.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
-here=t/scripts out=target/mutants shard=() sample= list= modules=()
+here=t/scripts out=target/mutants since=() shard=() sample= list= modules=()
+mkdir -p "$out"
 while [ $# -gt 0 ]; do
 	case $1 in
+	--since) git diff "$2" -- src >"$out/since.diff" || exit 2; since=(--in-diff "$out/since.diff"); shift 2 ;;
 	--shard) shard=(--shard "$2"); shift 2 ;;
 	--sample) sample=$2; shift 2 ;;
 	--list) list=1; shift ;;
-	-h | --help) sed -n '3,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	-h | --help) sed -n '3,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
 	-*) echo "mutants.sh: unknown option $1" >&2; exit 2 ;;
 	*) modules+=("$1"); shift ;;
 	esac
 done
-[ ${#modules[@]} -gt 0 ] || modules=(ids priority accounts limits engine fairshare)
+[ ${#modules[@]} -gt 0 ] || modules=(ids priority accounts limits standing engine fairshare)
 cargo mutants --version >/dev/null 2>&1 || { echo "please run: cargo install cargo-mutants --locked" >&2; exit 2; }
 
 files=()
 for module in "${modules[@]}"; do
 	if [ -f "src/$module.rs" ]; then files+=(-f "src/$module.rs"); else files+=(-f "src/$module/**"); fi
 done
-cargo mutants --list --json "${files[@]}" >"/tmp/mutants.$$.json" || exit 2
-mkdir -p "$out"
+cargo mutants --list --json "${files[@]}" "${since[@]}" >"/tmp/mutants.$$.json" || exit 2
 mv "/tmp/mutants.$$.json" "$out/list.json"
 if [ -n "$list" ]; then
 	exec python3 $here/mutants.py count "$out/list.json"
@@ -45,7 +47,7 @@ chosen=()
 [ -z "$sample" ] || chosen=(-F "$(python3 $here/mutants.py sample "$out/list.json" "$sample")")
 rm -rf "$out/first" "$out/second"
 # The tests at the edge of sizes take a minute of themselves: they are for those who survive.
-cargo mutants "${common[@]}" "${files[@]}" "${shard[@]}" "${chosen[@]}" -o "$out/first" --no-default-features \
+cargo mutants "${common[@]}" "${files[@]}" "${since[@]}" "${shard[@]}" "${chosen[@]}" -o "$out/first" --no-default-features \
 	--minimum-test-timeout 30 -- --lib -- --skip ::extremes::
 case $? in 0 | 2 | 3) ;; *) exit 2 ;; esac
 if left=$(python3 $here/mutants.py survivors "$out/first") && [ -n "$left" ]; then

@@ -6,11 +6,13 @@
 #![allow(clippy::redundant_closure)] // the bare variants do not borrow generally enough
 
 mod acts;
+mod effects;
+mod turns;
 
 use super::oracle::Oracle;
-use super::site::{HostJob, NOW, OWNER, SITE_NODES};
+use super::site::{HostJob, NOW, OWNER};
 use crate::accounts::{AssociationRecord, Queue};
-use crate::engine::{Effect, EndedJob, Engine, Event, JobFacts, Past, Posting, Refusal, State, Timer};
+use crate::engine::{EndedJob, Engine, Event, JobFacts, Past, Refusal, State};
 use crate::ids::{JobId, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +58,8 @@ pub struct Host {
     asked_about: Option<JobId>,
     /// Jobs inside a callback: what is posted to them waits for its end.
     busy: Vec<JobId>,
-    queued: Vec<Effect>,
+    /// Names that are taken off such jobs then.
+    queued: Vec<(JobId, String)>,
     answer: Option<Answer>,
 }
 
@@ -150,178 +153,29 @@ impl Host {
         self.apply(effects);
         self.busy.pop();
         let answer = std::mem::replace(&mut self.answer, outer);
-        if !self.busy.contains(&id) {
-            let queued = std::mem::take(&mut self.queued);
-            self.apply(queued);
-        }
+        self.take_off_queued(id);
         answer
     }
 
-    pub fn apply(&mut self, effects: Vec<Effect>) {
-        for effect in effects {
-            if let Err(why) = self.apply_one(&effect) {
-                let more = self.engine.refused(effect, why);
-                self.apply(more);
-            }
+    /// Carries out what was posted to a job while it was inside a callback.
+    fn take_off_queued(&mut self, id: JobId) {
+        while !self.busy.contains(&id)
+            && let Some(at) = self.queued.iter().position(|(queued, _)| *queued == id)
+        {
+            let (_, name) = self.queued.remove(at);
+            self.remove_dependency(id, &name);
         }
     }
 
-    /// Looking a job up moves the place of Flux's loop over its jobs, unless it is the job of the running callback.
-    fn look_up(&self, id: JobId) {
-        let is_current = self.busy.last() == Some(&id);
-        assert!(
-            self.asked_about.is_none() || is_current,
-            "job {id} is looked up while Flux asks about {:?}",
-            self.asked_about
-        );
-    }
-
-    fn apply_one(&mut self, effect: &Effect) -> Result<(), Refusal> {
-        match effect {
-            Effect::AddDependency(id, _)
-            | Effect::AskUrgency(id)
-            | Effect::RemoveDependency(id, _)
-            | Effect::SetJobspec { id, .. }
-            | Effect::Subscribe(id)
-            | Effect::Unsubscribe(id)
-            | Effect::Memo(id, _)
-            | Effect::Raise(id, _)
-            | Effect::Prioritize(id, _) => self.look_up(*id),
-            _ => {}
-        }
-        match effect {
-            Effect::RejectPolicy(text) | Effect::Reject(text) => {
-                self.answer = Some(Answer::Rejected(text.clone()))
-            }
-            Effect::SetPriority(priority) => {
-                self.answer = Some(Answer::Priority(i64::from(*priority)));
-                if let Some(job) = self.busy.last().and_then(|id| self.jobs.get_mut(id)) {
-                    job.answered = Some(i64::from(*priority));
-                }
-            }
-            Effect::Annotate(text) => self.notes.push(text.clone()),
-            Effect::KeepPriority => self.answer = Some(Answer::Keep),
-            Effect::PriorityUnavailable => self.answer = Some(Answer::Unavailable),
-            Effect::AddDependency(id, name) => {
-                let job = self.jobs.get_mut(id).ok_or(Refusal::Absent)?;
-                if !matches!(job.state, State::New | State::Depend) {
-                    return Err(Refusal::TooLate);
-                }
-                let name = name.to_string();
-                assert!(!job.dead.contains(&name), "{name} of job {id} was removed once: it holds nothing");
-                if job.dependencies.insert(name.clone()) {
-                    job.log.push((name.clone(), true));
-                    self.dependency_event(*id, &name, true);
-                }
-            }
-            Effect::AskUrgency(id) => {
-                let urgency = self.jobs.get(id).ok_or(Refusal::Absent)?.urgency;
-                let more = self.engine.handle(self.now, Event::Urgency(*id, urgency));
-                self.apply(more);
-            }
-            Effect::LookUp(id) => {
-                let job = self.jobs.get(id).cloned().ok_or(Refusal::Absent)?;
-                let more = self.engine.handle(self.now, Event::Shown(Host::facts(*id, &job)));
-                self.apply(more);
-            }
-            Effect::RemoveDependency(id, name) => {
-                let job = self.jobs.get(id).ok_or(Refusal::Absent)?;
-                if !job.dependencies.contains(&name.to_string()) {
-                    return Err(Refusal::Absent);
-                }
-                if !matches!(job.state, State::New | State::Depend) {
-                    return Err(Refusal::TooLate);
-                }
-                self.oracle.unknown = self.unreadable.clone();
-                self.oracle.subscribed = self.subscribed.clone();
-                self.oracle.taken_off(&self.jobs, *id, &name.to_string());
-                if self.busy.contains(id) {
-                    self.queued.push(effect.clone());
-                } else {
-                    self.remove_dependency(*id, &name.to_string());
-                }
-            }
-            Effect::SetJobspec { id, posting, bank, project } => {
-                let is_current = self.busy.last() == Some(id);
-                assert_eq!(is_current, *posting == Posting::Current, "job {id}: the wrong kind of update");
-                let job = self.jobs.get_mut(id).ok_or(Refusal::Absent)?;
-                assert!(job.state < State::Run, "job {id} is {:?}: too late for an update", job.state);
-                if let Some(bank) = bank {
-                    assert_eq!(job.bank, None, "a bank that is named is never overwritten");
-                    job.bank = Some(bank.to_string());
-                }
-                if let Some(project) = project {
-                    assert_eq!(job.project, None);
-                    job.project = Some(project.to_string());
-                }
-                self.callback(*id, |facts| Event::Updated(facts));
-            }
-            Effect::Memo(id, fairshare) => {
-                self.jobs.get_mut(id).ok_or(Refusal::Absent)?.memos.push(*fairshare);
-            }
-            Effect::Raise(id, note) => {
-                let job = self.jobs.get(id).ok_or(Refusal::Absent)?;
-                assert!(job.state > State::New, "an exception in NEW is refused");
-                assert!(self.busy.is_empty(), "whoever called back may not be done with job {id}");
-                self.exceptions.push((*id, note.clone()));
-                self.end(*id);
-            }
-            Effect::Log(_, text) => self.logged.push(text.clone()),
-            Effect::Subscribe(id) => {
-                self.jobs.get(id).ok_or(Refusal::Absent)?;
-                self.subscribed.insert(*id);
-            }
-            // After a panic nobody knows to whom we are subscribed: there a subscription too many is given back.
-            Effect::Unsubscribe(id) => {
-                let was = self.subscribed.remove(id);
-                assert!(was || self.engine.is_doubtful(), "job {id} was not subscribed to");
-            }
-            Effect::Arm(Timer::Turn) => self.defers += 1,
-            Effect::Arm(Timer::Retry) => self.retries += 1,
-            Effect::Arm(Timer::Slice) => self.slices += 1,
-            Effect::Arm(timer @ (Timer::Refresh | Timer::Remember | Timer::Answer)) => {
-                panic!("{timer:?} is not the engine's to arm")
-            }
-            Effect::ArmIn(timer, seconds) => {
-                assert_eq!(*timer, Timer::Refresh);
-                self.refresh_at = Some(self.now + seconds);
-            }
-            Effect::ReadEventlog(id) => {
-                self.reads_asked += 1;
-                if !self.never_answered.contains(id) {
-                    self.reads.push(*id);
-                }
-            }
-            Effect::ReadSiteNodes => {
-                let more = self.engine.handle(self.now, Event::SiteNodes(Some(SITE_NODES)));
-                self.apply(more);
-            }
-            Effect::ReadDependencies(id) => self.asks.push(*id),
-            Effect::ListEnded { since, before, most } => {
-                let mut page: Vec<EndedJob> =
-                    self.ended.iter().filter(|job| job.end > *since).cloned().collect();
-                page.retain(|job| before.is_none_or(|before| job.end <= before));
-                page.sort_by(|a, b| b.end.total_cmp(&a.end));
-                page.truncate(*most);
-                self.listed = Some(self.has_job_list.then_some(page));
-            }
-            Effect::Prioritize(id, priority) => {
-                let state = self.jobs.get(id).ok_or(Refusal::Absent)?.state;
-                if let Some(why) = &self.refuse_prices {
-                    return Err(why.clone());
-                }
-                if matches!(state, State::Priority | State::Sched) {
-                    self.posts += 1;
-                    self.set_priority(*id, Some(Answer::Priority(i64::from(*priority))));
-                }
-            }
-            Effect::ReprioritizeAll => self.reprioritize_all(),
-            Effect::Then(step) => {
-                let more = self.engine.step(step.clone());
-                self.apply(more);
+    /// The jobs as they are when all that is queued was carried out: whoever decides knows what was decided before.
+    fn as_decided(&self) -> BTreeMap<JobId, HostJob> {
+        let mut jobs = self.jobs.clone();
+        for (id, name) in &self.queued {
+            if let Some(job) = jobs.get_mut(id) {
+                job.dependencies.remove(name);
             }
         }
-        Ok(())
+        jobs
     }
 
     /// Removes a name; when it was the last, the job goes on before this returns.
@@ -347,8 +201,7 @@ impl Host {
         let effects = self.engine.handle(self.now, Event::Dependency { id, name, added });
         self.apply(effects);
         self.busy.pop();
-        let queued = std::mem::take(&mut self.queued);
-        self.apply(queued);
+        self.take_off_queued(id);
     }
 
     fn enter_priority(&mut self, id: JobId) {
@@ -390,73 +243,6 @@ impl Host {
             }
         }
         self.asked_about = None;
-    }
-
-    /// Runs timers and reads until none is left.
-    pub fn settle(&mut self) {
-        self.oracle.turn();
-        while self.listed.is_some()
-            || self.slices > 0
-            || self.defers > 0
-            || !self.reads.is_empty()
-            || !self.asks.is_empty()
-        {
-            if let Some(jobs) = self.listed.take() {
-                let effects = self.engine.handle(self.now, Event::Ended(jobs));
-                self.apply(effects);
-            }
-            if std::mem::take(&mut self.slices) > 0 {
-                let effects = self.engine.handle(self.now, Event::Timer(Timer::Slice));
-                self.apply(effects);
-                self.oracle.turn();
-            }
-            if std::mem::take(&mut self.defers) > 0 {
-                let effects = self.engine.handle(self.now, Event::Timer(Timer::Turn));
-                self.apply(effects);
-                self.oracle.turn();
-            }
-            for id in std::mem::take(&mut self.reads) {
-                let can_read = !self.unreadable.contains(&id);
-                if let Some(job) = self.jobs.get_mut(&id) {
-                    job.was_unreadable |= !can_read;
-                }
-                if let Some(job) = self.jobs.get(&id).filter(|_| can_read) {
-                    let past = job.past.clone();
-                    let effects = self.engine.handle(self.now, Event::Past(id, past));
-                    self.apply(effects);
-                }
-                let history = self.jobs.get(&id).filter(|_| can_read).map(|job| job.log.clone());
-                let effects = self.engine.handle(self.now, Event::Eventlog(id, history));
-                self.apply(effects);
-                self.oracle.turn();
-            }
-            for id in std::mem::take(&mut self.asks) {
-                let job = self.jobs.get(&id).filter(|_| self.has_job_list);
-                let names = job.map(|job| job.dependencies.iter().cloned().collect());
-                let effects = self.engine.handle(self.now, Event::Dependencies(id, names));
-                self.apply(effects);
-                self.oracle.turn();
-            }
-        }
-    }
-
-    /// The time of a refresh comes, some seconds later.
-    pub fn refresh(&mut self, seconds: f64) {
-        self.now += seconds;
-        if self.refresh_at.take().is_some() {
-            let effects = self.engine.handle(self.now, Event::Timer(Timer::Refresh));
-            self.apply(effects);
-            self.settle();
-        }
-    }
-
-    /// The time to try again comes.
-    pub fn retry(&mut self) {
-        if std::mem::take(&mut self.retries) > 0 {
-            let effects = self.engine.handle(self.now, Event::Timer(Timer::Retry));
-            self.apply(effects);
-            self.settle();
-        }
     }
 
     /// Jobs of a user in a bank and state.

@@ -6,7 +6,7 @@ use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use crate::engine::{Engine, Event, State};
 use crate::ids::{JobId, Limit};
-use crate::limits::Keepers;
+use crate::limits::{Eligible, Keepers};
 
 #[test]
 fn a_job_kept_by_others_gives_way_to_one_that_nobody_keeps() {
@@ -219,4 +219,70 @@ fn one_of_several_names_of_others_that_goes_decides_nothing() {
     host.remove_dependency(kept, "begin-time:1");
     assert_eq!(host.names(kept), ["max-running-jobs-user-limit"]);
     exact(&host);
+}
+
+/// Flux carries out what is posted to the job of the running callback when that is over: whoever the same pass frees
+/// after it is on the way before it, and has taken nothing of what was promised to it.
+#[test]
+fn a_job_that_its_own_update_frees_has_its_turn_before_those_that_came_later() {
+    for (places, freed) in [(2, [true, true]), (1, [true, false])] {
+        let mut host = site(|a| (a.max_running_jobs, a.max_sched_jobs) = (Limit(0), Limit(0)));
+        let undeclared = || HostJob { declares: false, ..HostJob::new(7).after("license") };
+        let earlier = submit(&mut host, 1);
+        let kept = [(); 2].map(|()| host.submit(undeclared()).unwrap());
+        let later = submit(&mut host, 1);
+        let mut raised = association(7, "A");
+        (raised.max_running_jobs, raised.max_sched_jobs) = (Limit(places), Limit(places));
+        host.event(Event::Associations(vec![record(raised, "A")]));
+        assert_eq!(
+            [earlier, later].map(|id| host.state(id)),
+            [Some(State::Depend); 2],
+            "a push alone frees nobody"
+        );
+        host.update(earlier, Some("unknown"), None).unwrap();
+        assert_eq!([earlier, later].map(|id| host.state(id) == Some(State::Sched)), freed, "{places} places");
+        for id in kept {
+            assert_eq!(host.state(id), Some(State::Depend));
+        }
+        exact(&host);
+    }
+}
+
+#[test]
+fn names_of_a_life_that_nobody_can_tell_of_are_not_used_again_in_the_next() {
+    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let kept = host.submit(HostJob::new(7).after("license 0")).unwrap();
+    host.unreadable.insert(kept);
+    for life in 1..4 {
+        let mut limited = association(7, "A");
+        limited.max_sched_jobs = Limit(1);
+        let mut engine = Engine::new(OWNER);
+        engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
+        host.replay(false, engine);
+        let running = submit(&mut host, 1);
+        // It is held for that one; the model host refuses a dead name.
+        host.remove_dependency(kept, &format!("license {}", life - 1));
+        host.settle();
+        assert_eq!(host.names(kept).len(), 1, "{:?}", host.names(kept));
+        let next = format!("license {life}");
+        host.jobs.get_mut(&kept).unwrap().dependencies.insert(next.clone());
+        host.end(running);
+        assert_eq!(host.names(kept), [next]);
+    }
+    exact(&host);
+}
+
+/// Of one that was submitted to be held nobody says that it is wanted: its time does not count when others let it go.
+#[test]
+fn who_is_let_go_begins_to_age_unless_it_was_submitted_at_urgency_0() {
+    for (urgency, counts) in [(16, true), (0, false)] {
+        let mut host = site(|a| a.max_sched_jobs = Limit(0));
+        let kept = host.submit(HostJob { urgency, ..HostJob::new(7).after("begin-time:1") }).unwrap();
+        let since = |host: &Host| host.engine.ledger().job(kept).unwrap().eligible;
+        assert!(matches!(since(&host), Eligible::For(_)), "{urgency}");
+        host.remove_dependency(kept, "begin-time:1");
+        host.settle();
+        assert_eq!(host.names(kept), ["max-sched-jobs-user-limit"]);
+        assert_eq!(matches!(since(&host), Eligible::Since(_)), counts, "{urgency}");
+    }
 }

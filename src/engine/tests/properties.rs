@@ -138,6 +138,7 @@ impl World {
 
     fn step(&mut self, op: &Op) {
         let host = &mut self.host;
+        host.now += 10.0;
         match op {
             Op::Submit { user, bank, queue, nodes, urgency, foreign } => {
                 let mut job = HostJob::new(*user).size(*nodes, *nodes * 2);
@@ -294,8 +295,14 @@ fn limits() -> impl Strategy<Value = [i64; 5]> {
     prop::array::uniform5(prop_oneof![1 => Just(0i64), 8 => 1..4i64, 3 => Just(1000)])
 }
 
+/// 400 cases, or as many as `PROPTEST_CASES` says.
+fn cases() -> ProptestConfig {
+    let told = ProptestConfig::default();
+    ProptestConfig { cases: told.cases.max(400), ..told }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(cases())]
 
     #[test]
     fn limits_hold_and_nobody_is_stranded(

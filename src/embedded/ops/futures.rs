@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What plugins ask for and are answered later.
+
+use std::ffi::{c_int, c_void};
+
+use serde_json::{Value, json};
+
+use super::super::abi::ContinuationFn;
+use super::super::reactor::Wanted;
+use super::{Text, code, host, tag, text};
+
+/// The requests that plugins may send here: a submission of no jobs, which is answered when the batch of events that is
+/// open is committed, and job-list's for the dependencies of one job.
+pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -> *mut c_void {
+    let host = host(pointer);
+    let payload = text(payload).and_then(|payload| serde_json::from_str(&payload).ok());
+    let payload: Option<Value> = payload;
+    let wanted = match (text(topic).as_deref(), payload) {
+        (Some("job-manager.submit"), Some(payload)) if payload == json!({"jobs": []}) => Wanted::Commit,
+        (Some("job-list.list-id"), Some(payload))
+            if payload.get("attrs") == Some(&json!(["dependencies"])) =>
+        {
+            Wanted::Dependencies(payload.get("id").and_then(Value::as_u64).unwrap_or_default())
+        }
+        _ => return std::ptr::null_mut(),
+    };
+    host.store.borrow_mut().agenda.create_future(host, wanted)
+}
+
+pub(super) extern "C" fn commit(
+    pointer: *mut c_void,
+    count: c_int,
+    keys: *const Text,
+    texts: *const Text,
+) -> *mut c_void {
+    let host = host(pointer);
+    let at = |array: *const Text, index: usize| {
+        // SAFETY: both arrays have `count` entries, of which the loop below asks for no more.
+        text(unsafe { *array.add(index) })
+    };
+    let count = usize::try_from(count).unwrap_or(0);
+    let changes = (0..count).map(|index| (at(keys, index).unwrap_or_default(), at(texts, index))).collect();
+    let agenda = &mut host.store.borrow_mut().agenda;
+    agenda.kvs.send(changes);
+    agenda.create_future(host, Wanted::Commit)
+}
+
+pub(super) extern "C" fn lookup(pointer: *mut c_void, key: Text) -> *mut c_void {
+    let host = host(pointer);
+    host.store.borrow_mut().agenda.create_future(host, Wanted::Key(text(key).unwrap_or_default()))
+}
+
+pub(super) extern "C" fn future_then(
+    future: *mut c_void,
+    callback: ContinuationFn,
+    data: *mut c_void,
+) -> c_int {
+    let tag = tag(future);
+    code(host(tag.host.cast()).store.borrow_mut().agenda.then(tag.key, callback, data))
+}
+
+pub(super) extern "C" fn lookup_get(future: *mut c_void, value: *mut Text) -> c_int {
+    let tag = tag(future);
+    code(host(tag.host.cast()).lookup_text(tag.key).map(|found| {
+        if !value.is_null() {
+            // SAFETY: not null, so it is where flux_kvs_lookup_get's caller wants the text.
+            unsafe { *value = found };
+        }
+    }))
+}
+
+pub(super) extern "C" fn future_destroy(future: *mut c_void) {
+    let tag = tag(future);
+    let (host, key) = (host(tag.host.cast()), tag.key);
+    host.store.borrow_mut().agenda.destroy_future(key);
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the model does for each effect, and what it refuses.
+
+use super::super::site::SITE_NODES;
+use super::{Answer, Host};
+use crate::engine::{Effect, EndedJob, Event, Posting, Refusal, State, Timer};
+use crate::ids::JobId;
+
+impl Host {
+    pub fn apply(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            if let Err(why) = self.apply_one(&effect) {
+                let more = self.engine.refused(effect, why);
+                self.apply(more);
+            }
+        }
+    }
+
+    /// Looking a job up moves the place of Flux's loop over its jobs, unless it is the job of the running callback.
+    fn look_up(&self, id: JobId) {
+        let is_current = self.busy.last() == Some(&id);
+        assert!(
+            self.asked_about.is_none() || is_current,
+            "job {id} is looked up while Flux asks about {:?}",
+            self.asked_about
+        );
+    }
+
+    fn apply_one(&mut self, effect: &Effect) -> Result<(), Refusal> {
+        match effect {
+            Effect::AddDependency(id, _)
+            | Effect::AskUrgency(id)
+            | Effect::RemoveDependency(id, _)
+            | Effect::SetJobspec { id, .. }
+            | Effect::Subscribe(id)
+            | Effect::Unsubscribe(id)
+            | Effect::Memo(id, _)
+            | Effect::Raise(id, _)
+            | Effect::Prioritize(id, _) => self.look_up(*id),
+            _ => {}
+        }
+        match effect {
+            Effect::RejectPolicy(text) | Effect::Reject(text) => {
+                self.answer = Some(Answer::Rejected(text.clone()))
+            }
+            Effect::SetPriority(priority) => {
+                self.answer = Some(Answer::Priority(i64::from(*priority)));
+                if let Some(job) = self.busy.last().and_then(|id| self.jobs.get_mut(id)) {
+                    job.answered = Some(i64::from(*priority));
+                }
+            }
+            Effect::Annotate(text) => self.notes.push(text.clone()),
+            Effect::KeepPriority => self.answer = Some(Answer::Keep),
+            Effect::PriorityUnavailable => self.answer = Some(Answer::Unavailable),
+            Effect::AddDependency(id, name) => {
+                let job = self.jobs.get_mut(id).ok_or(Refusal::Absent)?;
+                if !matches!(job.state, State::New | State::Depend) {
+                    return Err(Refusal::TooLate);
+                }
+                let name = name.to_string();
+                assert!(!job.dead.contains(&name), "{name} of job {id} was removed once: it holds nothing");
+                if job.dependencies.insert(name.clone()) {
+                    job.log.push((name.clone(), true));
+                    self.dependency_event(*id, &name, true);
+                }
+            }
+            Effect::AskUrgency(id) => {
+                let urgency = self.jobs.get(id).ok_or(Refusal::Absent)?.urgency;
+                let more = self.engine.handle(self.now, Event::Urgency(*id, urgency));
+                self.apply(more);
+            }
+            Effect::LookUp(id) => {
+                let job = self.jobs.get(id).cloned().ok_or(Refusal::Absent)?;
+                let more = self.engine.handle(self.now, Event::Shown(Host::facts(*id, &job)));
+                self.apply(more);
+            }
+            Effect::RemoveDependency(id, name) => {
+                let job = self.jobs.get(id).ok_or(Refusal::Absent)?;
+                if !job.dependencies.contains(&name.to_string()) {
+                    return Err(Refusal::Absent);
+                }
+                if !matches!(job.state, State::New | State::Depend) {
+                    return Err(Refusal::TooLate);
+                }
+                self.oracle.unknown = self.unreadable.clone();
+                self.oracle.subscribed = self.subscribed.clone();
+                self.oracle.taken_off(&self.as_decided(), *id, &name.to_string());
+                if self.busy.contains(id) {
+                    self.queued.push((*id, name.to_string()));
+                } else {
+                    self.remove_dependency(*id, &name.to_string());
+                }
+            }
+            Effect::SetJobspec { id, posting, bank, project } => {
+                let is_current = self.busy.last() == Some(id);
+                assert_eq!(is_current, *posting == Posting::Current, "job {id}: the wrong kind of update");
+                let job = self.jobs.get_mut(id).ok_or(Refusal::Absent)?;
+                assert!(job.state < State::Run, "job {id} is {:?}: too late for an update", job.state);
+                if let Some(bank) = bank {
+                    assert_eq!(job.bank, None, "a bank that is named is never overwritten");
+                    job.bank = Some(bank.to_string());
+                }
+                if let Some(project) = project {
+                    assert_eq!(job.project, None);
+                    job.project = Some(project.to_string());
+                }
+                self.callback(*id, |facts| Event::Updated(facts));
+            }
+            Effect::Memo(id, fairshare) => {
+                self.jobs.get_mut(id).ok_or(Refusal::Absent)?.memos.push(*fairshare);
+            }
+            Effect::Raise(id, note) => {
+                let job = self.jobs.get(id).ok_or(Refusal::Absent)?;
+                assert!(job.state > State::New, "an exception in NEW is refused");
+                assert!(self.busy.is_empty(), "whoever called back may not be done with job {id}");
+                self.exceptions.push((*id, note.clone()));
+                self.end(*id);
+            }
+            Effect::Log(_, text) => self.logged.push(text.clone()),
+            Effect::Subscribe(id) => {
+                self.jobs.get(id).ok_or(Refusal::Absent)?;
+                self.subscribed.insert(*id);
+            }
+            // After a panic nobody knows to whom we are subscribed: there a subscription too many is given back.
+            Effect::Unsubscribe(id) => {
+                let was = self.subscribed.remove(id);
+                assert!(was || self.engine.is_doubtful(), "job {id} was not subscribed to");
+            }
+            Effect::Arm(Timer::Turn) => self.defers += 1,
+            Effect::Arm(Timer::Retry) => self.retries += 1,
+            Effect::Arm(Timer::Slice) => self.slices += 1,
+            Effect::Arm(timer @ (Timer::Refresh | Timer::Remember | Timer::Expire | Timer::Answer)) => {
+                panic!("{timer:?} is not the engine's to arm")
+            }
+            Effect::ArmIn(timer, seconds) => {
+                assert_eq!(*timer, Timer::Refresh);
+                self.refresh_at = Some(self.now + seconds);
+            }
+            Effect::ReadEventlog(id) => {
+                self.reads_asked += 1;
+                if !self.never_answered.contains(id) {
+                    self.reads.push(*id);
+                }
+            }
+            Effect::ReadSiteNodes => {
+                let more = self.engine.handle(self.now, Event::SiteNodes(Some(SITE_NODES)));
+                self.apply(more);
+            }
+            Effect::ReadDependencies(id) => self.asks.push(*id),
+            Effect::ListEnded { since, before, most } => {
+                let mut page: Vec<EndedJob> =
+                    self.ended.iter().filter(|job| job.end > *since).cloned().collect();
+                page.retain(|job| before.is_none_or(|before| job.end <= before));
+                page.sort_by(|a, b| b.end.total_cmp(&a.end));
+                page.truncate(*most);
+                self.listed = Some(self.has_job_list.then_some(page));
+            }
+            Effect::Prioritize(id, priority) => {
+                let state = self.jobs.get(id).ok_or(Refusal::Absent)?.state;
+                if let Some(why) = &self.refuse_prices {
+                    return Err(why.clone());
+                }
+                if matches!(state, State::Priority | State::Sched) {
+                    self.posts += 1;
+                    self.set_priority(*id, Some(Answer::Priority(i64::from(*priority))));
+                }
+            }
+            Effect::ReprioritizeAll => self.reprioritize_all(),
+            Effect::Then(step) => {
+                let more = self.engine.step(step.clone());
+                self.apply(more);
+            }
+        }
+        Ok(())
+    }
+}

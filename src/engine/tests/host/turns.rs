@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What the reactor of the model host does of itself: timers, reads, and the passing of time.
+
+use super::Host;
+use crate::engine::{Event, Timer};
+
+impl Host {
+    /// Runs timers and reads until none is left.
+    pub fn settle(&mut self) {
+        self.oracle.turn();
+        while self.listed.is_some()
+            || self.slices > 0
+            || self.defers > 0
+            || !self.reads.is_empty()
+            || !self.asks.is_empty()
+        {
+            if let Some(jobs) = self.listed.take() {
+                let effects = self.engine.handle(self.now, Event::Ended(jobs));
+                self.apply(effects);
+            }
+            if std::mem::take(&mut self.slices) > 0 {
+                let effects = self.engine.handle(self.now, Event::Timer(Timer::Slice));
+                self.apply(effects);
+                self.oracle.turn();
+            }
+            if std::mem::take(&mut self.defers) > 0 {
+                let effects = self.engine.handle(self.now, Event::Timer(Timer::Turn));
+                self.apply(effects);
+                self.oracle.turn();
+            }
+            for id in std::mem::take(&mut self.reads) {
+                let can_read = !self.unreadable.contains(&id);
+                if let Some(job) = self.jobs.get_mut(&id) {
+                    job.was_unreadable |= !can_read;
+                }
+                if let Some(job) = self.jobs.get(&id).filter(|_| can_read) {
+                    let past = job.past.clone();
+                    let effects = self.engine.handle(self.now, Event::Past(id, past));
+                    self.apply(effects);
+                }
+                let history = self.jobs.get(&id).filter(|_| can_read).map(|job| job.log.clone());
+                let effects = self.engine.handle(self.now, Event::Eventlog(id, history));
+                self.apply(effects);
+                self.oracle.turn();
+            }
+            for id in std::mem::take(&mut self.asks) {
+                let job = self.jobs.get(&id).filter(|_| self.has_job_list);
+                let names = job.map(|job| job.dependencies.iter().cloned().collect());
+                let effects = self.engine.handle(self.now, Event::Dependencies(id, names));
+                self.apply(effects);
+                self.oracle.turn();
+            }
+        }
+    }
+
+    /// The time of a refresh comes, some seconds later.
+    pub fn refresh(&mut self, seconds: f64) {
+        self.now += seconds;
+        if self.refresh_at.take().is_some() {
+            let effects = self.engine.handle(self.now, Event::Timer(Timer::Refresh));
+            self.apply(effects);
+            self.settle();
+        }
+    }
+
+    /// The time to try again comes.
+    pub fn retry(&mut self) {
+        if std::mem::take(&mut self.retries) > 0 {
+            let effects = self.engine.handle(self.now, Event::Timer(Timer::Retry));
+            self.apply(effects);
+            self.settle();
+        }
+    }
+}

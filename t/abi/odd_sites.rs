@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Trees, clocks and moments that no site should have, and one may: a clear answer or the stated rule, and no job is lost.
+
+use mf_priority::embedded::State;
+use serde_json::{Value, json};
+
+use super::{OWNER, Site, association, document, job, topic};
+
+/// Records of a part of a push.
+const AT_ONCE: usize = 1_000;
+const YEAR: f64 = 365.0 * 86_400.0;
+
+fn bank(name: &str, parent: &str) -> Value {
+    json!({"bank": name, "priority": 0, "parent": parent, "shares": 1, "active": 1})
+}
+
+fn rule(policy: &str, at: f64) -> Value {
+    json!({
+        "policy": policy, "at": at, "half_life": 604_800, "node_weight": 1, "core_weight": 0, "gpu_weight": 0,
+    })
+}
+
+fn leaf(user: u32, bank: &str, usage: f64) -> Value {
+    let leaf = json!({"username": format!("u{user}"), "shares": 1, "usage": usage, "counted_until": 0.0,
+        "def_bank": bank});
+    association(user, bank, leaf)
+}
+
+/// A document of two users with jobs, below `banks`, of whom the second has used something.
+fn tree(policy: &str, at: f64, banks: Vec<Value>, last: &str) -> Value {
+    let mut document = document();
+    document["banks"] = banks.into();
+    document["associations"] = json!([leaf(5001, last, 0.0), leaf(5002, last, 1e6)]);
+    document["tree"] = rule(policy, at);
+    document
+}
+
+fn small(policy: &str, at: f64) -> Value {
+    tree(policy, at, vec![bank("root", ""), bank("A", "root")], "A")
+}
+
+impl Site {
+    fn answer(&self, method: &str, payload: &Value) -> Value {
+        let answer = self.host.request_now(&topic(method), Some(&payload.to_string()), OWNER);
+        let text = answer.unwrap_or_else(|refused| panic!("{method}: {}", refused.text));
+        text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+    }
+
+    /// As `flux fairshare push` does: what there is most of in parts, then all else. No other turn of the reactor comes between.
+    fn push_in_parts(&self, document: &Value) -> Value {
+        let push = self.answer("policy_begin", &json!({}))["push"].clone();
+        let mut rest = document.clone();
+        rest["push"] = push.clone();
+        for array in ["banks", "associations"] {
+            let records = rest[array].take();
+            rest[array] = json!([]);
+            for part in records.as_array().unwrap().chunks(AT_ONCE) {
+                self.answer("policy_part", &json!({"push": push, array: part}));
+            }
+        }
+        self.answer("policy_part", &rest);
+        self.answer("policy_commit", &json!({"push": push}))
+    }
+
+    /// Nothing but that nobody tells of jobs that ended before.
+    fn is_content(&self) {
+        let mut errors = self.errors();
+        errors.retain(|text| !text.contains("job-list does not answer"));
+        assert_eq!(errors, Vec::<String>::new());
+    }
+
+    fn fairshare(&self, user: u32, bank: &str) -> f64 {
+        self.association(user, bank)["fairshare"].as_f64().expect("it has a fair-share")
+    }
+}
+
+#[test]
+fn a_tree_of_a_hundred_thousand_levels_is_ranked() {
+    for policy in ["fair-tree", "pbs"] {
+        let site = Site::bare();
+        let mut banks = vec![bank("root", "")];
+        let name = |level: usize| if level == 0 { "root".to_owned() } else { format!("b{level}") };
+        banks.extend((1..100_000).map(|level| bank(&name(level), &name(level - 1))));
+        site.push_in_parts(&tree(policy, site.host.now(), banks, "b99999"));
+        site.host.advance(60.0);
+        let (idle, user) = (site.fairshare(5001, "b99999"), site.fairshare(5002, "b99999"));
+        assert!((0.0..=1.0).contains(&user) && user <= idle && idle <= 1.0, "{policy}: {idle} and {user}");
+        let id = site.submit(&job(5001, 1));
+        assert_eq!(site.state(id), State::Run, "{policy}");
+        site.host.advance(3600.0);
+        site.finish(id);
+        site.check();
+        site.is_content();
+    }
+}
+
+#[test]
+fn a_year_that_passes_at_once_leaves_no_timer_stuck_and_no_usage_negative() {
+    let site = Site::bare();
+    site.push_in_parts(&small("fair-tree", site.host.now()));
+    let running = site.submit(&job(5001, 1));
+    site.host.advance(YEAR);
+    let first = site.query()["live"]["last"]["when"].as_f64().expect("it was refreshed");
+    site.host.advance(60.0);
+    let second = site.query()["live"]["last"]["when"].as_f64().expect("it was refreshed");
+    assert!(second > first && first >= site.host.now() - 200.0, "{first}, {second}");
+    let usages = site.answer("usages", &json!({}));
+    let usage = |user: u32| {
+        let all = usages["associations"].as_array().expect("associations");
+        let of = all.iter().find(|it| it["userid"] == user).unwrap_or_else(|| panic!("{usages}"));
+        of["usage"].as_f64().expect("a usage")
+    };
+    // What the second had used has faded; the first ran for all of the year, and so counts a full week's mean life.
+    assert!(usage(5002) >= 0.0 && usage(5002) < 1e-6, "{usages}");
+    let full = 604_800.0 / 2f64.ln();
+    assert!((usage(5001) / full - 1.0).abs() < 1e-6, "{usages}");
+    site.finish(running);
+    site.check();
+}
+
+#[test]
+fn a_push_in_the_middle_of_a_refresh_counts_from_then_on() {
+    let site = Site::bare();
+    // So many associations that a refresh takes several turns.
+    let banks = || vec![bank("root", ""), bank("A", "root")];
+    let mut document = tree("fair-tree", site.host.now(), banks(), "A");
+    let others: Vec<Value> = (0..20_000).map(|user| leaf(10_000 + user, "A", f64::from(user))).collect();
+    document["associations"].as_array_mut().unwrap().extend(others);
+    site.push_in_parts(&document);
+    let is_under_way = site.query()["live"]["last"].is_null();
+    // The next one comes before the refresh of the first is over; it turns the two around.
+    document["associations"][0]["usage"] = json!(1e6);
+    document["associations"][1]["usage"] = json!(0.0);
+    site.push_in_parts(&document);
+    assert!(is_under_way, "the refresh was done at once");
+    site.host.advance(60.0);
+    assert!(site.fairshare(5001, "A") < site.fairshare(5002, "A"));
+    let [first, second] = [5001, 5002].map(|user| site.submit(&job(user, 4)));
+    assert_eq!([site.state(first), site.state(second)], [State::Run, State::Sched]);
+    site.finish(first);
+    assert_eq!(site.state(second), State::Run);
+    site.check();
+    site.is_content();
+}

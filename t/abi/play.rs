@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! A history in which the plugin gets every callback, method, timer and future, while the host's own jobs say what is right.
+
+use mf_priority::embedded::{Host, Options, Order, State, Submission};
+use mf_priority::engine::Timer;
+use serde_json::{Value, json};
+
+use super::seen::{Seen, assert_counts};
+use super::{
+    Copy, METHODS, OWNER, SO, Site, after, association, document, faulty, job, job_in, queue, topic,
+};
+
+/// A user whose association comes with a later push.
+const LATE: u32 = 5009;
+/// What `.priority-default` answers for every job here; it comes before the plugin, whose prices are never this.
+const OF_OTHERS: i64 = 16;
+
+/// [`document`], and user 5004, of whom one job may be scheduled.
+fn first_document() -> Value {
+    let mut document = document();
+    document["queues"].as_array_mut().unwrap().push(queue("closed", json!({})));
+    document["associations"].as_array_mut().unwrap().push(association(
+        5004,
+        "A",
+        json!({"max_sched_jobs": 1}),
+    ));
+    document
+}
+
+/// The same with the association that comes late.
+pub(super) fn full_document() -> Value {
+    let mut document = first_document();
+    document["associations"].as_array_mut().unwrap().push(association(LATE, "A", json!({})));
+    document
+}
+
+/// The same as a tree of which half the usage is known.
+fn with_tree(mut document: Value) -> Value {
+    for (number, record) in document["associations"].as_array_mut().unwrap().iter_mut().enumerate() {
+        let leaf = [
+            ("username", json!(format!("u{number}"))),
+            ("shares", json!(1 + number)),
+            ("usage", json!(1000 * (number % 2))),
+            ("counted_until", json!(1.0)),
+        ];
+        record.as_object_mut().unwrap().extend(leaf.map(|(key, value)| (key.to_owned(), value)));
+    }
+    let bank = |name: &str, parent: &str| json!({"bank": name, "priority": 0, "parent": parent, "shares": 1, "active": 1});
+    document["banks"] = json!([bank("root", ""), bank("A", "root"), bank("B", "root")]);
+    document["tree"] = json!({
+        "policy": "fair-tree", "at": 1.0, "half_life": 604_800, "node_weight": 1, "core_weight": 0, "gpu_weight": 0,
+    });
+    document
+}
+
+/// A plugin that panics somewhere, and what was heard of it.
+pub(super) struct Play {
+    pub site: Site,
+    pub refusals: Vec<String>,
+    pub log: Vec<String>,
+    /// Nothing is compared.
+    pub is_trusting: bool,
+}
+
+impl Play {
+    pub fn new(what: &str) -> Play {
+        // Where nobody tells what an eventlog does not, it is tried again.
+        let options = Options { job_list: what != Timer::Retry.name(), ..Options::default() };
+        let host = Host::new(options).expect("the C side is linked in");
+        let site = Site { host, so: Copy::of(faulty()) };
+        site.load(&first_document());
+        Play { site, refusals: Vec::new(), log: Vec::new(), is_trusting: false }
+    }
+
+    fn note<T>(&mut self, result: Result<T, String>) -> Option<T> {
+        let result = result.map_err(|text| self.refusals.push(text)).ok();
+        self.agrees();
+        result
+    }
+
+    fn submit(&mut self, job: &Submission) -> Option<u64> {
+        let result = self.site.host.submit(job);
+        self.note(result)
+    }
+
+    fn update(&mut self, id: Option<u64>, key: &str, value: &str) {
+        let Some(id) = id else { return };
+        let key = format!("attributes.system.{key}");
+        let done = self.site.host.update(id, &[(&key, json!(value))], OWNER);
+        self.note(done.map_err(|refused| refused.text));
+    }
+
+    fn urgency(&mut self, id: Option<u64>, urgency: i32) {
+        let Some(id) = id else { return };
+        let done = self.site.host.set_urgency(id, urgency, OWNER);
+        self.note(done.map_err(|refused| refused.text));
+    }
+
+    fn request(&mut self, method: &str, payload: &Value) -> Option<Value> {
+        let done = self.site.host.request(&topic(method), Some(&payload.to_string()), OWNER);
+        self.site.host.settle();
+        match done {
+            Ok(answer) => answer.and_then(|text| serde_json::from_str(&text).ok()),
+            Err(refused) => {
+                self.refusals.push(refused.text);
+                None
+            }
+        }
+    }
+
+    /// One policy in parts that is given up, and one that comes whole.
+    fn push_in_parts(&mut self) {
+        for end in ["policy_abort", "policy_commit"] {
+            let Some(begun) = self.request("policy_begin", &json!({})) else { continue };
+            let mut part = full_document();
+            part["push"] = begun["push"].clone();
+            self.request("policy_part", &part);
+            self.request(end, &json!({"push": begun["push"]}));
+        }
+        self.request("associations", &json!({}));
+        self.agrees();
+    }
+
+    /// Waiting jobs wait for the last of these.
+    fn push(&mut self, document: &Value) {
+        for (key, method) in METHODS {
+            self.request(method, &json!({"data": document[key]}));
+        }
+        self.request("reprioritize", &json!({}));
+        self.agrees();
+    }
+
+    fn finish(&mut self, id: Option<u64>) {
+        if let Some(id) = id {
+            self.site.finish(id);
+            self.agrees();
+        }
+    }
+
+    /// Everything a host does. Of 5001 one job may run and two be scheduled; 5003 has two nodes; in queue r each has one
+    /// running job.
+    pub fn history(&mut self) {
+        let refused = self.site.host.reload_config(&json!({"fairshare": {"depth": 7}})).err();
+        self.refusals.extend(refused);
+        let early = self.submit(&job(5002, 1));
+        let late = early.and_then(|early| self.submit(&after(early)));
+        self.finish(early);
+        self.finish(late);
+        let mut in_r = job(5002, 1);
+        in_r.jobspec["attributes"]["system"]["queue"] = json!("r");
+        self.submit(&in_r);
+        let held_in_r = self.submit(&in_r);
+        let first = self.submit(&job(5001, 2));
+        let held: Vec<_> = (0..3).map(|_| self.submit(&job(5001, 1))).collect();
+        let other = self.submit(&job(5002, 1));
+        // The cluster is full: one of these is in line, the other is held until it runs.
+        self.submit(&job(5004, 1));
+        self.submit(&job(5004, 1));
+        if let Some(first) = first {
+            self.submit(&Submission { userid: 5001, ..after(first) });
+            let kept = self.submit(&Submission { userid: 5001, ..after(first) });
+            let _ = kept.map(|id| self.site.host.cancel(id, OWNER));
+            self.agrees();
+        }
+        let pending = [self.submit(&job_in(5002, "B", 2)), self.submit(&job_in(5002, "A", 2))];
+        // Its default bank and project come from us, while it waits for a node.
+        let mut plain = job(5003, 2);
+        plain.jobspec["attributes"]["system"].as_object_mut().unwrap().remove("queue");
+        let plain = self.submit(&plain);
+        self.submit(&job(5003, 1));
+        // Without an association it is refused; what was accepted before the data came waits.
+        self.submit(&job(LATE, 1));
+        self.site.host.reprioritize_all();
+        self.agrees();
+        self.update(pending[0], "queue", "r");
+        self.update(held_in_r, "queue", "closed");
+        self.update(held_in_r, "queue", "q");
+        self.update(pending[1], "bank", "B");
+        self.update(held[1], "bank", "B");
+        self.urgency(plain, 0);
+        self.urgency(plain, 20);
+        let queried = self.site.host.query(SO);
+        if queried.is_err() {
+            self.refusals.push("internal error in plugin.query".to_owned());
+        }
+        self.agrees();
+        self.request("check", &json!({}));
+        self.push(&full_document());
+        self.submit(&job(LATE, 1));
+        // Prices change.
+        self.request("rec_fac_update", &json!({"data": [{"factor": "fairshare", "wfour": 200_000}]}));
+        self.request("reprioritize", &json!({}));
+        // A part of the site weighs something, whose size is asked for.
+        self.request("rec_fac_update", &json!({"data": [{"factor": "size", "weight": 200}]}));
+        self.request("policy_update", &json!({"data": full_document()}));
+        self.agrees();
+        self.finish(first);
+        self.finish(other);
+        let _ = held[0].map(|id| self.site.host.cancel(id, OWNER));
+        self.agrees();
+        // A job whose data are not there yet, and a bounce.
+        self.site.host.remove(SO).unwrap();
+        let loaded = self.site.host.load(&self.site.so.path(), None);
+        self.loaded(loaded, None);
+        self.site.host.settle();
+        self.submit(&job(LATE, 1));
+        self.push(&full_document());
+        let restarted = self.site.host.restart(Order::Descending);
+        self.loaded(restarted, None);
+        self.site.host.settle();
+        self.push(&full_document());
+        self.agrees();
+        self.push_in_parts();
+        self.live();
+        self.without_eventlog();
+    }
+
+    /// A tree is pushed: jobs accrue, the order follows, and all of it is there again after a reload.
+    fn live(&mut self) {
+        self.request("policy_update", &json!({"data": with_tree(full_document())}));
+        self.submit(&job(5002, 2));
+        self.submit(&job_in(5002, "B", 2));
+        self.site.host.advance(31.0);
+        self.agrees();
+        self.request("prices", &json!({}));
+        self.request("usages", &json!({}));
+        self.site.host.remove(SO).unwrap();
+        let loaded = self.site.host.load(&self.site.so.path(), None);
+        self.loaded(loaded, None);
+        self.site.host.settle();
+        self.site.host.advance(31.0);
+        self.push(&full_document());
+        self.agrees();
+    }
+
+    /// A load that was refused leaves all as it was: the next one finds the jobs.
+    fn loaded(&mut self, outcome: Result<(), String>, conf: Option<&Value>) {
+        if let Err(refused) = outcome {
+            self.refusals.push(refused);
+            self.site.host.load(&self.site.so.path(), conf).unwrap();
+        }
+    }
+
+    /// A held job whose eventlog can't be read for a while.
+    fn without_eventlog(&mut self) {
+        let host = self.site.host.clone();
+        let Some(id) = host.jobs().into_iter().find(|id| self.site.state(*id) == State::Depend) else {
+            return;
+        };
+        host.set_readable(id, false);
+        let conf = json!({"config": full_document()});
+        let restarted = host.restart_with(Order::Ascending, Some(&conf));
+        self.loaded(restarted, Some(&conf));
+        host.settle();
+        host.advance(6.0);
+        host.set_readable(id, true);
+        host.advance(6.0);
+        self.agrees();
+    }
+
+    /// All jobs run to their end, one after another, and nothing is left of them.
+    pub fn end(&mut self) {
+        self.push(&full_document());
+        loop {
+            let running: Vec<u64> =
+                self.site.host.jobs().into_iter().filter(|id| self.site.state(*id) == State::Run).collect();
+            if running.is_empty() {
+                break;
+            }
+            running.into_iter().for_each(|id| self.finish(Some(id)));
+        }
+        for id in self.site.host.jobs() {
+            let log = self.site.host.job(id, |job| format!("{:#?}", job.eventlog()));
+            assert_eq!(self.site.state(id), State::Inactive, "job {id} never ran: {log:#?}\n{:#?}", self.log);
+        }
+        let check = self.site.check();
+        assert_eq!(check["jobs"], 0, "{check}");
+        self.site.host.remove(SO).unwrap();
+        assert_eq!((self.site.host.live_watchers(), self.site.host.plugin_aux_count()), (0, 0));
+        assert_eq!(self.site.host.violations(), Vec::<String>::new());
+    }
+
+    /// Compares what the plugin tells of its associations with the jobs that the host has.
+    fn agrees(&mut self) {
+        self.site.host.settle();
+        self.log.extend(self.site.host.take_log().into_iter().map(|line| line.text));
+        if self.is_trusting {
+            return;
+        }
+        let Ok(query) = self.site.host.query(SO) else {
+            self.refusals.push("internal error in plugin.query".to_owned());
+            return;
+        };
+        let jobs: Vec<Seen> =
+            self.site.host.jobs().into_iter().map(|id| self.site.host.job(id, Seen::of).unwrap()).collect();
+        assert_counts(&query, &jobs, || format!("{jobs:#?}\n{:#?}", self.log));
+        let known =
+            |job: &Seen| query["mf_priority_map"].as_array().unwrap().iter().any(|u| u["userid"] == job.user);
+        for job in &jobs {
+            assert!(!job.prices.contains(&OF_OTHERS), "not our price: {job:?}\n{:#?}", self.log);
+            let waits = job.state == State::Priority && known(job);
+            // Once while others may keep it, and no longer.
+            let most = usize::from(matches!(job.state, State::New | State::Depend));
+            let is_over = job.state == State::Inactive;
+            assert!(job.subscriptions <= most || is_over, "subscribed: {job:?}\n{:#?}", self.log);
+            assert!(!waits, "nobody asks for the price of {job:?}\n{:#?}", self.log);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='etc/install.sh: beside or in place of flux-accounting'"'"'s plugin, into a live instance, and away again'
+
+# A sequence: the tests after the first install work on what those before them installed.
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+unset FLUX_EXEC_PATH # the command that was installed
+
+SETUP="$T_DIR/../etc/install.sh"
+dest=$PWD/dest
+lib=$(pkg-config --variable=fluxlibdir flux-core)
+cmd=$(pkg-config --variable=fluxcmddir flux-core)
+share=$(pkg-config --variable=prefix flux-core)/share
+so=$dest$lib/job-manager/plugins/mf_priority.so
+# What is installed here is what is being tested, whatever it is.
+mkdir built && cp "$T_DIR/../target/release/flux-fairshare" built/ && cp "${PLUGIN_UNDER_TEST:-$T_DIR/../target/release/libmf_priority.so}" built/libmf_priority.so
+setup() { bash "$SETUP" --destdir "$dest" --from built "$@"; }
+files() { (cd "$dest" && find . -type f | sort); }
+# As flux-accounting's own package leaves it.
+theirs() { install -D -m 755 "$lib/job-manager/plugins/alloc-bypass.so" "$so"; }
+is_theirs() { cmp "$lib/job-manager/plugins/alloc-bypass.so" "$1"; }
+
+test_expect_success 'unknown arguments, and places where nothing was built, change nothing' '
+	test_must_fail setup --frobnicate 2>err && grep "unknown argument \"--frobnicate\"" err &&
+	test_must_fail bash "$SETUP" --destdir "$dest" --from /nonexistent 2>err && grep "build first" err && ! test -e "$dest"
+'
+test_expect_success 'it keeps another plugin aside' '
+	theirs && setup >out && is_theirs "$so.flux-accounting" && cmp built/libmf_priority.so "$so"
+'
+test_expect_success 'all that it installed is on its list' '
+	sed "s/^/./" "$dest$share/flux-fairshare/installed" | sort >listed &&
+	files | grep -v -e "flux-accounting$" -e "flux-fairshare/installed$" >there && test_cmp there listed
+'
+test_expect_success 'a second time nothing is another thing' '
+	files >before && setup >out && files >after && test_cmp before after && is_theirs "$so.flux-accounting"
+'
+test_expect_success 'the plugin serves a live instance' '
+	start_instance && flux jobtap load "$so" && flux jobtap list | grep mf_priority.so &&
+	mf push assoc 5001 A fairshare=0.5 project "*" && a=$(mf submit 5001) && wait_for start $a
+'
+test_expect_success 'a new version takes the place of one that is loaded, and jobs go on' '
+	setup >out && mf push assoc 5001 A fairshare=0.5 project "*" && flux jobtap load -r mf_priority.so "$so" && mf push assoc 5001 A fairshare=0.5 project "*" &&
+	b=$(mf submit 5001) && wait_for start $b
+'
+test_expect_success 'flux finds the command' '
+	FLUX_EXEC_PATH_PREPEND="$dest$cmd" flux fairshare --version
+'
+test_expect_success 'units name this flux, man pages are where man looks' '
+	grep "^ExecStart=$(dirname "$share")/bin/flux fairshare sync --watch" "$dest$(dirname "$share")/lib/systemd/system/flux-fairshare-sync.service" &&
+	test -s "$dest$share/man/man1/flux-fairshare-why.1"
+'
+test_expect_success 'the script of the boot pushes nothing where the plugin is not loaded, and fails nobody where nothing can be pushed' '
+	boot=$(dirname "$(find "$dest" -name 02-flux-fairshare)")/02-flux-fairshare && flux jobtap remove mf_priority.so && FLUX_EXEC_PATH_PREPEND="$dest$cmd" bash "$boot" >out 2>&1 && test_must_be_empty out &&
+	flux jobtap load "$so" && FLUX_FAIRSHARE_DATABASE=/nonexistent FLUX_EXEC_PATH_PREPEND="$dest$cmd" bash "$boot" >out 2>&1 && grep "has no data of this boot" out
+'
+test_expect_success 'the script of the boot brings the database into the plugin' '
+	make_site && stop_service && FLUX_FAIRSHARE_DATABASE=$PWD/$DB FLUX_EXEC_PATH_PREPEND="$dest$cmd" bash "$boot" &&
+	mf query | jq -e ".mf_priority_map[] | select(.userid == 5004) | .banks[0].max_active_jobs == 3"
+'
+test_expect_success '--keep-upstream puts the other plugin back, ours beside it, and its path into the sample' '
+	setup --keep-upstream >out && is_theirs "$so" && ! test -e "$so.flux-accounting" && cmp built/libmf_priority.so "$dest$lib/flux-fairshare/mf_priority.so" &&
+	grep "load = \"$lib/flux-fairshare/mf_priority.so\"" "$dest$share/flux-fairshare/flux-fairshare.toml"
+'
+test_expect_success 'the plugin is called the same from there' '
+	flux jobtap load -r mf_priority.so "$dest$lib/flux-fairshare/mf_priority.so" && mf push assoc 5001 A fairshare=0.5 project "*"
+'
+test_expect_success 'and in place of it again' '
+	setup >out && is_theirs "$so.flux-accounting" && cmp built/libmf_priority.so "$so" && ! test -e "$dest$lib/flux-fairshare"
+'
+test_expect_success 'what was upgraded in its place is left there' '
+	theirs && setup --uninstall >out && grep "is not ours any more" out && is_theirs "$so"
+'
+test_expect_success 'uninstalled, there is what was there before' '
+	rm -r "$dest" && theirs && setup >out && setup --uninstall >out && files >after && echo ".$lib/job-manager/plugins/mf_priority.so" >before &&
+	test_cmp before after && is_theirs "$so"
+'
+test_expect_success 'a second time there is nothing to uninstall' '
+	test_must_fail setup --uninstall 2>err && grep "nothing of this is installed" err
+'
+test_done
