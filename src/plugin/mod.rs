@@ -220,10 +220,8 @@ impl Jobtap for MfPriority {
         match timer {
             Timer::Remember => return self.remember_step(host),
             Timer::Expire => return self.expire_push(host),
+            Timer::Answer => return self.answer_in_turn(host),
             Timer::Turn | Timer::Retry | Timer::Refresh | Timer::Slice => {}
-        }
-        if timer == Timer::Answer {
-            return self.answer_in_turn(host);
         }
         if self.read(Engine::is_replaying) == Some(true) {
             let jobs = self.live_jobs();
