@@ -98,6 +98,9 @@ const NAMES: [&str; 4] = [
 impl Api {
     /// Loads libflux-core and looks up every function, or says what is missing.
     pub(super) fn load() -> Result<Api, String> {
+        // Which letter an id of a job begins with the library tells by the locale, which a C program sets as it starts.
+        // SAFETY: setlocale(3) reads a C string; it is called before any thread of ours is started.
+        unsafe { libc::setlocale(libc::LC_CTYPE, c"".as_ptr()) };
         let mut first_error = None;
         for name in NAMES {
             // SAFETY: libflux-core's initialisers are those of an ordinary C library.
