@@ -111,7 +111,7 @@ def main():
             ("\t", "FairShare"),
             ("3", "Enter why"),
             ("s", "by user"),
-            ("/A\r", 'only "A"'),
+            ("/running\r", 'only "running"'),
             ("\x1b", "by user"),
             ("\r", "What keeps it"),
             ("q", "Enter why"),
