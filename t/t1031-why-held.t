@@ -105,7 +105,7 @@ test_expect_success 'rejections say what to do' '
 	limits max_active_jobs=1 -- && id=$(mf submit 5001 -q q) &&
 	test_must_fail mf submit 5001 -q q 2>err && cat err &&
 	grep -xF "user has max active jobs; 1 of 1 in bank A: wait until one ends" err &&
-	test_must_fail mf submit 5001 -B X 2>err && cat err && gone $id && grep -xF "cannot find user/bank or user/default bank entry for uid: 5001; yours: A, B (default A)" err
+	test_must_fail mf submit 5001 -q q -B X 2>err && cat err && gone $id && grep -xF "cannot find user/bank or user/default bank entry for uid: 5001; yours: A, B (default A)" err
 '
 test_expect_success 'a note shows where a job stands' '
 	limits max_running_jobs=1 -- && start_queues && write_conf "$(with_queues q r) | .fairshare = {annotate: true}" && flux config reload &&

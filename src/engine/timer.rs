@@ -14,10 +14,10 @@ pub enum Timer {
     Slice,
     /// The next step of what is kept for after a restart. The plugin's own: the engine has no part in it.
     Remember,
-    /// The next of the requests that wait for their turn. The plugin's own, too.
-    Answer,
     /// The open push was spoken of so long ago that it is given up. The plugin's own too.
     Expire,
+    /// The next of the requests that wait for their turn. The plugin's own, too.
+    Answer,
 }
 
 impl Timer {
@@ -28,8 +28,8 @@ impl Timer {
         (Timer::Refresh, "refresh", 30.0),
         (Timer::Slice, "slice", 0.0),
         (Timer::Remember, "remember", 0.0),
-        (Timer::Answer, "answer", 0.0),
         (Timer::Expire, "expire", 60.0),
+        (Timer::Answer, "answer", 0.0),
     ];
 
     /// Their names.

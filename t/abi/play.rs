@@ -108,8 +108,10 @@ impl Play {
         }
     }
 
-    /// One policy in parts that is given up, and one that comes whole.
+    /// One policy in parts that is forgotten, one that is given up, and one that comes whole.
     fn push_in_parts(&mut self) {
+        self.request("policy_begin", &json!({"expires": 1}));
+        self.site.host.advance(1.5);
         for end in ["policy_abort", "policy_commit"] {
             let Some(begun) = self.request("policy_begin", &json!({})) else { continue };
             let mut part = full_document();

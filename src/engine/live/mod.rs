@@ -24,13 +24,15 @@
 mod accrual;
 mod ended;
 mod interleave;
+mod outline;
 mod prices;
 mod refresh;
 mod shadow;
 
 pub use interleave::Turn;
+pub use outline::LiveOutline;
 pub use prices::{Cause, Price, PricedJob};
-pub use refresh::{LastRefresh, LiveOutline, LiveSnapshot, Used};
+pub use refresh::{LastRefresh, LiveSnapshot, Used};
 pub use shadow::ShadowReport;
 
 use crate::ids::JobId;

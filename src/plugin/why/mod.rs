@@ -16,6 +16,7 @@ use crate::engine::{Engine, JobsWanted, Keeper, Open, StandingsWanted, State, Wh
 use crate::ids::{JobId, QueueName, UserId};
 use crate::jobtap::{Caller, EINVAL, EPERM, EPROTO, Host, Reply, Request, RequestError};
 use serde_json::{Value, json};
+use show::put;
 use std::time::UNIX_EPOCH;
 use wanted::Wanted;
 
@@ -55,8 +56,8 @@ impl MfPriority {
             }
         }
         let mut reply = self.heading(host)?;
-        reply["jobs"] = Value::Array(jobs);
-        reply["refused"] = Value::Array(refused);
+        put(&mut reply, "jobs", Value::Array(jobs));
+        put(&mut reply, "refused", Value::Array(refused));
         Ok(Some(reply.to_string()))
     }
 
@@ -189,24 +190,28 @@ impl MfPriority {
         let stats = self.read(|engine| engine.stats(host.now())).ok_or_else(busy)?;
         show::stats(&mut reply, &stats);
         let since_epoch = self.updated.get().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        reply["version"] = json!(env!("CARGO_PKG_VERSION"));
-        reply["updated"] = json!(since_epoch.map(|since| since.as_secs_f64()));
+        put(&mut reply, "version", json!(env!("CARGO_PKG_VERSION")));
+        put(&mut reply, "updated", json!(since_epoch.map(|since| since.as_secs_f64())));
         let pushes = self.pushes.get();
-        reply["push"] = json!({
-            "total": pushes.total,
-            "seconds_total": pushes.seconds,
-            "last": pushes.last.map(|(when, seconds)| json!({"when": when, "seconds": seconds})),
-        });
+        put(
+            &mut reply,
+            "push",
+            json!({
+                "total": pushes.total,
+                "seconds_total": pushes.seconds,
+                "last": pushes.last.map(|(when, seconds)| json!({"when": when, "seconds": seconds})),
+            }),
+        );
         let calls = self.calls.borrow();
         let calls = calls.iter().map(|(method, calls)| {
             let shown = json!({"total": calls.total, "deferred": calls.deferred, "refused": calls.refused});
             ((*method).to_owned(), shown)
         });
-        reply["requests"] = Value::Object(calls.collect());
-        reply["waiting_requests"] = json!(self.pace.borrow().waiting());
+        put(&mut reply, "requests", Value::Object(calls.collect()));
+        put(&mut reply, "waiting_requests", json!(self.pace.borrow().waiting()));
         if check {
             let check = self.read(Engine::check).ok_or_else(busy)?;
-            reply["drift"] = json!(query::drifting(&check));
+            put(&mut reply, "drift", json!(query::drifting(&check)));
         }
         Ok(Some(reply.to_string()))
     }

@@ -11,6 +11,13 @@ use serde::ser::{SerializeSeq, Serializer};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// Adds a member to an object.
+pub(super) fn put(object: &mut Value, key: &str, value: Value) {
+    if let Value::Object(members) = object {
+        members.insert(key.to_owned(), value);
+    }
+}
+
 fn note(note: &Note) -> Value {
     json!({"code": note.code, "text": note.text})
 }
@@ -28,9 +35,9 @@ pub(super) fn job(why: &Why, facts: &JobFacts<'_>) -> Value {
     let priced = why.priced.as_ref();
     let posted = priced.map(|priced| {
         let mut posted = price(priced, false);
-        posted["when"] = json!(priced.when);
-        posted["generation"] = json!(priced.generation);
-        posted["reason"] = json!(why.made.as_ref().map(note));
+        put(&mut posted, "when", json!(priced.when));
+        put(&mut posted, "generation", json!(priced.generation));
+        put(&mut posted, "reason", json!(why.made.as_ref().map(note)));
         posted
     });
     json!({

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Where associations stand, as JSON.
 
-use super::show::shares;
+use super::show::{put, shares};
 use crate::engine::{
     AssociationStanding, LevelShown, LimitShown, LiveOutline, Open, RankShown, Sibling, StandingsPage,
 };
@@ -15,12 +15,12 @@ pub(super) fn page(reply: &mut Value, page: &StandingsPage, live: &LiveOutline, 
         let settings = options.settings().into_iter().filter(|(name, _)| Options::applies(name, policy));
         settings.map(|(name, value)| (name.to_owned(), json!(value))).collect::<Map<_, _>>()
     });
-    reply["options"] = json!(options);
-    reply["public"] = json!(public.name());
-    reply["half_life"] = json!(live.half_life);
-    reply["refreshed"] = json!(live.refreshed);
-    reply["associations"] = page.associations.iter().map(association).collect();
-    reply["next"] = json!(page.next.as_ref().map(|(user, bank)| json!([user.0, bank.as_str()])));
+    put(reply, "options", json!(options));
+    put(reply, "public", json!(public.name()));
+    put(reply, "half_life", json!(live.half_life));
+    put(reply, "refreshed", json!(live.refreshed));
+    put(reply, "associations", page.associations.iter().map(association).collect());
+    put(reply, "next", json!(page.next.as_ref().map(|(user, bank)| json!([user.0, bank.as_str()]))));
 }
 
 fn association(shown: &AssociationStanding) -> Value {
@@ -72,11 +72,11 @@ fn rank(rank: &RankShown) -> Value {
 
 fn level(shown: &LevelShown) -> Value {
     let mut level = sibling(&shown.node);
-    level["worst"] = json!(shown.is_worst);
-    level["even_usage"] = json!(shown.even_usage);
-    level["even_at"] = json!(shown.even_at);
-    level["siblings"] = shown.siblings.iter().map(sibling).collect();
-    level["siblings_total"] = json!(shown.siblings_total);
+    put(&mut level, "worst", json!(shown.is_worst));
+    put(&mut level, "even_usage", json!(shown.even_usage));
+    put(&mut level, "even_at", json!(shown.even_at));
+    put(&mut level, "siblings", shown.siblings.iter().map(sibling).collect());
+    put(&mut level, "siblings_total", json!(shown.siblings_total));
     level
 }
 
@@ -94,7 +94,7 @@ fn sibling(shown: &Sibling) -> Value {
         "infinite": shown.value.is_some_and(f64::is_infinite),
     });
     if let Some(user) = shown.user {
-        sibling["userid"] = json!(user.0);
+        put(&mut sibling, "userid", json!(user.0));
     }
     sibling
 }
