@@ -143,7 +143,7 @@ fn facts(stats: Option<&Stats>, standing: &Answer, page: &JobsPage) -> Vec<Strin
     };
     let shown = standing.associations.len() as u64;
     if stats.is_some_and(|stats| stats.associations > shown) {
-        data.push(format!("{} associations shown", number(shown)));
+        data.push(format!("{} shown", number(shown)));
     }
     vec![data.join(", "), jobs]
 }
