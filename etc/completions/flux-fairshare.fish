@@ -43,6 +43,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "top" 
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "metrics" -d 'Print metrics of the whole instance as OpenMetrics text, once, into a file, or over HTTP'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "status" -d 'Show the state of the priority plugin that is loaded: its data, jobs held by each limit, a recount'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "check-import" -d 'Compare the values in a document with ours: how many agree, and which do not'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "doctor" -d 'Look the database and the plugin over for what goes wrong quietly, and say what to do about each'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
@@ -433,6 +434,12 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-impo
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l stale -d 'Data and usage are old after so many hours' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l json -d 'Print a JSON document'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 
 function __fish_flux_fairshare_below_flux
     set -l words (commandline -opc)

@@ -11,6 +11,7 @@ mod columns;
 mod compare;
 mod database;
 mod demo;
+mod doctor;
 mod embedded;
 mod fetch;
 mod figures;
@@ -94,6 +95,7 @@ enum Command {
     Metrics(metrics::Args),
     Status(status::Args),
     CheckImport(check_import::Args),
+    Doctor(doctor::Args),
     Generate(generate::Args),
     Demo(demo::Args),
     #[command(hide = true)]
@@ -174,6 +176,7 @@ pub fn main() -> ExitCode {
         Command::Metrics(args) => metrics::run(&args),
         Command::Status(args) => status::run(&args),
         Command::CheckImport(args) => check_import::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Embedded(args) => embedded::run(&args),
