@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! How live fair-share is to work: what a site sets in `[fairshare]` of Flux's configuration, or when the plugin is loaded.
 
+use super::why::Open;
 use crate::accounts::SiteLimit;
 use crate::fairshare::Policy;
 use crate::fairshare::accrual::Mode;
@@ -47,6 +48,10 @@ pub struct Settings {
     pub remember: bool,
     /// Limits beyond flux-accounting's, as far as no push says otherwise.
     pub limits: Vec<SiteLimit>,
+    /// What of the tree everybody may see.
+    pub public: Open,
+    /// Whether jobs get a note that says where they stand.
+    pub annotate: bool,
 }
 
 impl Default for Settings {
@@ -66,6 +71,8 @@ impl Default for Settings {
             interleave: false,
             remember: true,
             limits: Vec::new(),
+            public: Open::Banks,
+            annotate: false,
         }
     }
 }

@@ -54,6 +54,23 @@ impl Stage {
             Stage::RunningAndScheduled => "run-sched",
         }
     }
+
+    /// The same as an adjective.
+    pub fn adjective(self) -> &'static str {
+        match self {
+            Stage::Running => "running",
+            Stage::Scheduled => "scheduled",
+            Stage::RunningAndScheduled => "running and scheduled",
+        }
+    }
+
+    /// The same for programs.
+    pub fn which(self) -> &'static str {
+        match self {
+            Stage::RunningAndScheduled => "both",
+            Stage::Running | Stage::Scheduled => self.adjective(),
+        }
+    }
 }
 
 /// What a cap is on: a measure of the jobs of a stage, such as `run-gpus`.

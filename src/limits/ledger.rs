@@ -4,88 +4,30 @@
 //! Invariant: every counter and index is a function of the live jobs. Jobs change only through [`Ledger::change`],
 //! which takes the old job out of all of them and puts the new one in.
 
+mod account;
+mod excerpt;
+mod until;
+
+pub(super) use account::{Account, Class};
+pub use excerpt::{PlaceInLine, Pressure};
+
 use super::groups::{GroupId, Groups};
 use super::line::HeldLine;
-use super::place::Waiting;
-use super::{Eligible, HoldSet, Job, Keepers, Phase, RULES, Rules, Size, Usage};
+use super::{Eligible, Job, RULES, Rules, Size, Usage};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Held jobs that limits tell apart by their size only.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Class {
-    pub queue: Option<QueueName>,
-    pub names: HoldSet,
-    pub keepers: Keepers,
-}
-
-impl Class {
-    fn of(job: &Job) -> Class {
-        Class { queue: job.queue.clone(), names: job.names.outstanding(), keepers: job.keepers }
-    }
-}
-
-/// One association's side of the ledger.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Account {
-    pub usage: Usage,
-    /// The groups in which its jobs count too; `None` as long as nobody asked.
-    pub member_of: Option<Box<[GroupId]>>,
-    /// How it waits for their room.
-    pub waiting: Waiting,
-    /// Held jobs in line.
-    pub held: BTreeMap<Class, HeldLine>,
-    /// The queue of the job that came last.
-    pub latest_queue: Option<QueueName>,
-    /// Jobs in DEPEND, held or not.
-    pub in_depend: BTreeSet<JobId>,
-    /// Replayed jobs whose eventlog is not read yet: until then headroom is not known, and nothing is released.
-    pub unread: usize,
-}
-
-impl Account {
-    /// Whether it has no job.
-    pub fn is_idle(&self) -> bool {
-        self.usage.active_jobs == 0 && self.in_depend.is_empty()
-    }
-
-    fn deposit(&mut self, id: JobId, job: &Job) {
-        self.usage.deposit(job);
-        self.unread += usize::from(job.is_unread());
-        if job.phase == Phase::Depend {
-            self.in_depend.insert(id);
-        }
-        if job.is_held() {
-            self.held.entry(Class::of(job)).or_default().insert(id, job.size);
-        }
-    }
-
-    fn withdraw(&mut self, id: JobId, job: &Job) {
-        self.usage.withdraw(job);
-        self.unread = self.unread.saturating_sub(usize::from(job.is_unread()));
-        if job.phase == Phase::Depend {
-            self.in_depend.remove(&id);
-        }
-        if job.is_held() {
-            let class = Class::of(job);
-            if let Some(line) = self.held.get_mut(&class) {
-                line.remove(id);
-                if line.is_empty() {
-                    self.held.remove(&class);
-                }
-            }
-        }
-    }
-}
+use std::ops::Bound;
 
 /// Live jobs and their counters.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     rules: Rules,
     pub(super) jobs: BTreeMap<JobId, Job>,
-    /// Parallel to the book's associations; grown on demand.
+    /// Parallel to the book's associations from `first` on; grown on demand.
     pub(super) accounts: Vec<Account>,
+    /// 0, but for an excerpt.
+    first: usize,
     /// What counts together across associations.
     pub(super) groups: Groups,
     /// Associations in line whose place among others is to be worked out anew.
@@ -115,6 +57,7 @@ impl Ledger {
             rules,
             jobs: BTreeMap::new(),
             accounts: Vec::new(),
+            first: 0,
             groups: Groups::default(),
             unplaced: BTreeSet::new(),
             epoch: 0,
@@ -133,6 +76,22 @@ impl Ledger {
     /// A live job.
     pub fn job(&self, id: JobId) -> Option<&Job> {
         self.jobs.get(&id)
+    }
+
+    /// Live jobs by id, from the one that comes after `after`.
+    pub fn jobs_after(&self, after: Option<JobId>) -> impl Iterator<Item = (JobId, &Job)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.jobs.range((from, Bound::Unbounded)).map(|(id, job)| (*id, job))
+    }
+
+    /// How many jobs are alive.
+    pub fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
     }
 
     /// All live jobs by id.
@@ -162,23 +121,42 @@ impl Ledger {
 
     /// The counters of an association.
     pub fn usage(&self, association: AssociationId) -> Option<&Usage> {
-        self.accounts.get(association.index()).map(|account| &account.usage)
+        self.account_of(association).map(|account| &account.usage)
     }
 
     /// Jobs of an association in DEPEND, held or not, by id.
     pub fn in_depend(&self, association: AssociationId) -> impl Iterator<Item = JobId> + '_ {
-        let account = self.accounts.get(association.index());
+        let account = self.account_of(association);
         account.into_iter().flat_map(|account| account.in_depend.iter().copied())
+    }
+
+    /// The same from the one that comes after `after`.
+    pub fn in_depend_after(
+        &self,
+        association: AssociationId,
+        after: Option<JobId>,
+    ) -> impl Iterator<Item = JobId> + '_ {
+        let from = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        let account = self.account_of(association);
+        account.into_iter().flat_map(move |account| account.in_depend.range(from).copied())
+    }
+
+    /// Jobs of an association that limits count, each with when it ends at the latest, if anybody can say; who ends first
+    /// comes first.
+    pub fn counted(&self, association: AssociationId) -> impl Iterator<Item = (JobId, Option<f64>)> + '_ {
+        let account = self.account_of(association);
+        let jobs = account.into_iter().flat_map(|account| account.counted.iter());
+        jobs.map(|(until, id)| (*id, until.time()))
     }
 
     /// The queue of the job that came last to the association.
     pub fn latest_queue(&self, association: AssociationId) -> Option<&QueueName> {
-        self.accounts.get(association.index())?.latest_queue.as_ref()
+        self.account_of(association)?.latest_queue.as_ref()
     }
 
     /// Whether eventlogs of the association's jobs are still being read.
     pub fn is_unread(&self, association: AssociationId) -> bool {
-        self.accounts.get(association.index()).is_some_and(|account| account.unread > 0)
+        self.account_of(association).is_some_and(|account| account.unread > 0)
     }
 
     /// Whether any job's eventlog is still being read.
@@ -187,7 +165,7 @@ impl Ledger {
     }
 
     pub(super) fn classes(&self, association: AssociationId) -> Vec<Class> {
-        let account = self.accounts.get(association.index());
+        let account = self.account_of(association);
         account.map(|account| account.held.keys().cloned().collect()).unwrap_or_default()
     }
 
@@ -197,7 +175,7 @@ impl Ledger {
     }
 
     pub(super) fn account_of(&self, association: AssociationId) -> Option<&Account> {
-        self.accounts.get(association.index())
+        self.accounts.get(association.index().checked_sub(self.first)?)
     }
 
     /// The groups in which the jobs of an association count too.
@@ -209,10 +187,11 @@ impl Ledger {
         &mut self,
         association: AssociationId,
     ) -> (&mut Groups, Option<&mut Account>) {
-        if self.accounts.len() <= association.index() {
-            self.accounts.resize_with(association.index() + 1, Account::default);
+        let Some(at) = association.index().checked_sub(self.first) else { return (&mut self.groups, None) };
+        if self.accounts.len() <= at {
+            self.accounts.resize_with(at + 1, Account::default);
         }
-        (&mut self.groups, self.accounts.get_mut(association.index()))
+        (&mut self.groups, self.accounts.get_mut(at))
     }
 
     pub(super) fn is_waiting_in_line(&self, association: AssociationId) -> bool {
@@ -220,7 +199,7 @@ impl Ledger {
     }
 
     fn line(&self, association: AssociationId, class: &Class) -> Option<&HeldLine> {
-        self.accounts.get(association.index())?.held.get(class)
+        self.account_of(association)?.held.get(class)
     }
 
     pub(super) fn is_in_line(&self, association: AssociationId, class: &Class, id: JobId) -> bool {
@@ -329,7 +308,8 @@ impl Ledger {
             }
             return;
         };
-        let Some(account) = self.accounts.get_mut(association.index()) else { return };
+        let at = association.index().checked_sub(self.first);
+        let Some(account) = at.and_then(|at| self.accounts.get_mut(at)) else { return };
         account.withdraw(id, job);
         let is_grouped = account.member_of.as_deref().is_some_and(|member_of| {
             self.groups.withdraw(member_of, job);

@@ -33,7 +33,7 @@ pub use groups::{Holding, ScopeUsage};
 pub use hold::{Hold, HoldSet};
 pub use hold_names::{HoldName, HoldNames};
 pub use job::{Admission, Demand, Footprint, Grant, Job, Keepers, Knowledge, Origin, Phase, Project};
-pub use ledger::Ledger;
+pub use ledger::{Ledger, PlaceInLine, Pressure};
 pub use place::OVERTAKEN;
 pub use release::{Line, Released, Walk};
 pub use room::Room;

@@ -30,8 +30,8 @@ impl Ledger {
         let mut drift = Vec::new();
         let empty = Account::default();
         for id in ids {
-            let have = self.accounts.get(id.index()).unwrap_or(&empty);
-            let want = fresh.accounts.get(id.index()).unwrap_or(&empty);
+            let have = self.account_of(id).unwrap_or(&empty);
+            let want = fresh.account_of(id).unwrap_or(&empty);
             if !have.usage.equals(&want.usage) {
                 drift.push((id, format!("counters: have {:?}, recounted {:?}", have.usage, want.usage)));
             }
@@ -44,10 +44,13 @@ impl Ledger {
             if have.held != want.held || have.unread != want.unread {
                 drift.push((id, "lines of held jobs".to_owned()));
             }
+            if have.counted != want.counted || have.in_depend != want.in_depend {
+                drift.push((id, "lists of jobs".to_owned()));
+            }
         }
         // An association without live jobs must count nothing.
         let idle = |account: &Account| account.usage.equals(&Usage::default());
-        let stale = |id: &AssociationId| self.accounts.get(id.index()).is_some_and(|a| !idle(a));
+        let stale = |id: &AssociationId| self.account_of(*id).is_some_and(|a| !idle(a));
         let live: BTreeSet<AssociationId> = self.jobs.values().filter_map(|j| j.association()).collect();
         for index in 0..self.accounts.len() {
             let Some(id) = AssociationId::from_index(index) else { continue };

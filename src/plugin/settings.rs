@@ -6,7 +6,7 @@
 use super::limits::{self, LIMITS};
 use super::value::{Members, describe, members, shortened};
 use super::wire::WireError;
-use crate::engine::{Memo, Settings};
+use crate::engine::{Memo, Open, Settings};
 use crate::fairshare::Policy;
 use crate::fairshare::accrual::Mode;
 use serde_json::value::RawValue;
@@ -29,7 +29,7 @@ const WEIGHT: &str = "an integer";
 /// Nothing is to take longer than a hundred years.
 const LONGEST: f64 = 100.0 * 366.0 * 86_400.0;
 
-const KEYS: [Key; 11] = [
+const KEYS: [Key; 13] = [
     Key { name: "live", takes: YES_OR_NO, set: |to, value| put(&mut to.live, boolean(value)) },
     Key { name: "refresh", takes: DURATION, set: |to, value| put(&mut to.refresh, duration(value)) },
     Key {
@@ -88,6 +88,20 @@ const KEYS: [Key; 11] = [
     },
     Key { name: "interleave", takes: YES_OR_NO, set: |to, value| put(&mut to.interleave, boolean(value)) },
     Key { name: "remember", takes: YES_OR_NO, set: |to, value| put(&mut to.remember, boolean(value)) },
+    Key {
+        name: "public",
+        takes: "\"own\", \"banks\" or \"all\"",
+        set: |to, value| {
+            let open = match text(value)?.as_str() {
+                "own" => Open::Own,
+                "banks" => Open::Banks,
+                "all" => Open::All,
+                _ => return None,
+            };
+            put(&mut to.public, Some(open))
+        },
+    },
+    Key { name: "annotate", takes: YES_OR_NO, set: |to, value| put(&mut to.annotate, boolean(value)) },
 ];
 
 /// The keys of `weights`, which is a table of its own.
@@ -212,7 +226,7 @@ mod tests {
         let settings = read(
             r#"{"live": false, "refresh": "1.5m", "depth": 200, "accrual": "committed", "budget": 50, "shadow": "pbs",
                 "memo": "never", "age-max": "2d", "weights": {"age": 1000, "size": -5}, "max-wait-behind": 7200,
-                "interleave": true, "remember": false}"#,
+                "interleave": true, "remember": false, "public": "own", "annotate": true}"#,
         );
         let wanted = Settings {
             live: false,
@@ -229,6 +243,8 @@ mod tests {
             interleave: true,
             remember: false,
             limits: Vec::new(),
+            public: Open::Own,
+            annotate: true,
         };
         assert_eq!(settings, Ok(wanted));
         let all: Vec<&str> = names().collect();
@@ -249,7 +265,7 @@ mod tests {
             (
                 r#"{"refesh": 3}"#,
                 "fairshare.refesh: unknown key; known are live, refresh, depth, accrual, budget, shadow, memo, age-max, \
-                 max-wait-behind, interleave, remember, weights, limits",
+                 max-wait-behind, interleave, remember, public, annotate, weights, limits",
             ),
             (r#"{"live": "yes"}"#, "fairshare.live: expected true or false, got \"yes\""),
             (

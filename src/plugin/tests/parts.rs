@@ -111,12 +111,12 @@ fn what_an_admin_writes_by_hand_must_be_known() {
         (
             json!({"confg": {}}),
             "unknown option \"confg\"; known are config, live, refresh, depth, accrual, budget, shadow, memo, age-max, max-wait-behind, \
-             interleave, remember, weights, limits",
+             interleave, remember, public, annotate, weights, limits",
         ),
         (
             json!({"config": {}, "zero_score": "floor"}),
             "unknown option \"zero_score\"; known are config, live, refresh, depth, accrual, budget, shadow, memo, age-max, \
-             max-wait-behind, interleave, remember, weights, limits",
+             max-wait-behind, interleave, remember, public, annotate, weights, limits",
         ),
         (
             json!({"config": {"config": {"zero_scor": "floor"}}}),
