@@ -40,7 +40,7 @@ mod bindings {
         "flux_jobtap_(reprioritize_all|reprioritize_job|priority_unavail|error)",
         "flux_jobtap_(job_lookup|job_subscribe|job_unsubscribe|dependency_add|dependency_remove|raise_exception|event_post_pack)",
         "flux_jobtap_(jobspec_update_pack|jobspec_update_id_pack)",
-        "flux_msg_get_cred",
+        "flux_msg_(get_cred|incref|decref)",
         "flux_request_decode",
         "flux_respond",
         "flux_respond_error",

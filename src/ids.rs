@@ -91,6 +91,11 @@ impl Limit {
         self.0 >= i64::from(i32::MAX)
     }
 
+    /// The largest total, if there is any to speak of.
+    pub fn at_most(self) -> Option<u64> {
+        (!self.is_unlimited()).then(|| self.cap())
+    }
+
     /// Whether `used` plus `more` stays within the cap.
     pub fn admits(self, used: u64, more: u64) -> bool {
         used.saturating_add(more) <= self.cap()

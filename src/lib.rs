@@ -21,6 +21,7 @@
 //! `limits/job.rs` says what a job counts as; `priority/explanation.rs` says how a priority comes about;
 //! `limits/release.rs` is the release rule; `engine/keepers.rs` says what other plugins' dependencies mean for it;
 //! `standing/mod.rs` says how usage accrues while jobs run, `engine/live/mod.rs` how pending jobs follow;
+//! `engine/why/mod.rs` says what people are told, `plugin/pace.rs` how fast;
 //! `accounts/derived.rs` says how what is derived for associations is joined with them; `plugin/mod.rs` lists what Flux
 //! calls, `plugin/remember/mod.rs` says what outlives a restart; `fairshare/mod.rs` explains the rules.
 //!

@@ -35,10 +35,15 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "recou
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "usage" -d 'Show who used how much: node, core and GPU hours out of the records of ended jobs'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "scrub" -d 'Remove the records of jobs that ended long ago'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "compare" -d 'Compare policies on the same tree: who gains, who loses, how much the orders differ'
-complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "why" -d 'Explain a user\'s or a bank\'s fair-share, or why one is ahead of another, in words and numbers'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "why" -d 'Explain why a job waits, or a user\'s or a bank\'s fair-share, or why one is ahead of another, in words and numbers'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "what-if" -d 'Show who would move if something were different; nothing is changed'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "jobs" -d 'Show the priorities of pending jobs and the terms that they are made of'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "standing" -d 'Show where you stand, your limits and how much of them is used'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "top" -d 'Watch banks, standings, pending and held jobs on the whole screen'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "metrics" -d 'Print metrics of the whole instance as OpenMetrics text, once, into a file, or over HTTP'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "status" -d 'Show the state of the priority plugin that is loaded: its data, jobs held by each limit, a recount'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "check-import" -d 'Compare the values in a document with ours: how many agree, and which do not'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "doctor" -d 'Look the database and the plugin over for what goes wrong quietly, and say what to do about each'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
@@ -298,6 +303,7 @@ depth-oblivious\t''
 pbs\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l set -d 'Options of the policy' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l half-life -d 'How fast usage is forgotten, like 7d, where the tree does not say; a database does' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
@@ -340,6 +346,53 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s u -l user -d 'The jobs of these users, by name or number; "all" is everybody' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s q -l queue -d 'The jobs in these queues' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s b -l bank -d 'The jobs that count in these banks' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s j -l jobs -d 'These jobs, in any form in which Flux writes their ids' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s o -l format -d 'These columns, or one of sprio\'s formats' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s S -l sort -d 'Sort by columns; with a - before it, the largest first' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s A -l all -d 'Everybody\'s jobs, as far as he who asks may see them'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s n -l normalized -d 'The factors as they are, before they are weighed'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s w -l weights -d 'The weights in place of jobs'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s l -l long -d 'More columns'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l noheader -d 'No line of titles'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l csv -d 'Print comma-separated values (RFC 4180)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -s b -l bank -d 'Only the association in this bank' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -s A -l all -d 'A line for each association of the site'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -s l -l long -d 'Also the siblings of each level'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l csv -d 'Print comma-separated values (RFC 4180)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -s d -l delay -d 'Ask the plugin this often, like 5s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l textfile -d 'Write to this file, at once and as a whole; a link is replaced, not followed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l every -d 'With --textfile: go on, and write it anew this often' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l listen -d 'Serve http://ADDRESS/metrics; the address is one of this machine alone, like 127.0.0.1:9909' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l window -d 'Over how long promised and delivered shares are compared, as far as the command has been running' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l most -d 'Most banks, and pairs of bank and queue, that get labels of their own' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l users -d 'Also metrics of each association, under its user\'s name'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s u -l user -d 'The associations of these users, by name or number' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s b -l bank -d 'The associations in these banks' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
@@ -381,6 +434,12 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-impo
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l stale -d 'Data and usage are old after so many hours' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l json -d 'Print a JSON document'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
 
 function __fish_flux_fairshare_below_flux
     set -l words (commandline -opc)

@@ -167,6 +167,17 @@ impl Book {
             .filter_map(|id| Some((id, self.present(id)?)))
     }
 
+    /// A user's associations in force, by bank name.
+    pub fn associations_of(&self, user: UserId) -> impl Iterator<Item = (AssociationId, &Association)> {
+        self.all_of(user).filter(|(id, _)| self.is_in_force(*id))
+    }
+
+    /// The same with those that were in force once and were removed since.
+    pub fn all_of(&self, user: UserId) -> impl Iterator<Item = (AssociationId, &Association)> {
+        let ids = self.users.get(&user).into_iter().flat_map(|user| user.banks.values().copied());
+        ids.filter_map(|id| Some((id, self.association(id)?)))
+    }
+
     /// Associations that were in force once and were removed since.
     pub fn removed(&self) -> impl Iterator<Item = (AssociationId, &Association)> {
         self.entries.iter().enumerate().filter_map(|(index, entry)| {

@@ -48,6 +48,11 @@ impl DatabaseArg {
         })
     }
 
+    /// Whether an option names it.
+    pub(super) fn is_given(&self) -> bool {
+        self.path.is_some()
+    }
+
     /// Its path.
     pub(super) fn path(&self) -> &Path {
         &self.found().path

@@ -111,6 +111,17 @@ pub(super) fn number(count: impl ToString) -> String {
     grouped(&count.to_string())
 }
 
+/// A term of a sum: whole, or with up to two decimals.
+pub(super) fn term(number: f64) -> String {
+    let text = format!("{number:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    match text.split_once('.') {
+        Some((whole, part)) => format!("{}.{part}", grouped(whole)),
+        None if text == "-0" => "0".to_owned(),
+        None => grouped(text),
+    }
+}
+
 /// A part of a whole.
 pub(super) fn percent(part: f64) -> String {
     match part * 100.0 {
@@ -186,6 +197,19 @@ pub(super) fn day(seconds: f64) -> String {
     )
 }
 
+/// An instant where the reader is: its time of day, and its day where that is another than today.
+pub(super) fn moment(seconds: f64, now: f64, zone: &TimeZone) -> String {
+    let zoned = |seconds: f64| {
+        let since = SignedDuration::try_from_secs_f64(seconds.clamp(-1e11, 1e11));
+        since.and_then(Timestamp::from_duration).ok().map(|instant| instant.to_zoned(zone.clone()))
+    };
+    match (zoned(seconds), zoned(now)) {
+        (Some(then), Some(now)) if then.date() == now.date() => then.strftime("%H:%M:%S").to_string(),
+        (Some(then), _) => then.strftime("%Y-%m-%d %H:%M").to_string(),
+        (None, _) => "some day".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,6 +237,20 @@ mod tests {
         assert_eq!(ratios, ["0", "< 0.0001", "0.2500", "> 1,000,000", "unused", "unused"]);
         let places = [1, 2, 3, 4, 11, 12, 13, 21, 111, 1003].map(ordinal);
         assert_eq!(places, ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "111th", "1,003rd"]);
+    }
+
+    #[test]
+    fn terms_have_the_decimals_that_they_need() {
+        let told = [0.0, -0.0, 50_000.0, 1234.5, -1000.0, 0.004, 33_333.333].map(term);
+        assert_eq!(told, ["0", "0", "50,000", "1,234.5", "-1,000", "0", "33,333.33"]);
+    }
+
+    #[test]
+    fn moments_name_the_day_where_it_is_another() {
+        let now = 1_763_776_000.0;
+        assert_eq!(moment(now + 90.0, now, &TimeZone::UTC), "01:48:10");
+        assert_eq!(moment(now + 86_400.0, now, &TimeZone::UTC), "2025-11-23 01:46");
+        assert_eq!(moment(f64::NAN, now, &TimeZone::UTC), "some day");
     }
 
     #[test]

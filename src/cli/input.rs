@@ -168,6 +168,11 @@ impl Rules {
 }
 
 impl Input {
+    /// Whether somebody said which tree.
+    pub(super) fn is_given(&self) -> bool {
+        self.tree.is_some() || self.database.is_given()
+    }
+
     /// The file the tree comes from.
     pub(super) fn source(&self) -> &Path {
         self.tree.as_deref().unwrap_or_else(|| self.database.path())

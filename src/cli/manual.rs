@@ -20,7 +20,7 @@ const INSTANCE: &[Entry] = &[
     DATABASE,
     (
         "FLUX_URI",
-        "The instance that push and status speak to, unless --uri names one; where neither is given, the system's.",
+        "The instance that is spoken to, unless --uri names one; where neither is given, the system's.",
     ),
 ];
 
@@ -45,19 +45,40 @@ const COLOUR: &[Entry] = &[
 
 const OTHERS: &[Entry] = &[DATABASE];
 
+/// Of commands that ask the plugin and print for people.
+const ASKING: &[Entry] = &[
+    (
+        "FLUX_URI",
+        "The instance whose plugin is asked, unless --uri names one; where neither is given, the system's.",
+    ),
+    (
+        "NO_COLOR, CLICOLOR, CLICOLOR_FORCE",
+        "Unless --color says it: no colours where NO_COLOR is set to anything but nothing or CLICOLOR is 0; also into files and pipes \
+         where CLICOLOR_FORCE is set.",
+    ),
+    ("COLUMNS", "The width of tables and text, before what the terminal says, and where there is none."),
+];
+
 /// True for the commands that can exit with status 1.
 pub(super) fn says_no(command: &str) -> bool {
-    !matches!(command, "update" | "push" | "compare" | "what-if")
+    !matches!(command, "update" | "push" | "compare" | "what-if" | "top" | "metrics")
 }
 
 /// The sections of a command's page, by its name.
 pub(super) fn sections(command: &str) -> Vec<(&'static str, &'static [Entry])> {
     let environment = match command {
         "push" | "status" | "flux-fairshare" => INSTANCE,
+        "jobs" | "standing" | "top" | "metrics" => ASKING,
         "show" | "why" | "compare" | "what-if" => COLOUR,
         _ => OTHERS,
     };
-    let mut sections = vec![("FILES", FILES), ("ENVIRONMENT", environment)];
+    let files = match command {
+        // They ask the plugin alone.
+        "jobs" | "standing" | "top" | "metrics" => Vec::new(),
+        _ => vec![("FILES", FILES)],
+    };
+    let mut sections = files;
+    sections.push(("ENVIRONMENT", environment));
     sections.push(("EXAMPLES", examples(command)));
     sections
 }
@@ -75,6 +96,11 @@ fn examples(command: &str) -> &'static [Entry] {
             ),
         ],
         "why" => &[
+            (
+                "flux fairshare why ƒ2YSTvBdGM",
+                "Why a job waits, until when at the latest, and what would help.",
+            ),
+            ("flux fairshare why ƒ2YSTvBdGM ƒ2YTUcv7Ub", "Which of two jobs goes first, and by what."),
             ("flux fairshare why ann", "Where ann's fair-share was lost."),
             ("flux fairshare why ann ben/physics", "Why one of them is ahead of the other."),
         ],
@@ -101,6 +127,37 @@ fn examples(command: &str) -> &'static [Entry] {
             (
                 "flux fairshare update && flux fairshare push",
                 "Store the fair-shares, and send them to the plugin.",
+            ),
+        ],
+        "jobs" => &[
+            ("flux fairshare jobs", "Your pending jobs, a column for each term of their priorities."),
+            (
+                "flux fairshare jobs -A -S -fairshare,id -n",
+                "Everybody's, by the factor fair-share, the largest first, not weighed.",
+            ),
+            ("flux fairshare jobs -w", "The weights."),
+            (
+                "flux fairshare jobs -q batch -o id,user,priority,holds --csv",
+                "Some columns of a queue's jobs, for programs.",
+            ),
+        ],
+        "standing" => &[
+            (
+                "flux fairshare standing",
+                "Where you stand, your limits, and when your usage is back at your share.",
+            ),
+            ("flux fairshare standing -l", "The same, with what is beside each level of the tree."),
+            ("flux fairshare standing -A", "For the owner of the instance: a line for everybody."),
+        ],
+        "top" => &[("flux fairshare top -d 2s", "The instance as it goes; q leaves.")],
+        "metrics" => &[
+            (
+                "flux fairshare metrics --listen 127.0.0.1:9909",
+                "For a Prometheus on this machine: http://127.0.0.1:9909/metrics.",
+            ),
+            (
+                "flux fairshare metrics --textfile /var/lib/prometheus/node-exporter/flux_fairshare.prom --every 30s",
+                "For node_exporter's textfile collector.",
             ),
         ],
         "status" => &[

@@ -4,19 +4,26 @@
 //! One file per subcommand: its clap arguments and `run`. What was typed becomes a tree in `input.rs`; what is printed goes
 //! through the trait in `output.rs`: tables (`table.rs`) as `screen.rs` finds standard output, through `pager.rs`. Man pages and completions come from the same definitions (`generate.rs`).
 
+mod answers;
+mod ask;
 mod check_import;
 mod columns;
 mod compare;
 mod database;
 mod demo;
+mod doctor;
 mod embedded;
 mod fetch;
 mod figures;
 mod fingers;
 mod generate;
+#[cfg(test)]
+mod golden;
 mod input;
+mod jobs;
 mod manual;
 mod mending;
+mod metrics;
 mod moves;
 mod order;
 mod output;
@@ -32,15 +39,18 @@ mod screen;
 mod scrub;
 mod shells;
 mod show;
+mod standing;
 mod status;
 mod suggest;
 mod sync;
 mod table;
+mod top;
 mod update;
 mod usage;
 mod watch;
 mod what_if;
 mod why;
+mod words;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -53,7 +63,7 @@ use clap::{Parser, Subcommand};
 const EXIT_STATUS: &str = "\
 Exit status:
   0  done
-  1  asked, and the answer is no: there is no such user or bank
+  1  asked, and the answer is no: there is no such user, bank or job, or it is not for you to see
   2  an error; the message says what, and the database is as it was";
 
 /// Fair-share over the flux-accounting database: compute, understand, compare, store, send.
@@ -76,11 +86,16 @@ enum Command {
     Scrub(scrub::Args),
     Compare(compare::Args),
     // Left alone, clap counts options that have a default among those that must be given.
-    #[command(override_usage = "flux fairshare why [OPTIONS] <USER[/BANK]> [USER2[/BANK2]]")]
+    #[command(override_usage = "flux fairshare why [OPTIONS] <JOBID|USER[/BANK]> [JOBID2|USER2[/BANK2]]")]
     Why(why::Args),
     WhatIf(what_if::Args),
+    Jobs(jobs::Args),
+    Standing(standing::Args),
+    Top(top::Args),
+    Metrics(metrics::Args),
     Status(status::Args),
     CheckImport(check_import::Args),
+    Doctor(doctor::Args),
     Generate(generate::Args),
     Demo(demo::Args),
     #[command(hide = true)]
@@ -155,8 +170,13 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::Why(args) => why::run(&args),
         Command::WhatIf(args) => what_if::run(&args),
+        Command::Jobs(args) => jobs::run(&args),
+        Command::Standing(args) => standing::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Metrics(args) => metrics::run(&args),
         Command::Status(args) => status::run(&args),
         Command::CheckImport(args) => check_import::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Embedded(args) => embedded::run(&args),

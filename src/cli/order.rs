@@ -130,7 +130,7 @@ fn values(view: &View<'_>, chosen: &Chosen) -> Vec<Cell> {
 }
 
 /// Larger numbers first, texts ascending, nothing last.
-fn compare(a: &Cell, b: &Cell) -> Ordering {
+pub(super) fn compare(a: &Cell, b: &Cell) -> Ordering {
     match (a, b) {
         (Cell::Number(a), Cell::Number(b)) => b.total_cmp(a),
         (Cell::Count(a), Cell::Count(b)) => b.cmp(a),

@@ -61,6 +61,10 @@ pub(super) enum Style {
     Ratio,
     /// In its unit.
     Usage(Unit),
+    /// A term of a sum: as many decimals as say something, up to two.
+    Term,
+    /// A text that ends where the others do.
+    Signed,
     /// With its sign.
     Change,
     /// So many cells wide, where there is one.
@@ -70,13 +74,13 @@ pub(super) enum Style {
 /// A column: its name in JSON, CSV and `-o`, its title in tables.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Column<'a> {
-    pub(super) key: &'static str,
+    pub(super) key: &'a str,
     pub(super) title: &'a str,
     pub(super) style: Style,
 }
 
 /// A column in few words.
-pub(super) const fn column<'a>(key: &'static str, title: &'a str, style: Style) -> Column<'a> {
+pub(super) const fn column<'a>(key: &'a str, title: &'a str, style: Style) -> Column<'a> {
     Column { key, title, style }
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use anstyle::Style as Paint;
 
-use super::figures::{number, percent, ratio};
+use super::figures::{number, percent, ratio, term};
 use super::output::{Cell, Column, Look, Rows, Style};
 use super::printable::{cut, printable, width};
 use super::progress::Progress;
@@ -248,6 +248,7 @@ impl<'a> Table<'a> {
             (Cell::Number(number), Style::Usage(unit)) => unit.column(number),
             (Cell::Number(number), Style::Mean) => format!("{number:.1}"),
             (Cell::Number(number), Style::Percent) => percent(number),
+            (Cell::Number(number), Style::Term) => term(number),
             (Cell::Number(number), Style::Change) => {
                 paint = sign(number);
                 format!("{number:+.6}")

@@ -82,14 +82,38 @@ static struct msg *msg_new (void *host, const char *topic, const char *payload, 
     return msg;
 }
 
+static int msg_refs (const struct msg *msg)
+{
+    return msg->refs;
+}
+
 static void msg_free (struct msg *msg)
 {
+    if (msg && msg->refs > 0) {
+        msg->is_over = 1;
+        return;
+    }
     if (msg) {
         free (msg->topic);
         free (msg->payload);
         json_decref (msg->json);
     }
     free (msg);
+}
+
+const struct msg *flux_msg_incref (const struct msg *msg)
+{
+    if (msg)
+        ((struct msg *)msg)->refs++;
+    return msg;
+}
+
+void flux_msg_decref (const struct msg *const_msg)
+{
+    struct msg *msg = (struct msg *)const_msg;
+
+    if (msg && --msg->refs == 0 && msg->is_over)
+        msg_free (msg);
 }
 
 int flux_plugin_arg_get (struct args *args, int flags, char **text);
@@ -104,6 +128,7 @@ struct abi {
     int (*args_set) (struct args *args, int flags, const char *text);
     struct msg *(*msg_new) (void *host, const char *topic, const char *payload, uint32_t userid, uint32_t roles);
     void (*msg_free) (struct msg *msg);
+    int (*msg_refs) (const struct msg *msg);
     void (*free_text) (void *text);
 };
 
@@ -111,7 +136,7 @@ const struct abi *embedded_set_host (const struct host_ops *table)
 {
     static const struct abi abi = {
         plugin_new, plugin_free, args_new, flux_plugin_arg_destroy, flux_plugin_arg_get, flux_plugin_arg_set,
-        msg_new, msg_free, free,
+        msg_new, msg_free, msg_refs, free,
     };
     ops = *table;
     return &abi;

@@ -42,6 +42,8 @@ struct msg {
     char *payload; /* text, or NULL for a request without payload */
     json_t *json;  /* decoded on first unpack; strings handed out are borrowed from here */
     struct cred cred;
+    int refs; /* besides the host's own */
+    int is_over; /* the host has dropped its own */
     char error[256];
 };
 

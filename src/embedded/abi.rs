@@ -56,6 +56,7 @@ pub(super) struct Abi {
     args_set: unsafe extern "C" fn(*mut CArgs, c_int, *const c_char) -> c_int,
     msg_new: unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char, u32, u32) -> *mut CMsg,
     msg_free: unsafe extern "C" fn(*mut CMsg),
+    msg_refs: unsafe extern "C" fn(*const CMsg) -> c_int,
     free_text: unsafe extern "C" fn(*mut c_void),
 }
 
@@ -200,6 +201,12 @@ impl Message {
 
     pub(super) fn as_ptr(&self) -> *const CMsg {
         self.raw
+    }
+
+    /// Whether the handler took a reference.
+    pub(super) fn is_kept(&self) -> bool {
+        // SAFETY: the message lives.
+        unsafe { (self.abi.msg_refs)(self.raw) > 0 }
     }
 }
 

@@ -85,6 +85,8 @@ pub(super) struct Store {
     /// `afterany`: (job waited for, waiting job, dependency name).
     pub(super) after: Vec<(u64, u64, String)>,
     pub(super) replies: BTreeMap<usize, super::service::Reply>,
+    /// Answers that came later.
+    pub(super) late: Vec<super::service::Late>,
     pub(super) callbacks: u64,
     /// While Flux asks for all priorities.
     pub(super) walk: Option<super::active::Walk>,
@@ -122,6 +124,7 @@ impl Host {
             trace: Vec::new(),
             after: Vec::new(),
             replies: BTreeMap::new(),
+            late: Vec::new(),
             callbacks: 0,
             walk: None,
             reprioritize_fails: None,

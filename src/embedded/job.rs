@@ -21,6 +21,8 @@ impl Errno {
     pub const EISDIR: Errno = Errno(21);
     /// The call is not legal here.
     pub const EINVAL: Errno = Errno(22);
+    /// Operation now in progress.
+    pub const EINPROGRESS: Errno = Errno(115);
     /// The job's eventlog is closed.
     pub const EROFS: Errno = Errno(30);
     /// No such service.

@@ -29,5 +29,5 @@ pub use host::{Host, LOG_ERR, LogLine, Options};
 pub use job::{Errno, Job, State, f58};
 pub use plugin::Init;
 pub use restart::Order;
-pub use service::{Cred, Refused};
+pub use service::{Cred, Late, Refused};
 pub use submit::{Shape, Submission};

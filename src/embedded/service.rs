@@ -51,6 +51,17 @@ impl Refused {
     }
 }
 
+/// An answer that came after the handler had returned.
+#[derive(Clone, Debug)]
+pub struct Late {
+    /// What was asked.
+    pub topic: String,
+    /// Who asked.
+    pub cred: Cred,
+    /// As [`Host::request`] gives it.
+    pub answer: Result<Option<String>, Refused>,
+}
+
 /// A service method of a plugin.
 pub(super) struct Service {
     pub(super) topic: String,
@@ -63,6 +74,8 @@ pub(super) struct Service {
 #[derive(Debug, Default)]
 pub(super) struct Reply {
     count: usize,
+    /// Of what and whom, if the handler kept the message and returned without an answer.
+    is_late: Option<(String, Cred)>,
     answer: Option<Result<Option<String>, Refused>>,
 }
 
@@ -76,6 +89,12 @@ impl Host {
         let answer = self.request_now(topic, payload, cred);
         self.settle();
         answer
+    }
+
+    /// Answers to requests that were put aside, in the order in which they came. Such a request itself fails with EINPROGRESS
+    /// here.
+    pub fn take_late(&self) -> Vec<Late> {
+        std::mem::take(&mut self.store.borrow_mut().late)
     }
 
     /// As [`Host::request`], without letting anything else happen.
@@ -132,6 +151,14 @@ impl Host {
         self.as_plugin(plugin.uid, || unsafe {
             callback(this, std::ptr::null_mut(), message.as_ptr(), data)
         });
+        if message.is_kept() {
+            // Its answer comes later: see [`Host::take_late`].
+            let mut store = self.store.borrow_mut();
+            if let Some(reply) = store.replies.get_mut(&key).filter(|reply| reply.count == 0) {
+                reply.is_late = Some((topic.to_owned(), cred));
+                return Err(Refused::new(Errno::EINPROGRESS, "the answer is yet to come"));
+            }
+        }
         let reply = self.store.borrow_mut().replies.remove(&key).unwrap_or_default();
         if reply.count != 1 {
             self.violation(format!("{topic}: request answered {} times", reply.count));
@@ -146,8 +173,18 @@ impl Host {
         text: Option<String>,
     ) -> Result<(), Errno> {
         let mut store = self.store.borrow_mut();
-        let reply = store.replies.get_mut(&message.addr()).ok_or(Errno::EINVAL)?;
+        let key = message.addr();
+        let reply = store.replies.get_mut(&key).ok_or(Errno::EINVAL)?;
         reply.count += 1;
+        if let Some((topic, cred)) = reply.is_late.take() {
+            let answer = match errnum {
+                0 => Ok(text),
+                errnum => Err(Refused { errno: Errno(errnum), text: text.unwrap_or_default() }),
+            };
+            store.replies.remove(&key);
+            store.late.push(Late { topic, cred, answer });
+            return Ok(());
+        }
         reply.answer.get_or_insert(match errnum {
             0 => Ok(text),
             errnum => Err(Refused { errno: Errno(errnum), text: text.unwrap_or_default() }),

@@ -52,6 +52,8 @@ pub enum Effect {
     KeepPriority,
     /// The job stays in PRIORITY.
     PriorityUnavailable,
+    /// The note that is shown with the job of the running callback.
+    Annotate(String),
     /// Put the bank and project into the jobspec.
     SetJobspec {
         /// The job.

@@ -37,6 +37,11 @@ impl ForeignNames {
         self.is_complete = true;
     }
 
+    /// Those that keep the job, as far as they are known.
+    pub fn outstanding(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().filter(|(_, is_outstanding)| **is_outstanding).map(|(name, _)| name.as_str())
+    }
+
     /// Whether any of them keeps the job.
     pub fn keep_it(&self) -> bool {
         !(self.is_complete && self.know_none())

@@ -115,6 +115,9 @@ impl Engine {
             self.due.unheld.insert(id);
             effects.push(Effect::Arm(Timer::Turn));
         }
+        if self.ledger.job(id).is_some_and(Job::is_held) {
+            effects.extend(self.annotation(id));
+        }
         effects
     }
 

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod age;
+mod annotate;
 mod check;
 mod due;
 mod effect;
@@ -32,18 +33,24 @@ mod tests;
 mod timer;
 mod updates;
 mod validate;
+mod why;
 
 pub use age::AgeSnapshot;
 pub use check::Check;
 pub use effect::{Effect, Level, Posting};
 pub use event::{EndedJob, Event, JobFacts, Past, Refusal, State};
 pub use kept::{Kept, Rest};
-pub use live::{LastRefresh, LiveSnapshot, PricedJob, ShadowReport, Turn, Used};
+pub use live::{Cause, LastRefresh, LiveOutline, LiveSnapshot, Price, PricedJob, ShadowReport, Turn, Used};
 pub use preview::{Move, Preview};
 pub use settings::{Memo, Settings};
 pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot};
 pub use step::Step;
 pub use timer::Timer;
+pub use why::{
+    AssociationStanding, BankStats, Freeing, HoldNow, JobSums, JobsPage, JobsWanted, Keeper, Lag, LevelShown,
+    LimitShown, ListedJob, Note, Open, RankShown, Release, Sibling, StandingsPage, StandingsWanted, Stats,
+    Why,
+};
 
 use crate::accounts::Book;
 use crate::ids::{JobId, UserId};
@@ -188,7 +195,7 @@ impl Engine {
             Event::Reprioritize => self.reprioritize(),
             Event::Timer(Timer::Turn) => self.deferred(),
             Event::Timer(Timer::Retry) => self.retry(),
-            Event::Timer(Timer::Remember | Timer::Expire) => Vec::new(),
+            Event::Timer(Timer::Remember | Timer::Expire | Timer::Answer) => Vec::new(),
             Event::Recalled(ended, sums) => self.recall(ended, sums),
             Event::Timer(Timer::Refresh) => self.refresh_due(),
             Event::Timer(Timer::Slice) => self.go_on_refreshing(),

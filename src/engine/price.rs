@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The price of a job, and what comes before it: an association for a job that waits, bank and project in its jobspec.
 
+use super::live::Cause;
 use super::{Effect, Engine, Level, Memo, Posting, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
@@ -38,7 +39,7 @@ impl Engine {
     /// The answer to `job.state.priority`.
     pub(super) fn prioritized(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         self.note_eligible(id, Some(urgency));
-        let price = self.price(id, urgency, Completion::Now(Posting::Current));
+        let price = self.price(id, urgency, Completion::Now(Posting::Current), Cause::Asked);
         if price.is_err() {
             self.unpriced.insert(id);
         } else {
@@ -47,6 +48,7 @@ impl Engine {
         match price {
             Ok((mut effects, price)) => {
                 effects.push(Effect::SetPriority(price));
+                effects.extend(self.annotation(id));
                 effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_along));
                 effects
             }
@@ -65,9 +67,11 @@ impl Engine {
             Phase::Sched => Completion::Later,
             _ => Completion::Now(Posting::Current),
         };
-        match self.price(id, urgency, completion) {
+        let former = self.price_of(id).map(|price| price.posted);
+        match self.price(id, urgency, completion, self.cause_of_loop()) {
             Ok((mut effects, price)) => {
                 effects.push(Effect::SetPriority(price));
+                effects.extend(self.annotation(id).filter(|_| former != Some(price)));
                 effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_later));
                 effects.extend(self.moved_on(id));
                 effects
@@ -88,7 +92,7 @@ impl Engine {
             self.ledger.change(id, |job| job.demand = demand);
             return Vec::new();
         }
-        match self.price(id, urgency, Completion::Now(Posting::ById)) {
+        match self.price(id, urgency, Completion::Now(Posting::ById), Cause::ById) {
             Ok((mut effects, price)) => {
                 self.unpriced.remove(&id);
                 effects.push(Effect::Prioritize(id, price));
@@ -162,6 +166,7 @@ impl Engine {
         id: JobId,
         urgency: i64,
         completion: Completion,
+        cause: Cause,
     ) -> Result<(Vec<Effect>, u32), Pending> {
         let priced = self.admit(id, completion).and_then(|effects| {
             let job = self.ledger.job(id).ok_or(Pending::Unavailable)?;
@@ -174,7 +179,7 @@ impl Engine {
                 return Err(pending);
             }
         };
-        self.note_price(id, urgency, &explanation);
+        self.note_price(id, urgency, &explanation, cause);
         effects.extend(self.memo(id, &explanation));
         Ok((effects, explanation.priority))
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! How live fair-share is to work: what a site sets in `[fairshare]` of Flux's configuration, or when the plugin is loaded.
 
+use super::why::Open;
 use crate::fairshare::Policy;
 use crate::fairshare::accrual::Mode;
 
@@ -44,6 +45,10 @@ pub struct Settings {
     pub interleave: bool,
     /// Whether the last policy and the usage since are kept in the KVS.
     pub remember: bool,
+    /// What of the tree everybody may see.
+    pub public: Open,
+    /// Whether jobs get a note that says where they stand.
+    pub annotate: bool,
 }
 
 impl Default for Settings {
@@ -62,6 +67,8 @@ impl Default for Settings {
             max_wait_behind: 0.0,
             interleave: false,
             remember: true,
+            public: Open::Banks,
+            annotate: false,
         }
     }
 }

@@ -22,6 +22,7 @@ mod shadow;
 mod site;
 mod tables;
 mod urgency;
+mod why;
 
 use super::Engine;
 use crate::accounts::Book;

@@ -16,6 +16,8 @@ pub enum Timer {
     Remember,
     /// The open push was spoken of so long ago that it is given up. The plugin's own too.
     Expire,
+    /// The next of the requests that wait for their turn. The plugin's own, too.
+    Answer,
 }
 
 impl Timer {
@@ -27,6 +29,7 @@ impl Timer {
         (Timer::Slice, "slice", 0.0),
         (Timer::Remember, "remember", 0.0),
         (Timer::Expire, "expire", 60.0),
+        (Timer::Answer, "answer", 0.0),
     ];
 
     /// Their names.

@@ -140,6 +140,13 @@ impl Engine {
             job.bank = bank;
             job.queue = queue;
             job.project = project;
+            if job.duration != facts.duration
+                && let Some(given) = job.allocation.as_mut()
+            {
+                // Flux gives a running job its new time from when it began.
+                let end = given.start.map(|start| start + facts.duration);
+                given.expiration = end.filter(|_| facts.duration > 0.0);
+            }
             job.duration = facts.duration;
             // Once counted, a size is fixed.
             if let (false, Ok(size)) = (job.is_charged(), &facts.size) {

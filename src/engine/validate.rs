@@ -3,19 +3,20 @@
 
 use super::{Effect, Engine, JobFacts, Level, State};
 use crate::accounts::{Association, AssociationId};
-use crate::ids::UserId;
+use crate::ids::{BankName, UserId};
 use std::fmt::Display;
 
+/// So many banks of a user are named, or tried.
+const MOST_NAMED: usize = 16;
 const UNCOUNTABLE: &str = "unable to count resources for job";
 
 impl Engine {
     pub(super) fn validate(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
         match self.rejection(facts) {
             Some(text) => match &facts.size {
-                // The text is an interface; what is wrong with the size is for whoever looks into it.
                 Err(error) if text == UNCOUNTABLE => {
-                    let text = format!("job of uid {}: unable to count resources: {error}", facts.user);
-                    vec![Effect::Log(Level::Debug, text), Effect::Reject(UNCOUNTABLE.to_owned())]
+                    let log = format!("job of uid {}: unable to count resources: {error}", facts.user);
+                    vec![Effect::Log(Level::Debug, log), Effect::Reject(format!("{UNCOUNTABLE}; {error}"))]
                 }
                 _ => vec![Effect::Reject(text)],
             },
@@ -32,24 +33,29 @@ impl Engine {
     fn rejection(&self, facts: &JobFacts<'_>) -> Option<String> {
         let uncountable = || facts.size.is_err().then(|| UNCOUNTABLE.to_owned());
         let Some(id) = self.book.find(facts.user, facts.bank) else {
-            let text = || Some(Engine::unknown_association(facts.user));
+            let text = || Some(Engine::unknown_association(facts.user) + &self.own_banks(facts.user));
             return if self.book.has_data() { text() } else { uncountable() };
         };
         let association = self.book.association(id)?;
         if !association.active {
-            return Some("user/bank entry has been disabled from flux-accounting DB".to_owned());
+            let text = "user/bank entry has been disabled from flux-accounting DB".to_owned();
+            return Some(text + &self.own_banks(facts.user));
         }
         let unknown_queue = facts.queue.filter(|q| self.book.queue(q).is_none());
         if let Some(queue) = unknown_queue.filter(|_| self.book.config().deny_unknown_queues) {
+            let yours = match association.queues.is_empty() {
+                true => String::new(),
+                false => format!("; yours: {}", joined(&association.queues)),
+            };
             return Some(format!(
-                "queue \"{queue}\" is unknown to flux-accounting and deny-unknown-queues is enabled"
+                "queue \"{queue}\" is unknown to flux-accounting and deny-unknown-queues is enabled{yours}"
             ));
         }
         self.forbidden_queue(id, facts.queue)
             .or_else(|| self.forbidden_project(id, facts.project))
             .or_else(|| self.too_many_active(id, association, facts))
             .or_else(uncountable)
-            .or_else(|| self.too_large(association, facts))
+            .or_else(|| self.too_large(id, association, facts))
             .or_else(|| self.move_rejection(id, facts))
     }
 
@@ -94,13 +100,64 @@ impl Engine {
     ) -> Option<String> {
         let active = self.ledger.usage(id).map_or(0, |usage| usage.active_jobs);
         let is_rejected = facts.state == State::New && association.is_full(active);
-        is_rejected.then(|| "user has max active jobs".to_owned())
+        is_rejected.then(|| {
+            let other = self.fitting_bank(id, facts, |other, record| {
+                !record.is_full(self.ledger.usage(other).map_or(0, |usage| usage.active_jobs))
+            });
+            let (bank, most) = (&association.bank, association.max_active_jobs.cap());
+            let or = other.map_or(String::new(), |other| format!(", or use bank {other}"));
+            format!("user has max active jobs; {active} of {most} in bank {bank}: wait until one ends{or}")
+        })
     }
 
-    fn too_large(&self, association: &Association, facts: &JobFacts<'_>) -> Option<String> {
+    fn too_large(
+        &self,
+        id: AssociationId,
+        association: &Association,
+        facts: &JobFacts<'_>,
+    ) -> Option<String> {
         let size = *facts.size.as_ref().ok()?;
         let queue = facts.queue.and_then(|q| self.book.queue(q));
-        self.ledger.rules().all().find_map(|(_, rule)| rule.rejection(association, queue, size))
+        let rejection = |association: &Association| {
+            self.ledger.rules().all().find_map(|(_, rule)| rule.rejection(association, queue, size))
+        };
+        let text = rejection(association)?;
+        let other = self.fitting_bank(id, facts, |_, record| rejection(record).is_none());
+        Some(other.map_or_else(|| text.clone(), |other| format!("{text}; bank {other} takes it")))
+    }
+
+    /// The banks that a user can name instead, for a rejection; empty where there is none.
+    fn own_banks(&self, user: UserId) -> String {
+        let banks = self.book.associations_of(user).filter(|(_, record)| record.active);
+        let banks: Vec<&BankName> = banks.map(|(_, record)| &record.bank).take(MOST_NAMED).collect();
+        let default = self.book.default_bank(user).filter(|default| banks.contains(default));
+        match (banks.as_slice(), default) {
+            ([], _) => String::new(),
+            (_, None) => {
+                format!("; yours: {}", banks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+            }
+            (_, Some(default)) => format!(
+                "; yours: {} (default {default})",
+                banks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+            ),
+        }
+    }
+
+    /// Another bank of the user that may take the job.
+    fn fitting_bank(
+        &self,
+        id: AssociationId,
+        facts: &JobFacts<'_>,
+        fits: impl Fn(AssociationId, &Association) -> bool,
+    ) -> Option<&BankName> {
+        let mut others = self.book.associations_of(facts.user).take(MOST_NAMED);
+        let (_, record) = others.find(|(other, record)| {
+            *other != id
+                && record.active
+                && self.forbidden_queue(*other, facts.queue).is_none()
+                && fits(*other, record)
+        })?;
+        Some(&record.bank)
     }
 }
 

@@ -43,8 +43,9 @@ impl Ranking {
     /// How many others have the same rank.
     pub fn tied_with(&self, node: NodeId) -> usize {
         let (Some(rank), Some(place)) = (self.rank(node), self.place(node)) else { return 0 };
-        let from = self.order().iter().skip(place - 1);
-        from.take_while(|other| self.rank(**other) == Some(rank)).count().saturating_sub(1)
+        // Ranks fall along the order.
+        let from = self.order().get(place - 1..).unwrap_or_default();
+        from.partition_point(|other| self.rank(*other) >= Some(rank)).saturating_sub(1)
     }
 
     /// What would change it. `None` if they are tied, or not ranked; under a formula policy, where all levels matter at once;

@@ -263,7 +263,7 @@ impl Ranking {
     }
 
     /// What siblings are compared by, larger is more deserving; `None` for the root.
-    pub(super) fn value(&self, tree: &Tree, node: NodeId) -> Option<f64> {
+    pub fn value(&self, tree: &Tree, node: NodeId) -> Option<f64> {
         tree.parent(node)?;
         if !self.policy.is_rank() {
             return self.factor.get(node.index()).copied();

@@ -79,6 +79,8 @@ pub(super) struct Api {
         unsafe extern "C" fn(*const FluxMessage, *mut *const c_char, *mut *const c_char) -> c_int,
     pub(super) response_error: unsafe extern "C" fn(*const FluxMessage, *mut *const c_char) -> c_int,
     pub(super) message_destroy: unsafe extern "C" fn(*mut FluxMessage),
+    pub(super) job_id_parse: unsafe extern "C" fn(*const c_char, *mut u64) -> c_int,
+    pub(super) job_id_encode: unsafe extern "C" fn(u64, *const c_char, *mut c_char, usize) -> c_int,
 }
 
 /// This program defines some of the library's names itself, for the plugins of the embedded job manager. The library
@@ -96,6 +98,9 @@ const NAMES: [&str; 4] = [
 impl Api {
     /// Loads libflux-core and looks up every function, or says what is missing.
     pub(super) fn load() -> Result<Api, String> {
+        // Which letter an id of a job begins with the library tells by the locale, which a C program sets as it starts.
+        // SAFETY: setlocale(3) reads a C string; it is called before any thread of ours is started.
+        unsafe { libc::setlocale(libc::LC_CTYPE, c"".as_ptr()) };
         let mut first_error = None;
         for name in NAMES {
             // SAFETY: libflux-core's initialisers are those of an ordinary C library.
@@ -133,6 +138,8 @@ impl Api {
             response_decode: symbol!(b"flux_response_decode\0"),
             response_error: symbol!(b"flux_response_decode_error\0"),
             message_destroy: symbol!(b"flux_msg_destroy\0"),
+            job_id_parse: symbol!(b"flux_job_id_parse\0"),
+            job_id_encode: symbol!(b"flux_job_id_encode\0"),
         };
         // The pointers must stay good as long as any copy of them: the library is never unloaded.
         std::mem::forget(library);

@@ -2,6 +2,7 @@
 //! A small Flux client: libflux-core is looked for when it is needed, so that the command runs where Flux is not
 //! installed. JSON text in, JSON text out; every failure says what was asked and what Flux answered.
 
+mod job_id;
 mod library;
 mod many;
 #[cfg(test)]

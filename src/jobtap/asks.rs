@@ -1,15 +1,27 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Asking job-list what the KVS does not tell.
+//! Asking job-list what the KVS does not tell, and other services of Flux.
 
 use super::error::Error;
 use super::pending::{Ask, Future, replied};
 use super::{Host, Jobtap, Turn, sys};
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 
 /// Under what the request for ended jobs is kept: no job has this id (FLUX_JOBID_ANY).
 const ENDED: u64 = u64::MAX;
 
+/// Under what other questions are kept, by their numbers: no job has such an id either.
+const SERVICES: u64 = ENDED - 1 - u32::MAX as u64;
+
 impl<J: Jobtap> Host<'_, J> {
+    /// Has [`Jobtap::answered`] called with what a service of Flux answers. One of the same number that is under way is given up.
+    pub fn ask_service(self, number: u32, topic: &'static CStr, payload: &str) {
+        let plugin = self.instance.plugin;
+        let id = SERVICES + u64::from(number);
+        if self.ask(id, |arg| plugin.call(topic, payload, on_listed::<J>, arg)).is_err() {
+            self.instance.jobtap.answered(self, number, None);
+        }
+    }
+
     /// Has [`Jobtap::ended`] called with what job-list answers to this request (`job-list.list`), given as JSON. One that is
     /// under way is given up.
     pub fn list_ended(self, request: &str) {
@@ -47,8 +59,12 @@ unsafe extern "C" fn on_listed<J: Jobtap>(future: *mut sys::flux_future_t, arg: 
         drop(answered);
         match id {
             ENDED => instance.jobtap.ended(instance.host(), text.as_deref()),
+            SERVICES..ENDED => {
+                let number = u32::try_from(id - SERVICES).unwrap_or_default();
+                instance.jobtap.answered(instance.host(), number, text.as_deref());
+            }
             _ => instance.jobtap.dependencies(instance.host(), id, text.as_deref()),
         }
     };
-    instance.guarded(Turn::Dependencies.name(), || Some(id).filter(|id| *id != ENDED), body);
+    instance.guarded(Turn::Dependencies.name(), || Some(id).filter(|id| *id < SERVICES), body);
 }

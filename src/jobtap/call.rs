@@ -280,7 +280,18 @@ impl Plugin {
         done: Continuation,
         arg: *mut c_void,
     ) -> Result<Future, Error> {
-        let (topic, payload) = (c"job-list.list", c_text(request));
+        self.call(c"job-list.list", request, done, arg)
+    }
+
+    /// Asks a service.
+    pub(super) fn call(
+        self,
+        topic: &CStr,
+        payload: &str,
+        done: Continuation,
+        arg: *mut c_void,
+    ) -> Result<Future, Error> {
+        let payload = c_text(payload);
         // SAFETY: topic and payload are copied.
         let future = unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, 0) };
         then("flux_rpc", future, done, arg)

@@ -2,7 +2,9 @@
 //! Who asks, and who may ask.
 
 use super::error::Error;
-use super::sys;
+use super::kept::Kept;
+use super::{Plugin, sys};
+use std::cell::Cell;
 
 /// `FLUX_ROLE_OWNER`.
 const OWNER: u32 = 1;
@@ -61,10 +63,37 @@ impl Caller {
 }
 
 /// A request that was let through.
-#[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// Who sent it.
     pub caller: Caller,
     /// Its payload, if it has one that is text.
     pub payload: Option<&'a str>,
+    plugin: Plugin,
+    /// The message, which lives for `'a`.
+    msg: *const sys::flux_msg_t,
+    is_kept: Cell<bool>,
+}
+
+impl<'a> Request<'a> {
+    /// `msg` lives for `'a`.
+    pub(super) fn new(
+        caller: Caller,
+        payload: Option<&'a str>,
+        plugin: Plugin,
+        msg: *const sys::flux_msg_t,
+    ) -> Self {
+        Request { caller, payload, plugin, msg, is_kept: Cell::new(false) }
+    }
+
+    /// Puts it aside, to be answered later.
+    pub fn keep(&self) -> Kept {
+        self.is_kept.set(true);
+        // SAFETY: the message lives for `'a`.
+        unsafe { Kept::new(self.plugin, self.msg) }
+    }
+
+    /// Whether it was: then what was put aside answers it, whatever becomes of this call.
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept.get()
+    }
 }

@@ -19,6 +19,10 @@ pub const ENOENT: i32 = 2;
 pub const EIO: i32 = 5;
 /// Invalid argument, or not in this state.
 pub const EINVAL: i32 = 22;
+/// The caller may not do that.
+pub const EPERM: i32 = 1;
+/// Try again.
+pub const EAGAIN: i32 = 11;
 /// Protocol error: a payload that is absent or can't be decoded.
 pub const EPROTO: i32 = 71;
 

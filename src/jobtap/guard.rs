@@ -6,14 +6,14 @@
 //! ([`Jobtap::fail_safe`]), and the plugin puts its state in order ([`Jobtap::recover`]) before anything else. All memory hangs on the plugin handle's aux and dies
 //! with it; there are no statics and no thread-locals, which would pin the .so.
 
-use super::caller::{Caller, Request};
-use super::error::{EIO, EPROTO};
+use super::error::EIO;
+use super::kept::{decode, respond};
 use super::kvs::Errands;
 use super::pending::{Asks, Reads};
 use super::shared::{address, give, shared, take_back};
 use super::timers::Timer;
 use super::unload::fail_load;
-use super::{Args, Jobtap, LogLevel, Method, Plugin, Reply, c_text, hook, sys};
+use super::{Args, Jobtap, LogLevel, Method, Plugin, Request, hook, sys};
 use std::cell::{OnceCell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -294,44 +294,19 @@ unsafe extern "C" fn on_request<J: Jobtap>(
 ) {
     // SAFETY: `arg` is the service `load` registered; its instance lives as long as the plugin.
     let (instance, method) = unsafe { Instance::<J>::of_service(arg) };
-    let mut payload: *const c_char = null();
-    // SAFETY: the message is that of the running handler; the payload is borrowed from it. A null topic is not wanted.
-    let decoded = unsafe { sys::flux_request_decode(msg, null_mut(), &raw mut payload) };
-    let body = || {
-        // SAFETY: the message is that of the running handler.
-        let caller = unsafe { Caller::of(msg) };
-        let caller =
-            caller.map_err(|error| super::RequestError { errno: error.errno, text: error.to_string() })?;
-        // SAFETY: on success the payload is null or a C string that lives as long as the message.
-        let text = (decoded >= 0 && !payload.is_null()).then(|| unsafe { CStr::from_ptr(payload) });
-        let request = Request { caller, payload: text.and_then(|text| text.to_str().ok()) };
-        instance.jobtap.request(instance.host(), method, &request)
+    // SAFETY: the message is that of the running handler.
+    let request = unsafe { decode(instance.plugin, msg) };
+    let body = || match &request {
+        Ok(request) => instance.jobtap.request(instance.host(), method, request),
+        Err(error) => Some(Err(error.clone())),
     };
-    let reply = instance.guarded(method.title(), || None, body).unwrap_or_else(|| {
-        Err(super::RequestError { errno: EIO, text: format!("internal error in {}", J::title()) })
-    });
-    respond(instance.plugin, h, msg, reply);
-}
-
-fn respond(plugin: Plugin, h: *mut sys::flux_t, msg: *const sys::flux_msg_t, reply: Reply) {
-    let rc = match reply {
-        // SAFETY: handle and message are those of the running handler; a null payload is an empty reply.
-        Ok(None) => unsafe { sys::flux_respond(h, msg, null()) },
-        Ok(Some(text)) => {
-            let text = c_text(&text);
-            // SAFETY: as above; the text is copied.
-            unsafe { sys::flux_respond(h, msg, text.as_ptr()) }
-        }
-        Err(error) => {
-            let errno = if error.errno == 0 { EPROTO } else { error.errno };
-            let text = c_text(&error.text);
-            // SAFETY: as above; the text is copied.
-            unsafe { sys::flux_respond_error(h, msg, errno, text.as_ptr()) }
-        }
-    };
-    if rc < 0 {
-        let text = format!("failed to answer a request: {}", std::io::Error::last_os_error());
-        plugin.log(LogLevel::Error, &text);
+    let is_kept = || request.as_ref().is_ok_and(Request::is_kept);
+    let failed = || super::RequestError { errno: EIO, text: format!("internal error in {}", J::title()) };
+    let reply = instance.guarded(method.title(), || None, body);
+    // One that was put aside before a panic is answered by what was put aside.
+    let reply = reply.unwrap_or_else(|| (!is_kept()).then(|| Err(failed())));
+    if let Some(reply) = reply {
+        respond(instance.plugin, h, msg, reply);
     }
 }
 

@@ -27,14 +27,19 @@ impl Jobtap for Noting {
         Ok(())
     }
 
-    fn request(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> Reply {
+    fn request(
+        &self,
+        host: Host<'_, Self>,
+        method: &'static Method<Self>,
+        request: &Request<'_>,
+    ) -> Option<Reply> {
         self.0.borrow_mut().push(method.title().to_owned());
         // Flux re-enters: the same instance, by the address it has.
         let again = address_of(host);
         // SAFETY: the test keeps the instance alive.
         let instance = unsafe { shared::<Instance<Noting>>(again) };
         instance.guarded("timer", || None, || instance.jobtap.timer(instance.host_at(0.0), 0));
-        (method.answer)(self, host, request)
+        Some((method.answer)(self, host, request))
     }
 
     fn timer(&self, _host: Host<'_, Self>, _timer: usize) {
@@ -72,7 +77,7 @@ fn miri_callbacks_and_requests_find_the_instance_that_was_given_away() {
     for service in services {
         // SAFETY: the count that was given away lives.
         let (instance, method) = unsafe { Instance::<Noting>::of_service(service) };
-        let request = Request { caller: Caller::someone(), payload: Some("{}") };
+        let request = Request::new(Caller::someone(), Some("{}"), instance.plugin, std::ptr::null());
         let body = || instance.jobtap.request(instance.host_at(0.0), method, &request);
         assert_eq!(instance.guarded(method.title(), || None, body), Some(Ok(Some("{}".to_owned()))));
     }

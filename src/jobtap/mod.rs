@@ -15,6 +15,7 @@ mod fault;
 mod guard;
 mod hook;
 mod json;
+mod kept;
 mod kvs;
 mod look_up;
 #[cfg(all(test, miri))]
@@ -35,9 +36,10 @@ pub use build::Unfit;
 pub use call::{LogLevel, Logger, Plugin};
 use call::{c_text, c_text_within};
 pub use caller::{Caller, Request, Role};
-pub use error::{EINVAL, EIO, ENOENT, EPROTO, Error};
+pub use error::{EAGAIN, EINVAL, EIO, ENOENT, EPERM, EPROTO, Error};
 pub use guard::{Host, init, init_with};
 pub use json::Json;
+pub use kept::Kept;
 pub use kvs::{Found, Patience};
 
 use std::ffi::CStr;
@@ -143,10 +145,18 @@ pub trait Jobtap: Sized + 'static {
     fn load(plugin: Plugin) -> Result<Self, String>;
     /// A callback.
     fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;
-    /// A request for a method. Flux let it through, so its sender has the method's role.
-    fn request(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> Reply {
-        (method.answer)(self, host, request)
+    /// A request for a method. Flux let it through, so its sender has the method's role. `None`: it was put aside
+    /// ([`Request::keep`]), and is answered later.
+    fn request(
+        &self,
+        host: Host<'_, Self>,
+        method: &'static Method<Self>,
+        request: &Request<'_>,
+    ) -> Option<Reply> {
+        Some((method.answer)(self, host, request))
     }
+    /// What a service of Flux answered to [`Host::ask_service`] of this number, as JSON; `None` if it did not.
+    fn answered(&self, _host: Host<'_, Self>, _number: u32, _reply: Option<&str>) {}
     /// The timer in this row of [`Jobtap::TIMERS`] fired, as asked for by [`Host::arm`].
     fn timer(&self, host: Host<'_, Self>, timer: usize);
     /// The eventlog asked for by [`Host::read_eventlog`]; `None` if it can't be read.

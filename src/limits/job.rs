@@ -155,8 +155,7 @@ pub struct Job {
     pub size: Size,
     /// The time limit its jobspec names, in seconds; 0 for none.
     pub duration: f64,
-    /// What it was given, while it runs, as far as its R can be read. It counts nowhere. Of how long it may run, this is
-    /// what it was told at first.
+    /// What it was given, while it runs, as far as its R can be read. It counts nowhere.
     pub allocation: Option<Box<Allocation>>,
     /// Progress.
     pub phase: Phase,
@@ -246,6 +245,13 @@ impl Job {
             && self.association().is_some()
             && self.knowledge == Knowledge::Known
             && !self.names.outstanding().is_empty()
+    }
+
+    /// When it ends at the latest, as far as anybody can say. Flux sets no term to what comes after its time: signals and
+    /// epilogs.
+    pub fn ends_by(&self) -> Option<f64> {
+        let given = self.allocation.as_ref().filter(|_| self.phase == Phase::Run)?;
+        given.expiration
     }
 
     /// Whether it would age if others let it go: in DEPEND nobody tells of an urgency that changed since it was submitted.

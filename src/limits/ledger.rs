@@ -4,11 +4,19 @@
 //! Invariant: every counter and index is a function of the live jobs. Jobs change only through [`Ledger::change`],
 //! which takes the old job out of all of them and puts the new one in.
 
+mod excerpt;
+mod recount;
+mod until;
+
+pub use excerpt::{PlaceInLine, Pressure};
+
 use super::line::HeldLine;
 use super::{Eligible, HoldSet, Job, Keepers, Phase, RULES, Room, Rules, Size, Usage};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use until::Until;
 
 /// Held jobs that limits tell apart by their size only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +42,8 @@ struct Account {
     latest_queue: Option<QueueName>,
     /// Jobs in DEPEND, held or not.
     in_depend: BTreeSet<JobId>,
+    /// Jobs that limits count, who ends first before the others.
+    counted: BTreeSet<(Until, JobId)>,
     /// Replayed jobs whose eventlog is not read yet: until then headroom is not known, and nothing is released.
     unread: usize,
 }
@@ -44,6 +54,9 @@ impl Account {
         self.unread += usize::from(job.is_unread());
         if job.phase == Phase::Depend {
             self.in_depend.insert(id);
+        }
+        if !job.footprint().is_idle() {
+            self.counted.insert((Until::of(job), id));
         }
         if job.is_held() {
             self.held.entry(Class::of(job)).or_default().insert(id, job.size);
@@ -56,6 +69,7 @@ impl Account {
         if job.phase == Phase::Depend {
             self.in_depend.remove(&id);
         }
+        self.counted.remove(&(Until::of(job), id));
         if job.is_held() {
             let class = Class::of(job);
             if let Some(line) = self.held.get_mut(&class) {
@@ -73,8 +87,10 @@ impl Account {
 pub struct Ledger {
     rules: Rules,
     jobs: BTreeMap<JobId, Job>,
-    /// Parallel to the book's associations; grown on demand.
+    /// Parallel to the book's associations from `first` on; grown on demand.
     accounts: Vec<Account>,
+    /// 0, but for an excerpt.
+    first: usize,
     /// Jobs without association, by user.
     waiting: BTreeMap<UserId, BTreeSet<JobId>>,
     /// Associations with jobs in line: what a release for all has to look at.
@@ -96,6 +112,7 @@ impl Ledger {
             rules,
             jobs: BTreeMap::new(),
             accounts: Vec::new(),
+            first: 0,
             waiting: BTreeMap::new(),
             in_line: BTreeSet::new(),
             unread: 0,
@@ -110,6 +127,22 @@ impl Ledger {
     /// A live job.
     pub fn job(&self, id: JobId) -> Option<&Job> {
         self.jobs.get(&id)
+    }
+
+    /// Live jobs by id, from the one that comes after `after`.
+    pub fn jobs_after(&self, after: Option<JobId>) -> impl Iterator<Item = (JobId, &Job)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.jobs.range((from, Bound::Unbounded)).map(|(id, job)| (*id, job))
+    }
+
+    /// How many jobs are alive.
+    pub fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
     }
 
     /// All live jobs by id.
@@ -139,23 +172,42 @@ impl Ledger {
 
     /// The counters of an association.
     pub fn usage(&self, association: AssociationId) -> Option<&Usage> {
-        self.accounts.get(association.index()).map(|account| &account.usage)
+        self.account_of(association).map(|account| &account.usage)
     }
 
     /// Jobs of an association in DEPEND, held or not, by id.
     pub fn in_depend(&self, association: AssociationId) -> impl Iterator<Item = JobId> + '_ {
-        let account = self.accounts.get(association.index());
+        let account = self.account_of(association);
         account.into_iter().flat_map(|account| account.in_depend.iter().copied())
+    }
+
+    /// The same from the one that comes after `after`.
+    pub fn in_depend_after(
+        &self,
+        association: AssociationId,
+        after: Option<JobId>,
+    ) -> impl Iterator<Item = JobId> + '_ {
+        let from = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
+        let account = self.account_of(association);
+        account.into_iter().flat_map(move |account| account.in_depend.range(from).copied())
+    }
+
+    /// Jobs of an association that limits count, each with when it ends at the latest, if anybody can say; who ends first
+    /// comes first.
+    pub fn counted(&self, association: AssociationId) -> impl Iterator<Item = (JobId, Option<f64>)> + '_ {
+        let account = self.account_of(association);
+        let jobs = account.into_iter().flat_map(|account| account.counted.iter());
+        jobs.map(|(until, id)| (*id, until.time()))
     }
 
     /// The queue of the job that came last to the association.
     pub fn latest_queue(&self, association: AssociationId) -> Option<&QueueName> {
-        self.accounts.get(association.index())?.latest_queue.as_ref()
+        self.account_of(association)?.latest_queue.as_ref()
     }
 
     /// Whether eventlogs of the association's jobs are still being read.
     pub fn is_unread(&self, association: AssociationId) -> bool {
-        self.accounts.get(association.index()).is_some_and(|account| account.unread > 0)
+        self.account_of(association).is_some_and(|account| account.unread > 0)
     }
 
     /// Whether any job's eventlog is still being read.
@@ -164,12 +216,12 @@ impl Ledger {
     }
 
     pub(super) fn classes(&self, association: AssociationId) -> Vec<Class> {
-        let account = self.accounts.get(association.index());
+        let account = self.account_of(association);
         account.map(|account| account.held.keys().cloned().collect()).unwrap_or_default()
     }
 
     fn line(&self, association: AssociationId, class: &Class) -> Option<&HeldLine> {
-        self.accounts.get(association.index())?.held.get(class)
+        self.account_of(association)?.held.get(class)
     }
 
     pub(super) fn is_in_line(&self, association: AssociationId, class: &Class, id: JobId) -> bool {
@@ -232,11 +284,16 @@ impl Ledger {
         Some(job)
     }
 
+    fn account_of(&self, association: AssociationId) -> Option<&Account> {
+        self.accounts.get(association.index().checked_sub(self.first)?)
+    }
+
     fn account(&mut self, association: AssociationId) -> Option<&mut Account> {
-        if self.accounts.len() <= association.index() {
-            self.accounts.resize_with(association.index() + 1, Account::default);
+        let at = association.index().checked_sub(self.first)?;
+        if self.accounts.len() <= at {
+            self.accounts.resize_with(at + 1, Account::default);
         }
-        self.accounts.get_mut(association.index())
+        self.accounts.get_mut(at)
     }
 
     fn deposit(&mut self, id: JobId, job: &Job) {
@@ -264,7 +321,8 @@ impl Ledger {
             }
             return;
         };
-        let Some(account) = self.accounts.get_mut(association.index()) else { return };
+        let at = association.index().checked_sub(self.first);
+        let Some(account) = at.and_then(|at| self.accounts.get_mut(at)) else { return };
         account.withdraw(id, job);
         if account.held.is_empty() {
             self.in_line.remove(&association);
@@ -297,46 +355,6 @@ impl Ledger {
         let Some(job) = self.jobs.get(&id) else { return HoldSet::NONE };
         let Some(association) = job.association() else { return HoldSet::NONE };
         self.exceeded(book, association, job.queue.as_ref(), job.size)
-    }
-
-    /// Recounts everything from the jobs; what was there before is forgotten.
-    pub fn recount(&mut self) {
-        let jobs = std::mem::take(&mut self.jobs);
-        *self = Ledger::new(self.rules);
-        for (id, job) in jobs {
-            self.insert(id, job);
-        }
-    }
-
-    /// Associations whose counters or lines differ from a recount, with what differs. Empty, always.
-    pub fn drift(&self) -> Vec<(AssociationId, String)> {
-        let mut fresh = self.clone();
-        fresh.recount();
-        let mut ids: BTreeSet<AssociationId> = self.jobs.values().filter_map(|j| j.association()).collect();
-        ids.extend(self.in_line.iter());
-        let mut drift = Vec::new();
-        let empty = Account::default();
-        for id in ids {
-            let have = self.accounts.get(id.index()).unwrap_or(&empty);
-            let want = fresh.accounts.get(id.index()).unwrap_or(&empty);
-            if !have.usage.equals(&want.usage) {
-                drift.push((id, format!("counters: have {:?}, recounted {:?}", have.usage, want.usage)));
-            }
-            if have.held != want.held || have.unread != want.unread {
-                drift.push((id, "lines of held jobs".to_owned()));
-            }
-        }
-        // An association without live jobs must count nothing.
-        let idle = |account: &Account| account.usage.equals(&Usage::default());
-        let stale = |id: &AssociationId| self.accounts.get(id.index()).is_some_and(|a| !idle(a));
-        let live: BTreeSet<AssociationId> = self.jobs.values().filter_map(|j| j.association()).collect();
-        for index in 0..self.accounts.len() {
-            let Some(id) = AssociationId::from_index(index) else { continue };
-            if !live.contains(&id) && stale(&id) {
-                drift.push((id, "counts without jobs".to_owned()));
-            }
-        }
-        drift
     }
 }
 

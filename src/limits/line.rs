@@ -50,6 +50,18 @@ impl HeldLine {
         self.blocks.range(..=id).next_back().is_some_and(|(_, block)| block.members.contains_key(&id))
     }
 
+    /// How many stand in it.
+    pub fn len(&self) -> usize {
+        self.blocks.values().map(|block| block.members.len()).sum()
+    }
+
+    /// How many of them come before `id`.
+    pub fn before(&self, id: JobId) -> usize {
+        let mut upto = self.blocks.range(..id);
+        let last = upto.next_back().map_or(0, |(_, block)| block.members.range(..id).count());
+        upto.map(|(_, block)| block.members.len()).sum::<usize>() + last
+    }
+
     pub fn ids(&self) -> impl Iterator<Item = JobId> {
         self.blocks.values().flat_map(|block| block.members.keys().copied())
     }
@@ -140,7 +152,10 @@ mod tests {
                     .find(|(id, size)| after.is_none_or(|after| id.0 > after) && fits(**size))
                     .map(|(id, _)| *id);
                 prop_assert_eq!(line.next(after.map(JobId), fits), wanted);
+                prop_assert_eq!(line.len(), plain.len());
                 if let Some(after) = after {
+                    let before = plain.range(..JobId(after)).count();
+                    prop_assert_eq!(line.before(JobId(after)), before);
                     prop_assert_eq!(line.contains(JobId(after)), plain.contains_key(&JobId(after)));
                 }
             }

@@ -27,7 +27,7 @@ pub use eligible::Eligible;
 pub use hold::{Hold, HoldSet};
 pub use hold_names::{HoldName, HoldNames};
 pub use job::{Admission, Demand, Footprint, Grant, Job, Keepers, Knowledge, Origin, Phase, Project};
-pub use ledger::Ledger;
+pub use ledger::{Ledger, PlaceInLine, Pressure};
 pub use release::{Line, Released, Walk};
 pub use room::Room;
 pub use size::{Kind, Measure, Size, SizeError, Vertex, measure};

@@ -22,6 +22,24 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// Its name for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Running => "running",
+            Stage::Scheduled => "scheduled",
+            Stage::RunningAndScheduled => "both",
+        }
+    }
+
+    /// Its name in texts.
+    pub fn adjective(self) -> &'static str {
+        match self {
+            Stage::Running => "running",
+            Stage::Scheduled => "scheduled",
+            Stage::RunningAndScheduled => "running and scheduled",
+        }
+    }
+
     /// What is in use of `measure`.
     pub fn used(self, tally: &Tally, measure: Measure) -> u64 {
         let total = tally.total();

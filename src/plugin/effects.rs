@@ -84,6 +84,9 @@ impl MfPriority {
             Effect::PriorityUnavailable => {
                 return answered(args, |args| args.set_priority_unavailable(plugin));
             }
+            Effect::Annotate(ref text) => {
+                return answered(args, |args| args.annotate(c"fairshare", text));
+            }
             Effect::KeepPriority => {
                 return answered(args, |args| keep_priority(plugin, args));
             }

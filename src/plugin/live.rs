@@ -40,7 +40,7 @@ pub(super) fn document(live: &LiveSnapshot) -> Value {
     })
 }
 
-fn last(last: &LastRefresh) -> Value {
+pub(super) fn last(last: &LastRefresh) -> Value {
     json!({
         "when": last.when,
         "seconds": last.seconds,

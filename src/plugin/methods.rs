@@ -13,6 +13,20 @@ const fn owners(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
     Method { name, role: Role::Owner, answer }
 }
 
+const fn guests(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
+    Method { name, role: Role::Guest, answer }
+}
+
+/// Whether every user may call it.
+pub(super) fn is_everybodys(method: &Method<MfPriority>) -> bool {
+    method.role == Role::Guest
+}
+
+/// Whether a method brings data.
+pub(super) fn is_push(method: &Method<MfPriority>) -> bool {
+    ["rec_", "policy_"].iter().any(|kind| method.title().starts_with(kind))
+}
+
 /// All of them. Those that flux-accounting has are its instance owner's alone, as there.
 pub(super) const METHODS: &[Method<MfPriority>] = &[
     owners(c"rec_update", |plugin, host, request| {
@@ -52,4 +66,8 @@ pub(super) const METHODS: &[Method<MfPriority>] = &[
     owners(c"usages", |plugin, host, request| plugin.usages(host, request.payload)),
     owners(c"reprioritize", |plugin, host, _| plugin.reprioritize(host)),
     owners(c"check", |plugin, _, _| plugin.check()),
+    guests(c"explain", |plugin, host, request| plugin.explain(host, request)),
+    guests(c"standing", |plugin, host, request| plugin.standing(host, request)),
+    guests(c"jobs", |plugin, host, request| plugin.jobs(host, request)),
+    owners(c"stats", |plugin, host, request| plugin.stats(host, request.payload)),
 ];

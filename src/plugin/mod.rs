@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The plugin: the one place that knows both Flux and the engine.
 
+mod answers;
 pub mod document;
 mod effects;
 mod ended;
@@ -8,8 +9,10 @@ mod events;
 mod jobspec;
 mod live;
 mod methods;
+mod pace;
 mod parts;
 mod query;
+mod queue_states;
 mod reading;
 mod records;
 mod remember;
@@ -21,19 +24,23 @@ mod terms;
 mod tests;
 mod tree;
 mod value;
+mod why;
 mod wire;
 
 use crate::engine::{Effect, Engine, Event, Level, Refusal, Settings, Timer};
 use crate::ids::{JobId, UserId};
 use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request};
+use answers::{AllCalls, Asked};
 use jobtap::Found;
+use pace::Pace;
 use parts::Parts;
+use queue_states::QueueStates;
 use reading::Reader;
 use remember::Remember;
-use services::Pushed;
+use services::{Pushed, Pushes};
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 /// Where the instance keeps what it has, and the number by which that is looked up: what is remembered has others.
 const SITE_RESOURCES: (&str, u64) = ("resource.R", u64::MAX - 2);
@@ -43,6 +50,8 @@ pub struct MfPriority {
     engine: RefCell<Engine>,
     parts: RefCell<Parts>,
     pushed: Cell<Pushed>,
+    /// What pushes cost.
+    pushes: Cell<Pushes>,
     /// When data last came, at load or in a push.
     updated: Cell<Option<SystemTime>>,
     /// What Flux refused first since a request came, in words.
@@ -54,6 +63,10 @@ pub struct MfPriority {
     /// What is in force was given at load.
     is_given: Cell<bool>,
     remember: RefCell<Remember>,
+    /// How fast guests are answered.
+    pace: RefCell<Pace<Asked>>,
+    queues: RefCell<QueueStates>,
+    calls: RefCell<AllCalls>,
     logger: Logger,
 }
 
@@ -157,12 +170,16 @@ impl Jobtap for MfPriority {
             engine: RefCell::new(engine),
             parts: RefCell::default(),
             pushed: Cell::default(),
+            pushes: Cell::default(),
             updated: Cell::new(came),
             refusal: RefCell::default(),
             rejected: RefCell::default(),
             is_whole: Cell::new(false),
             is_given: Cell::new(came.is_some()),
             remember: RefCell::default(),
+            pace: RefCell::default(),
+            queues: RefCell::default(),
+            calls: RefCell::default(),
             logger,
         })
     }
@@ -174,11 +191,28 @@ impl Jobtap for MfPriority {
         self.dispatch(host, topic, args)
     }
 
-    fn request(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> Reply {
-        if self.read(Engine::is_doubtful) == Some(true) {
+    fn request(
+        &self,
+        host: Host<'_, Self>,
+        method: &'static Method<Self>,
+        request: &Request<'_>,
+    ) -> Option<Reply> {
+        if methods::is_everybodys(method) {
+            return self.asked(host, method, request);
+        }
+        if request.caller.is_owner() && self.read(Engine::is_doubtful) == Some(true) {
             let _ = self.drive(host, None, Event::TryAgain);
         }
-        (method.answer)(self, host, request)
+        let began = Instant::now();
+        let reply = (method.answer)(self, host, request);
+        if methods::is_push(method) && reply.is_ok() {
+            self.note_cost(host.now(), began.elapsed());
+        }
+        Some(reply)
+    }
+
+    fn answered(&self, host: Host<'_, Self>, number: u32, reply: Option<&str>) {
+        self.told_queue(host, number, reply);
     }
 
     fn timer(&self, host: Host<'_, Self>, timer: usize) {
@@ -186,6 +220,7 @@ impl Jobtap for MfPriority {
         match timer {
             Timer::Remember => return self.remember_step(host),
             Timer::Expire => return self.expire_push(host),
+            Timer::Answer => return self.answer_in_turn(host),
             Timer::Turn | Timer::Retry | Timer::Refresh | Timer::Slice => {}
         }
         if self.read(Engine::is_replaying) == Some(true) {

@@ -239,6 +239,11 @@ fn queue(queue: &Queue) -> ShownQueue<'_> {
     }
 }
 
+/// How many associations differ from a recount.
+pub fn drifting(check: &Check) -> usize {
+    check.drift.len()
+}
+
 /// The answer to `check`.
 pub fn check(check: &Check) -> String {
     let running = check.running;

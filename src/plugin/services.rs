@@ -8,13 +8,24 @@ use crate::accounts::Difference;
 use crate::engine::{Engine, Event, Preview};
 use crate::jobtap::{EINVAL, EIO, EPROTO, Host, LogLevel, Plugin, Reply, RequestError};
 use serde_json::json;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// What was pushed since the last line in the log about it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pushed {
     is_due: bool,
     difference: Difference,
+}
+
+/// What pushes cost so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pushes {
+    /// Requests that brought data.
+    pub total: u64,
+    /// Seconds over all.
+    pub seconds: f64,
+    /// When the last one came, and how long it took.
+    pub last: Option<(f64, f64)>,
 }
 
 impl MfPriority {
@@ -33,6 +44,13 @@ impl MfPriority {
         self.note_push(method == "rec_update")?;
         self.forget_policy(host);
         Ok(None)
+    }
+
+    /// What a request that brought data took.
+    pub(super) fn note_cost(&self, now: f64, took: Duration) {
+        let Pushes { total, seconds, .. } = self.pushes.get();
+        let took = took.as_secs_f64();
+        self.pushes.set(Pushes { total: total + 1, seconds: seconds + took, last: Some((now, took)) });
     }
 
     /// What is pushed piece by piece is told of when it comes to bear.

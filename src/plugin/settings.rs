@@ -4,7 +4,7 @@
 //! A table is read whole: one key that is unknown, or one value that is none, refuses all of it.
 
 use super::value::{Members, describe, members, shortened};
-use crate::engine::{Memo, Settings};
+use crate::engine::{Memo, Open, Settings};
 use crate::fairshare::Policy;
 use crate::fairshare::accrual::Mode;
 use serde_json::value::RawValue;
@@ -27,7 +27,7 @@ const WEIGHT: &str = "an integer";
 /// Nothing is to take longer than a hundred years.
 const LONGEST: f64 = 100.0 * 366.0 * 86_400.0;
 
-const KEYS: [Key; 11] = [
+const KEYS: [Key; 13] = [
     Key { name: "live", takes: YES_OR_NO, set: |to, value| put(&mut to.live, boolean(value)) },
     Key { name: "refresh", takes: DURATION, set: |to, value| put(&mut to.refresh, duration(value)) },
     Key {
@@ -86,6 +86,20 @@ const KEYS: [Key; 11] = [
     },
     Key { name: "interleave", takes: YES_OR_NO, set: |to, value| put(&mut to.interleave, boolean(value)) },
     Key { name: "remember", takes: YES_OR_NO, set: |to, value| put(&mut to.remember, boolean(value)) },
+    Key {
+        name: "public",
+        takes: "\"own\", \"banks\" or \"all\"",
+        set: |to, value| {
+            let open = match text(value)?.as_str() {
+                "own" => Open::Own,
+                "banks" => Open::Banks,
+                "all" => Open::All,
+                _ => return None,
+            };
+            put(&mut to.public, Some(open))
+        },
+    },
+    Key { name: "annotate", takes: YES_OR_NO, set: |to, value| put(&mut to.annotate, boolean(value)) },
 ];
 
 /// The keys of `weights`, which is a table of its own.
@@ -200,7 +214,7 @@ mod tests {
         let settings = read(
             r#"{"live": false, "refresh": "1.5m", "depth": 200, "accrual": "committed", "budget": 50, "shadow": "pbs",
                 "memo": "never", "age-max": "2d", "weights": {"age": 1000, "size": -5}, "max-wait-behind": 7200,
-                "interleave": true, "remember": false}"#,
+                "interleave": true, "remember": false, "public": "own", "annotate": true}"#,
         );
         let wanted = Settings {
             live: false,
@@ -216,6 +230,8 @@ mod tests {
             max_wait_behind: 7200.0,
             interleave: true,
             remember: false,
+            public: Open::Own,
+            annotate: true,
         };
         assert_eq!(settings, Ok(wanted));
         let all: Vec<&str> = names().collect();
@@ -236,7 +252,7 @@ mod tests {
             (
                 r#"{"refesh": 3}"#,
                 "fairshare.refesh: unknown key; known are live, refresh, depth, accrual, budget, shadow, memo, age-max, \
-                 max-wait-behind, interleave, remember, weights",
+                 max-wait-behind, interleave, remember, public, annotate, weights",
             ),
             (r#"{"live": "yes"}"#, "fairshare.live: expected true or false, got \"yes\""),
             (

@@ -51,7 +51,7 @@ fn data(payload: Option<&str>) -> Result<&RawValue, WireError> {
 }
 
 /// The members of a payload, which is to be an object.
-fn object(payload: Option<&str>) -> Result<Members<'_>, WireError> {
+pub fn object(payload: Option<&str>) -> Result<Members<'_>, WireError> {
     let text = payload.ok_or_else(|| WireError::Undecodable("there is no payload".to_owned()))?;
     let value: &RawValue =
         serde_json::from_str(text).map_err(|error| WireError::Undecodable(error.to_string()))?;

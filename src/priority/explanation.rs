@@ -34,6 +34,20 @@ pub enum Outcome {
     Expedited,
 }
 
+impl Outcome {
+    /// Its name for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Taken => "taken",
+            Outcome::HeldByScore => "held-by-score",
+            Outcome::Raised => "raised",
+            Outcome::Lowered => "lowered",
+            Outcome::HeldByUrgency => "held-by-urgency",
+            Outcome::Expedited => "expedited",
+        }
+    }
+}
+
 /// How a priority came about.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Explanation {

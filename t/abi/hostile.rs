@@ -300,11 +300,12 @@ fn shapes_of_jobs() {
     ];
     for (what, resources) in refused {
         let odd = submitted(&site, "/resources", Some(resources));
-        assert_eq!(odd, Err("unable to count resources for job".to_string()), "{what}");
+        let text = odd.expect_err(what);
+        assert!(text.starts_with("unable to count resources for job; "), "{what}: {text}");
     }
     assert_eq!(
         submitted(&site, "/attributes/system/duration", None),
-        Err("unable to count resources for job".to_string())
+        Err("unable to count resources for job; attributes.system.duration is not a number".to_string())
     );
     assert_eq!(
         submitted(&site, "/attributes/system/queue", Some(json!(7))),

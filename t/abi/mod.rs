@@ -30,6 +30,7 @@ mod remember;
 mod replay;
 mod scenarios;
 mod seen;
+mod why;
 
 /// The .so's file name, which Flux goes by.
 pub const SO: &str = "mf_priority.so";

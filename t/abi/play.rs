@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A history in which the plugin gets every callback, method, timer and future, while the host's own jobs say what is right.
 
-use mf_priority::embedded::{Host, Options, Order, State, Submission};
+use mf_priority::embedded::{Cred, Errno, Host, Options, Order, State, Submission};
 use mf_priority::engine::Timer;
 use serde_json::{Value, json};
 
@@ -60,6 +60,8 @@ pub(super) struct Play {
     pub log: Vec<String>,
     /// Nothing is compared.
     pub is_trusting: bool,
+    /// A guest asks until he is answered in his turn: that takes thousands of requests.
+    asks_much: bool,
 }
 
 impl Play {
@@ -69,7 +71,8 @@ impl Play {
         let host = Host::new(options).expect("the C side is linked in");
         let site = Site { host, so: Copy::of(faulty()) };
         site.load(&first_document());
-        Play { site, refusals: Vec::new(), log: Vec::new(), is_trusting: false }
+        let asks_much = what == Timer::Answer.name();
+        Play { site, refusals: Vec::new(), log: Vec::new(), is_trusting: false, asks_much }
     }
 
     fn note<T>(&mut self, result: Result<T, String>) -> Option<T> {
@@ -108,8 +111,10 @@ impl Play {
         }
     }
 
-    /// One policy in parts that is given up, and one that comes whole.
+    /// One policy in parts that is forgotten, one that is given up, and one that comes whole.
     fn push_in_parts(&mut self) {
+        self.request("policy_begin", &json!({"expires": 1}));
+        self.site.host.advance(1.5);
         for end in ["policy_abort", "policy_commit"] {
             let Some(begun) = self.request("policy_begin", &json!({})) else { continue };
             let mut part = full_document();
@@ -118,6 +123,29 @@ impl Play {
             self.request(end, &json!({"push": begun["push"]}));
         }
         self.request("associations", &json!({}));
+        self.agrees();
+    }
+
+    /// What people ask.
+    fn questions(&mut self) {
+        let jobs: Vec<u64> = self.site.host.jobs().into_iter().take(100).collect();
+        for (method, payload) in [
+            ("explain", json!({"jobs": jobs})),
+            ("standing", json!({})),
+            ("jobs", json!({})),
+            ("stats", json!({})),
+        ] {
+            self.request(method, &payload);
+        }
+        let guest = Cred::guest(5001);
+        for _ in 0..if self.asks_much { 20_000 } else { 0 } {
+            let asked = self.site.host.request_now(&topic("standing"), Some("{}"), guest);
+            if asked.is_err_and(|refused| refused.errno == Errno::EINPROGRESS) {
+                break;
+            }
+        }
+        self.site.host.advance(60.0);
+        self.site.host.take_late();
         self.agrees();
     }
 
@@ -211,6 +239,7 @@ impl Play {
         self.push(&full_document());
         self.agrees();
         self.push_in_parts();
+        self.questions();
         self.live();
         self.without_eventlog();
     }

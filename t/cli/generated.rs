@@ -73,7 +73,20 @@ fn bash_completes_commands_options_and_values() {
     let script = fresh.join("completions/flux-fairshare.bash");
     let offered = |words: &[&str]| offered(&script, words);
     let commands = offered(&["flux-fairshare", ""]);
-    for command in ["show", "update", "push", "compare", "why", "what-if", "status", "check-import"] {
+    for command in [
+        "show",
+        "update",
+        "push",
+        "compare",
+        "why",
+        "what-if",
+        "status",
+        "check-import",
+        "jobs",
+        "standing",
+        "top",
+        "metrics",
+    ] {
         assert!(commands.iter().any(|offer| offer == command), "{command}: {commands:?}");
     }
     for hidden in ["embedded", "generate", "demo"] {
@@ -142,7 +155,8 @@ fn fish_offers_below_flux_what_it_offers_for_the_program() {
 fn the_usage_of_a_missing_argument_asks_for_no_more_than_that() {
     let ran = fairshare(["why"]);
     assert!(
-        ran.error().contains("Usage: flux fairshare why [OPTIONS] <USER[/BANK]> [USER2[/BANK2]]"),
+        ran.error()
+            .contains("Usage: flux fairshare why [OPTIONS] <JOBID|USER[/BANK]> [JOBID2|USER2[/BANK2]]"),
         "{ran:?}"
     );
 }
@@ -153,10 +167,10 @@ fn manual_pages_say_what_belongs_to_their_command() {
     fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
     let page = |name: &str| fs::read_to_string(fresh.join("man1").join(name)).expect("a page");
     let (push, show) = (page("flux-fairshare-push.1"), page("flux-fairshare-show.1"));
-    let no = "there is no such user or bank";
+    let no = "there is no such user, bank or job";
     assert!(show.contains(no) && !push.contains(no) && !page("flux-fairshare-update.1").contains(no));
     assert!(push.contains("FLUX_URI") && show.contains("NO_COLOR") && !show.contains("FLUX_URI"));
-    assert!(page("flux-fairshare-why.1").contains("[OPTIONS] <USER[/BANK]> [USER2[/BANK2]]"));
+    assert!(page("flux-fairshare-why.1").contains("[OPTIONS] <JOBID|USER[/BANK]> [JOBID2|USER2[/BANK2]]"));
     for text in [push, show] {
         assert!(text.contains(concat!("\"flux-fairshare ", env!("CARGO_PKG_VERSION"))), "the footer: {text}");
         for section in [".SH FILES", ".SH EXAMPLES", ".SH \"SEE ALSO\""] {

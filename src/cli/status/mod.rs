@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare status`: the plugin's state, for people.
 
-mod state;
+pub(super) mod state;
 
 use std::io::{Write, stdout};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -53,10 +53,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         );
         return Ok(Answer::No);
     };
-    let payload = json!({"name": name}).to_string();
-    let answer = flux.rpc("job-manager.jobtap-query", &payload).map_err(refused)?.unwrap_or_default();
-    let state: State = serde_json::from_str(&answer)
-        .map_err(|error| Failure::Message(format!("{name}: its state can't be read: {error}")))?;
+    let state = state_of(&flux, &name)?;
     let check = check(&flux)?;
     let selected = match select(args, &state) {
         Ok(selected) => selected,
@@ -75,8 +72,16 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(if drifts { Answer::No } else { Answer::Yes })
 }
 
+/// What the plugin of this name says of itself.
+pub(super) fn state_of(flux: &Flux, name: &str) -> Result<State, Failure> {
+    let payload = json!({"name": name}).to_string();
+    let answer = flux.rpc("job-manager.jobtap-query", &payload).map_err(refused)?.unwrap_or_default();
+    serde_json::from_str(&answer)
+        .map_err(|error| Failure::Message(format!("{name}: its state can't be read: {error}")))
+}
+
 /// The plugin's name, as Flux knows it.
-fn loaded(flux: &Flux) -> Result<Option<String>, Failure> {
+pub(super) fn loaded(flux: &Flux) -> Result<Option<String>, Failure> {
     #[derive(Deserialize)]
     struct Plugins {
         plugins: Vec<String>,
@@ -97,7 +102,7 @@ fn refused(error: FluxError) -> Failure {
 }
 
 /// A recount, where the plugin has one.
-fn check(flux: &Flux) -> Result<Option<Check>, Failure> {
+pub(super) fn check(flux: &Flux) -> Result<Option<Check>, Failure> {
     match flux.rpc("job-manager.mf_priority.check", "{}") {
         Ok(answer) => serde_json::from_str(&answer.unwrap_or_default()).map(Some).map_err(failure),
         Err(FluxError::Request { errno, .. }) if errno == libc::ENOSYS => Ok(None),

@@ -8,88 +8,88 @@ use serde_json::Value;
 
 /// What the plugin says of itself. Keys that flux-accounting's has not are optional.
 #[derive(Debug, Deserialize)]
-pub(super) struct State {
-    pub(super) name: String,
-    pub(super) path: String,
+pub(in crate::cli) struct State {
+    pub(in crate::cli) name: String,
+    pub(in crate::cli) path: String,
     #[serde(default)]
-    pub(super) mf_priority_map: Vec<User>,
+    pub(in crate::cli) mf_priority_map: Vec<User>,
     #[serde(default)]
-    pub(super) queues: BTreeMap<String, Value>,
+    pub(in crate::cli) queues: BTreeMap<String, Value>,
     #[serde(default)]
-    pub(super) projects: Vec<Value>,
-    pub(super) version: Option<String>,
-    pub(super) generation: Option<u64>,
+    pub(in crate::cli) projects: Vec<Value>,
+    pub(in crate::cli) version: Option<String>,
+    pub(in crate::cli) generation: Option<u64>,
     /// When data last came, in seconds since the epoch.
-    pub(super) updated: Option<f64>,
-    pub(super) waiting: Option<u64>,
+    pub(in crate::cli) updated: Option<f64>,
+    pub(in crate::cli) waiting: Option<u64>,
     /// Whose jobs these are.
     #[serde(default)]
-    pub(super) waiting_users: Vec<u32>,
+    pub(in crate::cli) waiting_users: Vec<u32>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct User {
-    pub(super) userid: u32,
-    pub(super) banks: Vec<Association>,
+pub(in crate::cli) struct User {
+    pub(in crate::cli) userid: u32,
+    pub(in crate::cli) banks: Vec<Association>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Association {
-    pub(super) bank_name: String,
-    pub(super) fairshare: f64,
+pub(in crate::cli) struct Association {
+    pub(in crate::cli) bank_name: String,
+    pub(in crate::cli) fairshare: f64,
     #[serde(default)]
-    pub(super) cur_run_jobs: i64,
+    pub(in crate::cli) cur_run_jobs: i64,
     #[serde(default)]
-    pub(super) max_run_jobs: i64,
+    pub(in crate::cli) max_run_jobs: i64,
     #[serde(default)]
-    pub(super) cur_active_jobs: i64,
+    pub(in crate::cli) cur_active_jobs: i64,
     #[serde(default)]
-    pub(super) max_active_jobs: i64,
+    pub(in crate::cli) max_active_jobs: i64,
     #[serde(default)]
-    pub(super) cur_nodes: i64,
+    pub(in crate::cli) cur_nodes: i64,
     #[serde(default)]
-    pub(super) max_nodes: i64,
+    pub(in crate::cli) max_nodes: i64,
     #[serde(default)]
-    pub(super) cur_cores: i64,
+    pub(in crate::cli) cur_cores: i64,
     #[serde(default)]
-    pub(super) max_cores: i64,
+    pub(in crate::cli) max_cores: i64,
     #[serde(default)]
-    pub(super) active: i64,
+    pub(in crate::cli) active: i64,
     #[serde(default)]
-    pub(super) held_jobs: BTreeMap<String, Held>,
+    pub(in crate::cli) held_jobs: BTreeMap<String, Held>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Held {
+pub(in crate::cli) struct Held {
     #[serde(default)]
-    pub(super) deps: Vec<String>,
+    pub(in crate::cli) deps: Vec<String>,
 }
 
 /// The answer of our plugin's `check`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Check {
-    pub(super) jobs: u64,
-    pub(super) waiting: u64,
-    pub(super) associations: u64,
-    pub(super) drift: Vec<Value>,
+pub(in crate::cli) struct Check {
+    pub(in crate::cli) jobs: u64,
+    pub(in crate::cli) waiting: u64,
+    pub(in crate::cli) associations: u64,
+    pub(in crate::cli) drift: Vec<Value>,
 }
 
 /// All associations together.
-pub(super) struct Summary {
-    pub(super) associations: usize,
-    pub(super) inactive: usize,
-    pub(super) banks: usize,
-    pub(super) running: i64,
-    pub(super) active: i64,
-    pub(super) nodes: i64,
-    pub(super) cores: i64,
-    pub(super) held: usize,
-    pub(super) by_limit: BTreeMap<String, usize>,
+pub(in crate::cli) struct Summary {
+    pub(in crate::cli) associations: usize,
+    pub(in crate::cli) inactive: usize,
+    pub(in crate::cli) banks: usize,
+    pub(in crate::cli) running: i64,
+    pub(in crate::cli) active: i64,
+    pub(in crate::cli) nodes: i64,
+    pub(in crate::cli) cores: i64,
+    pub(in crate::cli) held: usize,
+    pub(in crate::cli) by_limit: BTreeMap<String, usize>,
 }
 
 impl Summary {
     /// Adds up.
-    pub(super) fn of(state: &State) -> Summary {
+    pub(in crate::cli) fn of(state: &State) -> Summary {
         let all = || state.mf_priority_map.iter().flat_map(|user| &user.banks);
         let sum = |value: fn(&Association) -> i64| all().map(value).sum();
         let mut by_limit = BTreeMap::new();

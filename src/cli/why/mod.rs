@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `flux fairshare why`: what made a fair-share, or why one user is ahead of another.
+//! `flux fairshare why`: what made a fair-share, or why one user is ahead of another; why a job waits, or why one goes before
+//! another.
 
+pub(super) mod job;
 mod json;
 mod one;
 mod outlook;
@@ -13,6 +15,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::ask::InstanceArg;
 use super::figures::{self, Unit, parse_duration};
 use super::input::{Input, PolicyArg, Rules, rank};
 use super::pager::Paper;
@@ -25,18 +28,23 @@ use super::{Answer, Failure, Outcome, failure, remark};
 use crate::fairshare::{NodeId, NodeKind, PbsWalk, Policy, Ranking, Tree};
 use crate::store::{Pace, UsageBin};
 
-/// Explain a user's or a bank's fair-share, or why one is ahead of another, in words and numbers
+/// Explain why a job waits, or a user's or a bank's fair-share, or why one is ahead of another, in words and numbers
+///
+/// Of a job, which may be named in any form in which Flux writes its id: what its priority is made of, which limits hold it now and
+/// until when at the latest, what else keeps it, and what would help. Of two jobs: the term that decides, or the level of the
+/// tree. The answers are the plugin's own: everybody may ask for his own jobs, the instance owner for all. Names of users that
+/// look like ids are taken for users.
 ///
 /// For one: the levels from the root down, where most was lost, who is just ahead, what would change it, and when usage has
 /// decayed back to the share. For two: the first bank above both, the two nodes right below it, and which shares and whose
 /// usage made the values that decide.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The user, with /BANK if in several, or a bank
-    #[arg(value_name = "USER[/BANK]")]
+    /// The job; or the user, with /BANK if in several; or a bank
+    #[arg(value_name = "JOBID|USER[/BANK]")]
     first: String,
-    /// The user, or the bank, to compare with
-    #[arg(value_name = "USER2[/BANK2]")]
+    /// The job, the user, or the bank, to compare with
+    #[arg(value_name = "JOBID2|USER2[/BANK2]")]
     second: Option<String>,
     #[command(flatten)]
     input: Input,
@@ -53,6 +61,8 @@ pub(super) struct Args {
     /// How fast usage is forgotten, like 7d, where the tree does not say; a database does
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, help_heading = "Rules")]
     half_life: Option<Duration>,
+    #[command(flatten)]
+    instance: InstanceArg,
     #[command(flatten)]
     screen: ScreenArgs,
 }
@@ -79,6 +89,11 @@ struct Site<'a> {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
+    let names_a_job =
+        [Some(&args.first), args.second.as_ref()].into_iter().flatten().any(|text| job::is_job(text));
+    if names_a_job && !args.input.is_given() {
+        return job::run(args);
+    }
     let mut progress = Progress::start();
     let loaded = args.input.load(&args.rules, &mut progress)?;
     let options = loaded.options;

@@ -25,12 +25,14 @@ mod accrual;
 mod cost;
 mod ended;
 mod interleave;
+mod outline;
 mod prices;
 mod refresh;
 mod shadow;
 
 pub use interleave::Turn;
-pub use prices::PricedJob;
+pub use outline::LiveOutline;
+pub use prices::{Cause, Price, PricedJob};
 pub use refresh::{LastRefresh, LiveSnapshot, Used};
 pub use shadow::ShadowReport;
 
@@ -82,6 +84,8 @@ pub(super) struct Live {
     /// Something moved since.
     shadow_due: bool,
     posting: LastRefresh,
+    /// Refreshes that were done, their seconds, and the prices that they posted.
+    totals: (u64, f64, u64),
 }
 
 impl Live {

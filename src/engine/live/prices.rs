@@ -8,6 +8,7 @@ use crate::ids::JobId;
 use crate::limits::{Job, Phase};
 use crate::priority::{AGE, Explanation, MAX_FACTORS, Priced, Weighed};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
 /// By what terms are weighed: the same for all prices posted between two pushes.
@@ -27,6 +28,48 @@ pub(super) struct Posted {
     weighing: Arc<Weighing>,
     values: [f64; MAX_FACTORS],
     pub urgency: u8,
+    cause: Cause,
+}
+
+/// What had a price worked out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Flux asked about this job.
+    Asked,
+    /// Flux asked about all.
+    Loop,
+    /// A refresh.
+    Refresh,
+    /// It was put right by id.
+    ById,
+}
+
+/// A posted price by what made it, and the exact one as of the last refresh.
+#[derive(Clone, Debug)]
+pub struct Price {
+    /// What Flux sorts by.
+    pub posted: u32,
+    /// What it should sort by.
+    pub exact: u32,
+    /// How the posted one came about.
+    pub made: Explanation,
+    /// The urgency that it was made with.
+    pub urgency: u8,
+    /// When it was posted.
+    pub when: f64,
+    weighing: Arc<Weighing>,
+}
+
+impl Price {
+    /// What the terms weighed, one weight for each.
+    pub fn weights(&self) -> Vec<i64> {
+        self.weighing.weighed.all().map(|(_, weight)| weight).collect()
+    }
+
+    /// Two prices made by the same weights have the same.
+    pub fn weighing_key(&self) -> usize {
+        Arc::as_ptr(&self.weighing).addr()
+    }
 }
 
 impl Posted {
@@ -45,6 +88,10 @@ pub struct PricedJob {
     pub when: f64,
     /// Which generation of live fair-shares it was made of.
     pub generation: u64,
+    /// What had it worked out.
+    pub cause: Cause,
+    /// The urgency that it was made with.
+    pub urgency: u8,
     /// What it should sort by now.
     pub exact: Explanation,
     /// Its turn, where jobs interleave: the fair-share of `exact` is of this.
@@ -87,6 +134,12 @@ impl Groups {
         self.0.get(&association).into_iter().flat_map(|group| group.jobs.iter().copied())
     }
 
+    /// The same from the one that comes after `after`.
+    fn jobs_after(&self, association: AssociationId, after: Option<JobId>) -> impl Iterator<Item = JobId> {
+        let from = (after.map_or(Unbounded, Excluded), Unbounded);
+        self.0.get(&association).into_iter().flat_map(move |group| group.jobs.range(from).copied())
+    }
+
     /// All associations with pending jobs.
     pub fn all(&self) -> Vec<AssociationId> {
         self.0.keys().copied().collect()
@@ -112,9 +165,15 @@ impl Engine {
     }
 
     /// A price is being posted that is exact now.
-    pub(in crate::engine) fn note_price(&mut self, id: JobId, urgency: i64, made: &Explanation) {
+    pub(in crate::engine) fn note_price(
+        &mut self,
+        id: JobId,
+        urgency: i64,
+        made: &Explanation,
+        cause: Cause,
+    ) {
         let Some(association) = self.ledger.job(id).and_then(Job::association) else { return };
-        let posted = self.posted(association, urgency, made);
+        let posted = self.posted(association, urgency, made, cause);
         let queue = self.ledger.job(id).and_then(|job| job.queue.as_ref());
         let priced = Priced { id, posted: made.priority, exact: made.priority };
         let former = self.live.pending.put(queue, priced, posted).map(|former| former.association);
@@ -128,7 +187,13 @@ impl Engine {
         self.live.moved = true;
     }
 
-    fn posted(&mut self, association: AssociationId, urgency: i64, made: &Explanation) -> Posted {
+    fn posted(
+        &mut self,
+        association: AssociationId,
+        urgency: i64,
+        made: &Explanation,
+        cause: Cause,
+    ) -> Posted {
         let zero = self.book.config().zero_score;
         let same = |known: &&Arc<Weighing>| known.zero == zero && known.weighed.weighs_like(&self.weighed);
         let weighing = match self.live.weighing.as_ref().filter(same) {
@@ -146,6 +211,7 @@ impl Engine {
             weighing,
             values: made.values(),
             urgency: u8::try_from(urgency).unwrap_or(u8::MAX),
+            cause,
         }
     }
 
@@ -194,7 +260,7 @@ impl Engine {
         let exact = self.exact(id)?;
         let (_, before) = self.live.pending.get(id)?;
         let (association, urgency) = (before.association, i64::from(before.urgency));
-        let posted = self.posted(association, urgency, &exact);
+        let posted = self.posted(association, urgency, &exact, Cause::Refresh);
         self.live.pending.set_exact(id, exact.priority);
         let before = self.live.pending.set_posted(id, exact.priority, posted)?;
         if before.0 == exact.priority {
@@ -235,6 +301,43 @@ impl Engine {
         self.live.pending.ids_after(after).take(most).collect()
     }
 
+    /// Pending jobs of an association by id, from the one that comes after `after`.
+    pub(in crate::engine) fn pending_of(
+        &self,
+        association: AssociationId,
+        after: Option<JobId>,
+    ) -> impl Iterator<Item = JobId> {
+        self.live.groups.jobs_after(association, after)
+    }
+
+    /// How many pend.
+    pub(in crate::engine) fn pending_count(&self, association: AssociationId) -> usize {
+        self.live.groups.0.get(&association).map_or(0, |group| group.jobs.len())
+    }
+
+    /// What Flux has for a pending job, with the exact price as of the last refresh.
+    pub(in crate::engine) fn price_of(&self, id: JobId) -> Option<Price> {
+        let (priced, posted) = self.live.pending.get(id)?;
+        Some(Price {
+            posted: priced.posted,
+            exact: priced.exact,
+            made: posted.explanation(),
+            urgency: posted.urgency,
+            when: posted.when,
+            weighing: Arc::clone(&posted.weighing),
+        })
+    }
+
+    /// Whether the last refresh, or what came since, found that a job lags.
+    pub(in crate::engine) fn lagged_at_refresh(&self, id: JobId) -> bool {
+        self.live.pending.get(id).is_some_and(|(priced, _)| priced.posted != priced.exact)
+    }
+
+    /// Why prices are asked for while Flux asks for all.
+    pub(in crate::engine) fn cause_of_loop(&self) -> Cause {
+        if self.live.touching.is_some() { Cause::Refresh } else { Cause::Loop }
+    }
+
     /// The price that Flux has for a pending job, by its terms then, and the one that it should have, by its terms now.
     pub fn priced(&self, id: JobId) -> Option<PricedJob> {
         let (_, posted) = self.live.pending.get(id)?;
@@ -242,6 +345,8 @@ impl Engine {
             posted: posted.explanation(),
             when: posted.when,
             generation: posted.generation,
+            cause: posted.cause,
+            urgency: posted.urgency,
             exact: self.exact(id)?,
             turn: self.turn(id, posted.association),
         })

@@ -339,27 +339,14 @@ impl Engine {
                 effects.push(Effect::Arm(Timer::Slice));
             }
             self.live.posting.seconds = (self.now - self.live.posting.when).max(0.0);
+            let (count, seconds, touched) = &mut self.live.totals;
+            *count += 1;
+            *seconds += self.live.posting.seconds;
+            *touched += self.live.posting.touched as u64;
             self.live.last = Some(self.live.posting);
         } else {
             effects.push(Effect::Arm(Timer::Slice));
         }
         effects
-    }
-
-    /// Live fair-share as a query shows it.
-    pub fn live_snapshot(&self) -> LiveSnapshot {
-        LiveSnapshot {
-            is_on: self.is_live(),
-            settings: self.settings.clone(),
-            rule: self.standing.rule(),
-            generation: self.standing.generation(),
-            counts: self.standing.counts(),
-            pending: self.live.pending.len(),
-            lagging: self.live.pending.lagging(),
-            last: self.live.last,
-            is_refreshing: !matches!(self.live.stage, Stage::Idle),
-            ages: self.age_snapshot(),
-            shadow: self.live.shadow.clone().filter(|report| self.settings.shadow == Some(report.policy)),
-        }
     }
 }

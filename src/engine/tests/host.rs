@@ -17,6 +17,8 @@ use crate::ids::{JobId, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub struct Host {
+    /// What jobs were annotated with.
+    pub notes: Vec<String>,
     pub engine: Engine,
     pub jobs: BTreeMap<JobId, HostJob>,
     pub exceptions: Vec<(JobId, String)>,
@@ -72,6 +74,7 @@ pub enum Answer {
 impl Host {
     pub fn new() -> Self {
         Host {
+            notes: Vec::new(),
             engine: Engine::new(OWNER),
             jobs: BTreeMap::new(),
             exceptions: Vec::new(),

@@ -30,7 +30,10 @@ fn refusals_name_what_is_wrong() {
     let project = |name: &str| HostJob { project: Some(name.to_owned()), ..user() };
     for (job, text) in [
         (HostJob::new(9), "cannot find user/bank or user/default bank entry for uid: 9"),
-        (user().bank("B"), "cannot find user/bank or user/default bank entry for uid: 7"),
+        (
+            user().bank("B"),
+            "cannot find user/bank or user/default bank entry for uid: 7; yours: A (default A)",
+        ),
         (HostJob::new(8), "user/bank entry has been disabled from flux-accounting DB"),
         (user().queue("q2"), "queue \"q2\" not valid for user; valid queues for user: q1"),
         (project("p2"), "project \"p2\" not valid for user; valid projects for user: p1,p2"),
@@ -58,10 +61,37 @@ fn refusals_name_what_is_wrong() {
 }
 
 #[test]
+fn refusals_say_what_else_there_is() {
+    let mut first = association(7, "A");
+    first.max_active_jobs = Limit(1);
+    let second = association(7, "B");
+    let mut third = association(7, "C");
+    third.active = false;
+    let records = vec![record(first, "A"), record(second, "A"), record(third, "A")];
+    let mut host = Host::with(records, vec![]);
+    for (job, text) in [
+        (
+            HostJob::new(7).bank("X"),
+            "cannot find user/bank or user/default bank entry for uid: 7; yours: A, B (default A)",
+        ),
+        (
+            HostJob::new(7).bank("C"),
+            "user/bank entry has been disabled from flux-accounting DB; yours: A, B (default A)",
+        ),
+    ] {
+        assert_eq!(host.submit(job), Err(text.to_owned()));
+    }
+    host.submit(HostJob::new(7)).unwrap();
+    let full = host.submit(HostJob::new(7));
+    let text = "user has max active jobs; 1 of 1 in bank A: wait until one ends, or use bank B";
+    assert_eq!(full, Err(text.to_owned()));
+}
+
+#[test]
 fn unknown_queues_are_refused_where_the_site_says_so() {
     let mut host = site();
     host.event(Event::Config(ConfigPatch { deny_unknown_queues: Some(true), ..ConfigPatch::default() }));
-    let text = "queue \"lost\" is unknown to flux-accounting and deny-unknown-queues is enabled";
+    let text = "queue \"lost\" is unknown to flux-accounting and deny-unknown-queues is enabled; yours: q1";
     assert_eq!(host.submit(HostJob::new(7).queue("lost")), Err(text.to_owned()));
     assert!(host.submit(HostJob::new(7)).is_ok());
 }
@@ -71,7 +101,10 @@ fn the_active_limit_is_tested_on_submit_only() {
     let mut host = site();
     let first = host.submit(HostJob::new(7)).unwrap();
     host.submit(HostJob::new(7)).unwrap();
-    assert_eq!(host.submit(HostJob::new(7)), Err("user has max active jobs".to_owned()));
+    assert_eq!(
+        host.submit(HostJob::new(7)),
+        Err("user has max active jobs; 2 of 2 in bank A: wait until one ends".to_owned())
+    );
     assert_eq!(host.update(first, Some("q1"), None), Ok(()));
     host.end(first);
     assert!(host.submit(HostJob::new(7)).is_ok());
@@ -85,7 +118,7 @@ fn a_size_that_cannot_be_counted_is_refused_even_without_data() {
         facts.size = Err(SizeError::NoSlot);
         let effects = host.engine.handle(NOW, Event::Validate(facts));
         assert!(
-            matches!(effects.as_slice(), [Effect::Log(..), Effect::Reject(text)] if text == "unable to count resources for job"),
+            matches!(effects.as_slice(), [Effect::Log(..), Effect::Reject(text)] if text == "unable to count resources for job; resources have no slot"),
             "{effects:?}"
         );
     }

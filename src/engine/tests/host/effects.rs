@@ -49,6 +49,7 @@ impl Host {
                     job.answered = Some(i64::from(*priority));
                 }
             }
+            Effect::Annotate(text) => self.notes.push(text.clone()),
             Effect::KeepPriority => self.answer = Some(Answer::Keep),
             Effect::PriorityUnavailable => self.answer = Some(Answer::Unavailable),
             Effect::AddDependency(id, name) => {
@@ -128,7 +129,7 @@ impl Host {
             Effect::Arm(Timer::Turn) => self.defers += 1,
             Effect::Arm(Timer::Retry) => self.retries += 1,
             Effect::Arm(Timer::Slice) => self.slices += 1,
-            Effect::Arm(timer @ (Timer::Refresh | Timer::Remember | Timer::Expire)) => {
+            Effect::Arm(timer @ (Timer::Refresh | Timer::Remember | Timer::Expire | Timer::Answer)) => {
                 panic!("{timer:?} is not the engine's to arm")
             }
             Effect::ArmIn(timer, seconds) => {

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Asking the plugin in the job manager: the methods that answer guests and owners alike.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::printable::printable;
+use super::{Failure, failure};
+use crate::flux::{Flux, FluxError};
+
+/// Which instance.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct InstanceArg {
+    /// The Flux instance; otherwise the enclosing or the system's
+    #[arg(long, value_name = "URI")]
+    pub(super) uri: Option<String>,
+}
+
+impl InstanceArg {
+    /// Connects to it.
+    pub(super) fn connect(&self) -> Result<Flux, Failure> {
+        Flux::connect(self.uri.as_deref()).map_err(failure)
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// What was asked for is not there, or not for him who asks; the plugin's words.
+    No(String),
+    /// Anything else.
+    Failed(Failure),
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        match refusal {
+            Refusal::No(text) => Failure::Message(text),
+            Refusal::Failed(failure) => failure,
+        }
+    }
+}
+
+/// Calls a method of the plugin.
+pub(super) fn ask<T: DeserializeOwned>(flux: &Flux, method: &str, payload: &Value) -> Result<T, Refusal> {
+    let topic = format!("job-manager.mf_priority.{method}");
+    match flux.rpc(&topic, &payload.to_string()) {
+        Ok(answer) => serde_json::from_str(&answer.unwrap_or_default()).map_err(|error| {
+            let text = format!(
+                "the plugin's answer to \"{method}\" is not understood ({error}): is it of another version?"
+            );
+            Refusal::Failed(Failure::Message(text))
+        }),
+        Err(FluxError::Request { errno: libc::ENOSYS, .. }) => {
+            Err(Refusal::Failed(Failure::Message(missing(flux, method))))
+        }
+        Err(FluxError::Request { errno: libc::ENOENT | libc::EPERM | libc::EACCES, text, .. }) => {
+            Err(Refusal::No(printable(&text).into_owned()))
+        }
+        Err(error) => Err(Refusal::Failed(failure(error))),
+    }
+}
+
+/// Why nobody answers, and what to do.
+fn missing(flux: &Flux, method: &str) -> String {
+    if is_loaded(flux) {
+        return format!(
+            "the priority plugin of this instance does not answer \"{method}\": it is flux-accounting's, or an older one. The \
+             instance's owner can load this version's: \"flux jobtap load -r mf_priority.so mf_priority.so\""
+        );
+    }
+    "no fair-share plugin is loaded in this instance: its owner can load it with \"flux jobtap load mf_priority.so\"".to_owned()
+}
+
+/// Whether any plugin of that name is loaded. Guests may not see the list of plugins; to them a method that is the owner's
+/// alone tells it, by refusing them.
+fn is_loaded(flux: &Flux) -> bool {
+    #[derive(Deserialize)]
+    struct Plugins {
+        plugins: Vec<String>,
+    }
+    match flux.rpc("job-manager.jobtap", r#"{"query_only": true}"#) {
+        Ok(answer) => serde_json::from_str::<Plugins>(&answer.unwrap_or_default())
+            .is_ok_and(|list| list.plugins.iter().any(|name| name.starts_with("mf_priority"))),
+        Err(FluxError::Request { errno: libc::EPERM, .. }) => {
+            let answer = flux.rpc("job-manager.mf_priority.rec_update", "{}");
+            matches!(answer, Err(FluxError::Request { errno: libc::EPERM, .. }))
+        }
+        Err(_) => false,
+    }
+}

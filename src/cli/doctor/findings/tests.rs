@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use super::*;
+use serde_json::{Value, json};
+
+const NOW: f64 = 1.7e9;
+const STALE: f64 = 7200.0;
+
+fn association(user: &str, id: u32, bank: &str) -> Value {
+    json!({
+        "userid": id, "bank": bank, "def_bank": "A", "fairshare": 0.5, "max_running_jobs": 5, "max_active_jobs": 0,
+        "queues": "batch", "active": 1, "projects": "*", "def_project": "*", "max_nodes": 10, "max_cores": 10,
+        "max_sched_jobs": 10, "username": user, "shares": 1, "usage": 0.0, "counted_until": 0.0,
+    })
+}
+
+/// A site of which nothing is wrong.
+fn healthy() -> Value {
+    json!({
+        "associations": [association("ann", 1, "A"), association("bob", 2, "A")],
+        "queues": [{
+            "queue": "batch", "min_nodes_per_job": 1, "max_nodes_per_job": 10, "max_time_per_job": 60, "priority": 10,
+            "max_running_jobs": 100, "max_nodes_per_assoc": 100, "max_sched_jobs": 100,
+            "max_sched_nodes_per_assoc": 100, "max_sched_cores_per_assoc": 100,
+        }],
+        "projects": [{"project": "*"}],
+        "banks": [
+            {"bank": "root", "priority": 0.0, "parent": "", "shares": 1, "active": 1},
+            {"bank": "A", "priority": 1.0, "parent": "root", "shares": 1, "active": 1},
+        ],
+        "priority_factors": [
+            {"factor": "fairshare", "weight": 100_000}, {"factor": "queue", "weight": 10_000},
+            {"factor": "bank", "weight": 0}, {"factor": "urgency", "weight": 1000},
+        ],
+    })
+}
+
+fn books(data: Value) -> Books {
+    let data: PolicyData = serde_json::from_value(data).expect("it is policy data");
+    Books { data, pace: Pace { boundary: Some(NOW + 1000.0), ..Pace::default() }, counted: Some(NOW - 60.0) }
+}
+
+fn codes(found: &[Finding]) -> Vec<&str> {
+    found.iter().map(|finding| finding.code).collect()
+}
+
+#[test]
+fn of_a_healthy_site_nothing_is_told() {
+    assert_eq!(of_books(&books(healthy()), NOW, STALE), []);
+}
+
+/// Puts a value where a JSON pointer says, and gives what is found then.
+fn with(pointer: &str, value: Value) -> Vec<Finding> {
+    let mut data = healthy();
+    *data.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
+    of_books(&books(data), NOW, STALE)
+}
+
+#[test]
+fn each_trouble_of_a_database_is_told_by_its_name() {
+    for (pointer, value, expected) in [
+        ("/associations/0/def_bank", json!("B"), &["no-default-bank"][..]),
+        ("/associations/0/queues", json!("batch,fast"), &["unknown-queues"]),
+        ("/associations/0/queues", json!("fast"), &["refused-in-all-queues", "unknown-queues"]),
+        ("/associations/0/queues", json!(""), &[]),
+        ("/associations/0/def_project", json!("physics"), &["unknown-projects"]),
+        ("/associations/0/active", json!(0), &["disabled-users"]),
+        ("/associations/0/max_running_jobs", json!(0), &["limits-hold-everything"]),
+        ("/associations/1/max_sched_jobs", json!(-1), &["limits-hold-everything"]),
+        ("/associations/1/max_active_jobs", json!(0), &[]),
+        ("/queues/0/max_running_jobs", json!(0), &["queues-for-nobody"]),
+        ("/queues/0/max_nodes_per_job", json!(0), &["queues-for-nobody"]),
+        ("/queues/0/min_nodes_per_job", json!(11), &["queues-for-nobody"]),
+        ("/banks/1/shares", json!(0), &["no-shares"]),
+        ("/priority_factors/0/weight", json!(0), &["fairshare-does-not-count"]),
+        ("/priority_factors/0/weight", json!(28), &["fairshare-does-not-count"]),
+        ("/priority_factors/0/weight", json!(-100_000), &["negative-fairshare"]),
+        ("/priority_factors/2/weight", json!(1), &["weights-too-small"]),
+        ("/priority_factors/2/weight", json!(1000), &[]),
+        ("/priority_factors/0/weight", json!(5_000_000_000u64), &["weights-too-small", "priorities-clamp"]),
+    ] {
+        assert_eq!(codes(&with(pointer, value.clone())), expected, "{pointer} = {value}");
+    }
+    let mut data = healthy();
+    for factor in data["priority_factors"].as_array_mut().unwrap() {
+        factor["weight"] = json!(0);
+    }
+    assert_eq!(codes(&of_books(&books(data), NOW, STALE)), ["no-weights"]);
+}
+
+#[test]
+fn old_usage_and_a_decay_that_is_behind_are_told() {
+    let mut old = books(healthy());
+    old.counted = Some(NOW - STALE - 1.0);
+    assert_eq!(codes(&of_books(&old, NOW, STALE)), ["usage-old"]);
+    let mut behind = books(healthy());
+    behind.pace.boundary = Some(NOW - STALE - 1.0);
+    assert_eq!(codes(&of_books(&behind, NOW, STALE)), ["decay-behind"]);
+    // By flux-accounting's own rule nobody knows when it ran.
+    let mut unknown = books(healthy());
+    (unknown.counted, unknown.pace.boundary) = (None, None);
+    assert_eq!(of_books(&unknown, NOW, STALE), []);
+}
+
+#[test]
+fn only_the_first_are_named_and_all_are_counted() {
+    let mut data = healthy();
+    let all: Vec<Value> = (0..12)
+        .map(|id| {
+            let mut record = association(&format!("u{id}"), 100 + id, "A");
+            record["max_nodes"] = json!(0);
+            record
+        })
+        .collect();
+    data["associations"] = all.into();
+    let found = of_books(&books(data), NOW, STALE);
+    assert_eq!((found[0].count, found[0].whom.len()), (12, MOST));
+    assert_eq!(found[0].whom[0], "u0 in A");
+}
+
+fn loaded(change: impl FnOnce(&mut Value)) -> Loaded {
+    let mut state = json!({
+        "name": "mf_priority.so", "path": "/x", "version": env!("CARGO_PKG_VERSION"), "generation": 3,
+        "updated": NOW - 100.0, "waiting": 0,
+        "mf_priority_map": [{"userid": 1, "banks": [{"bank_name": "A", "fairshare": 0.5}]},
+                            {"userid": 2, "banks": [{"bank_name": "A", "fairshare": 0.5}]}],
+    });
+    change(&mut state);
+    Loaded { state: serde_json::from_value(state).expect("a state"), check: None }
+}
+
+#[test]
+fn each_trouble_of_a_plugin_is_told_by_its_name() {
+    let data: PolicyData = serde_json::from_value(healthy()).unwrap();
+    let told = |loaded: &Loaded| -> Vec<&str> {
+        of_plugin(Some(loaded), Some(&data), NOW, STALE).iter().map(|finding| finding.code).collect()
+    };
+    assert_eq!(told(&loaded(|_| ())), Vec::<&str>::new());
+    for (key, value, expected) in [
+        ("version", json!("0.0.1"), &["other-version"][..]),
+        ("version", json!(null), &["flux-accounting's"]),
+        ("generation", json!(0), &["no-data"]),
+        ("updated", json!(NOW - STALE - 1.0), &["data-old"]),
+        ("updated", json!(NOW + 3600.0), &["clock"]),
+        ("mf_priority_map", json!([]), &["not-pushed"]),
+        (
+            "mf_priority_map",
+            json!(
+                (1..5)
+                    .map(|id| json!({"userid": id, "banks": [{"bank_name": "A", "fairshare": 1}]}))
+                    .collect::<Vec<_>>()
+            ),
+            &["not-removed"],
+        ),
+        ("waiting", json!(2), &["waiting"]),
+    ] {
+        assert_eq!(told(&loaded(|state| state[key] = value.clone())), expected, "{key} = {value}");
+    }
+    let users = loaded(|state| (state["waiting"], state["waiting_users"]) = (json!(2), json!([7, 8])));
+    let found = of_plugin(Some(&users), Some(&data), NOW, STALE);
+    assert_eq!(found[0].whom, ["user 7", "user 8"]);
+    let drifts = Loaded {
+        check: Some(
+            serde_json::from_value(json!({"jobs": 1, "waiting": 0, "associations": 1, "drift": [1]}))
+                .unwrap(),
+        ),
+        ..loaded(|_| ())
+    };
+    assert_eq!(told(&drifts), ["drift"]);
+    assert_eq!(of_plugin(None, Some(&data), NOW, STALE)[0].code, "not-loaded");
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What becomes of an answer. `t/scripts/openmetrics.py` reads the text with a real parser.
+
+use super::exposition::{Family, text};
+use super::families::{down, families, users};
+use super::window::Window;
+use crate::cli::answers::{Standing, Stats};
+use crate::cli::golden::{standing, stats, words};
+
+fn all(most: usize) -> Vec<Family> {
+    let stats: Stats = serde_json::from_value(stats()).expect("stats");
+    let mut window = Window::new(3600.0);
+    window.look(&stats);
+    families(&stats, &window, most)
+}
+
+#[track_caller]
+fn has(text: &str, line: &str) {
+    assert!(text.lines().any(|one| one == line), "{line} in\n{text}");
+}
+
+#[test]
+fn every_number_has_its_place() {
+    let text = text(&all(500));
+    for line in [
+        "flux_fairshare_up 1",
+        "flux_fairshare_associations 18",
+        "flux_fairshare_generation 3",
+        "flux_fairshare_data_age_seconds 90",
+        "flux_fairshare_jobs{state=\"waiting\"} 1",
+        "flux_fairshare_held_jobs{limit=\"max-running-jobs-user-limit\"} 4",
+        "flux_fairshare_pending_jobs{bank=\"chem\",queue=\"debug\"} 9",
+        "flux_fairshare_pending_jobs{bank=\"ev\u{1b}[31mil\\nbank\u{202e}\",queue=\"a\tb\"} 1",
+        "flux_fairshare_running_nodes{bank=\"phys\",queue=\"debug\"} 10",
+        "flux_fairshare_bank_promised_ratio{bank=\"phys\"} 0.75",
+        "flux_fairshare_bank_usage_ratio{bank=\"chem\"} 0.7",
+        "flux_fairshare_bank_delivered_ratio{bank=\"chem\"} 0.75",
+        "flux_fairshare_bank_delivered_ratio{bank=\"phys\"} 0.25",
+        "flux_fairshare_refresh_seconds_total 0.75",
+        "flux_fairshare_touched_jobs_total 4321",
+        "flux_fairshare_lagging_jobs 2",
+        "flux_fairshare_last_push_seconds 0.0031",
+        "flux_fairshare_refresh_age_seconds 30",
+        "flux_fairshare_drift 0",
+        "flux_fairshare_requests_refused_total{method=\"jobs\"} 2",
+        "# EOF",
+    ] {
+        has(&text, line);
+    }
+    assert!(!text.contains("user=") && !text.contains("ann"), "nobody is named: {text}");
+}
+
+#[test]
+fn labels_are_bounded_and_nothing_is_lost_from_sums() {
+    let text = text(&all(1));
+    has(&text, "flux_fairshare_pending_jobs{bank=\"chem\",queue=\"debug\"} 9");
+    has(&text, "flux_fairshare_pending_jobs{bank=\"\",queue=\"\"} 3");
+    has(&text, "flux_fairshare_banks_left_out 3");
+    let banks = text.lines().filter(|line| line.starts_with("flux_fairshare_bank_promised_ratio{"));
+    assert_eq!(banks.count(), 1);
+}
+
+#[test]
+fn users_only_when_asked_for() {
+    let standing: Standing = serde_json::from_value(standing()).expect("a standing");
+    let text = text(&users(&standing, &words()));
+    has(&text, "flux_fairshare_association_fairshare{user=\"ann\",bank=\"chem\"} 0.421053");
+    has(&text, "flux_fairshare_association_jobs{user=\"ann\",bank=\"chem\",state=\"held\"} 2");
+    has(&self::text(&down()), "flux_fairshare_up 0");
+}
+
+#[test]
+fn what_was_never_is_left_out() {
+    let stats = Stats::default();
+    let text = text(&families(&stats, &Window::new(60.0), 10));
+    for absent in ["drift", "data_age", "jain", "last_push", "last_refresh_seconds"] {
+        assert!(!text.contains(&format!("flux_fairshare_{absent}")), "{absent}: {text}");
+    }
+    has(&text, "flux_fairshare_banks 0");
+}

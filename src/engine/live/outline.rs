@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What every answer to people says of live fair-share.
+
+use super::super::{Engine, Settings};
+use super::LiveSnapshot;
+use super::refresh::Stage;
+use crate::fairshare::{Options, Policy};
+
+/// Live fair-share in a few words.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LiveOutline {
+    /// Whether it is on.
+    pub is_on: bool,
+    /// The policy of the tree, with its options, if there is a tree.
+    pub rule: Option<(Policy, Options)>,
+    /// Counts refreshes that changed a fair-share, and pushes.
+    pub generation: u64,
+    /// In seconds; `None` without a tree or without decay.
+    pub half_life: Option<f64>,
+    /// When fair-shares were last worked out by a refresh.
+    pub refreshed: Option<f64>,
+}
+
+impl Engine {
+    /// Refreshes that were done, their seconds, and the prices that they posted.
+    pub(in crate::engine) fn refreshes(&self) -> (u64, f64, u64) {
+        self.live.totals
+    }
+
+    /// What all answers say of live fair-share.
+    pub fn outline(&self) -> LiveOutline {
+        LiveOutline {
+            is_on: self.is_live(),
+            rule: self.standing.rule(),
+            generation: self.standing.generation(),
+            half_life: self.standing.scale().and_then(|scale| scale.half_life().seconds()),
+            refreshed: self.live.last.map(|last| last.when),
+        }
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Live fair-share as a query shows it.
+    pub fn live_snapshot(&self) -> LiveSnapshot {
+        LiveSnapshot {
+            is_on: self.is_live(),
+            settings: self.settings.clone(),
+            rule: self.standing.rule(),
+            generation: self.standing.generation(),
+            counts: self.standing.counts(),
+            pending: self.live.pending.len(),
+            lagging: self.live.pending.lagging(),
+            last: self.live.last,
+            is_refreshing: !matches!(self.live.stage, Stage::Idle),
+            ages: self.age_snapshot(),
+            shadow: self.live.shadow.clone().filter(|report| self.settings.shadow == Some(report.policy)),
+        }
+    }
+}

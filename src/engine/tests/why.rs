@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What people are told, against what the model host then does.
+
+use super::host::Host;
+use super::live::{leaf, live, tree};
+use super::site::{HostJob, NOW, association, queue, record};
+use crate::accounts::{AssociationRecord, ConfigPatch};
+use crate::engine::{Event, JobsWanted, Open, Settings, StandingsWanted, State, Why};
+use crate::fairshare::Policy;
+use crate::ids::{JobId, Limit, UserId};
+use proptest::prelude::*;
+
+fn why(host: &Host, id: JobId) -> Why {
+    host.engine.why(&Host::facts(id, &host.jobs[&id]), host.now).unwrap()
+}
+
+fn timed(user: u32, limit: f64) -> HostJob {
+    HostJob { limit: Some(limit), duration: limit, ..HostJob::new(user) }
+}
+
+fn limited(running: i64, nodes: i64) -> AssociationRecord {
+    let mut own = association(7, "A");
+    (own.max_running_jobs, own.max_nodes) = (Limit(running), Limit(nodes));
+    record(own, "A")
+}
+
+#[test]
+fn what_holds_a_job_is_what_it_would_exceed_now() {
+    let mut host = Host::with(vec![limited(1, 2)], vec![queue("q1")]);
+    let first = host.submit(timed(7, 100.0)).unwrap();
+    host.start(first);
+    let held = host.submit(timed(7, 100.0).size(2, 2)).unwrap();
+    let told = why(&host, held);
+    let limits: Vec<_> =
+        told.holds.iter().map(|hold| (hold.limit, hold.used, hold.cap, hold.needed)).collect();
+    assert_eq!(limits, [("max-running-jobs-user-limit", 1, 1, 1), ("max-resources-user-limit", 1, 2, 2)]);
+    let frees: Vec<_> = told.holds[0].frees.iter().map(|one| (one.id, one.amount)).collect();
+    assert_eq!(frees, [(first, 1)]);
+    // With a higher limit on jobs it goes on carrying that name no longer than it has to; what holds it is the other.
+    host.event(Event::Associations(vec![limited(9, 2)]));
+    let told = why(&host, held);
+    assert_eq!(told.holds.iter().map(|hold| hold.limit).collect::<Vec<_>>(), ["max-resources-user-limit"]);
+    assert_eq!(told.release.latest, host.jobs[&first].started.map(|start| start + 100.0));
+    host.event(Event::Associations(vec![limited(9, 1)]));
+    let told = why(&host, held);
+    assert_eq!((told.release.reason.code, told.helps.last().map(|help| help.code)), ("never", Some("ask")));
+}
+
+#[test]
+fn what_else_keeps_a_job_is_named() {
+    let mut host = Host::with(vec![limited(9, 9)], vec![queue("q1")]);
+    let causes = |host: &Host, id| why(host, id).others.iter().map(|it| it.cause.code).collect::<Vec<_>>();
+    let begins = host.submit(HostJob::new(7).after("begin-time=1800000000.000")).unwrap();
+    let told = why(&host, begins).others;
+    assert_eq!((told[0].cause.code, told[0].at), ("begin-time", Some(1.8e9)));
+    let after = host.submit(HostJob::new(7).after("after-finish=17")).unwrap();
+    assert_eq!(why(&host, after).others[0].name.as_deref(), Some("after-finish=17"));
+    let pending = host.submit(HostJob::new(7)).unwrap();
+    assert_eq!(causes(&host, pending), ["resources"]);
+    host.set_urgency(pending, 0);
+    assert_eq!(causes(&host, pending), ["urgency"]);
+    assert_eq!(why(&host, pending).helps[0].code, "urgency");
+    host.set_urgency(pending, 16);
+    host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+    host.event(Event::Config(ConfigPatch::default()));
+    host.event(Event::Reprioritize);
+    host.settle();
+    assert_eq!(causes(&host, pending), ["score"]);
+    let mut bare = Host::new();
+    let waits = bare.submit(HostJob::new(9)).unwrap();
+    assert_eq!(causes(&bare, waits), ["association"]);
+}
+
+#[test]
+fn a_rank_is_the_place_among_all_and_ties_are_counted() {
+    let mut host = live(Policy::FairTree);
+    let leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), leaf(7, "B", 100.0, 0.0)];
+    host.event(Event::Policy(super::live::accounts(), tree(Policy::FairTree, host.now, leaves)));
+    host.settle();
+    let wanted = |open| StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open };
+    let told = host.engine.standings(&wanted(Open::Banks), host.now);
+    let of = |at: usize| told.associations[at].rank.unwrap();
+    assert_eq!([(of(0).place, of(0).of), (of(1).place, of(1).of)], [(1, 3), (3, 3)]);
+    let levels = &told.associations[0].levels;
+    assert_eq!(levels.iter().map(|level| level.node.name.as_str()).collect::<Vec<_>>(), ["root", "A", "7"]);
+    // Its bank's siblings are told of, and no other user is.
+    assert_eq!(levels[1].siblings.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["B"]);
+    assert_eq!((levels[2].siblings.len(), levels[2].siblings_total), (0, 0));
+    assert_eq!(levels[2].node.usage_part.map(|part| (part * 14.0).round()), Some(5.0));
+    let own = host.engine.standings(&wanted(Open::Own), host.now);
+    assert_eq!(own.associations[0].levels.iter().map(|it| it.node.name.clone()).collect::<Vec<_>>(), ["7"]);
+    let all = host.engine.standings(&wanted(Open::All), host.now);
+    assert_eq!(all.associations[0].levels[2].siblings[0].user, Some(UserId(8)));
+}
+
+#[test]
+fn a_note_says_where_a_job_stands() {
+    let mut host = live(Policy::FairTree);
+    host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
+    host.submit(HostJob::new(7)).unwrap();
+    assert_eq!(host.notes.last().map(String::as_str), Some("1.000, 1st of 3"));
+    let mut host = Host::with(vec![limited(0, 9)], vec![]);
+    host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
+    host.submit(HostJob::new(7)).unwrap();
+    assert_eq!(host.notes, ["held: max-running-jobs-user-limit 0/0"]);
+}
+
+/// A job, whether it starts, and what it asks for.
+fn jobs() -> impl Strategy<Value = Vec<(bool, u64, usize, u32, Option<u32>)>> {
+    let one = (any::<bool>(), 1..5u64, 0..3usize, 7..9u32, prop::option::weighted(0.9, 10..500u32));
+    prop::collection::vec(one, 1..24)
+}
+
+fn site(limits: [i64; 5]) -> Host {
+    let mut own = association(7, "A");
+    (own.max_running_jobs, own.max_nodes, own.max_sched_jobs) =
+        (Limit(limits[0]), Limit(limits[1]), Limit(limits[2]));
+    let mut small = queue("q1");
+    (small.max_running_jobs, small.max_nodes_per_assoc) = (Limit(limits[3]), Limit(limits[4]));
+    Host::with(vec![record(own, "A"), record(association(8, "A"), "A")], vec![small, queue("q2")])
+}
+
+fn fill(host: &mut Host, jobs: &[(bool, u64, usize, u32, Option<u32>)]) -> Vec<JobId> {
+    let mut ids = Vec::new();
+    for (starts, nodes, at, user, limit) in jobs {
+        let mut job = HostJob::new(*user).size(*nodes, *nodes);
+        (job.limit, job.duration) = (limit.map(f64::from), limit.map_or(0.0, f64::from));
+        if *at > 0 {
+            job = job.queue(["q1", "q2"][*at - 1]);
+        }
+        // What can never run is not taken.
+        let Ok(id) = host.submit(job) else { continue };
+        ids.push(id);
+        if *starts {
+            host.start(id);
+        }
+    }
+    ids
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    /// Jobs run to their limit, nobody starts and nobody comes: each held job is let go at the very time that was told, and
+    /// those of which nobody could say are not.
+    #[test]
+    fn the_latest_release_is_the_release(
+        jobs in jobs(), limits in (0..4i64, 3..9i64, 1..6i64, 1..4i64, 2..9i64),
+    ) {
+        let mut host = site([limits.0, limits.1, limits.2, limits.3, limits.4]);
+        let ids = fill(&mut host, &jobs);
+        let held: Vec<JobId> = ids.into_iter().filter(|id| host.state(*id) == Some(State::Depend)).collect();
+        let told: Vec<(JobId, Why)> = held.into_iter().map(|id| (id, why(&host, id))).collect();
+        for (id, told) in &told {
+            prop_assert!(!told.holds.is_empty(), "{id} is held by nothing");
+            // Each hold alone is what the limit says.
+            for hold in &told.holds {
+                prop_assert!(hold.used + hold.needed > hold.cap);
+                let taken: u64 = hold.frees.iter().map(|one| one.amount).sum();
+                prop_assert_eq!(taken, hold.used, "{}", hold.limit);
+            }
+        }
+        let asked = host.now;
+        let mut ends: Vec<(f64, JobId)> = host
+            .jobs
+            .iter()
+            .filter_map(|(id, job)| Some((job.started? + job.limit?, *id)).filter(|_| job.state == State::Run))
+            .collect();
+        ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut released: Vec<(JobId, f64)> = Vec::new();
+        for (end, id) in ends {
+            host.now = end.max(host.now) - 1.0;
+            host.end(id);
+            for (id, _) in &told {
+                let is_new = !released.iter().any(|(known, _)| known == id);
+                if is_new && host.state(*id) != Some(State::Depend) {
+                    // One that has had its time already ends now at the latest.
+                    released.push((*id, end.max(asked)));
+                }
+            }
+        }
+        for (id, told) in &told {
+            let went = released.iter().find(|(known, _)| known == id).map(|(_, when)| *when);
+            prop_assert_eq!(told.release.latest, went, "{} {:?}", id, told.release.reason);
+            if told.release.reason.code == "bounded" {
+                prop_assert!(told.release.latest.is_some() && told.release.if_started == told.release.latest);
+            }
+        }
+    }
+
+    /// Pages, one after another, are all of it: of each user his own, of the owner all.
+    #[test]
+    fn pages_are_all_of_it(jobs in jobs(), most in 1..6usize) {
+        let mut host = site([2, 6, 3, 2, 5]);
+        let ids = fill(&mut host, &jobs);
+        for user in [None, Some(7), Some(8)] {
+            let wanted: Vec<JobId> = ids
+                .iter()
+                .copied()
+                .filter(|id| host.jobs.get(id).is_some_and(|job| job.state < State::Run && user.is_none_or(|user| job.user == user)))
+                .collect();
+            let (mut after, mut got) = (None, Vec::new());
+            loop {
+                let page = host.engine.jobs_page(&JobsWanted { after, user: user.map(UserId), most, ..JobsWanted::default() });
+                prop_assert!(page.jobs.len() <= most);
+                for job in &page.jobs {
+                    let told = why(&host, job.id);
+                    let mut limits: Vec<_> = told.holds.iter().map(|hold| hold.limit).collect();
+                    limits.dedup();
+                    prop_assert_eq!(&job.holds, &limits);
+                    prop_assert_eq!(job.price.as_ref().map(|price| price.posted), told.priced.map(|priced| priced.posted.priority));
+                    got.push(job.id);
+                }
+                match page.next {
+                    Some(next) => after = Some(next),
+                    None => break,
+                }
+            }
+            prop_assert_eq!(&got, &wanted);
+        }
+        prop_assert!(host.now >= NOW);
+    }
+}

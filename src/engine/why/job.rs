@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! All that there is to say of one job.
+
+use super::super::live::Cause;
+use super::super::{Engine, JobFacts, PricedJob};
+use super::holds::HoldNow;
+use super::note;
+use super::others::Keeper;
+use super::release::Release;
+use crate::ids::{BankName, JobId, QueueName, UserId};
+use crate::limits::{Job, Phase, PlaceInLine, Size};
+
+/// A code for programs and a text for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// One of a few words.
+    pub code: &'static str,
+    /// The same in words, with what it is about.
+    pub text: String,
+}
+
+/// That Flux sorts a job by another price than it would get today, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lag {
+    /// Today's price less the one that was posted.
+    pub by: i64,
+    /// Why it was not posted.
+    pub reason: Note,
+}
+
+/// What there is to say of a job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Why {
+    /// The job.
+    pub id: JobId,
+    /// Whose it is.
+    pub user: UserId,
+    /// The bank it counts in; without one, the bank that it names.
+    pub bank: Option<BankName>,
+    /// The queue it names.
+    pub queue: Option<QueueName>,
+    /// What it counts as.
+    pub size: Size,
+    /// Its time limit in seconds, if it has one.
+    pub duration: Option<f64>,
+    /// When it was submitted.
+    pub submitted: Option<f64>,
+    /// The fair-share of its association.
+    pub fairshare: Option<f64>,
+    /// Its prices, if it has any.
+    pub priced: Option<PricedJob>,
+    /// Why the posted one was computed.
+    pub made: Option<Note>,
+    /// That it is not today's.
+    pub lag: Option<Lag>,
+    /// Whether limits keep it in DEPEND.
+    pub is_held: bool,
+    /// The dependency names that it carries.
+    pub carries: Vec<String>,
+    /// The limits that hold it now.
+    pub holds: Vec<HoldNow>,
+    /// When they let it go.
+    pub release: Release,
+    /// Where it stands in the line.
+    pub line: Option<PlaceInLine>,
+    /// What else keeps it.
+    pub others: Vec<Keeper>,
+    /// What would help, best first.
+    pub helps: Vec<Note>,
+}
+
+impl Engine {
+    /// Whose job it is, if it is alive.
+    pub fn user_of(&self, id: JobId) -> Option<UserId> {
+        self.ledger.job(id).map(|job| job.user)
+    }
+
+    /// The queue of a job that does not run yet; `None` for any other.
+    pub fn queue_of_waiting(&self, id: JobId) -> Option<Option<&QueueName>> {
+        let job = self.ledger.job(id).filter(|job| job.phase < Phase::Run)?;
+        Some(job.queue.as_ref())
+    }
+
+    /// What there is to say of a job. `facts` are what Flux says of it at this moment.
+    pub fn why(&self, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
+        let id = facts.id;
+        let job = self.ledger.job(id)?;
+        let association = job.association();
+        let holds = self.holds(job, now);
+        let release = self.release(id, job, &holds, now);
+        let priced = self.priced(id);
+        let others = self.other_keepers(id, job, facts, priced.as_ref());
+        let helps = self.helps(job, facts, &holds, &release, &others, now);
+        let rules = self.ledger.rules();
+        Some(Why {
+            id,
+            user: job.user,
+            bank: self.bank_of(association).or_else(|| job.bank.clone()),
+            queue: job.queue.clone(),
+            size: job.size,
+            duration: Some(job.duration).filter(|seconds| *seconds > 0.0),
+            submitted: job.submitted,
+            fairshare: association.and_then(|association| self.fairshare(association)),
+            made: priced.as_ref().map(|priced| self.made(priced.cause)),
+            lag: priced.as_ref().and_then(|priced| self.lag(id, priced)),
+            priced,
+            is_held: job.is_held() || !holds.is_empty(),
+            carries: carried(job)
+                .map(|job| job.names.iter(rules).map(|name| name.to_string()).collect())
+                .unwrap_or_default(),
+            line: self.ledger.place_in_line(id),
+            holds,
+            release,
+            others,
+            helps,
+        })
+    }
+
+    fn made(&self, cause: Cause) -> Note {
+        match cause {
+            Cause::Asked => note("asked", "Flux asked: the job came here, or its urgency or jobspec changed"),
+            Cause::Loop => {
+                note("reprioritize", "all prices were asked for: data were pushed, or somebody asked for it")
+            }
+            Cause::Refresh => note("refresh", "usage moved: a refresh of live fair-share posted it"),
+            Cause::ById => note("by-id", "it was put right by id after Flux had left it where it was"),
+        }
+    }
+
+    fn lag(&self, id: JobId, priced: &PricedJob) -> Option<Lag> {
+        let by = i64::from(priced.exact.priority) - i64::from(priced.posted.priority);
+        if by == 0 {
+            return None;
+        }
+        let live = self.live_snapshot();
+        let right_to = live.last.and_then(|last| last.right_to);
+        let depth = self.settings.depth;
+        let reason = if live.is_refreshing {
+            note("refresh-under-way", "a refresh is under way")
+        } else if !self.lagged_at_refresh(id) {
+            note(
+                "since-refresh",
+                format!(
+                    "it changed since the last refresh; they come every {}",
+                    super::span(self.settings.refresh)
+                ),
+            )
+        } else if right_to.is_some_and(|to| to < depth) {
+            let text =
+                format!("a refresh posts {} prices at most; the next one goes on", self.settings.budget);
+            note("budget", text)
+        } else {
+            note(
+                "beyond-depth",
+                format!("the first {depth} jobs of each queue are kept right; it changes no place there"),
+            )
+        };
+        Some(Lag { by, reason })
+    }
+}
+
+/// A job whose names are known.
+fn carried(job: &Job) -> Option<&Job> {
+    Some(job).filter(|job| !job.is_unread())
+}

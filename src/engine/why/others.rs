@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What keeps a job besides limits, and what would help it.
+
+use super::super::{Engine, JobFacts, PricedJob, State};
+use super::holds::HoldNow;
+use super::job::Note;
+use super::release::Release;
+use super::{note, span};
+use crate::accounts::AssociationId;
+use crate::ids::{JobId, QueueName};
+use crate::limits::{Job, Keepers};
+use crate::priority::{Outcome, URGENCY_HOLD};
+
+/// So many banks and queues are tried.
+const MOST_TRIED: usize = 32;
+const BEGIN_TIME: &str = "begin-time=";
+
+/// Something besides limits that keeps a job where it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keeper {
+    /// What it is.
+    pub cause: Note,
+    /// The name of the dependency, if it is one and known.
+    pub name: Option<String>,
+    /// Until when, if that is known.
+    pub at: Option<f64>,
+}
+
+impl Keeper {
+    /// One without a name or a time.
+    pub fn plain(code: &'static str, text: impl Into<String>) -> Keeper {
+        Keeper { cause: note(code, text), name: None, at: None }
+    }
+
+    fn dependency(name: &str) -> Keeper {
+        let at = name.strip_prefix(BEGIN_TIME).and_then(|time| time.parse().ok());
+        let cause = match at {
+            Some(_) => note("begin-time", "it is not to begin before its time"),
+            None => note("dependency", format!("another plugin keeps it: {name}")),
+        };
+        Keeper { cause, name: Some(name.to_owned()), at }
+    }
+}
+
+impl Engine {
+    pub(super) fn other_keepers(
+        &self,
+        id: JobId,
+        job: &Job,
+        facts: &JobFacts<'_>,
+        priced: Option<&PricedJob>,
+    ) -> Vec<Keeper> {
+        let mut found = Vec::new();
+        if facts.state > State::Sched {
+            return found;
+        }
+        if facts.state == State::Depend {
+            if let Some(names) = self.foreign.get(&id) {
+                found.extend(names.outstanding().map(Keeper::dependency));
+            }
+            if found.is_empty() && job.keepers == Keepers::Others {
+                found
+                    .push(Keeper::plain("dependency", "another plugin keeps it; by which name is not known"));
+            }
+        }
+        if job.association().is_none() {
+            let text = match self.book.has_data() {
+                false => "the instance has no data about users and banks yet".to_owned(),
+                true => {
+                    format!("{}: it waits until a push brings one", Engine::unknown_association(job.user))
+                }
+            };
+            found.push(Keeper::plain("association", text));
+        }
+        if facts.urgency == URGENCY_HOLD {
+            found.push(Keeper::plain("urgency", "its urgency is 0: it is not to run"));
+        } else if priced.is_some_and(|priced| priced.posted.outcome == Outcome::HeldByScore) {
+            found
+                .push(Keeper::plain("score", "the sum of its terms is 0 or less: such jobs do not run here"));
+        }
+        if found.is_empty() && facts.state == State::Sched {
+            found.push(Keeper::plain("resources", "it waits for the scheduler to find it room"));
+        }
+        found
+    }
+
+    /// What would help, best first.
+    pub(super) fn helps(
+        &self,
+        job: &Job,
+        facts: &JobFacts<'_>,
+        holds: &[HoldNow],
+        release: &Release,
+        others: &[Keeper],
+        now: f64,
+    ) -> Vec<Note> {
+        let mut found = Vec::new();
+        let id = facts.id;
+        if facts.urgency == URGENCY_HOLD {
+            found.push(note("urgency", format!("flux job urgency {id} 16 lets it go on")));
+        }
+        if others.iter().any(|keeper| keeper.cause.code == "score") {
+            found
+                .push(note("ask", "its fair-share grows as its association's usage decays; or ask the site"));
+        }
+        if let Some(latest) = release.latest.filter(|_| !holds.is_empty()) {
+            found.push(note("wait", format!("waiting {} is enough", span(latest - now))));
+        }
+        if let [hold] = holds
+            && let Some(first) = hold
+                .frees
+                .iter()
+                .find(|one| hold.used.saturating_sub(one.amount).saturating_add(hold.needed) <= hold.cap)
+        {
+            found.push(note("cancel", format!("the end of job {} makes room", first.id)));
+        }
+        for hold in holds {
+            let left = hold.cap.saturating_sub(hold.used);
+            if hold.needed > 1 && left > 0 {
+                found.push(note(
+                    "smaller",
+                    format!("{} holds no job of up to {left} {}", hold.limit, hold.measure),
+                ));
+            }
+        }
+        if let Some(association) = job.association().filter(|_| !holds.is_empty()) {
+            found.extend(self.other_bank(association, job, id));
+            found.extend(self.other_queue(association, job, id));
+        }
+        if holds.iter().any(HoldNow::is_for_ever) {
+            found.push(note("ask", "ask the site for a higher limit"));
+        }
+        found
+    }
+
+    fn has_room(&self, association: AssociationId, queue: Option<&QueueName>, job: &Job) -> bool {
+        self.ledger.exceeded(&self.book, association, queue, job.size).is_empty()
+    }
+
+    /// Another bank of the user in which nothing would hold the job.
+    fn other_bank(&self, own: AssociationId, job: &Job, id: JobId) -> Option<Note> {
+        let permits = |queue: &QueueName, other: AssociationId| {
+            self.forbidden_queue(other, Some(queue.as_str())).is_none()
+        };
+        let mut banks =
+            self.book.associations_of(job.user).filter(|(other, _)| *other != own).take(MOST_TRIED);
+        let (_, bank) = banks.find(|(other, record)| {
+            record.active
+                && job.queue.as_ref().is_none_or(|queue| permits(queue, *other))
+                && self.has_room(*other, job.queue.as_ref(), job)
+        })?;
+        let bank = &bank.bank;
+        Some(note("bank", format!("bank {bank} has room for it: flux update {id} bank={bank}")))
+    }
+
+    /// Another queue in which nothing would hold it.
+    fn other_queue(&self, own: AssociationId, job: &Job, id: JobId) -> Option<Note> {
+        let queues = self.book.association(own)?.queues.iter();
+        let mut queues = queues.filter(|queue| job.queue.as_ref() != Some(queue)).take(MOST_TRIED);
+        let known = |queue: &QueueName| self.book.queue(queue.as_str()).is_some();
+        let queue = queues.find(|queue| known(queue) && self.has_room(own, Some(queue), job))?;
+        job.queue.as_ref()?;
+        Some(note("queue", format!("queue {queue} has room for it: flux update {id} queue={queue}")))
+    }
+}

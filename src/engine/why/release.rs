@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! When limits let a held job go at the latest: its association's jobs end one after another, in a part of the ledger that was
+//! taken out for it, and after each whoever may go is released by the rule by which that happens.
+
+use super::super::Engine;
+use super::holds::{HoldNow, MOST_LOOKED_AT};
+use super::job::Note;
+use super::{note, span};
+use crate::accounts::AssociationId;
+use crate::ids::JobId;
+use crate::limits::{Demand, Grant, Job, Keepers, Ledger, Phase};
+use std::collections::BTreeSet;
+
+/// Held jobs that are looked at because they may go before.
+const MOST_RIVALS: usize = 500;
+
+/// When a job is released.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Release {
+    /// At the latest, if all jobs end when their time is up and nothing else is submitted.
+    pub latest: Option<f64>,
+    /// What that rests on, or why nobody can say.
+    pub reason: Note,
+    /// The same if whatever is released or pends started at once.
+    pub if_started: Option<f64>,
+}
+
+/// What is to happen.
+struct Course<'a> {
+    engine: &'a Engine,
+    association: AssociationId,
+    ledger: Ledger,
+    /// Jobs that end, by time.
+    ends: BTreeSet<(u64, JobId)>,
+    now: f64,
+}
+
+impl Engine {
+    pub(super) fn release(&self, id: JobId, job: &Job, holds: &[HoldNow], now: f64) -> Release {
+        let none = |reason| Release { latest: None, reason, if_started: None };
+        if job.phase != Phase::Depend || (holds.is_empty() && !job.is_held()) {
+            return none(note("free", "no limit holds it"));
+        }
+        if let Some(hold) = holds.iter().find(|hold| hold.is_for_ever()) {
+            let HoldNow { limit, cap, needed, measure, .. } = hold;
+            return none(note(
+                "never",
+                format!("it takes {needed} {measure}, and {limit} is {cap}: only a higher limit frees it"),
+            ));
+        }
+        let Some(association) = job.association().filter(|association| !self.ledger.is_unread(*association))
+        else {
+            return none(note("unread", "eventlogs are still being read: until then nobody is released"));
+        };
+        let many = || note("many", "too many jobs come before it to work out when");
+        let Some(rivals) = self.ledger.rivals(id, MOST_RIVALS) else { return none(many()) };
+        let counted: Vec<(JobId, Option<f64>)> =
+            self.ledger.counted(association).take(MOST_LOOKED_AT + 1).collect();
+        let is_cut = counted.len() > MOST_LOOKED_AT;
+        let jobs = || counted.iter().map(|(id, _)| *id).chain(rivals.iter().copied()).chain([id]);
+        let course = |starts| {
+            let ledger = self.ledger.excerpt(association, jobs());
+            let mut course = Course { engine: self, association, ledger, ends: BTreeSet::new(), now };
+            course.begin(&counted, starts);
+            course.until_free(id, starts)
+        };
+        let latest = course(false);
+        let if_started = latest.or_else(|| if is_cut { None } else { course(true) });
+        let reason = match latest {
+            Some(latest) => {
+                let after = span(latest - now);
+                let text = format!(
+                    "released within {after} if jobs run to their time limit and no further job is submitted"
+                );
+                note("bounded", text)
+            }
+            None if is_cut => many(),
+            None if job.keepers == Keepers::Others => {
+                note("others", "others keep it too: its turn comes when they let it go")
+            }
+            None if self.has_unstarted(&counted) || !rivals.is_empty() => {
+                note("needs-start", "jobs before it have to start first, and nobody can say when")
+            }
+            None => note("no-time-limit", "jobs in its way have no time limit"),
+        };
+        Release { latest, reason, if_started }
+    }
+
+    fn has_unstarted(&self, counted: &[(JobId, Option<f64>)]) -> bool {
+        let starts_later = |job: &Job| job.phase < Phase::Run;
+        counted.iter().any(|(id, by)| by.is_none() && self.ledger.job(*id).is_some_and(starts_later))
+    }
+}
+
+impl Course<'_> {
+    fn begin(&mut self, counted: &[(JobId, Option<f64>)], starts: bool) {
+        for (id, by) in counted {
+            match by {
+                Some(by) => self.ends_at(*id, *by),
+                None if starts => self.start(*id, self.now),
+                None => {}
+            }
+        }
+    }
+
+    fn ends_at(&mut self, id: JobId, end: f64) {
+        self.ends.insert((end.max(self.now).to_bits(), id));
+    }
+
+    /// A job that may starts, and ends when its time is up.
+    fn start(&mut self, id: JobId, at: f64) {
+        let may = |job: &&Job| job.phase < Phase::Run && job.demand == Demand::ToRun;
+        let Some(job) = self.ledger.job(id).filter(may) else { return };
+        let duration = job.duration;
+        self.ledger.change(id, |job| {
+            job.phase = Phase::Run;
+            job.grant = Grant::None;
+        });
+        if duration > 0.0 {
+            self.ends_at(id, at + duration);
+        }
+    }
+
+    /// When the job is released; `None` if it is not for all that can be foreseen.
+    fn until_free(mut self, wanted: JobId, starts: bool) -> Option<f64> {
+        let mut at = self.now;
+        loop {
+            loop {
+                let freed = self.ledger.release_all_of(&self.engine.book, self.association);
+                if freed.contains(&wanted) {
+                    return Some(at);
+                }
+                let mut moved = false;
+                for id in freed {
+                    if self.ledger.job(id).is_some_and(|job| job.keepers == Keepers::Others) {
+                        // It stays in DEPEND, and reserves nothing.
+                        self.ledger.change(id, |job| job.grant = Grant::Blocked);
+                    } else if starts {
+                        self.start(id, at);
+                        moved = true;
+                    }
+                }
+                if !moved {
+                    break;
+                }
+            }
+            let (end, id) = self.ends.pop_first()?;
+            at = f64::from_bits(end);
+            self.ledger.remove(id);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Job ids in the forms that Flux writes them in: f58, decimal, hexadecimal, dotted, words, the place in the KVS.
+
+use std::ffi::{CStr, CString, c_char};
+
+use super::Flux;
+
+/// Room for the longest form, which is words.
+const LONGEST: usize = 256;
+
+impl Flux {
+    /// The id that a text names in any form that Flux knows; `None` if it names none.
+    pub fn job_id(&self, text: &str) -> Option<u64> {
+        let text = CString::new(text).ok()?;
+        let mut id = 0;
+        // SAFETY: flux_job_id_parse(3) reads a C string and writes the id; both outlive the call.
+        let status = unsafe { (self.api.job_id_parse)(text.as_ptr(), &raw mut id) };
+        (status == 0).then_some(id)
+    }
+
+    /// The id as Flux's own commands show it: f58, with the letter that the locale has.
+    pub fn job_name(&self, id: u64) -> String {
+        let mut buffer: [c_char; LONGEST] = [0; LONGEST];
+        // SAFETY: flux_job_id_encode(3) writes a C string of at most the length given.
+        let status =
+            unsafe { (self.api.job_id_encode)(id, c"f58".as_ptr(), buffer.as_mut_ptr(), buffer.len()) };
+        if status < 0 {
+            return id.to_string();
+        }
+        // SAFETY: it was written by the call above, with its end.
+        unsafe { CStr::from_ptr(buffer.as_ptr()) }.to_string_lossy().into_owned()
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Requests that are answered later than they came.
+
+use super::caller::{Caller, Request};
+use super::error::{EPROTO, Error};
+use super::{LogLevel, Plugin, Reply, RequestError, c_text, sys};
+use std::ffi::{CStr, c_char};
+use std::ptr::{null, null_mut};
+
+/// Function not implemented: what Flux says where a plugin is not loaded.
+const ENOSYS: i32 = 38;
+
+/// A request that was put aside. Whoever drops it without an answer leaves nobody waiting: the sender is told that nobody is there
+/// any more.
+pub struct Kept {
+    plugin: Plugin,
+    /// The plugin's handle forgets it before the plugin is told of its removal.
+    flux: *mut sys::flux_t,
+    msg: *const sys::flux_msg_t,
+    is_answered: bool,
+}
+
+impl Kept {
+    /// # Safety
+    /// `msg` is the message of the running handler.
+    pub(super) unsafe fn new(plugin: Plugin, msg: *const sys::flux_msg_t) -> Kept {
+        // SAFETY: the message is alive; from here on a count of it is ours.
+        let msg = unsafe { sys::flux_msg_incref(msg) };
+        Kept { plugin, flux: plugin.flux(), msg, is_answered: false }
+    }
+
+    /// What it asks for.
+    pub fn request(&self) -> Result<Request<'_>, RequestError> {
+        // SAFETY: the message is alive as long as this.
+        unsafe { decode(self.plugin, self.msg) }
+    }
+
+    /// Answers it.
+    pub fn answer(mut self, reply: Reply) {
+        self.is_answered = true;
+        respond(self.plugin, self.flux, self.msg, reply);
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            let text = c"the plugin that was asked is gone; ask again";
+            // SAFETY: the job manager's handle outlives all plugins, the message is alive, the text is copied.
+            unsafe { sys::flux_respond_error(self.flux, self.msg, ENOSYS, text.as_ptr()) };
+        }
+        // SAFETY: the count is ours.
+        unsafe { sys::flux_msg_decref(self.msg) };
+    }
+}
+
+/// The request that a message is.
+///
+/// # Safety
+/// The message lives for `'a`.
+pub(super) unsafe fn decode<'a>(
+    plugin: Plugin,
+    msg: *const sys::flux_msg_t,
+) -> Result<Request<'a>, RequestError> {
+    let mut payload: *const c_char = null();
+    // SAFETY: contract of this function; the payload is borrowed from the message. A null topic is not wanted.
+    let decoded = unsafe { sys::flux_request_decode(msg, null_mut(), &raw mut payload) };
+    // SAFETY: contract of this function.
+    let caller = unsafe { Caller::of(msg) };
+    let caller =
+        caller.map_err(|error: Error| RequestError { errno: error.errno, text: error.to_string() })?;
+    // SAFETY: on success the payload is null or a C string that lives as long as the message.
+    let text = (decoded >= 0 && !payload.is_null()).then(|| unsafe { CStr::from_ptr(payload) });
+    Ok(Request::new(caller, text.and_then(|text| text.to_str().ok()), plugin, msg))
+}
+
+pub(super) fn respond(plugin: Plugin, h: *mut sys::flux_t, msg: *const sys::flux_msg_t, reply: Reply) {
+    let rc = match reply {
+        // SAFETY: handle and message are alive; a null payload is an empty reply.
+        Ok(None) => unsafe { sys::flux_respond(h, msg, null()) },
+        Ok(Some(text)) => {
+            let text = c_text(&text);
+            // SAFETY: as above; the text is copied.
+            unsafe { sys::flux_respond(h, msg, text.as_ptr()) }
+        }
+        Err(error) => {
+            let errno = if error.errno == 0 { EPROTO } else { error.errno };
+            let text = c_text(&error.text);
+            // SAFETY: as above; the text is copied.
+            unsafe { sys::flux_respond_error(h, msg, errno, text.as_ptr()) }
+        }
+    };
+    if rc < 0 {
+        let text = format!("failed to answer a request: {}", std::io::Error::last_os_error());
+        plugin.log(LogLevel::Error, &text);
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! A part of the ledger to try things on: what will happen to held jobs is found out by the rules that will make it happen.
+
+use super::super::{Hold, Line, Measure, Size, Stage, Tally};
+use super::{Account, Class, HeldLine, Job, Ledger};
+use crate::accounts::{AssociationId, Book};
+use crate::ids::{JobId, Limit, QueueName};
+use std::collections::BTreeMap;
+
+/// One limit on one measure of a job: how much of it is in use, how much there may be, how much the job takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pressure {
+    /// The limit.
+    pub hold: Hold,
+    /// Which jobs it counts.
+    pub stage: Stage,
+    /// Whether it counts only jobs in the job's queue.
+    pub is_of_queue: bool,
+    /// What it counts.
+    pub measure: Measure,
+    /// In use, promises included.
+    pub used: u64,
+    /// Of that, promised to released jobs that are not there yet.
+    pub reserved: u64,
+    /// The cap.
+    pub cap: Limit,
+}
+
+impl Pressure {
+    /// Whether one more job that takes so much of it exceeds it.
+    pub fn is_exceeded_by(&self, amount: u64) -> bool {
+        !self.cap.admits(self.used, amount)
+    }
+}
+
+/// Where a held job stands among those of its association, in the order in which they are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlaceInLine {
+    /// 1 for the first.
+    pub place: usize,
+    /// How many stand in line.
+    pub of: usize,
+}
+
+impl Ledger {
+    /// All limits on an association's jobs in a queue, in the order of the table, with what is in use.
+    pub fn pressures(
+        &self,
+        book: &Book,
+        association: AssociationId,
+        queue: Option<&QueueName>,
+    ) -> Vec<Pressure> {
+        let Some(limits) = book.association(association) else { return Vec::new() };
+        let queue = queue.and_then(|queue| book.queue(queue.as_str()));
+        let usage = self.usage(association).cloned().unwrap_or_default();
+        let mut all = Vec::new();
+        for (hold, rule) in self.rules().all() {
+            let tally = match queue.filter(|_| rule.is_of_queue()) {
+                Some(queue) => usage.in_queue(queue.name.as_str()),
+                None => usage.total,
+            };
+            for (measure, cap) in rule.caps_on(limits, queue) {
+                let used = rule.stage.used(&tally, measure);
+                all.push(Pressure {
+                    hold,
+                    stage: rule.stage,
+                    is_of_queue: rule.is_of_queue(),
+                    measure,
+                    used,
+                    reserved: used.saturating_sub(rule.stage.charged(&tally, measure)),
+                    cap,
+                });
+            }
+        }
+        all
+    }
+
+    /// Where a held job stands in its association's line.
+    pub fn place_in_line(&self, id: JobId) -> Option<PlaceInLine> {
+        let job = self.job(id).filter(|job| job.is_held())?;
+        let mut found = PlaceInLine { place: 1, of: 0 };
+        for (class, line) in self.lines(job.association()?) {
+            found.of += line.len();
+            found.place += match class.keepers.cmp(&job.keepers) {
+                std::cmp::Ordering::Less => line.len(),
+                std::cmp::Ordering::Equal => line.before(id),
+                std::cmp::Ordering::Greater => 0,
+            };
+        }
+        Some(found)
+    }
+
+    /// How many jobs of an association are held.
+    pub fn held_count(&self, association: AssociationId) -> usize {
+        self.lines(association).map(|(_, line)| line.len()).sum()
+    }
+
+    /// Held jobs of the same association that may be released before `id`, or take what it waits for: all that come before it,
+    /// those behind it that ask for less or are held otherwise. `None` if there are more than `most`.
+    pub fn rivals(&self, id: JobId, most: usize) -> Option<Vec<JobId>> {
+        let job = self.job(id)?;
+        let own = Class::of(job);
+        let mut rivals = Vec::new();
+        let lines = self.lines(job.association()?).filter(|(class, _)| class.keepers <= own.keepers);
+        for (class, line) in lines {
+            let is_own = *class == own;
+            let mut after = None;
+            let is_less = |size: Size| size.nodes < job.size.nodes || size.cores < job.size.cores;
+            while let Some(next) =
+                line.next(after, |size| !is_own || after.is_none_or(|at| at < id) || is_less(size))
+            {
+                after = Some(next);
+                if next == id || (is_own && next > id && self.job(next).is_some_and(|it| !is_less(it.size))) {
+                    continue;
+                }
+                if rivals.len() == most {
+                    return None;
+                }
+                rivals.push(next);
+            }
+        }
+        Some(rivals)
+    }
+
+    /// The ledger of one association, all that is counted there included, of whose jobs it knows these only. What is changed
+    /// there changes nothing here.
+    pub fn excerpt(&self, association: AssociationId, jobs: impl Iterator<Item = JobId>) -> Ledger {
+        let known = jobs.filter_map(|id| Some((id, self.job(id)?.clone())));
+        let jobs: BTreeMap<JobId, Job> =
+            known.filter(|(_, job)| job.association() == Some(association)).collect();
+        let whole = self.account_of(association);
+        let mut account = Account {
+            usage: whole.map(|account| account.usage.clone()).unwrap_or_default(),
+            unread: whole.map_or(0, |account| account.unread),
+            ..Account::default()
+        };
+        for (id, job) in jobs.iter().filter(|(_, job)| job.is_held()) {
+            account.held.entry(Class::of(job)).or_default().insert(*id, job.size);
+        }
+        let mut excerpt = Ledger::new(self.rules);
+        excerpt.first = association.index();
+        excerpt.accounts.push(account);
+        excerpt.jobs = jobs;
+        excerpt
+    }
+
+    fn lines(&self, association: AssociationId) -> impl Iterator<Item = (&Class, &HeldLine)> {
+        self.account_of(association).into_iter().flat_map(|account| account.held.iter())
+    }
+
+    /// Releases whoever may go, as a pass does whose jobs go at once, and says who went.
+    pub fn release_all_of(&mut self, book: &Book, association: AssociationId) -> Vec<JobId> {
+        let mut walk = self.walk(association, Line::All);
+        let mut freed = Vec::new();
+        while let Some(released) = self.release_next(book, &mut walk) {
+            freed.extend(released.is_free.then_some(released.id));
+        }
+        freed
+    }
+}
+
+impl Stage {
+    /// What is in use of `measure`, without what is promised.
+    fn charged(self, tally: &Tally, measure: Measure) -> u64 {
+        let charged = tally.charged;
+        match self {
+            Stage::Running => charged.run.of(measure),
+            Stage::Scheduled => charged.sched.of(measure),
+            Stage::RunningAndScheduled => charged.run.of(measure).saturating_add(charged.sched.of(measure)),
+        }
+    }
+
+    /// How much of `measure` a job takes here.
+    pub fn taken(self, job: &Job, measure: Measure) -> u64 {
+        let footprint = job.footprint();
+        let tally = Tally { charged: footprint.charged, reserved: footprint.reserved };
+        self.used(&tally, measure)
+    }
+}

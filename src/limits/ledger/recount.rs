@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Whether the counters are what the live jobs make them.
+
+use super::{Account, Ledger, Usage};
+use crate::accounts::AssociationId;
+use std::collections::BTreeSet;
+
+impl Ledger {
+    /// Recounts everything from the jobs; what was there before is forgotten.
+    pub fn recount(&mut self) {
+        let jobs = std::mem::take(&mut self.jobs);
+        *self = Ledger::new(self.rules);
+        for (id, job) in jobs {
+            self.insert(id, job);
+        }
+    }
+
+    /// Associations whose counters or lines differ from a recount, with what differs. Empty, always.
+    pub fn drift(&self) -> Vec<(AssociationId, String)> {
+        let mut fresh = self.clone();
+        fresh.recount();
+        let mut ids: BTreeSet<AssociationId> = self.jobs.values().filter_map(|j| j.association()).collect();
+        ids.extend(self.in_line.iter());
+        let mut drift = Vec::new();
+        let empty = Account::default();
+        for id in ids {
+            let have = self.account_of(id).unwrap_or(&empty);
+            let want = fresh.account_of(id).unwrap_or(&empty);
+            if !have.usage.equals(&want.usage) {
+                drift.push((id, format!("counters: have {:?}, recounted {:?}", have.usage, want.usage)));
+            }
+            if have.held != want.held || have.unread != want.unread {
+                drift.push((id, "lines of held jobs".to_owned()));
+            }
+            if have.counted != want.counted || have.in_depend != want.in_depend {
+                drift.push((id, "lists of jobs".to_owned()));
+            }
+        }
+        // An association without live jobs must count nothing.
+        let idle = |account: &Account| account.usage.equals(&Usage::default());
+        let stale = |id: &AssociationId| self.account_of(*id).is_some_and(|a| !idle(a));
+        let live: BTreeSet<AssociationId> = self.jobs.values().filter_map(|j| j.association()).collect();
+        for index in 0..self.accounts.len() {
+            let Some(id) = AssociationId::from_index(index) else { continue };
+            if !live.contains(&id) && stale(&id) {
+                drift.push((id, "counts without jobs".to_owned()));
+            }
+        }
+        drift
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Requests that every user may send: when they are answered. Those of guests in their turn ([`super::pace`]); those that need to know
+//! how a queue is when the job manager has told.
+
+use super::MfPriority;
+use super::pace::Verdict;
+use super::queue_states::QueueState;
+use super::services::error;
+use crate::engine::Timer;
+use crate::jobtap::{EAGAIN, Host, Kept, Method, Reply, Request};
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::time::{Duration, Instant};
+
+/// What is answered in one turn of the reactor, before others get theirs.
+const TURN: Duration = Duration::from_millis(2);
+const QUEUE_STATUS: &CStr = c"job-manager.queue-status";
+/// So many requests wait for the states of queues; more are answered without.
+const MOST_PARKED: usize = 1000;
+
+/// A request that was put aside.
+pub(super) struct Asked {
+    pub method: &'static Method<MfPriority>,
+    pub kept: Kept,
+}
+
+/// How often a method was called.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Calls {
+    pub total: u64,
+    /// Of these, those that had to wait for their turn.
+    pub deferred: u64,
+    /// Those that were refused for want of room.
+    pub refused: u64,
+}
+
+/// By the name of the method.
+pub(super) type AllCalls = BTreeMap<&'static str, Calls>;
+
+impl MfPriority {
+    /// A request has come that every user may send.
+    pub(super) fn asked(
+        &self,
+        host: Host<'_, Self>,
+        method: &'static Method<Self>,
+        request: &Request<'_>,
+    ) -> Option<Reply> {
+        let caller = request.caller;
+        let mut calls = Calls { total: 1, ..Calls::default() };
+        let verdict = match caller.is_owner() {
+            true => Verdict::Now,
+            false => {
+                let keep = || Asked { method, kept: request.keep() };
+                self.pace.borrow_mut().ask(caller.userid, host.now(), keep)
+            }
+        };
+        let refused = match verdict {
+            Verdict::Now => None,
+            Verdict::Later => {
+                calls.deferred = 1;
+                None
+            }
+            Verdict::Full(seconds) => {
+                calls.refused = 1;
+                Some(seconds)
+            }
+        };
+        self.count_call(method, calls);
+        if let Some(seconds) = refused {
+            let user = caller.userid;
+            let text = format!("too many requests of user {user} wait already; try again in {seconds} s");
+            return Some(Err(error(EAGAIN, text)));
+        }
+        if calls.deferred > 0 {
+            self.arm_answers(host);
+            return None;
+        }
+        if self.needs_queues(host, method, request) {
+            self.park(host, Asked { method, kept: request.keep() });
+            return None;
+        }
+        Some(self.answer(host, method, request))
+    }
+
+    fn count_call(&self, method: &Method<Self>, calls: Calls) {
+        let mut all = self.calls.borrow_mut();
+        let known = all.entry(method.title()).or_default();
+        known.total += calls.total;
+        known.deferred += calls.deferred;
+        known.refused += calls.refused;
+    }
+
+    fn answer(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> Reply {
+        let began = Instant::now();
+        let reply = (method.answer)(self, host, request);
+        if !request.caller.is_owner() {
+            let took = began.elapsed().as_secs_f64();
+            self.pace.borrow_mut().charge(request.caller.userid, host.now(), took);
+        }
+        reply
+    }
+
+    fn answer_kept(&self, host: Host<'_, Self>, asked: Asked) {
+        let reply = asked.kept.request().and_then(|request| self.answer(host, asked.method, &request));
+        asked.kept.answer(reply);
+    }
+
+    fn arm_answers(&self, host: Host<'_, Self>) {
+        let due = self.pace.borrow_mut().due(host.now());
+        if let Some(seconds) = due {
+            host.arm(Timer::Answer.index(), seconds.max(0.001));
+        }
+    }
+
+    /// Those whose turn has come.
+    pub(super) fn answer_in_turn(&self, host: Host<'_, Self>) {
+        let began = Instant::now();
+        while began.elapsed() < TURN {
+            let next = self.pace.borrow_mut().next(host.now());
+            let Some(asked) = next else { break };
+            let needs = asked.kept.request().is_ok_and(|it| self.needs_queues(host, asked.method, &it));
+            if needs { self.park(host, asked) } else { self.answer_kept(host, asked) }
+        }
+        self.arm_answers(host);
+    }
+
+    /// Whether a question is about a queue of which nobody has asked just now.
+    fn needs_queues(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> bool {
+        if method.name != c"explain" {
+            return false;
+        }
+        let names = self.queues_of(request);
+        let mut queues = self.queues.borrow_mut();
+        queues.parked() < MOST_PARKED && queues.lacks(&names, host.now())
+    }
+
+    /// Has a request wait until the job manager has told how its queues are.
+    fn park(&self, host: Host<'_, Self>, asked: Asked) {
+        let names = asked.kept.request().map(|request| self.queues_of(&request)).unwrap_or_default();
+        let questions = self.queues.borrow_mut().park(asked, names, host.now());
+        for (number, name) in questions {
+            let payload =
+                name.map_or_else(|| serde_json::json!({}), |name| serde_json::json!({"name": name}));
+            host.ask_service(number, QUEUE_STATUS, &payload.to_string());
+        }
+    }
+
+    /// How a queue is.
+    pub(super) fn told_queue(&self, host: Host<'_, Self>, number: u32, reply: Option<&str>) {
+        let state = reply.and_then(QueueState::read);
+        let ready = self.queues.borrow_mut().told(number, state, host.now());
+        for asked in ready {
+            self.answer_kept(host, asked);
+        }
+    }
+}

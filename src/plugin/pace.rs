@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! How fast guests are answered. A guest has credit, and so have all of them together: seconds of the job manager's time, which come
+//! back as time goes on. Who has none left waits, and is answered in turn: a client that asks again as soon as it is answered is
+//! slowed down by that, at the price of nothing. A refusal would have it ask at once.
+
+use std::collections::{HashMap, VecDeque};
+
+/// How fast credit comes back, and how much of it there can be.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    /// Seconds a second.
+    per_second: f64,
+    most: f64,
+}
+
+/// One guest: the hundredth part of the job manager's time. What he may have at once is a list of 20,000 jobs.
+const ONE: Rate = Rate { per_second: 0.01, most: 0.25 };
+/// All of them.
+const ALL: Rate = Rate { per_second: 0.05, most: 0.25 };
+/// Requests that may wait.
+const MOST_OF_ONE: usize = 8;
+const MOST_OF_ALL: usize = 1024;
+/// What receiving and sending cost beside the answer itself.
+const OVERHEAD: f64 = 50e-6;
+/// So many guests with less than full credit are kept before those are forgotten that have it again.
+const MOST_KEPT: usize = 256;
+
+#[derive(Clone, Copy, Debug)]
+struct Credit {
+    seconds: f64,
+    at: f64,
+}
+
+impl Credit {
+    fn full(rate: Rate, now: f64) -> Credit {
+        Credit { seconds: rate.most, at: now }
+    }
+
+    /// What there is at an instant; a clock that was set back gives nothing and takes nothing.
+    fn on(self, rate: Rate, now: f64) -> Credit {
+        let passed = (now - self.at).max(0.0);
+        Credit { seconds: (self.seconds + passed * rate.per_second).min(rate.most), at: now }
+    }
+
+    /// Seconds until there is any.
+    fn wait(self, rate: Rate) -> f64 {
+        if self.seconds > 0.0 { 0.0 } else { (-self.seconds + 1e-9) / rate.per_second }
+    }
+}
+
+struct Guest<T> {
+    credit: Credit,
+    line: VecDeque<T>,
+}
+
+/// What is to be done with a request.
+pub(super) enum Verdict {
+    /// Answer it.
+    Now,
+    /// It was taken over.
+    Later,
+    /// Refuse it: there is no room for it. After so many seconds there may be.
+    Full(f64),
+}
+
+/// Who waits, and what everybody has left.
+pub(super) struct Pace<T> {
+    guests: HashMap<u32, Guest<T>>,
+    all: Option<Credit>,
+    /// Guests who wait, in turn.
+    turns: VecDeque<u32>,
+    waiting: usize,
+}
+
+impl<T> Default for Pace<T> {
+    fn default() -> Self {
+        Pace { guests: HashMap::new(), all: None, turns: VecDeque::new(), waiting: 0 }
+    }
+}
+
+impl<T> Pace<T> {
+    /// A request of a guest has come; `keep` puts it aside.
+    pub fn ask(&mut self, user: u32, now: f64, keep: impl FnOnce() -> T) -> Verdict {
+        let all = self.all(now);
+        if self.guests.len() > MOST_KEPT {
+            self.guests
+                .retain(|_, guest| !guest.line.is_empty() || guest.credit.on(ONE, now).seconds < ONE.most);
+        }
+        let guest = self.guests.entry(user);
+        let guest = guest.or_insert_with(|| Guest { credit: Credit::full(ONE, now), line: VecDeque::new() });
+        guest.credit = guest.credit.on(ONE, now);
+        if self.turns.is_empty() && guest.credit.seconds > 0.0 && all.seconds > 0.0 {
+            return Verdict::Now;
+        }
+        if guest.line.len() >= MOST_OF_ONE || self.waiting >= MOST_OF_ALL {
+            let each = ONE.per_second.recip() * OVERHEAD * guest.line.len() as f64;
+            return Verdict::Full((guest.credit.wait(ONE) + all.wait(ALL) + each).ceil().max(1.0));
+        }
+        if guest.line.is_empty() {
+            self.turns.push_back(user);
+        }
+        guest.line.push_back(keep());
+        self.waiting += 1;
+        Verdict::Later
+    }
+
+    /// What an answer to a guest took.
+    pub fn charge(&mut self, user: u32, now: f64, seconds: f64) {
+        let cost = seconds + OVERHEAD;
+        let mut all = self.all(now);
+        all.seconds -= cost;
+        self.all = Some(all);
+        if let Some(guest) = self.guests.get_mut(&user) {
+            guest.credit = guest.credit.on(ONE, now);
+            guest.credit.seconds -= cost;
+        }
+    }
+
+    /// The next that is to be answered.
+    pub fn next(&mut self, now: f64) -> Option<T> {
+        if self.all(now).seconds <= 0.0 {
+            return None;
+        }
+        for _ in 0..self.turns.len() {
+            let user = self.turns.pop_front()?;
+            let Some(guest) = self.guests.get_mut(&user) else { continue };
+            guest.credit = guest.credit.on(ONE, now);
+            let item = if guest.credit.seconds > 0.0 { guest.line.pop_front() } else { None };
+            if !guest.line.is_empty() {
+                self.turns.push_back(user);
+            }
+            if item.is_some() {
+                self.waiting -= 1;
+                return item;
+            }
+        }
+        None
+    }
+
+    /// In how many seconds to look again; `None` if nobody waits.
+    pub fn due(&mut self, now: f64) -> Option<f64> {
+        let all = self.all(now).wait(ALL);
+        let wait = |user: &u32| self.guests.get(user).map(|guest| guest.credit.on(ONE, now).wait(ONE));
+        let first = self.turns.iter().filter_map(wait).min_by(f64::total_cmp)?;
+        Some(first.max(all))
+    }
+
+    /// How many requests wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    fn all(&mut self, now: f64) -> Credit {
+        let all = self.all.unwrap_or(Credit::full(ALL, now)).on(ALL, now);
+        self.all = Some(all);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ALL, MOST_OF_ALL, MOST_OF_ONE, ONE, Pace, Verdict};
+    use proptest::prelude::*;
+
+    /// Guests who ask again as soon as they are answered, for so many seconds: how many answers each got, and their cost.
+    fn flood(guests: u32, cost: f64, seconds: f64) -> (Vec<usize>, f64) {
+        let mut pace = Pace::default();
+        let (mut answers, mut spent, mut now) = (vec![0; guests as usize], 0.0, 1000.0);
+        for user in 0..guests {
+            assert!(!matches!(pace.ask(user, now, || user), Verdict::Full(_)));
+        }
+        // Those that were answered at once were so for nothing: it takes one request more to have them wait.
+        for user in 0..guests {
+            while let Verdict::Now = pace.ask(user, now, || user) {
+                pace.charge(user, now, cost);
+                (answers[user as usize], spent) = (answers[user as usize] + 1, spent + cost);
+            }
+        }
+        while now < 1000.0 + seconds {
+            while let Some(user) = pace.next(now) {
+                pace.charge(user, now, cost);
+                (answers[user as usize], spent) = (answers[user as usize] + 1, spent + cost);
+                pace.ask(user, now, || user);
+            }
+            now += pace.due(now).unwrap().clamp(1e-6, 1.0);
+        }
+        (answers, spent)
+    }
+
+    #[test]
+    fn a_flood_takes_no_more_than_its_part() {
+        let (answers, spent) = flood(100, 1e-3, 100.0);
+        assert!(spent <= ALL.most + 100.0 * ALL.per_second + 0.01, "{spent}");
+        assert!(spent >= 0.8 * 100.0 * ALL.per_second, "{spent}");
+        // Turns are fair, whoever asked first.
+        let (least, most) = (answers.iter().min().unwrap(), answers.iter().max().unwrap());
+        assert!(*least >= 40 && most - least <= 260, "{least} {most}");
+        let (_, one) = flood(1, 1e-3, 100.0);
+        assert!(one <= ONE.most + 100.0 * ONE.per_second + 0.01, "{one}");
+    }
+
+    #[test]
+    fn what_waits_is_bounded_and_the_rest_is_told_when() {
+        let mut pace = Pace::default();
+        let (mut later, mut refused) = (0, 0);
+        for user in 0..1000 {
+            for _ in 0..2 * MOST_OF_ONE {
+                match pace.ask(user, 0.0, || user) {
+                    Verdict::Now => pace.charge(user, 0.0, 1.0),
+                    Verdict::Later => later += 1,
+                    Verdict::Full(seconds) => {
+                        assert!(seconds >= 1.0);
+                        refused += 1;
+                    }
+                }
+            }
+        }
+        assert_eq!((later, pace.waiting()), (MOST_OF_ALL, MOST_OF_ALL));
+        assert!(refused > 0);
+        // Who comes once in a while finds nobody kept.
+        let mut pace: Pace<u32> = Pace::default();
+        for user in 0..10_000 {
+            let now = f64::from(user) * 10.0;
+            assert!(matches!(pace.ask(user, now, || user), Verdict::Now));
+            pace.charge(user, now, 1e-3);
+        }
+        assert!(pace.guests.len() < 300, "{}", pace.guests.len());
+    }
+
+    proptest! {
+        #[test]
+        fn whoever_waits_is_answered_once(asks in prop::collection::vec((0u32..5, 0.0..0.2f64, -1.0..2.0f64), 1..200)) {
+            let mut pace = Pace::default();
+            let (mut now, mut kept, mut got) = (0.0, Vec::new(), Vec::new());
+            for (number, (user, cost, step)) in asks.into_iter().enumerate() {
+                // Clocks are set back, too.
+                now += step;
+                match pace.ask(user, now, || (user, number)) {
+                    Verdict::Now => pace.charge(user, now, cost),
+                    Verdict::Later => kept.push((user, number)),
+                    Verdict::Full(_) => {}
+                }
+                if let Some(next) = pace.next(now) {
+                    pace.charge(next.0, now, cost);
+                    got.push(next);
+                }
+            }
+            while let Some(due) = pace.due(now) {
+                now += due.max(1e-6);
+                got.extend(pace.next(now));
+            }
+            // Of each user in the order in which they came.
+            for user in 0..5 {
+                let of = |list: &[(u32, usize)]| list.iter().filter(|it| it.0 == user).map(|it| it.1).collect::<Vec<_>>();
+                prop_assert_eq!(of(&got), of(&kept));
+            }
+            prop_assert_eq!(pace.waiting(), 0);
+        }
+    }
+}

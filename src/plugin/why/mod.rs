@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The methods that tell people why: `explain`, `standing` and `jobs` for every user, `stats` for the instance owner.
+//!
+//! A guest is told of his own jobs and associations. Who he is is what Flux vouches for; what he asks for beyond that is refused with
+//! a text. Nothing of what a guest sends is written to the log.
+
+mod show;
+mod show_standing;
+mod wanted;
+
+use super::jobspec::lenient_facts;
+use super::services::{busy, error};
+use super::wire::WireError;
+use super::{MfPriority, query};
+use crate::engine::{Engine, JobsWanted, Keeper, Open, StandingsWanted, State, Why};
+use crate::ids::{JobId, QueueName, UserId};
+use crate::jobtap::{Caller, EINVAL, EPERM, EPROTO, Host, Reply, Request, RequestError};
+use serde_json::{Value, json};
+use show::put;
+use std::time::UNIX_EPOCH;
+use wanted::Wanted;
+
+fn unreadable(method: &str, fault: WireError) -> RequestError {
+    match fault {
+        WireError::Undecodable(detail) => {
+            error(EPROTO, format!("failed to unpack {method} msg: Protocol error: {detail}"))
+        }
+        WireError::WrongType(what) => error(EINVAL, format!("mf_priority unpack: {what} has the wrong type")),
+        WireError::Record(text) => error(EINVAL, format!("mf_priority unpack: {text}")),
+    }
+}
+
+/// The user whose jobs or associations are asked about. A guest asks about himself alone.
+fn subject(caller: Caller, named: Option<UserId>) -> Result<Option<UserId>, RequestError> {
+    let own = UserId(caller.userid);
+    match named {
+        named if caller.is_owner() => Ok(named),
+        Some(other) if other != own => {
+            let text = format!("user {own} may not ask for user {other}: only the instance owner may");
+            Err(error(EPERM, text))
+        }
+        _ => Ok(Some(own)),
+    }
+}
+
+impl MfPriority {
+    /// Why jobs are where they are.
+    pub(super) fn explain(&self, host: Host<'_, Self>, request: &Request<'_>) -> Reply {
+        let wanted = Wanted::of(request.payload).and_then(|wanted| wanted.explained());
+        let ids = wanted.map_err(|fault| unreadable("explain", fault))?;
+        let (mut jobs, mut refused) = (Vec::new(), Vec::new());
+        for id in ids {
+            match self.explained(host, request.caller, id)? {
+                Ok(job) => jobs.push(job),
+                Err((code, text)) => refused.push(json!({"id": id.0, "code": code, "text": text})),
+            }
+        }
+        let mut reply = self.heading(host)?;
+        put(&mut reply, "jobs", Value::Array(jobs));
+        put(&mut reply, "refused", Value::Array(refused));
+        Ok(Some(reply.to_string()))
+    }
+
+    fn explained(
+        &self,
+        host: Host<'_, Self>,
+        caller: Caller,
+        id: JobId,
+    ) -> Result<Result<Value, (&'static str, String)>, RequestError> {
+        let unknown = || ("unknown", "no active job has this id: it has ended, or never was".to_owned());
+        let Some(user) = self.read(|engine| engine.user_of(id)).ok_or_else(busy)? else {
+            return Ok(Err(unknown()));
+        };
+        if !caller.is_owner() && user != UserId(caller.userid) {
+            let text = format!("job {id} is not yours: only its owner and the instance owner may ask");
+            return Ok(Err(("not-yours", text)));
+        }
+        let found = host.plugin().job(id.0, |job| {
+            let facts = lenient_facts(job);
+            let why = self.read(|engine| engine.why(&facts, host.now())).flatten();
+            why.map(|mut why| {
+                if facts.state <= State::Sched {
+                    self.add_queue(&mut why);
+                }
+                show::job(&why, &facts)
+            })
+        });
+        Ok(found.ok().flatten().ok_or_else(unknown))
+    }
+
+    /// The queues of jobs that wait among those a request asks about.
+    pub(super) fn queues_of(&self, request: &Request<'_>) -> Vec<Option<String>> {
+        let ids = Wanted::of(request.payload).and_then(|wanted| wanted.explained()).unwrap_or_default();
+        let name = |queue: Option<&QueueName>| queue.map(|queue| queue.as_str().to_owned());
+        let of_waiting =
+            |engine: &Engine| ids.iter().filter_map(|id| Some(name(engine.queue_of_waiting(*id)?))).collect();
+        let mut names: Vec<Option<String>> = self.read(of_waiting).unwrap_or_default();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Adds that the job's queue is stopped or disabled.
+    fn add_queue(&self, why: &mut Why) {
+        let name = why.queue.as_ref().map(|queue| queue.as_str().to_owned());
+        let queues = self.queues.borrow();
+        let Some(state) = queues.state(&name) else { return };
+        let called = name.as_ref().map_or("the queue".to_owned(), |name| format!("queue {name}"));
+        let because = |reason: &Option<String>| reason.as_ref().map_or(String::new(), |it| format!(": {it}"));
+        if !state.start {
+            why.others.retain(|keeper| keeper.cause.code != "resources");
+            let text = format!("{called} is stopped{}", because(&state.stop_reason));
+            why.others.push(Keeper::plain("queue-stopped", text));
+        }
+        if !state.enable {
+            let text = format!("{called} takes no new jobs{}", because(&state.disable_reason));
+            why.others.push(Keeper::plain("queue-disabled", text));
+        }
+    }
+
+    /// What every answer begins with.
+    fn heading(&self, host: Host<'_, Self>) -> Result<Value, RequestError> {
+        let about = |engine: &Engine| {
+            let live = engine.outline();
+            json!({
+                "now": host.now(),
+                "generation": engine.generation(),
+                "live": live.is_on,
+                "live_generation": live.generation,
+                "policy": live.rule.map(|(policy, _)| policy.name()),
+            })
+        };
+        self.read(about).ok_or_else(busy)
+    }
+
+    /// Pending and held jobs in short.
+    pub(super) fn jobs(&self, host: Host<'_, Self>, request: &Request<'_>) -> Reply {
+        let read = || {
+            let wanted = Wanted::of(request.payload)?;
+            let asked = JobsWanted {
+                after: wanted.after_job()?,
+                ids: wanted.ids()?,
+                user: wanted.user()?,
+                bank: wanted.text("bank")?,
+                queue: wanted.text("queue")?,
+                most: wanted.most_jobs()?,
+            };
+            Ok(asked)
+        };
+        let mut wanted = read().map_err(|fault| unreadable("jobs", fault))?;
+        wanted.user = subject(request.caller, wanted.user)?;
+        let page = self.read(|engine| show::jobs(engine, &wanted, host.now())).ok_or_else(busy)?;
+        page.map(Some).map_err(|fault| error(crate::jobtap::EIO, format!("mf_priority: {fault}")))
+    }
+
+    /// Where associations stand.
+    pub(super) fn standing(&self, host: Host<'_, Self>, request: &Request<'_>) -> Reply {
+        let read = || {
+            let wanted = Wanted::of(request.payload)?;
+            let asked = StandingsWanted {
+                user: wanted.user()?,
+                bank: wanted.text("bank")?,
+                after: wanted.after_association()?,
+                most: wanted.most_standings()?,
+                open: Open::All,
+            };
+            Ok((asked, wanted.flag("all")?))
+        };
+        let (mut wanted, all) = read().map_err(|fault| unreadable("standing", fault))?;
+        wanted.user = subject(request.caller, wanted.user)?;
+        if wanted.user.is_none() && !all {
+            wanted.user = Some(UserId(request.caller.userid));
+        }
+        let public = self.read(|engine| engine.settings().public).ok_or_else(busy)?;
+        if !request.caller.is_owner() {
+            wanted.open = public;
+        }
+        let now = host.now();
+        let mut reply = self.heading(host)?;
+        let page = self.read(|engine| (engine.standings(&wanted, now), engine.outline())).ok_or_else(busy)?;
+        show_standing::page(&mut reply, &page.0, &page.1, public);
+        Ok(Some(reply.to_string()))
+    }
+
+    /// The instance in numbers.
+    pub(super) fn stats(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
+        let check = Wanted::of(payload).and_then(|wanted| wanted.flag("check"));
+        let check = check.map_err(|fault| unreadable("stats", fault))?;
+        let mut reply = self.heading(host)?;
+        let stats = self.read(|engine| engine.stats(host.now())).ok_or_else(busy)?;
+        show::stats(&mut reply, &stats);
+        let since_epoch = self.updated.get().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        put(&mut reply, "version", json!(env!("CARGO_PKG_VERSION")));
+        put(&mut reply, "updated", json!(since_epoch.map(|since| since.as_secs_f64())));
+        let pushes = self.pushes.get();
+        put(
+            &mut reply,
+            "push",
+            json!({
+                "total": pushes.total,
+                "seconds_total": pushes.seconds,
+                "last": pushes.last.map(|(when, seconds)| json!({"when": when, "seconds": seconds})),
+            }),
+        );
+        let calls = self.calls.borrow();
+        let calls = calls.iter().map(|(method, calls)| {
+            let shown = json!({"total": calls.total, "deferred": calls.deferred, "refused": calls.refused});
+            ((*method).to_owned(), shown)
+        });
+        put(&mut reply, "requests", Value::Object(calls.collect()));
+        put(&mut reply, "waiting_requests", json!(self.pace.borrow().waiting()));
+        if check {
+            let check = self.read(Engine::check).ok_or_else(busy)?;
+            put(&mut reply, "drift", json!(query::drifting(&check)));
+        }
+        Ok(Some(reply.to_string()))
+    }
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What there is to say of jobs, as JSON.
+
+use crate::engine::{
+    Engine, HoldNow, JobFacts, JobSums, JobsWanted, Keeper, ListedJob, Note, PricedJob, State, Stats, Why,
+};
+use crate::fairshare::Shares;
+use crate::ids::{BankName, QueueName};
+use serde::Serialize;
+use serde::ser::{SerializeSeq, Serializer};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Adds a member to an object.
+pub(super) fn put(object: &mut Value, key: &str, value: Value) {
+    if let Value::Object(members) = object {
+        members.insert(key.to_owned(), value);
+    }
+}
+
+fn note(note: &Note) -> Value {
+    json!({"code": note.code, "text": note.text})
+}
+
+/// Shares as a number, or that they are those of the bank above.
+pub(super) fn shares(shares: Shares) -> Value {
+    match shares {
+        Shares::Count(count) => json!(count),
+        Shares::Parent => json!("parent"),
+    }
+}
+
+/// A job.
+pub(super) fn job(why: &Why, facts: &JobFacts<'_>) -> Value {
+    let priced = why.priced.as_ref();
+    let posted = priced.map(|priced| {
+        let mut posted = price(priced, false);
+        put(&mut posted, "when", json!(priced.when));
+        put(&mut posted, "generation", json!(priced.generation));
+        put(&mut posted, "reason", json!(why.made.as_ref().map(note)));
+        posted
+    });
+    json!({
+        "id": why.id.0,
+        "userid": why.user.0,
+        "bank": why.bank.as_ref().map(BankName::as_str),
+        "queue": why.queue.as_ref().map(QueueName::as_str),
+        "project": facts.project,
+        "urgency": facts.urgency,
+        "state": state(facts.state),
+        "submitted": why.submitted,
+        "nodes": why.size.nodes,
+        "cores": why.size.cores,
+        "duration": why.duration,
+        "fairshare": why.fairshare,
+        "posted": posted,
+        "exact": priced.map(|priced| price(priced, true)),
+        "lag": why.lag.as_ref().map(|lag| json!({"by": lag.by, "code": lag.reason.code, "text": lag.reason.text})),
+        "turn": priced.and_then(|priced| priced.turn).map(|turn| json!({"number": turn.number, "fairshare": turn.fairshare})),
+        "held": why.is_held,
+        "carries": why.carries,
+        "holds": why.holds.iter().map(hold).collect::<Vec<_>>(),
+        "latest": why.release.latest,
+        "latest_reason": note(&why.release.reason),
+        "if_started": why.release.if_started,
+        "line": why.line.map(|line| json!({"place": line.place, "of": line.of})),
+        "others": why.others.iter().map(keeper).collect::<Vec<_>>(),
+        "helps": why.helps.iter().map(note).collect::<Vec<_>>(),
+    })
+}
+
+fn state(state: State) -> &'static str {
+    match state {
+        State::New => "new",
+        State::Depend => "depend",
+        State::Priority => "priority",
+        State::Sched => "sched",
+        State::Run => "run",
+        State::Cleanup | State::Inactive => "cleanup",
+    }
+}
+
+/// The posted price of a job, or the exact one.
+fn price(priced: &PricedJob, is_exact: bool) -> Value {
+    let made = if is_exact { &priced.exact } else { &priced.posted };
+    let terms = made.terms().iter().map(|term| {
+        json!({"name": term.name, "value": term.value, "weight": term.weight, "product": term.product})
+    });
+    let by_terms = made.is_by_terms();
+    json!({
+        "priority": made.priority,
+        "outcome": made.outcome.name(),
+        "sum": by_terms.then_some(made.sum),
+        "rounded": by_terms.then_some(made.rounded),
+        "urgency": priced.urgency,
+        "terms": terms.collect::<Vec<_>>(),
+    })
+}
+
+fn hold(hold: &HoldNow) -> Value {
+    let frees = hold
+        .frees
+        .iter()
+        .map(|one| json!({"id": one.id.0, "state": one.state, "amount": one.amount, "by": one.by}));
+    json!({
+        "limit": hold.limit,
+        "measure": hold.measure,
+        "stage": hold.stage,
+        "scope": if hold.queue.is_some() { "queue" } else { "association" },
+        "queue": hold.queue.as_ref().map(QueueName::as_str),
+        "used": hold.used,
+        "limit_is": hold.cap,
+        "needed": hold.needed,
+        "text": hold.text,
+        "frees": frees.collect::<Vec<_>>(),
+        "frees_total": hold.frees_total,
+        "latest": hold.latest,
+    })
+}
+
+/// Something else that keeps a job.
+pub(super) fn keeper(keeper: &Keeper) -> Value {
+    json!({"cause": keeper.cause.code, "text": keeper.cause.text, "name": keeper.name, "at": keeper.at})
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    id: u64,
+    userid: u32,
+    bank: Option<&'a str>,
+    queue: Option<&'a str>,
+    state: &'static str,
+    urgency: Option<u8>,
+    nodes: u64,
+    cores: u64,
+    submitted: Option<f64>,
+    priority: Option<u32>,
+    exact: Option<u32>,
+    outcome: Option<&'static str>,
+    weighing: Option<usize>,
+    #[serde(serialize_with = "values")]
+    values: &'a ListedJob,
+    sum: Option<f64>,
+    when: Option<f64>,
+    holds: &'a [&'static str],
+    kept: bool,
+}
+
+/// The values of the terms.
+fn values<S: Serializer>(job: &ListedJob, serializer: S) -> Result<S::Ok, S::Error> {
+    let terms = job.price.as_ref().map(|price| price.made.terms()).unwrap_or_default();
+    let mut sequence = serializer.serialize_seq(Some(terms.len()))?;
+    for term in terms {
+        sequence.serialize_element(&term.value)?;
+    }
+    sequence.end()
+}
+
+#[derive(Serialize)]
+struct Rows<'a> {
+    now: f64,
+    generation: u64,
+    live: bool,
+    terms: Vec<&'static str>,
+    weighings: &'a [Vec<i64>],
+    jobs: Vec<Row<'a>>,
+    next: Option<u64>,
+}
+
+fn row(job: &ListedJob) -> Row<'_> {
+    let price = job.price.as_ref();
+    Row {
+        id: job.id.0,
+        userid: job.user.0,
+        bank: job.bank.as_ref().map(BankName::as_str),
+        queue: job.queue.as_ref().map(QueueName::as_str),
+        state: job.state,
+        urgency: price.map(|price| price.urgency),
+        nodes: job.size.nodes,
+        cores: job.size.cores,
+        submitted: job.submitted,
+        priority: price.map(|price| price.posted),
+        exact: price.map(|price| price.exact),
+        outcome: price.map(|price| price.made.outcome.name()),
+        weighing: job.weighing,
+        values: job,
+        sum: price.filter(|price| price.made.is_by_terms()).map(|price| price.made.sum),
+        when: price.map(|price| price.when),
+        holds: &job.holds,
+        kept: job.is_kept,
+    }
+}
+
+/// A page of jobs, as text: it may be long.
+pub(super) fn jobs(engine: &Engine, wanted: &JobsWanted, now: f64) -> Result<String, serde_json::Error> {
+    let page = engine.jobs_page(wanted);
+    serde_json::to_string(&Rows {
+        now,
+        generation: engine.generation(),
+        live: engine.outline().is_on,
+        terms: engine.term_names(),
+        weighings: &page.weighings,
+        jobs: page.jobs.iter().map(row).collect(),
+        next: page.next.map(|id| id.0),
+    })
+}
+
+fn by_place(places: &BTreeMap<(Option<BankName>, Option<QueueName>), JobSums>) -> Value {
+    let rows = places.iter().map(|((bank, queue), sums)| {
+        json!({
+            "bank": bank.as_ref().map(BankName::as_str),
+            "queue": queue.as_ref().map(QueueName::as_str),
+            "jobs": sums.jobs,
+            "nodes": sums.nodes,
+            "cores": sums.cores,
+        })
+    });
+    rows.collect()
+}
+
+/// The instance in numbers, into `reply`.
+pub(super) fn stats(reply: &mut Value, stats: &Stats) {
+    let total = |places: &BTreeMap<_, JobSums>| places.values().map(|sums| sums.jobs).sum::<u64>();
+    let banks = stats.banks.iter().map(|bank| {
+        json!({
+            "bank": bank.bank,
+            "parent": bank.parent,
+            "shares": shares(bank.shares),
+            "shares_part": bank.shares_part,
+            "promised": bank.promised,
+            "usage": bank.usage,
+            "usage_part": bank.usage_part,
+            "delivered": bank.delivered,
+            "fairshare": bank.fairshare,
+            "associations": bank.associations,
+        })
+    });
+    let (count, seconds, touched) = stats.refreshes;
+    let live = &stats.snapshot;
+    let held: serde_json::Map<String, Value> =
+        stats.held_by_limit.iter().map(|(name, jobs)| ((*name).to_owned(), json!(jobs))).collect();
+    let more = json!({
+        "associations": stats.associations,
+        "queues": stats.queues,
+        "jobs": {
+            "live": stats.live,
+            "pending": total(&stats.pending),
+            "held": total(&stats.held),
+            "running": total(&stats.running),
+            "waiting": stats.waiting,
+        },
+        "held_by_limit": held,
+        "kept_by_others": stats.kept_by_others,
+        "pending": by_place(&stats.pending),
+        "held": by_place(&stats.held),
+        "running": by_place(&stats.running),
+        "banks": banks.collect::<Vec<_>>(),
+        "refresh": {
+            "total": count,
+            "seconds_total": seconds,
+            "touched_total": touched,
+            "last": live.last.as_ref().map(super::super::live::last),
+            "under_way": live.is_refreshing,
+            "lagging": live.lagging,
+        },
+    });
+    if let (Value::Object(reply), Value::Object(more)) = (reply, more) {
+        reply.extend(more);
+    }
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What users may ask: who is told what, terms that sum to what Flux has, and guests who ask without pause.
+
+use mf_priority::embedded::{Cred, Errno, Shape, State, Submission};
+use serde_json::{Value, json};
+
+use super::{OWNER, Site, association, document, job, queue, topic};
+
+fn ask(site: &Site, method: &str, payload: Value, cred: Cred) -> Value {
+    let answer = site.host.request(&topic(method), Some(&payload.to_string()), cred);
+    serde_json::from_str(&answer.expect("it is answered").expect("with a document")).unwrap()
+}
+
+fn refused(site: &Site, method: &str, payload: &str, cred: Cred) -> (i32, String) {
+    let refused = site.host.request(&topic(method), Some(payload), cred).expect_err("it is refused");
+    (refused.errno.0, refused.text)
+}
+
+#[test]
+fn a_guest_is_told_of_himself_whatever_he_sends() {
+    let site = Site::new();
+    // It takes all nodes, so that the others pend.
+    site.submit(&job(5002, 4));
+    let (mine, other) = (site.submit(&job(5001, 1)), site.submit(&job(5002, 1)));
+    let guest = Cred::guest(5001);
+    let forged =
+        json!({"jobs": [mine, other, 1], "user": 5002, "userid": 5002, "rolemask": 1, "owner": true});
+    let told = ask(&site, "explain", forged, guest);
+    assert_eq!(
+        told["jobs"].as_array().unwrap().iter().map(|it| &it["id"]).collect::<Vec<_>>(),
+        [&json!(mine)]
+    );
+    let codes: Vec<_> = told["refused"].as_array().unwrap().iter().map(|it| it["code"].clone()).collect();
+    assert_eq!(codes, ["not-yours", "unknown"]);
+    let listed = ask(&site, "jobs", json!({"ids": [mine, other], "userid": 5002}), guest);
+    assert_eq!(
+        listed["jobs"].as_array().unwrap().iter().map(|it| &it["id"]).collect::<Vec<_>>(),
+        [&json!(mine)]
+    );
+    let standing = ask(&site, "standing", json!({"all": true}), guest);
+    assert!(standing["associations"].as_array().unwrap().iter().all(|it| it["userid"] == 5001));
+    for (method, payload) in [("jobs", r#"{"user": 5002}"#), ("standing", r#"{"user": 5002, "bank": "A"}"#)] {
+        let text = "user 5001 may not ask for user 5002: only the instance owner may".to_owned();
+        assert_eq!(refused(&site, method, payload, guest), (1, text));
+    }
+    assert_eq!(refused(&site, "stats", "{}", guest).0, 1);
+    // Nothing of what a guest sends goes to the log, however wrong it is.
+    site.host.take_log();
+    for payload in [
+        "[]",
+        "{",
+        r#"{"jobs": "all"}"#,
+        r#"{"jobs": []}"#,
+        r#"{"after": -1}"#,
+        "\u{1F4A5}",
+        &"[".repeat(5000),
+    ] {
+        for method in ["explain", "jobs", "standing"] {
+            if let Err(refused) = site.host.request(&topic(method), Some(payload), guest) {
+                assert!(
+                    [22, 71].contains(&refused.errno.0) && !refused.text.is_empty(),
+                    "{method} {payload}"
+                );
+            }
+        }
+    }
+    assert_eq!(site.host.take_log().len(), 0);
+    assert_eq!(ask(&site, "jobs", json!({}), OWNER)["jobs"].as_array().unwrap().len(), 2);
+    site.check();
+}
+
+/// A generator of its own: the same jobs in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % most
+    }
+}
+
+#[test]
+fn the_terms_of_a_thousand_jobs_sum_to_what_flux_has() {
+    let mut random = Random(13);
+    let users: Vec<u32> = (5001..5041).collect();
+    let records: Vec<Value> = users
+        .iter()
+        .map(|user| {
+            let bank = ["A", "B"][(user % 2) as usize];
+            let fairshare = random.below(1_000_000) as f64 / 1e6;
+            association(*user, bank, json!({"fairshare": fairshare, "def_bank": bank}))
+        })
+        .collect();
+    let document = json!({
+        "associations": records,
+        "queues": [queue("q", json!({"priority": 7})), queue("r", json!({"priority": -3}))],
+        "projects": [{"project": "*"}],
+        "banks": [{"bank": "A", "priority": 0.37}, {"bank": "B", "priority": 1.5}],
+        "priority_factors": [
+            {"factor": "fairshare", "weight": 123_457}, {"factor": "bank", "weight": 991}, {"factor": "size", "weight": 50_021},
+            {"factor": "urgency", "weight": 77},
+        ],
+        "config": {},
+    });
+    let site = Site::with(&document);
+    let mut ids = Vec::new();
+    for _ in 0..1000 {
+        let user = users[random.below(40) as usize];
+        let attributes = [("queue", ["q", "r"][random.below(2) as usize])];
+        let nodes = 1 + random.below(4);
+        let mut job =
+            Submission::simple(user, &Shape { nodes, cores: 1, attributes: &attributes, ..Shape::default() });
+        job.urgency = i32::try_from(random.below(32)).unwrap();
+        ids.push(site.submit(&job));
+    }
+    let (mut seen, mut by_terms) = (0, 0);
+    for part in ids.chunks(100) {
+        let told = ask(&site, "explain", json!({"jobs": part}), OWNER);
+        for job in told["jobs"].as_array().unwrap() {
+            let id = job["id"].as_u64().unwrap();
+            if site.state(id) != State::Sched {
+                continue;
+            }
+            seen += 1;
+            let has = site.host.job(id, |job| job.priority).unwrap();
+            let posted = &job["posted"];
+            assert_eq!(posted["priority"].as_i64(), Some(has), "{job}");
+            let terms = posted["terms"].as_array().unwrap();
+            if terms.is_empty() {
+                assert!(
+                    ["held-by-urgency", "expedited"].contains(&posted["outcome"].as_str().unwrap()),
+                    "{job}"
+                );
+                continue;
+            }
+            by_terms += 1;
+            let product = |term: &Value| term["value"].as_f64().unwrap() * term["weight"].as_f64().unwrap();
+            let sum: f64 = terms.iter().map(product).sum();
+            assert_eq!(sum.round().clamp(0.0, 4_294_967_294.0) as i64, has, "{job}");
+        }
+        // The list says the same in short.
+        let listed = ask(&site, "jobs", json!({"ids": part, "limit": 100}), OWNER);
+        for row in listed["jobs"].as_array().unwrap() {
+            let id = row["id"].as_u64().unwrap();
+            assert_eq!(
+                row["priority"].as_i64(),
+                Some(site.host.job(id, |job| job.priority).unwrap()),
+                "{row}"
+            );
+            let weights = &listed["weighings"][row["weighing"].as_u64().unwrap() as usize];
+            let values = row["values"].as_array().unwrap();
+            let products = values.iter().zip(weights.as_array().unwrap());
+            let sum: f64 =
+                products.map(|(value, weight)| value.as_f64().unwrap() * weight.as_f64().unwrap()).sum();
+            assert!(
+                values.is_empty()
+                    || sum.round().max(0.0) as i64 == site.host.job(id, |job| job.priority).unwrap(),
+                "{row}"
+            );
+        }
+    }
+    assert!(seen > 900 && by_terms > 800, "{seen} {by_terms}");
+    site.check();
+}
+
+#[test]
+fn guests_who_ask_without_pause_wait_and_are_answered_in_turn() {
+    let site = Site::with(&document());
+    let mine = site.submit(&job(5002, 1));
+    let payload = json!({"jobs": [mine]}).to_string();
+    let ask = |user| site.host.request_now(&topic("explain"), Some(&payload), Cred::guest(user));
+    // Until there is no credit left: then requests wait.
+    let mut at_once = 0;
+    let waits = loop {
+        match ask(5002) {
+            Ok(_) => at_once += 1,
+            Err(refused) => break refused,
+        }
+        assert!(at_once < 100_000, "nobody is slowed down");
+    };
+    assert_eq!(waits.errno, Errno::EINPROGRESS);
+    // Eight of one user wait; more are refused with a text that says when to come again.
+    let mut waiting = 1;
+    let full = loop {
+        match ask(5002) {
+            Err(refused) if refused.errno == Errno::EINPROGRESS => waiting += 1,
+            other => break other.unwrap_err(),
+        }
+    };
+    assert_eq!((waiting, full.errno.0), (8, 11));
+    assert!(
+        full.text.starts_with("too many requests of user 5002 wait already; try again in "),
+        "{}",
+        full.text
+    );
+    // The owner is not slowed down.
+    assert!(site.host.request_now(&topic("explain"), Some(&payload), OWNER).is_ok());
+    site.host.advance(300.0);
+    let late = site.host.take_late();
+    assert_eq!(late.len(), 8);
+    for answer in &late {
+        assert_eq!(answer.cred.userid, 5002);
+        let told: Value = serde_json::from_str(answer.answer.as_ref().unwrap().as_ref().unwrap()).unwrap();
+        assert_eq!(told["jobs"][0]["id"], json!(mine));
+    }
+    // With credit again he is answered at once.
+    assert!(ask(5002).is_ok());
+    // Who still waits when the plugin goes is told so.
+    while ask(5002).is_ok() {}
+    site.host.remove(super::SO).unwrap();
+    let late = site.host.take_late();
+    assert_eq!(late.len(), 1);
+    assert_eq!(late[0].answer.as_ref().unwrap_err().errno, Errno::ENOSYS);
+    assert!(site.host.violations().is_empty(), "{:?}", site.host.violations());
+}

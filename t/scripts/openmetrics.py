@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Metrics as a monitoring system reads them.
+
+usage: openmetrics.py METRICS ETC   the text that "flux fairshare metrics" printed, and the directory of dashboard and alerts
+
+The text is read by the parser of prometheus_client, which is installed from PyPI into a directory of its own if need be. Every
+metric and every label that the dashboard and the alerts ask for must be among what was read. promtool checks the alerts, too, where
+there is one.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+# By the scrape, not by us.
+ADDED = {"instance", "job"}
+# What Prometheus' language has that looks like a metric or a label.
+WORDS = {"sum", "by", "rate", "on", "and", "or", "absent", "label_values"}
+NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+
+
+def parser():
+    """prometheus_client's parser; None, said aloud, where it can't be had."""
+    try:
+        from prometheus_client.openmetrics import parser as found
+        return found
+    except ImportError:
+        pass
+    where = os.environ.get("OPENMETRICS_VENV") or os.path.join(tempfile.gettempdir(), f"openmetrics-venv-{os.getuid()}")
+    pip = [os.path.join(where, "bin", "pip"), "install", "-q", "prometheus_client"]
+    try:
+        if not os.path.exists(pip[0]):
+            subprocess.run([sys.executable, "-m", "venv", where], check=True, capture_output=True)
+        subprocess.run(pip, check=True, capture_output=True, timeout=120)
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"!! SKIPPED: no OpenMetrics parser: prometheus_client can't be installed ({error})", file=sys.stderr)
+        return None
+    sys.path[:0] = [str(path) for path in pathlib.Path(where).glob("lib/python*/site-packages")]
+    from prometheus_client.openmetrics import parser as found
+    return found
+
+
+def asked(expression):
+    """The metrics of an expression with the labels asked of each, and all other labels in it."""
+    text = re.sub(r'"(?:[^"\\]|\\.)*"', '""', expression)
+    metrics = {}
+    for name, labels in re.findall(rf"({NAME})\s*\{{([^}}]*)\}}", text):
+        metrics.setdefault(name, set()).update(re.findall(rf"({NAME})\s*[=!]", labels))
+    rest = re.sub(r"\{[^}]*\}|\[[^]]*\]", " ", text)
+    grouped = set()
+    for labels in re.findall(r"\b(?:by|on|without)\s*\(([^)]*)\)", rest):
+        grouped.update(re.findall(NAME, labels))
+    rest = re.sub(r"\b(?:by|on|without)\s*\([^)]*\)", " ", rest)
+    for name in re.findall(rf"(?<![\w.]){NAME}", rest):
+        if name not in WORDS:
+            metrics.setdefault(name, set())
+    return metrics, grouped
+
+
+def expressions(etc):
+    """Every expression of the dashboard and the alerts with where it stands, and the labels that its legend names."""
+    board = json.loads((etc / "grafana" / "flux-fairshare.json").read_text())
+    places = set()
+    for panel in board["panels"]:
+        place = panel["gridPos"]
+        cells = {(x, y) for x in range(place["x"], place["x"] + place["w"]) for y in range(place["y"], place["y"] + place["h"])}
+        assert not places & cells and place["x"] + place["w"] <= 24, f"{panel['title']} lies on another panel"
+        places |= cells
+        assert panel["targets"], panel["title"]
+        for target in panel["targets"]:
+            yield f"panel {panel['title']}", target["expr"], set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
+    for variable in board["templating"]["list"]:
+        if variable["type"] == "query":
+            metric, label = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["query"]["query"]).groups()
+            yield f"variable {variable['name']}", metric, {label}
+    rules = (etc / "prometheus" / "flux-fairshare.rules.yml").read_text()
+    alerts = re.findall(r"- alert: (\w+)\n\s+expr: (.*)\n\s+for: (\w+)\n\s+labels: \{severity: (\w+)\}\n\s+annotations:\n"
+                        r"\s+summary: \S.*\n\s+description: \S", rules)
+    assert len(alerts) == rules.count("- alert:") > 0, "each alert has an expression, a time, a severity, and says what to do"
+    for name, expression, _, severity in alerts:
+        assert severity in ("info", "warning", "critical"), name
+        yield f"alert {name}", expression, set()
+
+
+def check_rules(path):
+    try:
+        import yaml
+        groups = yaml.safe_load(path.read_text())["groups"]
+        assert all(rule["expr"] and rule["annotations"]["summary"] for group in groups for rule in group["rules"])
+    except ImportError:
+        print("!! SKIPPED: the alerts are not read as YAML: no PyYAML", file=sys.stderr)
+    if shutil.which("promtool"):
+        subprocess.run(["promtool", "check", "rules", str(path)], check=True)
+    else:
+        print("!! SKIPPED: promtool is not there to check the alerts", file=sys.stderr)
+
+
+def main():
+    text, etc = pathlib.Path(sys.argv[1]).read_text(), pathlib.Path(sys.argv[2])
+    found = parser()
+    labels = {}
+    if found:
+        for family in found.text_string_to_metric_families(text):
+            assert family.documentation, family.name
+            for sample in family.samples:
+                labels.setdefault(sample.name, set()).update(sample.labels)
+    else:
+        for name, pairs in re.findall(rf"^({NAME})(?:\{{(.*)\}})? ", text, re.M):
+            labels.setdefault(name, set()).update(re.findall(rf'({NAME})="', pairs))
+    count = 0
+    for where, expression, named in expressions(etc):
+        metrics, grouped = asked(expression)
+        known = set().union(ADDED, *(labels.get(metric, set()) for metric in metrics))
+        for metric, wanted in metrics.items():
+            assert metric in labels, f"{where}: there is no {metric}"
+            assert wanted <= labels[metric] | ADDED, f"{where}: {metric} has no label {wanted - labels[metric]}"
+        assert named | grouped <= known, f"{where}: no label {(named | grouped) - known}"
+        count += 1
+    check_rules(etc / "prometheus" / "flux-fairshare.rules.yml")
+    print(f"{len(labels)} metrics read by {'prometheus_client' if found else 'a pattern'}, {count} expressions answered")
+
+
+main()

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Drive "flux fairshare top" in a pseudo-terminal of 80 by 24, and compare what is on it.
+
+usage: top.py SCREENS   inside an instance; UPDATE_GOLDEN=1 rewrites the file of screens, which is to be read
+
+The terminal is pyte, installed from PyPI into a directory of its own if need be. Numbers, ids and times are masked, and
+blanks counted as one: what is compared is which words stand where.
+"""
+import os
+import pathlib
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import fcntl
+
+COLUMNS, ROWS = 80, 24
+
+
+def terminal():
+    try:
+        import pyte
+        return pyte
+    except ImportError:
+        pass
+    where = os.environ.get("PYTE_VENV") or os.path.join(tempfile.gettempdir(), f"pyte-venv-{os.getuid()}")
+    pip = [os.path.join(where, "bin", "pip"), "install", "-q", "pyte"]
+    try:
+        if not os.path.exists(pip[0]):
+            subprocess.run([sys.executable, "-m", "venv", where], check=True, capture_output=True)
+        subprocess.run(pip, check=True, capture_output=True, timeout=120)
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"!! SKIPPED: no terminal: pyte can't be installed ({error})", file=sys.stderr)
+        sys.exit(0)
+    sys.path[:0] = [str(path) for path in pathlib.Path(where).glob("lib/python*/site-packages")]
+    import pyte
+    return pyte
+
+
+class Top:
+    def __init__(self, pyte, **environment):
+        self.screen = pyte.Screen(COLUMNS, ROWS)
+        self.stream = pyte.ByteStream(self.screen)
+        self.raw = b""
+        pid, self.tty = pty.fork()
+        if pid == 0:
+            os.environ.update(environment, TERM="xterm-256color", LC_ALL="C.UTF-8", TZ="UTC")
+            for name in ("COLUMNS", "LINES"):
+                os.environ.pop(name, None)
+            os.execvp("flux", ["flux", "fairshare", "top", "--delay", "60s"])
+        self.pid = pid
+        fcntl.ioctl(self.tty, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+
+    def read(self, wanted, patience=30):
+        """Reads until a text is on the screen, and nothing more comes."""
+        end = time.monotonic() + patience
+        while time.monotonic() < end:
+            waits = select.select([self.tty], [], [], 0.4)[0]
+            if not waits and wanted in "\n".join(self.screen.display):
+                return
+            if waits:
+                try:
+                    data = os.read(self.tty, 65536)
+                except OSError:
+                    break
+                self.raw += data
+                self.stream.feed(data)
+        raise SystemExit(f"no {wanted!r} on the screen:\n" + "\n".join(self.screen.display))
+
+    def press(self, keys, wanted):
+        os.write(self.tty, keys.encode())
+        self.read(wanted)
+        return [line.rstrip() for line in self.screen.display]
+
+    def leave(self):
+        os.write(self.tty, b"q")
+        try:
+            while data := os.read(self.tty, 65536):
+                self.raw += data
+        except OSError:
+            pass
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def masked(lines):
+    text = re.sub(r"ƒ[1-9A-Za-z]+", "JOB", "\n".join(lines))
+    text = re.sub(r"\d[\d.,:]*", "#", text)
+    text = re.sub(r"# (second|minute|hour|day)s?\b", "# times", text)
+    return re.sub(r" {2,}", " ", text)
+
+
+def prose(lines):
+    """Where lines break depends on how long the numbers are: the beginning, as one line."""
+    return re.sub(r"# (second|minute|hour|day)s?\b", "# times", re.sub(r"\s+", " ", masked(lines)))[:420]
+
+
+def main():
+    pyte = terminal()
+    screens = []
+    for who, environment in (("owner", {}), ("5002", {"FLUX_HANDLE_USERID": "5002", "FLUX_HANDLE_ROLEMASK": "0x2"})):
+        top = Top(pyte, NO_COLOR="1", **environment)
+        top.read("? help")
+        for keys, wanted in (
+            ("", "Held by a limit" if who == "owner" else "held"),
+            ("\t", "FairShare"),
+            ("3", "Enter why"),
+            ("s", "by user"),
+            ("/running\r", 'only "running"'),
+            ("\x1b", "by user"),
+            ("\r", "What keeps it"),
+            ("q", "Enter why"),
+            ("?", "leave"),
+        ):
+            shown = top.press(keys, wanted)
+            assert len(shown) == ROWS and all(len(line) <= COLUMNS for line in shown)
+            text = prose(shown) if keys == "\r" else masked(shown)
+            screens.append(f"===== {who}: {keys!r}\n{text}")
+        os.write(top.tty, b"q")
+        top.read("Enter why")
+        assert top.leave() == 0
+        # No colour was asked for; the terminal is as it was: its own screen and cursor are back.
+        assert not re.search(rb"\x1b\[(?:\d+;)*(?:3[0-79]|4[0-7]|38|48)[;m]", top.raw.replace(b"\x1b[39m", b"").replace(b"\x1b[49m", b"")), "colours"
+        assert b"\x1b[?1049h" in top.raw and top.raw.rindex(b"\x1b[?1049l") > top.raw.rindex(b"\x1b[?1049h")
+        assert top.raw.rindex(b"\x1b[?25h") > top.raw.rindex(b"\x1b[?25l")
+        assert b"\x1b[31mil" not in top.raw
+    text = "\n".join(screens) + "\n"
+    golden = pathlib.Path(sys.argv[1])
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(text)
+    if not golden.exists() or golden.read_text() != text:
+        print(text)
+        sys.exit(f"{golden.name} is another; UPDATE_GOLDEN=1 rewrites it")
+
+
+main()

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Whether "flux fairshare why A B" names what decides: it is exchanged in the instance, and the order looked at again.
+
+usage: flux python why-pairs.py PAIRS [SEED]   inside an instance with stopped queues q0 to q4 and the plugin loaded
+
+Random associations, banks, queues, weights and urgencies; jobs that pend; random pairs of them. Of each pair the terms that are
+named are exchanged where they come from: fair-shares, priorities of banks and queues by a push, urgencies as "flux job urgency"
+does. The order is read from the job manager's list, before and after. With one of the named terms less the order must stay.
+"""
+import json
+import os
+import random
+import subprocess
+import sys
+
+import flux
+from flux.job import JobID
+
+UNLIMITED = 2147483647
+pairs = int(sys.argv[1])
+seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrange(10**6)
+dice = random.Random(seed)
+print(f"seed {seed}")
+handle = flux.Flux()
+here = os.path.dirname(os.path.abspath(__file__))
+
+users = {uid: dict(bank=f"b{uid % 7}", fairshare=dice.choice([dice.random(), 0.5, 0.25])) for uid in range(6000, 6016)}
+banks = {f"b{n}": dice.randrange(0, 5) for n in range(7)}
+queues = {f"q{n}": dice.randrange(0, 5) for n in range(5)}
+weights = dict(fairshare=dice.choice([1000, 100000]), queue=dice.choice([50, 10000]), bank=dice.choice([30, 3000]), urgency=dice.choice([10, 1000]))
+
+
+def push():
+    associations = [
+        dict(userid=uid, bank=user["bank"], def_bank=user["bank"], fairshare=user["fairshare"], max_running_jobs=UNLIMITED,
+             max_active_jobs=UNLIMITED, max_sched_jobs=UNLIMITED, max_nodes=UNLIMITED, max_cores=UNLIMITED,
+             queues=",".join(queues), active=1, projects="*", def_project="*")
+        for uid, user in users.items()
+    ]
+    records = [
+        dict(queue=name, min_nodes_per_job=0, max_nodes_per_job=UNLIMITED, max_time_per_job=UNLIMITED, priority=priority,
+             max_running_jobs=UNLIMITED, max_nodes_per_assoc=UNLIMITED, max_sched_jobs=UNLIMITED,
+             max_sched_nodes_per_assoc=UNLIMITED, max_sched_cores_per_assoc=UNLIMITED)
+        for name, priority in queues.items()
+    ]
+    handle.rpc("job-manager.mf_priority.policy_update", dict(
+        associations=associations, queues=records, projects=[dict(project="*")],
+        banks=[dict(bank=name, priority=priority) for name, priority in banks.items()],
+        priority_factors=[dict(factor=name, weight=weight) for name, weight in weights.items()], config={},
+    )).get()
+
+
+def priorities():
+    reply = handle.rpc("job-manager.list", {"max_entries": 0, "attrs": ["priority"]}).get()
+    return {job["id"]: job["priority"] for job in reply["jobs"]}
+
+
+def first(a, b, now):
+    """Whether a goes before b: the larger priority, of equal ones the older id."""
+    return (-now[a], a) < (-now[b], b)
+
+
+def exchange(terms, a, b):
+    """Both jobs get each other's value of these terms. Doing it again undoes it."""
+    one, other = jobs[a], jobs[b]
+    if "fairshare" in terms:
+        mine, theirs = users[one["uid"]], users[other["uid"]]
+        mine["fairshare"], theirs["fairshare"] = theirs["fairshare"], mine["fairshare"]
+    if "bank" in terms:
+        mine, theirs = users[one["uid"]]["bank"], users[other["uid"]]["bank"]
+        banks[mine], banks[theirs] = banks[theirs], banks[mine]
+    if "queue" in terms:
+        queues[one["queue"]], queues[other["queue"]] = queues[other["queue"]], queues[one["queue"]]
+    if "urgency" in terms:
+        one["urgency"], other["urgency"] = other["urgency"], one["urgency"]
+        for job in (a, b):
+            handle.rpc("job-manager.urgency", {"id": job, "urgency": jobs[job]["urgency"]}).get()
+    push()
+
+
+push()
+jobs = {}
+for number in range(40):
+    job = dict(uid=dice.choice(list(users)), queue=dice.choice(list(queues)), urgency=dice.choice([16, 16, dice.randrange(1, 31)]))
+    out = subprocess.run(
+        ["flux", "python", os.path.join(here, "mf.py"), "submit", str(job["uid"]), "-q", job["queue"], "-u", str(job["urgency"])],
+        check=True, capture_output=True, text=True,
+    )
+    jobs[int(JobID(out.stdout.strip()))] = job
+flux_ids = list(jobs)
+for job in flux_ids:
+    flux.job.event_wait(handle, job, "priority")
+
+causes = {}
+for _ in range(pairs):
+    a, b = dice.sample(flux_ids, 2)
+    before = priorities()
+    out = subprocess.run(
+        ["flux", "fairshare", "why", JobID(a).f58, str(b), "--json"], capture_output=True, text=True, check=False
+    )
+    assert out.returncode == 0, out.stderr
+    verdict = json.loads(out.stdout)["verdict"]
+    ahead, behind = (a, b) if first(a, b, before) else (b, a)
+    about = f"{JobID(a).f58} {JobID(b).f58} {verdict} {before[a]} {before[b]}"
+    assert (verdict["ahead"], verdict["behind"]) == (ahead, behind), about
+    terms = verdict["terms"]
+    key = verdict["cause"] + ":" + "+".join(terms)
+    causes[key] = causes.get(key, 0) + 1
+    if verdict["cause"] == "id":
+        assert before[a] == before[b], about
+        continue
+    assert verdict["cause"] in ("terms", "score") and terms, about
+    exchange(terms, a, b)
+    assert first(behind, ahead, priorities()), f"exchanged, the order stays: {about}"
+    exchange(terms, a, b)
+    assert priorities() == before, f"exchanged twice, it is not as before: {about}"
+    if len(terms) > 1:
+        exchange(terms[:-1], a, b)
+        assert first(ahead, behind, priorities()), f"fewer would do: {about}"
+        exchange(terms[:-1], a, b)
+print(f"{pairs} pairs: " + ", ".join(f"{count} {key}" for key, count in sorted(causes.items())))

@@ -1,0 +1,166 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='flux fairshare jobs, why, standing, top, metrics: the same for guests and the instance owner'
+
+# A sequence: the first test starts the instance, and each works with the jobs and the tree of those before it.
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+
+# asks UID COMMAND...: the command as that guest; `own` is the instance owner.
+asks() {
+	local as=$1
+	shift
+	case $as in
+	own) flux fairshare "$@" ;;
+	*) FLUX_HANDLE_USERID=$as FLUX_HANDLE_ROLEMASK=0x2 flux fairshare "$@" ;;
+	esac
+}
+# says_no CODE UID COMMAND...: nothing printed, that exit status; what is said is in ./err.
+says_no() {
+	local code=$1
+	shift
+	test_expect_code "$code" asks "$@" >out 2>err && test_must_be_empty out
+}
+# is FILE FILTER: the filter is true of what was answered.
+is() { jq -e "$2" "$1" >/dev/null || { echo "not so: $2"; jq . "$1"; return 1; }; }
+# posted ID: the priority that the job's eventlog ends with.
+posted() { flux job eventlog --format=json "$1" | jq -s '[.[] | select(.name == "priority")] | last | .context.priority'; }
+# tree USAGE_OF_5002 [USAGE_OF_5003 SHARES_OF_A SHARES_OF_B]: users 5001 and 5002 in A, 5003 in B, of a tree that the plugin keeps
+# itself.
+tree() {
+	mf doc assoc 5001 A username=ann shares=1 usage=0 counted_until=0 max_running_jobs=1 queues=q \
+		assoc 5002 A username=bob shares=1 usage="$1" counted_until=0 queues=q assoc 5003 B username=cyd shares=1 usage="${2:-0}" counted_until=0 queues=q \
+		bank root 0 parent= shares=1 active=1 bank A 0 parent=root shares="${3:-1}" active=1 bank B 2 parent=root shares="${4:-3}" active=1 \
+		queue q priority=2 project "*" factor bank 1000 config zero_score=hold >doc.json &&
+	jq -c --argjson at "$(date +%s.%N)" '. + {tree: {policy: "fair-tree", at: $at, half_life: 600, node_weight: 1, core_weight: 0,
+		gpu_weight: 0}}' doc.json >policy.json &&
+	mf rpc policy_update "$(cat policy.json)"
+}
+
+test_expect_success 'without a plugin each command says what to do' '
+	write_conf "$(with_queues q q0 q1 q2 q3 q4)" && start_instance &&
+	for command in jobs standing "why ƒABC" metrics; do
+		for as in own 5001; do
+			says_no 2 $as $command && cat err &&
+			grep "no fair-share plugin is loaded in this instance: its owner can load it with \"flux jobtap load mf_priority.so\"" err || return 1
+		done
+	done
+'
+upstream=$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so
+test -e "$upstream" && test_set_prereq UPSTREAM
+test_expect_success UPSTREAM 'nor does one that is not ours leave anybody in the dark' '
+	flux jobtap load "$upstream" &&
+	for as in own 5001; do
+		says_no 2 $as jobs && cat err && grep "does not answer \"jobs\": it is flux-accounting.s, or an older one" err &&
+		grep "flux jobtap load -r mf_priority.so mf_priority.so" err || return 1
+	done &&
+	flux jobtap remove mf_priority.so
+'
+test_expect_success 'jobs of several users under a tree' '
+	load_plugin && tree 5000 && run=$(mf submit 5001 -q q -t 3600) && running $run &&
+	one=$(mf submit 5001 -q q -t 3600) && held_by $one max-running-jobs-user-limit &&
+	stop_queues && two=$(mf submit 5002 -q q) && three=$(mf submit 5003 -q q) && four=$(mf submit 5002 -q q -u 20) &&
+	scheduled $two $three $four
+'
+test_expect_success 'jobs shows the terms that each priority was made of, to the unit' '
+	asks own jobs -A --json >out && is out "(.jobs | length) == 4" &&
+	for id in $two $three $four; do
+		is out ".jobs[] | select(.id == \"$(flux job id --to=f58 $id)\") | .priority == $(posted $id) and (.sum | round) == .priority and
+			(.fairshare + .queue_term + .bank_term + .urgency_term + .age + .size - .sum | fabs) < 1e-6" || return 1
+	done &&
+	is out ".jobs[] | select(.userid == 5003) | .bank_term == 2000 and .queue_term == 20000"
+'
+test_expect_success 'whoever asks sees his own, in any form of their ids' '
+	asks 5002 jobs --csv -o id,user,priority >out && cat out && test $(wc -l <out) = 3 && ! grep 5003 out &&
+	asks 5002 jobs -A --csv -o id >out && test $(wc -l <out) = 3 &&
+	for form in f58 dec hex dothex kvs words; do
+		asks 5002 jobs -j $(flux job id --to=$form $two) --csv -o id >out && grep -x "$(flux job id --to=f58 $two)" out || return 1
+	done &&
+	test_expect_code 1 asks 5002 jobs -j $three 2>err && grep "not pending, or not yours to see: $(flux job id --to=f58 $three)" err &&
+	says_no 1 5002 jobs -u 5001 && grep "only the instance owner may" err &&
+	asks own jobs -u 5001,5003 --csv -o userid >out && printf "userid\n5003\n5001\n" >expected && test_cmp expected out
+'
+test_expect_success 'selections, sorting, weights, formats' '
+	asks own jobs -A -q q -b B --csv -o userid >out && printf "userid\n5003\n" >expected && test_cmp expected out &&
+	asks own jobs -A -q r --csv -o userid >out && echo userid >expected && test_cmp expected out &&
+	asks own jobs -A -b A --csv -o userid,holds -S userid,holds >out &&
+	printf "userid,holds\n5001,max-running-jobs-user-limit\n5002,\n5002,\n" >expected && test_cmp expected out &&
+	asks own jobs -w --json -A >out && is out ".weights[0] | .fairshare == 100000 and .bank_term == 1000" &&
+	asks own jobs -A -n --csv -o %u,%f -S -f --noheader >out && head -1 out | grep "1$" &&
+	test_expect_code 2 asks own jobs -o prio 2>err && grep "unknown column \"prio\"" err
+'
+test_expect_success 'why a job is held, by which limit and until when' '
+	asks 5001 why $one --color=never >out && cat out && head -1 out | grep "is held by max-running-jobs-user-limit" &&
+	grep "$(flux job id --to=f58 $run)  *run" out && grep "It is released at the latest" out && grep "What would help:" out &&
+	asks own why $one >out2 && test "$(head -1 out)" = "$(head -1 out2)" &&
+	asks own why $(flux job id --to=dec $one) --json >out && is out ".jobs[0].holds[0].limit == \"max-running-jobs-user-limit\""
+'
+test_expect_success 'a job of somebody else is not for a guest, and one that is not there is not' '
+	says_no 1 5002 why $one && grep "is not yours: only its owner and the instance owner may ask" err &&
+	says_no 1 own why ƒ9999999 && grep "no active job has this id" err &&
+	says_no 2 own why ƒ0OIl && grep "is no job id" err &&
+	says_no 2 own why $one bob && grep "is no job id: two jobs or two users can be compared" err
+'
+test_expect_success 'of two jobs the level of the tree that decides is named' '
+	asks own why $three $two --color=never >out && cat out && grep "^Fair-share decides: with its values exchanged" out &&
+	grep "they part right below bank root" out && grep "bank B comes before bank A" out &&
+	asks own why $two $three --json >out && is out ".verdict | .cause == \"terms\" and .terms == [\"fairshare\"]
+		and .ahead == $(flux job id $three) and .level.below == \"root\" and .level.nodes == [\"A\", \"B\"]" &&
+	asks 5002 why $two $four --json >out && is out ".verdict | .terms == [\"urgency\"] and .ahead == $(flux job id $four)" &&
+	asks own why $two $one >out && grep "is held by max-running-jobs-user-limit" out
+'
+test_expect_success 'and with the values of its two banks exchanged the order is the other one' '
+	test $(posted $three) -gt $(posted $two) && tree 0 5000 3 1 && test $(posted $three) -lt $(posted $two) &&
+	asks own why $two $three --json >out && is out ".verdict | .terms == [\"fairshare\"] and .ahead == $(flux job id $two)
+		and .level.nodes == [\"A\", \"B\"]" &&
+	tree 5000 && test $(posted $three) -gt $(posted $two)
+'
+test_expect_success 'standing: rank, limits as bars, when usage is even again' '
+	asks 5002 standing --color=never >out && cat out && head -1 out | grep "^5002 in bank A (the default bank)" &&
+	grep "^3rd of 3: 2 go before you" out && grep -e "has used more than its share" -e "is back at its share" out &&
+	asks 5001 standing >out && grep "max-running-jobs-user-limit  *1  *1  *jobs" out && grep "\[==========\]" out &&
+	asks own standing 5001/A --json >out && is out ".associations | length == 1 and .[0].userid == 5001 and .[0].user == \"5001\"" &&
+	says_no 1 5002 standing 5001 && grep "only the instance owner may" err &&
+	says_no 1 own standing && grep "have no association" err &&
+	asks own standing -A --csv >out && test $(wc -l <out) = 4 && head -2 out | tail -1 | grep "^1,"
+'
+test_expect_success 'nothing that somebody chose acts on a terminal' '
+	mf push assoc 5004 "$(printf "ev\033[31mil")" queues=q queue q priority=2 && bad=$(mf submit 5004 -q q) && scheduled $bad &&
+	for command in "jobs -A" "why $bad" "standing 5004" "standing -A" "why $bad $two"; do
+		asks own $command --color=always >out && ! grep "$(printf "\033\[31mil")" out && grep -F "ev\\x1b[31mil" out || return 1
+	done && COLUMNS=80 asks own standing -A >out && ! awk "length > 80" out | grep .
+'
+test_expect_success 'colours on a terminal only' '
+	asks own why $two >out && ! grep "$(printf "\033")" out &&
+	TERM=xterm script -qec "flux fairshare why $two" /dev/null >out && grep "$(printf "\033")" out &&
+	NO_COLOR=1 TERM=xterm script -qec "flux fairshare why $two" /dev/null >out && ! grep "$(printf "\033")" out
+'
+test_expect_success 'metrics are the owner of the instance: once, in a file, over HTTP on this machine alone' '
+	asks own metrics >metrics.txt && cat metrics.txt && tail -1 metrics.txt | grep "^# EOF$" &&
+	grep "^flux_fairshare_held_jobs{limit=\"max-running-jobs-user-limit\"} 1$" metrics.txt && grep "^flux_fairshare_drift 0$" metrics.txt &&
+	! grep -e 5001 -e 5002 metrics.txt && asks own metrics --users | grep "flux_fairshare_association_fairshare{user=\"5001\",bank=\"A\"}" &&
+	says_no 2 5001 metrics && grep "metrics are of the whole instance" err &&
+	echo precious >victim && ln -s victim link.prom && asks own metrics --textfile link.prom && grep precious victim &&
+	! test -h link.prom && tail -1 link.prom | grep "^# EOF$" &&
+	test_expect_code 2 asks own metrics --listen 0.0.0.0:0 2>err && grep "no loopback address" err
+'
+test_expect_success 'served metrics outlive the plugin, and say so' '
+	flux fairshare metrics --listen 127.0.0.1:0 >served 2>&1 8>&- 9>&- & served_pid=$! &&
+	for i in $(seq 100); do grep -q http served && break; sleep 0.1; done &&
+	url=$(sed -n "s/.*\(http[^ ]*\).*/\1/p" served) && curl -sSfi $url >out && grep -i "^content-type: application/openmetrics-text" out &&
+	grep "^flux_fairshare_up 1$" out && remove_plugin && curl -sSf $url >out && grep "^flux_fairshare_up 0$" out && load_plugin &&
+	curl -sSf $url >out && grep "^flux_fairshare_up 1$" out; rc=$?; kill $served_pid; return $rc
+'
+test_expect_success 'a parser of OpenMetrics reads them, and the dashboard and alerts ask for what there is' '
+	python3 "$T_DIR/scripts/openmetrics.py" metrics.txt "$T_DIR/../etc"
+'
+test_expect_success 'top on a real terminal' '
+	tree 5000 && mf push assoc 5004 "$(printf "ev\033[31mil")" queues=q queue q priority=2 && python3 "$T_DIR/scripts/top.py" "$T_DIR/golden/screens/top-real.txt"
+'
+test_expect_success 'whatever is named as what decides turns the order when it is exchanged' '
+	cancel_all; remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && stop_queues && flux python "$T_DIR/scripts/why-pairs.py" "${WHY_PAIRS:-60}"
+'
+test_expect_success 'the instance ends' '
+	cancel_all; stop_instance
+'
+test_done
