@@ -215,25 +215,22 @@ impl Engine {
             match &mut self.live.stage {
                 Stage::Idle => return Vec::new(),
                 Stage::Standing => {
-                    match self.standing.step(left) {
-                        Some(done) => {
-                            let last = &mut self.live.posting;
-                            (last.worked_out, last.ranked) = (done.worked_out, done.ranked);
-                            last.changed = done.changed.len();
-                            let all = std::mem::take(&mut self.live.reprice);
-                            if !all {
-                                self.reprice_capped();
-                            }
-                            let moved = all || !done.changed.is_empty();
-                            let turns = if moved || self.live.moved { self.begin_turns() } else { None };
-                            if let Some(taking) = turns {
-                                self.live.stage = Stage::Turns(Box::new(taking));
-                                continue;
-                            }
-                            let list = if moved { self.live.groups.all() } else { Vec::new() };
-                            self.live.stage = Stage::Pricing(list.into(), all);
+                    if let Some(done) = self.standing.step(left) {
+                        let last = &mut self.live.posting;
+                        (last.worked_out, last.ranked) = (done.worked_out, done.ranked);
+                        last.changed = done.changed.len();
+                        let all = std::mem::take(&mut self.live.reprice);
+                        if !all {
+                            self.reprice_capped();
                         }
-                        None => {}
+                        let moved = all || !done.changed.is_empty();
+                        let turns = if moved || self.live.moved { self.begin_turns() } else { None };
+                        if let Some(taking) = turns {
+                            self.live.stage = Stage::Turns(Box::new(taking));
+                            continue;
+                        }
+                        let list = if moved { self.live.groups.all() } else { Vec::new() };
+                        self.live.stage = Stage::Pricing(list.into(), all);
                     }
                     if !is_small {
                         break;

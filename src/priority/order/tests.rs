@@ -80,6 +80,12 @@ fn by_hand() {
             1,
             vec![(3, 6), (2, 0)],
         ),
+        (
+            "one that rises, rather than the two that fall behind it",
+            vec![job(1, 5, 9), job(2, 6, 1), job(3, 6, 1)],
+            1,
+            vec![(1, 9)],
+        ),
         ("and expedited jobs", vec![job(1, 9, 9), job(2, u32::MAX, 3)], 0, vec![(2, 3)]),
     ] {
         let ours: Vec<_> = least(&jobs, depth).iter().map(|job| (job.id.0, job.exact)).collect();
@@ -129,9 +135,9 @@ fn reversed(first: u64, many: u64, base: u32) -> Vec<Priced> {
 fn queues_in_the_same_need_get_the_same_part() {
     let mut both = Pending::default();
     for (name, first) in [("debug", 0), ("batch", 100)] {
-        reversed(first, 20, 100)
-            .into_iter()
-            .for_each(|job| drop(both.put(Some(&QueueName::from(name)), job, ())));
+        for job in reversed(first, 20, 100) {
+            both.put(Some(&QueueName::from(name)), job, ());
+        }
     }
     let plan = both.plan(Bounds { depth: 50, few: 0, budget: 30 });
     let of_debug = plan.touch.iter().filter(|(id, _)| id.0 < 100).count();
@@ -147,7 +153,9 @@ fn who_gets_all_it_needs_limits_no_depth() {
     let large: Vec<Priced> = right.chain(reversed(200, 40, 100)).collect();
     let mut both = Pending::default();
     for (name, jobs) in [("small", small), ("large", large)] {
-        jobs.into_iter().for_each(|job| drop(both.put(Some(&QueueName::from(name)), job, ())));
+        for job in jobs {
+            both.put(Some(&QueueName::from(name)), job, ());
+        }
     }
     assert!(!both.is_empty() && Pending::<()>::default().is_empty());
     let plan = both.plan(Bounds { depth: 500, few: 0, budget: 2 * need });

@@ -104,16 +104,14 @@ fn a_banks_own_usage_fades_like_any() {
 
 #[test]
 fn so_many_ended_jobs_are_remembered() {
-    type Ends = &'static [u32];
-    let rows: [(&str, usize, bool, [Ends; 2], u32, usize); 6] = [
-        ("as many as may be", 1, false, [&[1, 2, 3, 4], &[]], 99, 4),
+    for (what, each, keep_all, ends, now, left) in [
+        ("as many as may be", 1, false, [&[1u32, 2, 3, 4][..], &[]], 99u32, 4),
         ("one more", 1, false, [&[1, 2, 3, 4, 5], &[]], 99, 1),
         ("of those with more than twice", 1, false, [&[1, 2], &[3, 4, 5]], 99, 3),
         ("as they are read back", 1, true, [&[1, 2, 3, 4, 5], &[]], 99, 5),
         ("those that are yet to end", 0, false, [&[1, 2, 3, 4, 5], &[]], 3, 2),
         ("of one instant all or none", 2, false, [&[1, 2, 3, 3, 4], &[]], 99, 3),
-    ];
-    for (what, each, keep_all, ends, now, left) in rows {
+    ] {
         let mut standing = Standing::new(Memory { jobs: 4, each });
         standing.push(site(Policy::Classic)).expect("a site");
         standing.remember_all(keep_all);

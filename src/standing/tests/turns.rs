@@ -82,6 +82,22 @@ fn nobody_without_a_target_is_more_deserving_than_another() {
     }
 }
 
+/// Equal to an association that has no level below: of each bank its best counts, and the first of the tree is taken.
+#[test]
+fn banks_that_are_equal_to_an_association_send_their_best() {
+    let mut mixed = site(Policy::FairTree);
+    mixed.banks = vec![bank("root", None, 1), bank("AA", Some("root"), 1), bank("AB", Some("root"), 1)];
+    mixed.associations = [(1, "AA", 5.0), (2, "AB", 0.0), (3, "AB", 5.0), (9, "root", 5.0)]
+        .map(|(user, bank, usage)| leaf(user, bank, usage, Watermark::default()))
+        .into();
+    let mut standing = standing(mixed);
+    standing.refresh(T0);
+    let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
+    let mut turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 1))).expect("it has levels");
+    let bests = [0, 1, 3].map(|at| standing.node(Index(at)).expect("a leaf"));
+    assert_eq!(turns.next(1.0), bests.into_iter().min(), "{bests:?}");
+}
+
 /// Whose turn it is, by what the turns are priced at.
 fn in_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
     let mut priced: Vec<(f64, u32)> = standing
