@@ -43,11 +43,17 @@ fn pushed(policy: SitePart) -> Engine {
 
 #[test]
 fn a_site_of_over_four_thousand_takes_its_time() {
-    for (users, turns) in [(3, 0), (4_000, 0), (4_001, 4)] {
+    for (users, running, turns) in [(3, 0, 0), (4_000, 0, 0), (4_001, 0, 4), (3, 3_997, 0), (3, 3_998, 4)] {
         let mut all = accounts();
         all.associations = vec![record(association(10, "A"), "A")];
         let leaves = (10..).take(users).map(|user| leaf(user, "A", f64::from(user), 0.0)).collect();
         let mut engine = Engine::new(OWNER);
+        for id in 0..running {
+            let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
+            let (user, bank, id) = (UserId(10), "A".into(), JobId(1_000 + id));
+            let job = Job { id, user, bank, ran_on, start: NOW - 9.0, limit: 0.0 };
+            engine.standing.started(&job).unwrap();
+        }
         engine.handle(NOW, Event::Policy(all, tree(Policy::FairTree, NOW, leaves)));
         let mut ours = 0;
         while engine.live_snapshot().is_refreshing {
@@ -98,7 +104,10 @@ fn the_timer_is_for_what_changes_with_time() {
         ("fair-shares do", set(5.0, 0), tree(), Some(5.0)),
         ("fair-shares, only at pushes", set(0.0, 0), tree(), None),
     ] {
-        let mut engine = pushed(policy.clone());
+        let mut engine = Engine::new(OWNER);
+        let first = engine.handle(NOW, Event::Policy(accounts(), policy.clone()));
+        let has_tree = policy.rule.is_some();
+        assert_eq!(armed(&first), has_tree.then_some(30.0), "{what}: the default");
         assert_eq!(armed(&engine.handle(NOW, Event::Settings(settings))), seconds, "{what}");
         let again = engine.handle(NOW, Event::Policy(accounts(), policy));
         assert_eq!(armed(&again), None, "{what}: it runs already");
