@@ -118,6 +118,11 @@ impl Turns {
         order
     }
 
+    /// Who is charged what so far, in the tree's units: banks too.
+    pub fn usage(&self, node: NodeId) -> Option<f64> {
+        self.nodes.get(&node).map(|node| node.usage)
+    }
+
     /// The most deserving association below a node. Banks that are equal are looked into, all of them.
     fn most_deserving(&self, node: NodeId) -> Option<NodeId> {
         let mut node = node;

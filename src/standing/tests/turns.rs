@@ -96,6 +96,7 @@ fn banks_that_are_equal_to_an_association_send_their_best() {
     let mut turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 1))).expect("it has levels");
     let bests = [0, 1, 3].map(|at| standing.node(Index(at)).expect("a leaf"));
     assert_eq!(turns.next(1.0), bests.into_iter().min(), "{bests:?}");
+    assert_eq!([1, 2].map(|at| turns.usage(standing.node(Index(at))?)), [Some(0.0), Some(5.0)]);
 }
 
 /// Whose turn it is, by what the turns are priced at.
