@@ -3,9 +3,12 @@
 //! is held in memory; and the plan for the order of 50,000 pending jobs.
 #![allow(missing_docs, clippy::expect_used)] // criterion's macros; a bench that can't start should stop
 
+#[path = "common/counting.rs"]
+mod counting;
 #[path = "common/random.rs"]
 mod random;
 
+use counting::in_use;
 use random::Random;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -124,14 +127,17 @@ fn longest_slice(standing: &mut Standing, mut now: f64) -> (Duration, usize) {
 
 fn memory(leaves: usize) {
     let site = site(leaves, Policy::FairTree);
-    let before = Instant::now();
+    let (before, begun) = (in_use(), Instant::now());
     let mut idle = Standing::new(Memory::default());
     idle.push(site.clone()).expect("a site");
-    let push = before.elapsed();
+    let push = begun.elapsed();
     idle.refresh(T0);
-    let (cells, _) = idle.memory();
+    let cells = in_use() - before;
+    drop(idle);
+    let before = in_use();
     let busy = standing(&site, 1);
-    let (_, jobs) = busy.memory();
+    let jobs = (in_use() - before).saturating_sub(cells);
+    drop(busy);
     println!(
         "{leaves}: {} bytes an association, {} more with a running job; push {push:.1?}",
         cells / leaves,

@@ -15,6 +15,7 @@ mod oracle;
 mod preview;
 mod promises;
 mod properties;
+mod refreshes;
 mod refused;
 mod rows;
 mod scopes;

@@ -86,3 +86,20 @@ fn a_weight_is_what_the_site_gave_or_the_tables() {
         [("fairshare", 100_000), ("queue", 10_000), ("bank", 5), ("urgency", 1_000), ("age", 0), ("size", 3)]
     );
 }
+
+#[test]
+fn two_weigh_alike_if_every_weight_is_the_same() {
+    let one = Weighed::new(Factors::default(), &Weights::default(), &[]);
+    assert!(one.weighs_like(&one.with_weight("size", 0)));
+    assert!(!one.weighs_like(&one.with_weight("size", 1)));
+}
+
+#[test]
+fn a_recalled_hold_is_by_its_urgency() {
+    let one = Weighed::new(Factors::default(), &Weights::default(), &[]);
+    for (urgency, explained) in [(0, Explanation::held()), (31, Explanation::expedited())] {
+        assert_eq!(one.recall(urgency, &[0.0; MAX_FACTORS], ZeroScore::Hold), explained);
+    }
+    let by_terms = one.recall(16, &[0.0; MAX_FACTORS], ZeroScore::Hold);
+    assert_eq!((by_terms.outcome, by_terms.terms().len()), (Outcome::HeldByScore, 6));
+}

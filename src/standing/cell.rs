@@ -246,11 +246,4 @@ impl Cell {
         self.settled = None;
         gone
     }
-
-    /// Bytes held beside the cell itself.
-    pub fn memory(&self) -> usize {
-        self.jobs.as_ref().map_or(0, |jobs| {
-            size_of::<Jobs>() + (jobs.running.capacity() + jobs.ended.capacity()) * size_of::<Held>()
-        })
-    }
 }

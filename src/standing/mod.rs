@@ -234,22 +234,6 @@ impl Standing {
         (self.by_key.len(), self.by_id.len().saturating_sub(self.ended), self.ended)
     }
 
-    /// Bytes held: by cells and tree, and by jobs. Names are not counted: they are shared.
-    pub fn memory(&self) -> (usize, usize) {
-        // A slot of a map has a byte of its own, and one in eight stays free.
-        let slots = |capacity: usize, size: usize| capacity * (size + 1) * 8 / 7;
-        let site = self.site.as_ref().map_or(0, |site| {
-            let (columns, names) = site.tree.memory();
-            columns + names + site.ranking.memory() + site.cell_of.capacity() * size_of::<u32>()
-        });
-        let cells = self.cells.capacity() * size_of::<Cell>()
-            + slots(self.by_key.capacity(), size_of::<((UserId, BankName), u32)>())
-            + self.work.memory();
-        let jobs = self.cells.iter().map(Cell::memory).sum::<usize>()
-            + slots(self.by_id.capacity(), size_of::<(JobId, Place)>());
-        (site + cells, jobs)
-    }
-
     fn cell(&self, association: Index) -> Option<&Cell> {
         self.cells.get(association.get()).filter(|cell| cell.key.is_some())
     }

@@ -31,7 +31,7 @@ pub(super) fn numbers<A: Copy + Ord>(turns: &[(A, f64)], least: f64) -> Vec<f64>
     };
     for first in is_first {
         if first && let Some(next) = levels.next() {
-            if numbers.is_empty() && between == 0 {
+            if between == 0 {
                 level = next;
             } else if next < level {
                 spread(&mut numbers, level, next, between);
@@ -84,6 +84,13 @@ mod tests {
                 assert!((ours - expected).abs() < 1e-3, "{what}: {ours} {expected}");
             }
         }
+    }
+
+    /// Between 1 and nothing, with as much room above as below.
+    #[test]
+    fn where_there_is_no_room_the_numbers_share_it() {
+        assert_eq!(numbers(&[(1, 0.0), (1, 0.0), (1, 0.0)], 0.9), [0.75, 0.5, 0.25]);
+        assert_eq!(numbers(&[(1, 0.5), (2, 0.5), (3, 0.0)], 0.125), [0.5, 0.5, 0.125]);
     }
 
     proptest! {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Examples of each rule; `recount` and `turns` have the properties.
+//! Examples of each rule; `figures` has those of counts, `recount` and `turns` have the properties.
+mod figures;
 mod recount;
 mod told;
 mod turns;
@@ -219,8 +220,10 @@ fn what_was_given_up_is_not_taken_apart() {
     assert_eq!(usage(&standing, 1, "A", T0 + 200.0), 550.0);
     for (what, mark, pushed, all, total) in [
         ("inside the sum", Watermark::through(T0 + 50.0), 1_150.0, false, 550.0),
+        ("some of its last", Watermark::with_ids(T0 + 90.0, &[JobId(9)]), 1_450.0, false, 550.0),
         ("all of it", Watermark::through(T0 + 90.0), 1_450.0, false, 1_550.0),
-        ("inside again", Watermark::through(T0 + 50.0), 1_150.0, false, 1_550.0),
+        ("more than that", Watermark::through(T0 + 95.0), 1_455.0, false, 1_555.0),
+        ("inside again", Watermark::through(T0 + 50.0), 1_150.0, false, 1_555.0),
         ("whatever the watermarks say", Watermark::default(), 3.0, true, 103.0),
     ] {
         plain.associations[0] = leaf(1, "A", pushed, mark);

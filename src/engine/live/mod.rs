@@ -22,6 +22,7 @@
 //!   names none, it counts when the accounting database has it. A job whose R can't be read, likewise.
 
 mod accrual;
+mod cost;
 mod ended;
 mod interleave;
 mod outline;

@@ -2,6 +2,7 @@
 //! Refreshes: fair-shares as of now, then exact prices, then the posted order. Each in slices over reactor turns.
 
 use super::super::{AgeSnapshot, Effect, Engine, PageWanted, Settings, Step, Timer};
+use super::cost::{loops_for, posts_at_once};
 use super::ended::Asking;
 use super::interleave::Taking;
 use super::shadow::{ShadowReport, Shadowing};
@@ -16,14 +17,6 @@ use std::collections::VecDeque;
 const SLICE: usize = 20_000;
 /// A site of so many is worked out in one turn, whatever the stage.
 const SMALL: usize = 4_000;
-/// Prices posted in one turn, at most.
-const POSTS: usize = 100;
-/// So many are posted one by one without a question.
-const SINGLY: usize = 75;
-/// Nobody is kept waiting for longer, in microseconds, if that can be helped.
-const STALL: usize = 20_000;
-/// The same where it is one call for all of it.
-const LOOP_STALL: usize = 50_000;
 /// So many jobs that lag are posted without asking whether it shows: what a rank rule changes at a refresh is below it.
 const FEW: usize = 300;
 
@@ -232,29 +225,25 @@ impl Engine {
             match &mut self.live.stage {
                 Stage::Idle => return Vec::new(),
                 Stage::Standing => {
-                    match self.standing.step(left) {
-                        Some(done) => {
-                            let last = &mut self.live.posting;
-                            (last.worked_out, last.ranked) = (done.worked_out, done.ranked);
-                            last.changed = done.changed.len();
-                            let all = std::mem::take(&mut self.live.reprice);
-                            if !all {
-                                self.reprice_capped();
-                            }
-                            let moved = all || !done.changed.is_empty();
-                            if moved {
-                                self.ledger.prices_moved();
-                            }
-                            let turns = if moved || self.live.moved { self.begin_turns() } else { None };
-                            if let Some(taking) = turns {
-                                self.live.stage = Stage::Turns(Box::new(taking));
-                                continue;
-                            }
-                            let list = if moved { self.live.groups.all() } else { Vec::new() };
-                            self.live.stage = Stage::Pricing(list.into(), all);
+                    if let Some(done) = self.standing.step(left) {
+                        let last = &mut self.live.posting;
+                        (last.worked_out, last.ranked) = (done.worked_out, done.ranked);
+                        last.changed = done.changed.len();
+                        let all = std::mem::take(&mut self.live.reprice);
+                        if !all {
+                            self.reprice_capped();
                         }
-                        None if is_small => continue,
-                        None => {}
+                        let moved = all || !done.changed.is_empty();
+                        if moved {
+                            self.ledger.prices_moved();
+                        }
+                        let turns = if moved || self.live.moved { self.begin_turns() } else { None };
+                        if let Some(taking) = turns {
+                            self.live.stage = Stage::Turns(Box::new(taking));
+                            continue;
+                        }
+                        let list = if moved { self.live.groups.all() } else { Vec::new() };
+                        self.live.stage = Stage::Pricing(list.into(), all);
                     }
                     if !is_small {
                         break;
@@ -311,7 +300,8 @@ impl Engine {
         let mut touch: VecDeque<JobId> = plan.touch.into_iter().map(|(id, _)| id).collect();
         let mut effects = Vec::new();
         // Where the loop is needed in any case, what is posted in it costs least.
-        let by_loop = std::mem::take(&mut self.live.pushed) || self.loops_for(touch.len());
+        let by_loop = std::mem::take(&mut self.live.pushed)
+            || loops_for(self.live.pending.len(), touch.len(), self.settings.refresh);
         if by_loop {
             let touching = std::mem::take(&mut touch);
             self.live.posting.touched += touching.len();
@@ -329,31 +319,18 @@ impl Engine {
         cells + running + ended <= SMALL
     }
 
-    #[cfg(not(test))]
     fn few(&self) -> usize {
+        #[cfg(test)]
+        if let Some(few) = self.live.few {
+            return few;
+        }
         FEW
-    }
-
-    #[cfg(test)]
-    fn few(&self) -> usize {
-        self.live.few.unwrap_or(FEW)
-    }
-
-    /// Whether Flux's own loop over all pending jobs is to post so many prices. It costs less from some 75 jobs on, but nobody
-    /// is served until it is over: where that is long, only if posting one by one would take most of the time.
-    fn loops_for(&self, touches: usize) -> bool {
-        let pending = self.live.pending.len();
-        let singly = touches.saturating_mul(post_cost(pending));
-        let all = loop_cost(pending, touches);
-        // A quarter of the time between two refreshes.
-        let too_long = (self.settings.refresh * 250_000.0) as usize;
-        touches > SINGLY && all < singly && (all <= LOOP_STALL || too_long > 0 && singly > too_long)
     }
 
     /// Posts the next prices, each as it is now.
     fn post(&mut self) -> Vec<Effect> {
         self.live.under_way.clear();
-        let posts = (STALL / post_cost(self.live.pending.len())).clamp(1, POSTS);
+        let posts = posts_at_once(self.live.pending.len());
         let Stage::Posting(list) = &mut self.live.stage else { return Vec::new() };
         let now: Vec<JobId> = list.drain(..list.len().min(posts)).collect();
         let is_done = list.is_empty();
@@ -382,18 +359,4 @@ impl Engine {
         }
         effects
     }
-}
-
-/// What one price costs Flux by itself, in microseconds: its events, and the walk to the job's new place, which Flux begins at
-/// the end of the list of all pending jobs whichever way the job goes. Measured with flux-core 0.88 (`t/bench/live.sh`): 33 of
-/// 1,000 pending jobs, 1,200 of 10,000, 8,300 of 30,000, the jobs at the head of the queue.
-fn post_cost(pending: usize) -> usize {
-    25usize.saturating_add(pending.saturating_mul(pending.min(30_000)) / 100_000)
-}
-
-/// What Flux's loop costs that posts so many prices, in microseconds. Measured likewise: 9 ms of 1,000 pending jobs, 89 of
-/// 10,000, 500 of 30,000, and 15 microseconds a price.
-fn loop_cost(pending: usize, touches: usize) -> usize {
-    let each = (pending / 3_000).saturating_add(8);
-    pending.saturating_mul(each).saturating_add(touches.saturating_mul(15))
 }

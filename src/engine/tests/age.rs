@@ -97,6 +97,17 @@ fn what_does_not_run_by_its_score_does_not_by_waiting() {
     }
 }
 
+/// It is shown as it is, also where it weighs nothing.
+#[test]
+fn an_age_without_weight_is_shown() {
+    let mut host = site(aging(100_000));
+    host.event(Event::Weights(vec![("fairshare".to_owned(), 0), ("age".to_owned(), 0)]));
+    let id = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
+    let exact = host.engine.priced(id).unwrap().exact;
+    let age = exact.terms().iter().find(|term| term.name == "age").unwrap();
+    assert!(exact.priority == 0 && age.value > 0.0 && age.product == 0.0, "{exact:?}");
+}
+
 #[test]
 fn a_size_is_a_part_of_the_site() {
     let mut host = site(Settings { size_weight: 1_000, ..Settings::default() });

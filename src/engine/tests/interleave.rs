@@ -2,7 +2,7 @@
 //! Interleave under the model host: who would start next, by posted prices and ids, as a scheduler reads them.
 
 use super::host::Host;
-use super::live::{accounts, leaf, tree};
+use super::live::{accounts, leaf, live, tree};
 use super::site::{HostJob, NOW, association, record};
 use crate::engine::{Event, Settings};
 use crate::fairshare::Policy;
@@ -104,7 +104,63 @@ fn held_and_zero_score_jobs_do_not_count() {
         host.refresh(30.0);
         assert_eq!(host.jobs[&mine].priority, host.jobs[&other].priority, "{policy}");
         assert_eq!(host.engine.priced(mine).unwrap().turn.unwrap().number, 1);
+        let held = host.engine.priced(JobId(1)).unwrap();
+        assert_eq!(held.turn.unwrap().number, 1, "none of its own: with the last that has one");
     }
+}
+
+/// The fair-share by which the job is priced.
+fn term(host: &Host, id: JobId) -> f64 {
+    let exact = host.engine.priced(id).unwrap().exact;
+    exact.terms().iter().find(|term| term.name == "fairshare").unwrap().value
+}
+
+/// A job stands where its association does on a site where what goes before it was used already.
+#[test]
+fn a_turn_costs_what_the_job_before_asks_for() {
+    for policy in [Policy::Classic, Policy::DepthOblivious] {
+        for (duration, nodes, cost) in [(3_600.0, 2, 7_200.0), (0.0, 1, 86_400.0)] {
+            let mut host = site(policy, true, &[1e5, 3e5]);
+            host.submit(HostJob { duration, ..HostJob::new(10).size(nodes, nodes) }).unwrap();
+            let second = host.submit(HostJob::new(10)).unwrap();
+            host.refresh(30.0);
+            // Both usages have faded alike since the push.
+            let left = 0.5f64.powf((host.now - NOW) / 1_000.0);
+            let mut really = site(policy, false, &[1e5 + cost / left, 3e5]);
+            let alone = really.submit(HostJob::new(10)).unwrap();
+            let (ours, wanted) = (term(&host, second), term(&really, alone));
+            assert!((ours - wanted).abs() < 1e-9, "{policy} {cost}: {ours} {wanted}");
+        }
+    }
+}
+
+/// Where only one has used anything, the formula says the same of all jobs: each price falls by one.
+#[test]
+fn turns_that_a_formula_takes_for_equal_are_one_apart() {
+    let mut host = site(Policy::Classic, true, &[1e6, 0.0]);
+    many(&mut host, 10, 5);
+    host.refresh(30.0);
+    let first = term(&host, JobId(1));
+    // All that was used, at a quarter of the shares.
+    assert!((first - 0.5f64.powi(4)).abs() < 1e-9, "{first}");
+    for (before, id) in (1..=5).map(JobId).enumerate() {
+        let wanted = first - before as f64 * 1.001e-5;
+        assert!((term(&host, id) - wanted).abs() < 1e-12, "job {id}");
+    }
+}
+
+#[test]
+fn a_job_that_moved_to_another_bank_has_no_turn_in_the_former() {
+    let mut host = live(Policy::FairTree);
+    host.event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
+    let [moves, stays] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    host.refresh(30.0);
+    let number = |host: &Host, id| host.engine.priced(id).unwrap().turn.unwrap().number;
+    assert_eq!([moves, stays].map(|id| number(&host, id)), [1, 2]);
+    host.update(moves, None, Some("B")).unwrap();
+    host.event(Event::Reprioritize);
+    host.refresh(30.0);
+    assert_eq!([moves, stays].map(|id| number(&host, id)), [1, 1]);
 }
 
 #[test]

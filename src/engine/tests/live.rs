@@ -96,7 +96,7 @@ fn who_runs_falls_behind_within_one_refresh() {
     explained(&host);
     assert!((usage(&host, 7, "A") - 30.0 * (1.0 - 0.5 * 30.0 / HALF_LIFE * 0.69)).abs() < 0.1);
     let last = host.engine.live_snapshot().last.unwrap();
-    assert_eq!((last.ranked, last.touched, last.lagging), (true, 2, 0));
+    assert_eq!((last.ranked, last.touched, last.lagging, last.right_to), (true, 2, 0, None));
 }
 
 #[test]

@@ -80,6 +80,12 @@ fn by_hand() {
             1,
             vec![(3, 6), (2, 0)],
         ),
+        (
+            "one that rises, rather than the two that fall behind it",
+            vec![job(1, 5, 9), job(2, 6, 1), job(3, 6, 1)],
+            1,
+            vec![(1, 9)],
+        ),
         ("and expedited jobs", vec![job(1, 9, 9), job(2, u32::MAX, 3)], 0, vec![(2, 3)]),
     ] {
         let ours: Vec<_> = least(&jobs, depth).iter().map(|job| (job.id.0, job.exact)).collect();
@@ -118,6 +124,42 @@ fn queues_share_a_budget_and_each_is_right_to_a_depth() {
     }
     assert!((2..=4).contains(&rounds), "{rounds}");
     assert!(both.plan(Bounds { depth: 50, few: 5, budget: 30 }).touch.is_empty());
+}
+
+/// Jobs from an id on, all of whom go the other way round: as many as the depth have to be touched.
+fn reversed(first: u64, many: u64, base: u32) -> Vec<Priced> {
+    (0..many).map(|at| job(first + at, base + at as u32, base + 200 - at as u32)).collect()
+}
+
+#[test]
+fn queues_in_the_same_need_get_the_same_part() {
+    let mut both = Pending::default();
+    for (name, first) in [("debug", 0), ("batch", 100)] {
+        for job in reversed(first, 20, 100) {
+            both.put(Some(&QueueName::from(name)), job, ());
+        }
+    }
+    let plan = both.plan(Bounds { depth: 50, few: 0, budget: 30 });
+    let of_debug = plan.touch.iter().filter(|(id, _)| id.0 < 100).count();
+    assert_eq!((of_debug, plan.touch.len(), plan.only_to), (15, 30, Some(15)));
+}
+
+#[test]
+fn who_gets_all_it_needs_limits_no_depth() {
+    let small = reversed(0, 6, 100);
+    let need = least(&small, 500).len();
+    // A hundred that are right go before those of the large one.
+    let right = (100..200).map(|id| job(id, 9_000, 9_000));
+    let large: Vec<Priced> = right.chain(reversed(200, 40, 100)).collect();
+    let mut both = Pending::default();
+    for (name, jobs) in [("small", small), ("large", large)] {
+        for job in jobs {
+            both.put(Some(&QueueName::from(name)), job, ());
+        }
+    }
+    assert!(!both.is_empty() && Pending::<()>::default().is_empty());
+    let plan = both.plan(Bounds { depth: 500, few: 0, budget: 2 * need });
+    assert_eq!((plan.touch.len(), plan.only_to), (2 * need, Some(100 + need)));
 }
 
 proptest! {

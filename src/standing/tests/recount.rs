@@ -275,6 +275,48 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The same after each of many refreshes, of what was told until then.
+    #[test]
+    fn each_refresh_stands_for_a_batch_of_what_was_told(
+        records in records(), acts in prop::collection::vec((any::<Pick>(), any::<bool>(), 0.0..2.0 * DAY), 1..12),
+        half_life in half_lives(), policy in 0..5usize, slice in prop_oneof![Just(1), Just(7), Just(usize::MAX)],
+    ) {
+        let (weights, policy) = (Weights { node: 1.0, core: 0.25, gpu: 0.0 }, Policy::ALL[policy]);
+        let site = Pushed { last: [None; 5], alone: false, later: 0.0 }.site(&records, half_life, weights, policy);
+        let mut standing = Standing::new(Memory::default());
+        standing.push(site.clone()).expect("a site");
+        let mut told: Vec<Record> = Vec::new();
+        let mut now = END;
+        for (which, only_start, later) in &acts {
+            let record = which.get(&records).clone();
+            let record = Record { end: record.end.filter(|_| !only_start), ..record };
+            record.tell(&mut standing, *only_start);
+            let known = told.iter().position(|other| other.id == record.id);
+            match known {
+                Some(at) if record.end.is_some() => told[at] = record,
+                Some(_) => {}
+                None => told.push(record),
+            }
+            now += later;
+            standing.begin(now);
+            while standing.step(slice).is_none() {}
+            if hangs_by_a_rounding(&recount(&told, now, half_life, weights)) {
+                continue;
+            }
+            let (tree, batch) = batch(&site, &told, now, half_life);
+            let ranking = batch.rank(policy, &site.options).expect("a ranking");
+            for (of, &(user, bank)) in USERS.iter().enumerate() {
+                let (ours, expected) = (fairshare(&standing, user, bank), ranking.fairshare(tree[of]));
+                let (ours, expected) = (ours.expect("ranked"), expected.expect("ranked"));
+                prop_assert!((ours - expected).abs() < 1e-9, "{policy} {user} {bank}: {ours} {expected}");
+            }
+        }
+    }
+}
+
 /// Jobs that have run for many half-lives count the same but for the last digits, in which a rule of ranks sees an order.
 fn hangs_by_a_rounding(usages: &[f64; 5]) -> bool {
     let [one, two, three, other, below] = *usages;

@@ -49,6 +49,108 @@ fn prices_of_two_equal_users_alternate_under_formulas() {
     }
 }
 
+#[test]
+fn the_costs_of_an_association_come_in_their_order() {
+    let standing = two(Policy::FairTree);
+    let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
+    let turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 4))).expect("it has levels");
+    let mut told: HashMap<NodeId, Vec<usize>> = HashMap::new();
+    turns.all(|leaf, number| {
+        told.entry(leaf).or_default().push(number);
+        60.0
+    });
+    assert!(told.len() == 2 && told.values().all(|numbers| numbers == &[0, 1, 2, 3]), "{told:?}");
+}
+
+/// Whatever they have used: the first of the tree.
+#[test]
+fn nobody_without_a_target_is_more_deserving_than_another() {
+    for usages in [[0.0, 5.0], [5.0, 0.0], [-0.0, 0.0], [0.0, -0.0]] {
+        for shares in [0, 1] {
+            let mut none = site(Policy::FairTree);
+            none.associations.truncate(2);
+            for (leaf, usage) in none.associations.iter_mut().zip(usages) {
+                (leaf.usage, leaf.shares) = (Some(usage), Shares::Count(shares));
+            }
+            let mut standing = standing(none);
+            standing.refresh(T0);
+            let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
+            let mut turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 1))).expect("levels");
+            let wanted = usize::from(shares == 1 && usages[0] > usages[1]);
+            assert_eq!(turns.next(1.0), standing.node(Index(wanted as u32)), "{usages:?} {shares}");
+        }
+    }
+}
+
+/// Equal to an association that has no level below: of each bank its best counts, and the first of the tree is taken.
+#[test]
+fn banks_that_are_equal_to_an_association_send_their_best() {
+    let mut mixed = site(Policy::FairTree);
+    mixed.banks = vec![bank("root", None, 1), bank("AA", Some("root"), 1), bank("AB", Some("root"), 1)];
+    mixed.associations = [(1, "AA", 5.0), (2, "AB", 0.0), (3, "AB", 5.0), (9, "root", 5.0)]
+        .map(|(user, bank, usage)| leaf(user, bank, usage, Watermark::default()))
+        .into();
+    let mut standing = standing(mixed);
+    standing.refresh(T0);
+    let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
+    let mut turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 1))).expect("it has levels");
+    let bests = [0, 1, 3].map(|at| standing.node(Index(at)).expect("a leaf"));
+    assert_eq!(turns.next(1.0), bests.into_iter().min(), "{bests:?}");
+    assert_eq!([1, 2].map(|at| turns.usage(standing.node(Index(at))?)), [Some(0.0), Some(5.0)]);
+}
+
+/// Whose turn it is, by what the turns are priced at.
+fn in_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
+    let mut priced: Vec<(f64, u32)> = standing
+        .priced_turns(charging, 1e-6)
+        .into_iter()
+        .flat_map(|(index, prices)| prices.into_iter().map(move |price| (price, index.0)))
+        .collect();
+    priced.sort_by(|a, b| b.0.total_cmp(&a.0));
+    priced.into_iter().map(|(_, index)| index).collect()
+}
+
+/// A half-life after the push 10,000 and 12,000 are 5,000 and 6,000: two jobs of 600 close the gap.
+#[test]
+fn what_is_charged_counts_as_of_now() {
+    let mut faded = two(Policy::FairTree);
+    let mut pushed = site(Policy::FairTree);
+    pushed.associations[0].usage = Some(10_000.0);
+    pushed.associations[1].usage = Some(12_000.0);
+    faded.push(pushed).expect("a site");
+    faded.refresh(T0 + DAY);
+    let asked = || vec![(Index(0), vec![600.0; 5]), (Index(1), vec![5_000.0, 1.0])];
+    for (budget, calls) in [(1, 8), (2, 4), (7, 2), (8, 1), (100, 1)] {
+        let mut charging = faded.charging(asked(), T0 + DAY).expect("a tree");
+        let mut ours = 1;
+        while !faded.charge_on(&mut charging, budget) {
+            ours += 1;
+        }
+        assert_eq!(ours, calls, "{budget}");
+        assert_eq!(in_turn(&faded, charging), [0, 0, 1, 0, 0, 0, 1], "{budget}");
+    }
+}
+
+#[test]
+fn under_a_formula_a_slice_is_of_whole_associations() {
+    let mut four = site(Policy::Classic);
+    four.associations.push(leaf(4, "B", 9.0, Watermark::default()));
+    let mut standing = standing(four);
+    standing.refresh(T0);
+    for (budget, calls) in [(1, 5), (6, 3), (9, 2), (12, 2), (13, 1)] {
+        let asked = (0..4).map(|at| (Index(at), vec![60.0, 70.0])).collect();
+        let mut charging = standing.charging(asked, T0).expect("a tree");
+        let mut ours = 1;
+        while !standing.charge_on(&mut charging, budget) {
+            ours += 1;
+        }
+        assert_eq!(ours, calls, "{budget}");
+        let lengths: Vec<usize> =
+            standing.priced_turns(charging, 1e-6).iter().map(|(_, prices)| prices.len()).collect();
+        assert_eq!(lengths, [2; 4]);
+    }
+}
+
 /// OpenPBS's comparison of two paths from the root, (usage, target) a level: which is more deserving.
 fn compare(a: &[(f64, f64)], b: &[(f64, f64)]) -> std::cmp::Ordering {
     for (a, b) in a.iter().zip(b) {
@@ -123,6 +225,53 @@ proptest! {
             }
             *usage.entry(chosen).or_default() += cost;
             *usage.entry(tree.parent(chosen).expect("a bank")).or_default() += cost;
+        }
+    }
+
+    /// Whole numbers, so that ties are frequent on every level. Of those that are equal all the way it is the first of the tree.
+    #[test]
+    fn ties_are_looked_into_level_by_level(
+        rows in prop::collection::vec((0..4usize, 0..3u32, 1..4usize), 1..10), costs in prop::collection::vec(1..3u32, 1..5),
+    ) {
+        let mut site = site(Policy::Pbs);
+        for (name, above) in [("A1", "A"), ("A2", "A"), ("B1", "B"), ("B2", "B")] {
+            site.banks.push(bank(name, Some(above), 1));
+        }
+        let leaf_of = |(user, (of, usage, _)): (u32, &(usize, u32, usize))| {
+            leaf(user, ["A1", "A2", "B1", "B2"][*of], f64::from(*usage), Watermark::default())
+        };
+        site.associations = (0..).zip(&rows).map(leaf_of).collect();
+        let mut standing = standing(site);
+        standing.refresh(T0);
+        let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
+        let mut left: Vec<(NodeId, usize)> = (0..)
+            .zip(&rows)
+            .map(|(user, (.., jobs))| (standing.node(Index(user)).expect("a leaf"), *jobs))
+            .collect();
+        let mut turns = Turns::new(tree, ranking, left.iter().copied()).expect("it has levels");
+        let mut more: HashMap<NodeId, f64> = HashMap::new();
+        let nodes = |leaf: NodeId| {
+            let below = tree.parent(leaf).expect("a bank");
+            [tree.parent(below).expect("a bank"), below, leaf]
+        };
+        for cost in costs.iter().cycle() {
+            let path = |leaf: NodeId| {
+                nodes(leaf).map(|node| {
+                    let detail = ranking.detail(tree, node);
+                    let usage = detail.usage + more.get(&node).copied().unwrap_or(0.0);
+                    (usage, detail.pbs.expect("pbs").fairshare_perc)
+                })
+            };
+            let waiting = left.iter().filter(|(_, jobs)| *jobs > 0).map(|(leaf, _)| *leaf);
+            let best = waiting.min_by(|a, b| compare(&path(*a), &path(*b)).then(a.cmp(b)));
+            prop_assert_eq!(turns.next(f64::from(*cost)), best);
+            let Some(best) = best else { break };
+            for (leaf, jobs) in &mut left {
+                *jobs -= usize::from(*leaf == best);
+            }
+            for node in nodes(best) {
+                *more.entry(node).or_default() += f64::from(*cost);
+            }
         }
     }
 }
