@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What may happen to a site, and how often.
+
+use super::*;
+
+#[derive(Clone, Debug)]
+pub enum Op {
+    Submit {
+        user: u32,
+        bank: Option<usize>,
+        queue: usize,
+        nodes: u64,
+        gpus: u64,
+        urgency: i64,
+        foreign: Foreign,
+    },
+    /// With GPUs that it did not ask for.
+    Start(usize, u64),
+    End(usize),
+    Urgency(usize, i64),
+    UpdateQueue(usize, usize),
+    UpdateBank(usize, usize),
+    ForeignDone(usize),
+    Reprioritize,
+    /// Of the fair-share: 0 makes every score 0, and nobody is scheduled.
+    Weight(i64),
+    /// A job's eventlog can be read from now on, or can't.
+    Readable(usize, bool),
+    Push {
+        user: u32,
+        bank: usize,
+        limits: [i64; 5],
+    },
+    Replay {
+        is_reload: bool,
+        data_first: bool,
+    },
+    /// Other limits over scopes.
+    Limits(Vec<SiteLimit>),
+}
+
+/// Another plugin's dependency on a new job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Foreign {
+    None,
+    Declared,
+    /// The jobspec says nothing of it.
+    Undeclared,
+}
+
+pub const BANKS: [&str; 2] = ["A", "B"];
+pub const QUEUES: [Option<&str>; 4] = [None, Some("q1"), Some("q2"), Some("unknown")];
+
+pub fn urgency() -> impl Strategy<Value = i64> {
+    prop_oneof![4 => Just(16), 2 => Just(0), 1 => Just(31), 1 => Just(10)]
+}
+
+pub fn quiet_op() -> impl Strategy<Value = Op> {
+    let which = 0..64usize;
+    prop_oneof![
+        6 => (7..9u32, prop::option::of(0..2usize), 0..4usize, 1..4u64, 0..3u64, urgency()).prop_map(
+            |(user, bank, queue, nodes, gpus, urgency)| {
+                Op::Submit { user, bank, queue, nodes, gpus, urgency, foreign: Foreign::None }
+            }
+        ),
+        6 => (which.clone(), prop_oneof![4 => Just(0), 1 => 1..3u64])
+            .prop_map(|(at, extra)| Op::Start(at, extra)),
+        4 => which.clone().prop_map(Op::End),
+        2 => (which.clone(), urgency()).prop_map(|(at, urgency)| Op::Urgency(at, urgency)),
+        1 => (which.clone(), 0..4usize).prop_map(|(at, queue)| Op::UpdateQueue(at, queue)),
+        1 => (which, 0..2usize).prop_map(|(at, bank)| Op::UpdateBank(at, bank)),
+        1 => Just(Op::Reprioritize),
+    ]
+}
+
+pub fn any_op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        8 => quiet_op(),
+        2 => (7..9u32, 0..4usize, 1..4u64, urgency(), any::<bool>()).prop_map(
+            |(user, queue, nodes, urgency, is_declared)| {
+                let foreign = if is_declared { Foreign::Declared } else { Foreign::Undeclared };
+                Op::Submit { user, bank: None, queue, nodes, gpus: nodes % 3, urgency, foreign }
+            }
+        ),
+        1 => prop_oneof![Just(0), Just(100_000)].prop_map(Op::Weight),
+        1 => (0..64usize, any::<bool>()).prop_map(|(at, is_readable)| Op::Readable(at, is_readable)),
+        1 => (0..64usize).prop_map(Op::ForeignDone),
+        1 => (7..9u32, 0..2usize, prop::array::uniform5(-1..5i64))
+            .prop_map(|(user, bank, limits)| Op::Push { user, bank, limits }),
+        1 => (any::<bool>(), any::<bool>()).prop_map(|(is_reload, data_first)| Op::Replay { is_reload, data_first }),
+        1 => over_scopes().prop_map(Op::Limits),
+    ]
+}
+
+/// Some limits over scopes, no two on the same.
+pub fn over_scopes() -> impl Strategy<Value = Vec<SiteLimit>> {
+    let target = prop_oneof![
+        (7..9u32, 0..2usize).prop_map(|(user, bank)| Target::Association(UserId(user), BANKS[bank].into())),
+        Just(Target::EachAssociation),
+        (0..3usize).prop_map(|bank| Target::Bank([BANKS[0], BANKS[1], "root"][bank].into())),
+        Just(Target::EachBank),
+        (7..9u32).prop_map(|user| Target::User(UserId(user))),
+        Just(Target::EachUser),
+    ];
+    let amounts: Vec<Amount> = Amount::all().collect();
+    let limit = (target, prop::option::of(0..3usize), prop::sample::select(amounts), 1..7i64, any::<bool>());
+    let limit = limit.prop_map(|(target, queue, amount, cap, is_given)| {
+        let is_user = matches!(target, Target::User(_) | Target::EachUser);
+        let queue = queue.filter(|_| !is_user).and_then(|queue| QUEUES[queue + 1]).map(Into::into);
+        SiteLimit { target, queue, amount, cap: Cap { limit: Limit(cap), is_given } }
+    });
+    prop::collection::vec(limit, 0..6).prop_map(|limits| {
+        let mut some: Vec<SiteLimit> = Vec::new();
+        for limit in limits {
+            let is_same = |other: &SiteLimit| {
+                (&other.target, &other.queue, other.amount) == (&limit.target, &limit.queue, limit.amount)
+            };
+            if !some.iter().any(is_same) {
+                some.push(limit);
+            }
+        }
+        some
+    })
+}
+
+pub fn records(limits: [[i64; 5]; 4]) -> Vec<AssociationRecord> {
+    let keys = [(7, "A"), (7, "B"), (8, "A"), (8, "B")];
+    keys.into_iter().zip(limits).map(|((user, bank), limits)| limited(user, bank, limits)).collect()
+}
+
+pub fn limited(user: u32, bank: &str, [run, active, sched, nodes, cores]: [i64; 5]) -> AssociationRecord {
+    let mut one = association(user, bank);
+    // -1 is the test suite's hook, which is no limit.
+    one.max_running_jobs = Limit(run.max(0));
+    one.max_active_jobs = Limit(active * 4);
+    one.max_sched_jobs = Limit(sched);
+    one.max_nodes = Limit(nodes * 2);
+    one.max_cores = Limit(cores * 4);
+    record(one, "A")
+}
+
+pub fn queues(limits: [[i64; 5]; 2]) -> Vec<Queue> {
+    let build = |(name, [run, nodes, sched, sched_nodes, sched_cores]): (&str, [i64; 5])| {
+        let mut one = queue(name);
+        one.max_running_jobs = Limit(run);
+        one.max_nodes_per_assoc = Limit(nodes * 2);
+        one.max_sched_jobs = Limit(sched);
+        one.max_sched_nodes_per_assoc = Limit(sched_nodes * 2);
+        one.max_sched_cores_per_assoc = Limit(sched_cores * 4);
+        one
+    };
+    ["q1", "q2"].into_iter().zip(limits).map(build).collect()
+}

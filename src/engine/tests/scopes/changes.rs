@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Limits over scopes when something changes: caps, jobs, lives of the plugin, prices.
+
+use super::*;
+
+#[test]
+fn caps_that_a_push_lowers_raises_and_moves() {
+    let jobs = |cap| vec![limit(bank("science"), None, "run-sched-jobs", cap)];
+    let mut host = site(jobs(3));
+    let ids: Vec<JobId> = (0..3).map(|_| host.submit(job(8, "A", 0)).unwrap()).collect();
+    host.start(ids[0]);
+    push(&mut host, jobs(1));
+    assert!(ids.iter().all(|id| host.state(*id) > Some(State::Depend)), "nobody is sent back");
+    let held: Vec<JobId> = (0..3).map(|_| host.submit(job(7, "B", 0)).unwrap()).collect();
+    host.end(ids[1]);
+    host.end(ids[2]);
+    assert!(held.iter().all(|id| host.state(*id) == Some(State::Depend)), "nothing new starts");
+    push(&mut host, jobs(2));
+    let states =
+        |host: &Host| held.iter().map(|id| host.state(*id) == Some(State::Sched)).collect::<Vec<_>>();
+    assert_eq!(states(&host), [true, false, false]);
+    // On another bank: B has no limit of its own any more, and nobody above it.
+    push(&mut host, vec![limit(bank("A"), None, "run-sched-jobs", 1)]);
+    assert_eq!(states(&host), [true; 3]);
+    exact(&host);
+    push(&mut host, Vec::new());
+    assert_eq!(host.engine.snapshot().limits, []);
+    exact(&host);
+}
+
+#[test]
+fn what_was_given_counts_where_a_limit_says_so() {
+    for (is_given, is_held) in [(true, true), (false, false)] {
+        let mut given = limit(bank("A"), None, "run-gpus", 4);
+        given.cap.is_given = is_given;
+        let mut host = site(vec![given]);
+        let first = host.submit(job(8, "A", 1)).unwrap();
+        host.jobs.get_mut(&first).unwrap().extra_gpus = 3;
+        host.start(first);
+        let second = host.submit(job(7, "A", 1)).unwrap();
+        assert_eq!(host.state(second) == Some(State::Depend), is_held);
+        let used = host.engine.snapshot().limits[0].used;
+        assert_eq!(used, Some(if is_given { 4 } else { 1 }));
+        host.end(first);
+        assert_eq!(host.state(second), Some(State::Sched));
+        exact(&host);
+    }
+}
+
+#[test]
+fn a_job_that_moves_takes_its_counts_along_and_may_not_move_into_a_full_place() {
+    let limits = vec![
+        limit(bank("B"), None, "run-sched-jobs", 1),
+        limit(bank("science"), None, "run-sched-jobs", 2),
+        limit(bank("science"), Some("q2"), "run-sched-jobs", 1),
+    ];
+    let mut host = site(limits);
+    let [a, b] = ["A", "B"].map(|bank| host.submit(job(7, bank, 0)).unwrap());
+    let later = "is not allowed; try again later";
+    let full =
+        |to: &str, name: &str| Err(format!("updating to {to} while it is already at {name} limit {later}"));
+    assert_eq!(host.update(a, None, Some("B")), full("bank B", "max-run-sched-jobs-bank"));
+    assert_eq!(host.update(b, None, Some("A")), Ok(()), "the bank above counts it already");
+    assert_eq!(host.update(a, None, Some("B")), Ok(()), "now there is room");
+    assert_eq!(host.update(a, Some("q2"), None), Ok(()));
+    assert_eq!(host.update(b, Some("q2"), None), full("queue q2", "max-run-sched-jobs-bank-queue"));
+    exact(&host);
+    let usages = host.engine.snapshot().limits;
+    let used: Vec<_> = usages.iter().map(|one| one.used.unwrap()).collect();
+    assert_eq!(used, [1, 2, 1]);
+}
+
+#[test]
+fn a_restart_and_a_reload_find_all_as_it_was() {
+    for is_reload in [true, false] {
+        for data_first in [true, false] {
+            let limits = || {
+                vec![
+                    limit(bank("science"), None, "run-gpus", 2),
+                    limit(Target::EachUser, None, "run-jobs", 2),
+                ]
+            };
+            let mut host = site(limits());
+            let running = host.submit(job(8, "A", 2)).unwrap();
+            host.start(running);
+            let poor = host.submit(job(7, "B", 1)).unwrap();
+            let rich = host.submit(job(8, "A", 2)).unwrap();
+            let mut engine = Engine::new(OWNER);
+            if data_first {
+                engine.handle(NOW, Event::Policy(policy(limits()), SitePart::default()));
+            }
+            host.replay(is_reload, engine);
+            if !data_first {
+                push(&mut host, limits());
+            }
+            for id in [poor, rich] {
+                assert_eq!(host.names(id), ["max-run-gpus-bank"]);
+            }
+            host.end(running);
+            assert_eq!([host.state(rich), host.state(poor)], [Some(State::Sched), Some(State::Depend)]);
+            exact(&host);
+            // A job that was let go and waits for the scheduler keeps its place.
+            let mut engine = Engine::new(OWNER);
+            engine.handle(NOW, Event::Policy(policy(limits()), SitePart::default()));
+            host.replay(is_reload, engine);
+            assert_eq!(host.state(poor), Some(State::Depend));
+            host.end(rich);
+            assert_eq!(host.state(poor), Some(State::Sched));
+            exact(&host);
+        }
+    }
+}
+
+#[test]
+fn limits_of_the_configuration_hold_until_a_push_says_otherwise() {
+    let configured = |cap| Settings {
+        limits: vec![limit(Target::EachUser, None, "run-sched-jobs", cap)],
+        live: false,
+        ..Settings::default()
+    };
+    let mut host = site(Vec::new());
+    host.event(Event::Settings(configured(1)));
+    let [first, second, third] = [(); 3].map(|()| host.submit(job(8, "A", 0)).unwrap());
+    assert_eq!(host.names(second), ["max-run-sched-jobs-user"]);
+    push(&mut host, vec![limit(Target::EachUser, None, "run-sched-jobs", 2)]);
+    assert_eq!([host.state(second), host.state(third)], [Some(State::Sched), Some(State::Depend)]);
+    push(&mut host, Vec::new());
+    host.end(first);
+    assert_eq!(host.state(third), Some(State::Depend), "the configuration's holds again");
+    host.event(Event::Settings(configured(3)));
+    assert_eq!(host.state(third), Some(State::Sched), "a reload of it lets go whom it may");
+    exact(&host);
+}
+
+/// A limit over a whole site with a full bank below: who waits there does not stand in the site's line.
+#[test]
+fn a_full_bank_keeps_nobody_elsewhere_waiting() {
+    let limits =
+        vec![limit(bank("root"), None, "run-sched-jobs", 3), limit(bank("A"), None, "run-sched-jobs", 1)];
+    let mut host = site(limits);
+    let [a, b, c] =
+        [(8, "A"), (7, "B"), (9, "C")].map(|(user, bank)| host.submit(job(user, bank, 0)).unwrap());
+    let waiting: Vec<JobId> = (0..5).map(|_| host.submit(job(8, "A", 0)).unwrap()).collect();
+    let elsewhere = host.submit(job(7, "B", 0)).unwrap();
+    host.end(c);
+    assert_eq!(host.state(elsewhere), Some(State::Sched), "though others there would have a higher price");
+    host.end(a);
+    assert_eq!(host.state(waiting[0]), Some(State::Sched));
+    host.end(b);
+    assert!(waiting[1..].iter().all(|id| host.state(*id) == Some(State::Depend)));
+    exact(&host);
+}
+
+/// Where no limit over a scope is set, nothing is kept for any.
+#[test]
+fn without_such_limits_there_is_nothing_to_keep() {
+    let mut host = site(Vec::new());
+    let mut one = association(7, "A");
+    one.max_running_jobs = Limit(1);
+    one.max_nodes = UNLIMITED;
+    host.event(Event::Associations(vec![record(one, "A")]));
+    let first = host.submit(job(7, "A", 1)).unwrap();
+    host.start(first);
+    host.submit(job(7, "A", 1)).unwrap();
+    assert!(host.engine.ledger().keeps_nothing_for_scopes());
+}
+
+/// Two users of a bank of four places, with shares of 3 and 1 and jobs without end: what they use comes to be 3 to 1.
+#[test]
+fn a_capped_bank_is_used_by_shares() {
+    let mut host = live(fairshare::Policy::FairTree);
+    let mut leaves = leaves();
+    for leaf in leaves.iter_mut().filter(|leaf| leaf.user == UserId(7)) {
+        leaf.shares = Shares::Count(3);
+    }
+    let policy = Policy {
+        limits: vec![limit(bank("A"), None, "run-sched-jobs", 4)],
+        parents: vec![("A".into(), "root".into()), ("B".into(), "root".into())],
+        ..accounts()
+    };
+    host.event(Event::Policy(policy, tree(fairshare::Policy::FairTree, host.now, leaves)));
+    let mut used = [0.0; 2];
+    for round in 0..1200 {
+        for user in [7, 8] {
+            let waits = |job: &&HostJob| job.user == user && job.state == State::Depend;
+            while host.jobs.values().filter(waits).count() < 3 {
+                host.submit(HostJob::new(user).bank("A")).unwrap();
+            }
+        }
+        let all: Vec<(JobId, HostJob)> = host.jobs.iter().map(|(id, job)| (*id, job.clone())).collect();
+        for (id, job) in all {
+            match job.started {
+                None if job.state == State::Sched => host.start(id),
+                Some(start) if host.now - start >= 40.0 => {
+                    if round >= 600 {
+                        used[usize::from(job.user == 8)] += host.now - start;
+                    }
+                    host.end(id);
+                }
+                _ => {}
+            }
+        }
+        host.refresh(10.0);
+    }
+    let ratio = used[0] / used[1];
+    assert!((ratio - 3.0).abs() < 0.15, "{used:?}: {ratio}");
+    exact(&host);
+}
