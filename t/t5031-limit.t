@@ -61,5 +61,8 @@ test_expect_success 'of a user who is gone nothing is sent, and that is said' '
 	sql "DELETE FROM association_table WHERE username = \"user5002\"" && flux fairshare push -p $DB 2>err && cat err &&
 	grep "nothing of user user5002" err && mf query | jq -e "[.limits[] | select(.name == \"5002\")] == []"
 '
+test_expect_success 'the service that edits the database ends' '
+	stop_service
+'
 
 finish
