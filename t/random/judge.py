@@ -136,8 +136,7 @@ def submit(follower, step, refused, jobid, names):
     else:
         want = model.validate(job)
     if jobid is None:
-        # What to do comes behind it.
-        if refused != want and not (want and refused and refused.startswith(f"{want}; ")):
+        if not says(refused, want):
             follower.fail(f"{step['submit']}: expected {want or 'to be accepted'}, refused: {refused}")
         return
     if want is not None:
@@ -148,6 +147,11 @@ def submit(follower, step, refused, jobid, names):
         job.unchecked = job.assoc is None
 
 
+def says(refused, want):
+    """Whether a refusal is the one that is wanted, or none where none is: what to do may come behind it."""
+    return refused == want or bool(want and refused and refused.startswith(f"{want}; "))
+
+
 def update(follower, step, answer, names):
     model, job = follower.model, follower.model.jobs.get(names.get(step["update"]))
     if job is None:
@@ -156,7 +160,7 @@ def update(follower, step, answer, names):
     if model.loaded and job.state in ("DEPEND", "PRIORITY", "SCHED"):
         allowed = getattr(model, "update_" + key)(job, step[key])
         is_host = answer is not None and step[key] == getattr(job, key)
-        if answer not in allowed and not is_host:
+        if not any(says(answer, text) for text in allowed) and not is_host:
             follower.fail(f"{step}: expected {' or '.join(map(str, allowed))}, seen {answer}")
     if answer is None:
         follower.updating = job.id
