@@ -20,6 +20,8 @@ export FLUX_EXEC_PATH=$PWD/exec${FLUX_EXEC_PATH:+:$FLUX_EXEC_PATH}
 
 # make_site: a database with two banks and four users, and the service that edits it.
 make_site() {
+	# An instance waits for the service: a script that ended before it would leave both behind.
+	cleanup 'test -z "$FLUX_URI" || stop_service >/dev/null 2>&1; :'
 	flux account -p "$PWD/$DB" create-db >create.log 2>&1 &&
 	flux account-service -p "$PWD/$DB" -t &&
 	flux account add-bank root 1 &&
