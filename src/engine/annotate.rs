@@ -4,6 +4,7 @@
 
 use super::{Effect, Engine};
 use crate::ids::JobId;
+use crate::limits::Holding;
 
 impl Engine {
     /// What the note says, where the site wants one.
@@ -14,9 +15,9 @@ impl Engine {
         let job = self.ledger.job(id)?;
         let association = job.association()?;
         if job.is_held() {
-            let pressures = self.ledger.pressures(&self.book, association, job.queue.as_ref());
-            let hold = pressures.iter().find(|it| it.is_exceeded_by(job.size.of(it.measure)))?;
-            return Some(Effect::Annotate(format!("held: {} {}/{}", hold.hold.name(), hold.used, hold.cap)));
+            let holding = self.ledger.holding(&self.book, id);
+            let Holding { hold, used, limit, .. } = holding.first()?;
+            return Some(Effect::Annotate(format!("held: {} {used}/{limit}", hold.name())));
         }
         let fairshare = self.fairshare(association)?;
         let record = self.book.association(association)?;

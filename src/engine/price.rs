@@ -67,7 +67,8 @@ impl Engine {
             Phase::Sched => Completion::Later,
             _ => Completion::Now(Posting::Current),
         };
-        let former = self.price_of(id).map(|price| price.posted);
+        // Flux asks for every job: what only a note needs is looked up where there is one.
+        let former = self.settings.annotate.then(|| self.posted_price(id)).flatten();
         match self.price(id, urgency, completion, self.cause_of_loop()) {
             Ok((mut effects, price)) => {
                 effects.push(Effect::SetPriority(price));

@@ -23,24 +23,9 @@ fn assert_gone(site: &Site) {
     assert_eq!(host.violations(), Vec::<String>::new());
 }
 
-/// Bytes that this process has from malloc.
-fn allocated() -> usize {
-    // SAFETY: no arguments, and nothing it reads is ours.
-    unsafe { libc::mallinfo2() }.uordblks
-}
-
-/// Other tests allocate, too: this one is counted in a process of its own.
 #[test]
 fn a_thousand_loads_and_removals() {
-    plugin();
-    let output = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "abi::cycles::a_thousand_cycles", "--ignored", "--nocapture"])
-        // What a thread keeps for itself counts as allocated.
-        .env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    super::alone("cycles::a_thousand_cycles");
 }
 
 #[test]
@@ -62,10 +47,10 @@ fn a_thousand_cycles() {
         }
         site.host.take_log();
         match cycle {
-            200 => after_warm_up = allocated(),
+            200 => after_warm_up = super::allocated(),
             999 => {
                 // The least that can be left behind each time, such as a panic hook, makes 19 KiB.
-                let grown = allocated().saturating_sub(after_warm_up);
+                let grown = super::allocated().saturating_sub(after_warm_up);
                 println!("799 cycles: {grown} bytes more");
                 assert!(grown < 4 * 1024, "{grown} bytes more after 799 cycles");
             }

@@ -64,6 +64,26 @@ fn faulty() -> &'static Path {
     BUILT.get_or_init(|| build(&["--features", "fault"], "abi-fault"))
 }
 
+/// Runs an ignored test in a process of its own: other tests allocate, too.
+fn alone(test: &str) {
+    plugin();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("abi::{test}"), "--ignored", "--nocapture"])
+        // What a thread keeps for itself counts as allocated.
+        .env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
+/// Bytes that this process has from malloc, and mapped for it.
+fn allocated() -> usize {
+    // SAFETY: no arguments, and nothing it reads is ours.
+    let info = unsafe { libc::mallinfo2() };
+    info.uordblks + info.hblkhd
+}
+
 /// A copy of a .so under the name that Flux knows, gone when dropped.
 pub struct Copy {
     directory: PathBuf,

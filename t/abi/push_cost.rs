@@ -129,24 +129,9 @@ fn a_part_costs_what_its_records_cost() {
     assert!(few[1] <= 16, "{} for the commit", few[1]);
 }
 
-/// Bytes that this process has from malloc.
-fn allocated() -> usize {
-    // SAFETY: no arguments, and nothing it reads is ours.
-    let info = unsafe { libc::mallinfo2() };
-    info.uordblks + info.hblkhd
-}
-
-/// Other tests allocate, too: this one is counted in a process of its own.
 #[test]
 fn an_abandoned_push_gives_back_what_it_took_without_a_call() {
-    plugin();
-    let output = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "abi::push_cost::an_abandoned_push", "--ignored", "--nocapture"])
-        .env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    super::alone("push_cost::an_abandoned_push");
 }
 
 #[test]
@@ -183,7 +168,7 @@ fn an_abandoned_push() {
     let now = || {
         site.host.take_log();
         site.host.take_trace();
-        allocated()
+        super::allocated()
     };
     let before = now();
     send(&begin(60));

@@ -3,7 +3,6 @@
 
 Times with and without them alternate in one run. Processor time is that of the job manager's thread.
 """
-import glob
 import json
 import os
 import signal
@@ -14,7 +13,7 @@ import threading
 import time
 
 import flux
-from bench import association, handle, settle, show
+from bench import association, handle, settle, show, used
 from flux import job
 from flux.security import SecurityContext
 
@@ -58,20 +57,6 @@ if len(sys.argv) > 5:
     for _ in sys.stdin:
         print(json.dumps(answered), flush=True)
     sys.exit(0)
-
-
-def job_manager():
-    pid = int(handle.attr_get("broker.pid"))
-    for task in glob.glob(f"/proc/{pid}/task/*"):
-        with open(task + "/comm", encoding="utf-8") as comm:
-            if comm.read().strip() == "job-manager":
-                return task + "/schedstat"
-    sys.exit("the broker has no thread named job-manager")
-
-
-def used():
-    with open(SCHEDSTAT, encoding="utf-8") as stat:
-        return int(stat.read().split()[0]) / 1e9
 
 
 def timed(method, payload):
@@ -120,7 +105,7 @@ def p99(times):
     return statistics.quantiles(times, n=100)[98]
 
 
-SCHEDSTAT = job_manager()
+
 own_uid = os.getuid()
 records = [association(own_uid)]
 records += [association(FIRST + number, bank=f"B{number % 100:02}") for number in range(leaves)]

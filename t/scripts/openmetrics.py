@@ -9,40 +9,19 @@ metric and every label that the dashboard and the alerts ask for must be among w
 there is one.
 """
 import json
-import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
+
+import pypi
 
 # By the scrape, not by us.
 ADDED = {"instance", "job"}
 # What Prometheus' language has that looks like a metric or a label.
 WORDS = {"sum", "by", "rate", "on", "and", "or", "absent", "label_values"}
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
-
-
-def parser():
-    """prometheus_client's parser; None, said aloud, where it can't be had."""
-    try:
-        from prometheus_client.openmetrics import parser as found
-        return found
-    except ImportError:
-        pass
-    where = os.environ.get("OPENMETRICS_VENV") or os.path.join(tempfile.gettempdir(), f"openmetrics-venv-{os.getuid()}")
-    pip = [os.path.join(where, "bin", "pip"), "install", "-q", "prometheus_client"]
-    try:
-        if not os.path.exists(pip[0]):
-            subprocess.run([sys.executable, "-m", "venv", where], check=True, capture_output=True)
-        subprocess.run(pip, check=True, capture_output=True, timeout=120)
-    except (OSError, subprocess.SubprocessError) as error:
-        print(f"!! SKIPPED: no OpenMetrics parser: prometheus_client can't be installed ({error})", file=sys.stderr)
-        return None
-    sys.path[:0] = [str(path) for path in pathlib.Path(where).glob("lib/python*/site-packages")]
-    from prometheus_client.openmetrics import parser as found
-    return found
 
 
 def asked(expression):
@@ -102,7 +81,7 @@ def check_rules(path):
 
 def main():
     text, etc = pathlib.Path(sys.argv[1]).read_text(), pathlib.Path(sys.argv[2])
-    found = parser()
+    found = pypi.get("prometheus_client.openmetrics.parser", "prometheus_client", "OpenMetrics parser")
     labels = {}
     if found:
         for family in found.text_string_to_metric_families(text):

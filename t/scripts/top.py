@@ -13,34 +13,14 @@ import pty
 import re
 import select
 import struct
-import subprocess
 import sys
-import tempfile
 import termios
 import time
 import fcntl
 
+import pypi
+
 COLUMNS, ROWS = 80, 24
-
-
-def terminal():
-    try:
-        import pyte
-        return pyte
-    except ImportError:
-        pass
-    where = os.environ.get("PYTE_VENV") or os.path.join(tempfile.gettempdir(), f"pyte-venv-{os.getuid()}")
-    pip = [os.path.join(where, "bin", "pip"), "install", "-q", "pyte"]
-    try:
-        if not os.path.exists(pip[0]):
-            subprocess.run([sys.executable, "-m", "venv", where], check=True, capture_output=True)
-        subprocess.run(pip, check=True, capture_output=True, timeout=120)
-    except (OSError, subprocess.SubprocessError) as error:
-        print(f"!! SKIPPED: no terminal: pyte can't be installed ({error})", file=sys.stderr)
-        sys.exit(0)
-    sys.path[:0] = [str(path) for path in pathlib.Path(where).glob("lib/python*/site-packages")]
-    import pyte
-    return pyte
 
 
 class Top:
@@ -101,7 +81,9 @@ def prose(lines):
 
 
 def main():
-    pyte = terminal()
+    pyte = pypi.get("pyte", "pyte", "terminal")
+    if pyte is None:
+        sys.exit(0)
     screens = []
     for who, environment in (("owner", {}), ("5002", {"FLUX_HANDLE_USERID": "5002", "FLUX_HANDLE_ROLEMASK": "0x2"})):
         top = Top(pyte, NO_COLOR="1", **environment)

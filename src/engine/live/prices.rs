@@ -328,6 +328,11 @@ impl Engine {
         })
     }
 
+    /// The priority that Flux has for a pending job.
+    pub(in crate::engine) fn posted_price(&self, id: JobId) -> Option<u32> {
+        self.live.pending.get(id).map(|(priced, _)| priced.posted)
+    }
+
     /// Whether the last refresh, or what came since, found that a job lags.
     pub(in crate::engine) fn lagged_at_refresh(&self, id: JobId) -> bool {
         self.live.pending.get(id).is_some_and(|(priced, _)| priced.posted != priced.exact)

@@ -7,7 +7,7 @@ use super::host::Host;
 use super::live::{accounts, leaves, live, tree};
 use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
 use crate::accounts::{AssociationRecord, Cap, Policy, SiteLimit, Target};
-use crate::engine::{Engine, Event, Settings, State};
+use crate::engine::{Effect, Engine, Event, Settings, State};
 use crate::fairshare::{self, Shares};
 use crate::ids::{Amount, JobId, Limit, UserId};
 use crate::limits::OVERTAKEN;
@@ -285,4 +285,31 @@ fn who_comes_while_room_is_kept_waits_and_goes_when_the_claim_is_given_up() {
     host.end(large);
     assert_eq!(host.state(late), Some(State::Sched), "the claim ended with the job");
     exact(&host);
+}
+
+/// What is said of a held job is what holds it: limits that associations share too, and none of which it takes nothing.
+#[test]
+fn a_note_and_an_explanation_name_what_holds_a_job() {
+    let mut host =
+        site(vec![limit(bank("A"), None, "run-sched-gpus", 4), limit(bank("A"), None, "run-jobs", 9)]);
+    host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
+    let first = host.submit(job(7, "A", 3)).unwrap();
+    host.start(first);
+    let second = host.submit(job(8, "A", 2)).unwrap();
+    let told = |host: &Host| match host.engine.annotation(second) {
+        Some(Effect::Annotate(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(told(&host), "held: max-run-sched-gpus-bank 3/4");
+    // A cap that is lowered below what runs holds nobody who takes nothing of it.
+    push(&mut host, vec![limit(bank("A"), None, "run-sched-gpus", 2), limit(bank("A"), None, "run-jobs", 1)]);
+    assert_eq!(host.state(second), Some(State::Depend));
+    let none = host.submit(job(9, "C", 0)).unwrap();
+    assert_eq!(host.state(none), Some(State::Sched));
+    let held = host.submit(job(8, "A", 0)).unwrap();
+    let holding: Vec<_> = host.engine.holding(held).iter().map(|it| it.hold.name()).collect();
+    assert_eq!(
+        (holding, host.names(held)),
+        (vec!["max-run-jobs-bank"], vec!["max-run-jobs-bank".to_owned()])
+    );
 }

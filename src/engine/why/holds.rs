@@ -4,8 +4,8 @@
 
 use super::super::Engine;
 use crate::accounts::{AssociationId, Target};
-use crate::ids::{JobId, QueueName, UserId};
-use crate::limits::{Holding, Job, Knowledge, Phase, Pressure};
+use crate::ids::{Amount, JobId, Measure, QueueName, Stage};
+use crate::limits::{Holding, Job, Knowledge, Phase};
 
 /// So many of the jobs that would free a limit are named.
 const MOST_NAMED: usize = 20;
@@ -67,43 +67,28 @@ impl Engine {
         let Some(association) = job.association().filter(|_| self.is_ours_to_hold(job)) else {
             return Vec::new();
         };
-        let pressures = self.ledger.pressures(&self.book, association, job.queue.as_ref());
-        let exceeded = pressures.into_iter().filter(|it| it.is_exceeded_by(job.size.of(it.measure)));
-        let own = exceeded.map(|pressure| self.hold_now(association, job, &pressure, now));
-        let shared = self.ledger.holding(&self.book, id).into_iter().filter_map(shared_hold);
-        own.chain(shared).collect()
+        let holding = self.ledger.holding(&self.book, id).into_iter();
+        holding.map(|holding| self.hold_now(association, holding, now)).collect()
     }
 
     fn is_ours_to_hold(&self, job: &Job) -> bool {
         job.phase == Phase::Depend && (job.knowledge != Knowledge::Known || job.is_held())
     }
 
-    fn hold_now(&self, association: AssociationId, job: &Job, pressure: &Pressure, now: f64) -> HoldNow {
-        let Pressure { stage, measure, used, cap, .. } = *pressure;
-        let (needed, cap) = (job.size.of(measure), cap.cap());
-        let queue = job.queue.clone().filter(|_| pressure.is_of_queue);
-        let (mut frees, mut total, mut left, mut latest) = (Vec::new(), 0, used, None);
-        for (id, by) in self.ledger.counted(association).take(MOST_LOOKED_AT) {
-            let Some(other) = self.ledger.job(id) else { continue };
-            let amount = stage.taken(other, measure);
-            if amount == 0 || (queue.is_some() && other.queue != queue) {
-                continue;
-            }
-            total += 1;
-            let by = by.map(|by| by.max(now));
-            left = if by.is_some() { left.saturating_sub(amount) } else { left };
-            if latest.is_none() && left.saturating_add(needed) <= cap {
-                latest = by;
-            }
-            if frees.len() < MOST_NAMED {
-                frees.push(Freeing { id, state: state(other), amount, by });
-            }
-        }
-        let whose = self.whose(association, queue.as_ref());
+    fn hold_now(&self, association: AssociationId, holding: Holding, now: f64) -> HoldNow {
+        let is_shared = holding.target.is_some();
+        let whose = self.whose(association, &holding);
+        let Holding {
+            hold, amount: Amount { stage, measure }, queue, used, limit, needed, is_claimed, ..
+        } = holding;
+        let cap = limit.cap();
         let what = format!("{} {}", stage.adjective(), measure.name());
-        let text = format!("{used} of {cap} {what} of {whose} are in use; this job takes {needed}");
-        HoldNow {
-            limit: pressure.hold.name(),
+        let mut text = format!("{used} of {cap} {what} of {whose} are in use; this job takes {needed}");
+        if is_claimed {
+            text.push_str("; what is free is kept for a job that was overtaken often");
+        }
+        let mut hold = HoldNow {
+            limit: hold.name(),
             measure: measure.name(),
             stage: stage.which(),
             queue,
@@ -111,19 +96,60 @@ impl Engine {
             cap,
             needed,
             text,
-            frees,
-            frees_total: total,
-            latest,
-            is_shared: false,
+            frees: Vec::new(),
+            frees_total: 0,
+            latest: None,
+            is_shared,
+        };
+        if !is_shared {
+            self.add_frees(&mut hold, association, (stage, measure), now);
+        }
+        hold
+    }
+
+    /// Who of the association would free one of its own limits.
+    fn add_frees(
+        &self,
+        hold: &mut HoldNow,
+        association: AssociationId,
+        (stage, measure): (Stage, Measure),
+        now: f64,
+    ) {
+        let mut left = hold.used;
+        for (id, by) in self.ledger.counted(association).take(MOST_LOOKED_AT) {
+            let Some(other) = self.ledger.job(id) else { continue };
+            let amount = stage.taken(other, measure);
+            if amount == 0 || (hold.queue.is_some() && other.queue != hold.queue) {
+                continue;
+            }
+            hold.frees_total += 1;
+            let by = by.map(|by| by.max(now));
+            left = if by.is_some() { left.saturating_sub(amount) } else { left };
+            if hold.latest.is_none() && left.saturating_add(hold.needed) <= hold.cap {
+                hold.latest = by;
+            }
+            if hold.frees.len() < MOST_NAMED {
+                hold.frees.push(Freeing { id, state: state(other), amount, by });
+            }
         }
     }
 
-    fn whose(&self, association: AssociationId, queue: Option<&QueueName>) -> String {
-        let known = self.book.association(association);
-        let (user, bank) = known.map_or((UserId(0), ""), |known| (known.user, known.bank.as_str()));
-        match queue {
-            Some(queue) => format!("user {user} in bank {bank}, queue {queue}"),
-            None => format!("user {user} in bank {bank}"),
+    fn whose(&self, association: AssociationId, holding: &Holding) -> String {
+        let whose = match &holding.target {
+            None => self
+                .book
+                .association(association)
+                .map_or_else(String::new, |known| format!("user {} in bank {}", known.user, known.bank)),
+            Some(Target::Association(user, bank)) => format!("user {user} in bank {bank}"),
+            Some(Target::EachAssociation) => "its association".to_owned(),
+            Some(Target::Bank(bank)) => format!("bank {bank} with all below it"),
+            Some(Target::EachBank) => "its bank".to_owned(),
+            Some(Target::User(user)) => format!("user {user} over all banks"),
+            Some(Target::EachUser) => "its user over all banks".to_owned(),
+        };
+        match &holding.queue {
+            Some(queue) => format!("{whose}, queue {queue}"),
+            None => whose,
         }
     }
 }
@@ -134,41 +160,4 @@ fn state(job: &Job) -> &'static str {
         Phase::Sched => "sched",
         Phase::New | Phase::Depend | Phase::Priority | Phase::Cleanup => "released",
     }
-}
-
-/// A limit over a scope; of those of the association itself there is none here.
-fn shared_hold(held: Holding) -> Option<HoldNow> {
-    let Holding { hold, amount, target, queue, used, limit, needed, is_claimed } = held;
-    let whose = match target? {
-        Target::Association(user, bank) => format!("user {user} in bank {bank}"),
-        Target::EachAssociation => "its association".to_owned(),
-        Target::Bank(bank) => format!("bank {bank} with all below it"),
-        Target::EachBank => "its bank".to_owned(),
-        Target::User(user) => format!("user {user} over all banks"),
-        Target::EachUser => "its user over all banks".to_owned(),
-    };
-    let of_queue = queue.as_ref().map_or(String::new(), |queue| format!(", queue {queue}"));
-    let (cap, measure) = (limit.cap(), amount.measure.name());
-    let what = format!("{} {measure}", amount.stage.adjective());
-    let mut text = format!("{used} of {cap} {what} of {whose}{of_queue} are in use; this job takes {needed}");
-    if is_claimed {
-        text.push_str("; what is free is kept for a job that was overtaken often");
-    }
-    let stage = amount.stage.which();
-    let (frees, frees_total, latest) = (Vec::new(), 0, None);
-    let limit = hold.name();
-    Some(HoldNow {
-        limit,
-        measure,
-        stage,
-        queue,
-        used,
-        cap,
-        needed,
-        text,
-        frees,
-        frees_total,
-        latest,
-        is_shared: true,
-    })
 }

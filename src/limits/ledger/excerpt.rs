@@ -26,13 +26,6 @@ pub struct Pressure {
     pub cap: Limit,
 }
 
-impl Pressure {
-    /// Whether one more job that takes so much of it exceeds it.
-    pub fn is_exceeded_by(&self, amount: u64) -> bool {
-        !self.cap.admits(self.used, amount)
-    }
-}
-
 /// Where a held job stands among those of its association, in the order in which they are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlaceInLine {
