@@ -73,4 +73,6 @@ pub mod flux;
 #[cfg(feature = "cli")]
 pub mod pipeline;
 #[cfg(feature = "cli")]
+pub mod simulate;
+#[cfg(feature = "cli")]
 pub mod store;

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The job manager of a simulation: it takes jobs through their states as Flux does, asks the engine where Flux would,
+//! and carries out what the engine wants.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::Scenario;
+use super::delivery::{Delivered, Meter};
+use super::scheduler::{Cluster, Number, Queue, Scheduler, Time};
+use super::trace::{Job, Trace};
+use crate::engine::{Effect, Engine, Event, JobFacts, State, Timer};
+use crate::ids::{BankName, JobId, UserId};
+use crate::limits::{Allocation, HoldName, Resources, Size};
+use crate::standing::Memory;
+
+/// The instance owner: nobody that has jobs.
+const OWNER: UserId = UserId(u32::MAX - 1);
+/// The urgency of a job for which nothing is said.
+const URGENCY: i64 = 16;
+/// No push takes usage apart again, so that the engine need not remember ended jobs.
+const MEMORY: Memory = Memory { jobs: 0, each: 16 };
+/// Jobs between two looks at who counts them.
+const COUNTED: u64 = 1024;
+
+/// A job that was taken and is not over.
+#[derive(Debug)]
+struct Active {
+    state: State,
+    /// 0 as long as it has none, or may not start.
+    priority: u32,
+    holds: Vec<HoldName>,
+}
+
+/// What a callback was answered.
+#[derive(Clone, Debug, PartialEq)]
+enum Answer {
+    Nothing,
+    Rejected,
+    Priority(u32),
+}
+
+/// What became of a history.
+#[derive(Debug)]
+pub(super) struct Finished {
+    /// When each job started; [`NEVER`] or [`REJECTED`] for one that did not.
+    pub(super) starts: Vec<f64>,
+    pub(super) begin: f64,
+    pub(super) end: f64,
+    pub(super) cores: u64,
+    /// Core-seconds.
+    pub(super) used: f64,
+    pub(super) banks: Vec<(BankName, Delivered)>,
+    pub(super) refreshes: u64,
+}
+
+/// The start of a job that never started.
+pub(super) const NEVER: f64 = f64::INFINITY;
+/// The start of a job that was not taken.
+pub(super) const REJECTED: f64 = f64::NEG_INFINITY;
+
+/// A cluster that replays a history.
+pub(super) struct Host<'a> {
+    trace: &'a Trace,
+    pub(super) engine: Engine,
+    pub(super) cluster: Cluster,
+    pub(super) queue: Queue,
+    scheduler: Scheduler,
+    depth: usize,
+    nodes: u64,
+    pub(super) now: f64,
+    /// The next that is submitted.
+    next: Number,
+    active: BTreeMap<Number, Active>,
+    /// How many wait for nothing but another priority than 0.
+    priceless: usize,
+    ends: BinaryHeap<Reverse<(Time, Number)>>,
+    pub(super) starts: Vec<f64>,
+    /// When the next refresh is due, and how far they are apart.
+    refresh: Option<(f64, f64)>,
+    turns: bool,
+    slices: bool,
+    refused: Option<String>,
+    pub(super) meter: Meter,
+    /// The bank of each party, by its place among all.
+    bank_of: Vec<usize>,
+    banks: Vec<BankName>,
+    pub(super) refreshes: u64,
+    is_last_look_taken: bool,
+    /// No refresh is left out.
+    #[cfg(test)]
+    pub(super) is_diligent: bool,
+    done: Option<&'a AtomicU64>,
+    uncounted: u64,
+}
+
+fn id_of(number: Number) -> JobId {
+    JobId(u64::from(number) + 1)
+}
+
+fn number_of(id: JobId) -> Number {
+    u32::try_from(id.0.saturating_sub(1)).unwrap_or(Number::MAX)
+}
+
+impl<'a> Host<'a> {
+    pub(super) fn new(
+        trace: &'a Trace,
+        scenario: Scenario,
+        done: Option<&'a AtomicU64>,
+    ) -> Result<Host<'a>, String> {
+        let Scenario { policy, site, settings, scheduler, depth, nodes, cores } = scenario;
+        let begin = trace.jobs().first().map_or(0.0, |job| job.submit);
+        let mut banks: Vec<BankName> = Vec::new();
+        let mut numbers: HashMap<&BankName, usize> = HashMap::new();
+        let mut bank_of = Vec::new();
+        for party in trace.parties() {
+            bank_of.push(*numbers.entry(&party.bank).or_insert_with(|| {
+                banks.push(party.bank.clone());
+                banks.len() - 1
+            }));
+        }
+        let mut host = Host {
+            trace,
+            engine: Engine::new(OWNER).remembering(MEMORY),
+            cluster: Cluster::new(cores),
+            queue: Queue::default(),
+            scheduler,
+            depth,
+            nodes,
+            now: begin,
+            next: 0,
+            active: BTreeMap::new(),
+            priceless: 0,
+            ends: BinaryHeap::new(),
+            starts: vec![NEVER; trace.jobs().len()],
+            refresh: None,
+            turns: false,
+            slices: false,
+            refused: None,
+            meter: Meter::new(banks.len(), begin),
+            bank_of,
+            banks,
+            refreshes: 0,
+            is_last_look_taken: false,
+            #[cfg(test)]
+            is_diligent: false,
+            done,
+            uncounted: 0,
+        };
+        host.tell(Event::Settings(settings));
+        host.tell(Event::Policy(policy, site));
+        host.settle();
+        host.refused.take().map_or(Ok(host), Err)
+    }
+
+    fn job(&self, number: Number) -> Option<&'a Job> {
+        self.trace.jobs().get(number as usize)
+    }
+
+    /// Goes on to the next event. False if all is over.
+    pub(super) fn step(&mut self) -> bool {
+        let submission = self.job(self.next).map(|job| job.submit);
+        let end = self.ends.peek().map(|Reverse((Time(end), _))| *end);
+        let Some(next) = submission.into_iter().chain(end).reduce(f64::min) else { return self.look_last() };
+        if let Some(at) = self.refresh_before(next, submission == Some(next)) {
+            self.refresh_at(at);
+            return true;
+        }
+        self.go_to(next);
+        while let Some(Reverse((Time(end), number))) = self.ends.peek().copied()
+            && end <= next
+        {
+            self.ends.pop();
+            self.end(number);
+        }
+        while self.job(self.next).is_some_and(|job| job.submit <= next) {
+            self.submit(self.next);
+            self.next += 1;
+        }
+        self.settle();
+        self.schedule();
+        true
+    }
+
+    /// Gives what became of it all.
+    pub(super) fn finish(self) -> Finished {
+        let begin = self.trace.jobs().first().map_or(0.0, |job| job.submit);
+        let (used, delivered) = self.meter.read();
+        let banks = self.banks.into_iter().zip(delivered).collect();
+        let (end, cores, refreshes) = (self.now, self.cluster.cores, self.refreshes);
+        if let Some(done) = self.done {
+            done.fetch_add(self.uncounted, Ordering::Relaxed);
+        }
+        Finished { starts: self.starts, begin, end, cores, used, banks, refreshes }
+    }
+
+    fn go_to(&mut self, now: f64) {
+        self.now = now;
+        self.meter.go_to(now);
+    }
+
+    /// Whatever waits now waits for time alone: it is looked at once more, as of the next refresh.
+    fn look_last(&mut self) -> bool {
+        let Some((at, _)) = self.refresh.filter(|_| !self.active.is_empty() && !self.is_last_look_taken) else {
+            return false;
+        };
+        self.is_last_look_taken = true;
+        self.refresh_at(at);
+        !self.ends.is_empty()
+    }
+
+    /// When the next refresh is due that anybody could tell from none, if it is before the next event.
+    fn refresh_before(&self, next: f64, is_submission: bool) -> Option<f64> {
+        let (at, period) = self.refresh.filter(|(at, _)| *at <= next)?;
+        #[cfg(test)]
+        if self.is_diligent {
+            return Some(at);
+        }
+        let waiting = self.active.len() - self.ends.len();
+        if waiting == 0 && !is_submission {
+            return None;
+        }
+        // What has no priority may get one, and whoever finds room may come first, at any of them; else the last will do.
+        let is_any = waiting > 0 && (self.priceless > 0 || self.queue.has_room(self.cluster.free));
+        let skipped = if is_any { 0.0 } else { ((next - at) / period).floor() };
+        Some(at + skipped * period)
+    }
+
+    fn refresh_at(&mut self, at: f64) {
+        self.refresh = None;
+        self.refreshes += 1;
+        self.go_to(at.max(self.now));
+        self.tell(Event::Timer(Timer::Refresh));
+        self.settle();
+        self.schedule();
+    }
+
+    /// Reactor turns until none is asked for.
+    fn settle(&mut self) {
+        while self.turns || self.slices {
+            if std::mem::take(&mut self.slices) {
+                self.tell(Event::Timer(Timer::Slice));
+            }
+            if std::mem::take(&mut self.turns) {
+                self.tell(Event::Timer(Timer::Turn));
+            }
+        }
+    }
+
+    /// Starts whoever may start; that may release others.
+    fn schedule(&mut self) {
+        loop {
+            let jobs = (self.trace.jobs(), self.depth);
+            let chosen = self.scheduler.choose(&self.queue, &self.cluster, jobs, self.now);
+            if chosen.is_empty() {
+                return;
+            }
+            for number in chosen {
+                self.start(number);
+            }
+            self.settle();
+        }
+    }
+
+    fn facts(&self, number: Number, job: &Job) -> Option<JobFacts<'a>> {
+        let party = self.trace.parties().get(self.trace.party_of(job))?;
+        Some(JobFacts {
+            id: id_of(number),
+            user: party.user,
+            state: State::New,
+            urgency: URGENCY,
+            bank: Some(party.bank.as_str()),
+            queue: party.queue.as_ref().map(|queue| queue.as_str()),
+            project: None,
+            size: Ok(Size { nodes: job.nodes.into(), cores: job.cores.into(), gpus: job.gpus.into() }),
+            submitted: Some(job.submit),
+            // 0 is no limit.
+            duration: if job.walltime.is_finite() { job.walltime } else { 0.0 },
+            resources: Resources::None,
+        })
+    }
+
+    fn submit(&mut self, number: Number) {
+        let Some((job, facts)) = self.job(number).and_then(|job| Some((job, self.facts(number, job)?))) else {
+            return;
+        };
+        let id = id_of(number);
+        // Flux's scheduler refuses what it can never place.
+        let is_feasible = u64::from(job.cores) <= self.cluster.cores;
+        self.tell(Event::Created { id, state: State::New, has_dependencies: false });
+        if !is_feasible || self.tell(Event::Validate(facts.clone())) == Answer::Rejected {
+            self.tell(Event::Gone(id));
+            self.set_start(number, REJECTED);
+            self.count();
+            return;
+        }
+        self.meter.wanted(self.bank(job));
+        self.active.insert(number, Active { state: State::Depend, priority: 0, holds: Vec::new() });
+        self.tell(Event::New(facts));
+        self.tell(Event::Depend(id));
+        self.go_on(number);
+    }
+
+    /// A job in DEPEND that nothing holds goes on.
+    fn go_on(&mut self, number: Number) {
+        let Some(active) = self.active.get_mut(&number) else { return };
+        if active.state == State::Depend && active.holds.is_empty() {
+            active.state = State::Priority;
+            let answer = self.tell(Event::Priority(id_of(number), URGENCY));
+            self.set_priority(number, &answer);
+        }
+    }
+
+    fn set_priority(&mut self, number: Number, answer: &Answer) {
+        let Answer::Priority(priority) = *answer else { return };
+        let (Some(job), Some(active)) = (self.job(number), self.active.get_mut(&number)) else { return };
+        if !matches!(active.state, State::Priority | State::Sched) {
+            return;
+        }
+        let before = std::mem::replace(&mut active.priority, priority);
+        let is_new = active.state == State::Priority;
+        active.state = State::Sched;
+        self.priceless += usize::from(priority == 0);
+        self.priceless -= usize::from(before == 0 && !is_new);
+        if before != priority {
+            self.queue.remove(before, number, job.cores);
+            if priority > 0 {
+                self.queue.insert(priority, number, job.cores);
+            }
+        }
+        if is_new {
+            self.tell(Event::Sched(id_of(number)));
+        }
+    }
+
+    fn start(&mut self, number: Number) {
+        let (Some(job), Some(active)) = (self.job(number), self.active.get_mut(&number)) else { return };
+        active.state = State::Run;
+        self.queue.remove(active.priority, number, job.cores);
+        self.cluster.take(number, job, self.now);
+        self.meter.start(job.cores);
+        self.set_start(number, self.now);
+        self.ends.push(Reverse((Time(self.now + job.run), number)));
+        let given = Allocation {
+            nodes: job.nodes.into(),
+            cores: job.cores.into(),
+            gpus: job.gpus.into(),
+            start: Some(self.now),
+            expiration: Some(self.now + job.walltime).filter(|end| end.is_finite()),
+        };
+        self.tell(Event::Run(id_of(number), Resources::Allocated(given)));
+    }
+
+    /// A job is over, whether it ran or not.
+    fn end(&mut self, number: Number) {
+        let (Some(job), Some(active)) = (self.job(number), self.active.remove(&number)) else { return };
+        let mut used = 0.0;
+        if active.state == State::Run {
+            let started = self.starts.get(number as usize).copied().unwrap_or(self.now);
+            self.cluster.give_back(number, job, started);
+            self.meter.end(job.cores);
+            used = f64::from(job.cores) * (self.now - started);
+        } else {
+            self.queue.remove(active.priority, number, job.cores);
+            self.priceless -= usize::from(active.state == State::Sched && active.priority == 0);
+            self.set_start(number, REJECTED);
+        }
+        self.meter.gone(self.bank(job), used);
+        let id = id_of(number);
+        self.tell(Event::Cleanup(id));
+        self.tell(Event::Inactive(id));
+        self.tell(Event::Gone(id));
+        self.count();
+    }
+
+    fn bank(&self, job: &Job) -> usize {
+        self.bank_of.get(self.trace.party_of(job)).copied().unwrap_or(usize::MAX)
+    }
+
+    fn set_start(&mut self, number: Number, start: f64) {
+        if let Some(at) = self.starts.get_mut(number as usize) {
+            *at = start;
+        }
+    }
+
+    fn count(&mut self) {
+        self.uncounted += 1;
+        if let Some(done) = self.done.filter(|_| self.uncounted >= COUNTED) {
+            done.fetch_add(std::mem::take(&mut self.uncounted), Ordering::Relaxed);
+        }
+    }
+
+    fn tell(&mut self, event: Event<'_>) -> Answer {
+        let effects = self.engine.handle(self.now, event);
+        self.apply(effects)
+    }
+
+    /// Carries out what the engine wants, in order; what comes of it is carried out before what is behind it.
+    fn apply(&mut self, effects: Vec<Effect>) -> Answer {
+        let mut answer = Answer::Nothing;
+        let mut todo = vec![effects.into_iter()];
+        while let Some(effects) = todo.last_mut() {
+            let Some(effect) = effects.next() else {
+                todo.pop();
+                continue;
+            };
+            let more = match effect {
+                Effect::Reject(_) => {
+                    answer = Answer::Rejected;
+                    continue;
+                }
+                Effect::SetPriority(priority) => {
+                    answer = Answer::Priority(priority);
+                    continue;
+                }
+                Effect::AskUrgency(id) => self.engine.handle(self.now, Event::Urgency(id, URGENCY)),
+                Effect::ReadSiteNodes => self.engine.handle(self.now, Event::SiteNodes(Some(self.nodes))),
+                Effect::ListEnded { .. } => self.engine.handle(self.now, Event::Ended(Some(Vec::new()))),
+                Effect::Then(step) => self.engine.step(step),
+                other => {
+                    self.carry_out(other);
+                    continue;
+                }
+            };
+            todo.push(more.into_iter());
+        }
+        answer
+    }
+
+    /// Carries out what is to be done to jobs and timers.
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::RejectPolicy(text) => self.refused = Some(text),
+            Effect::AddDependency(id, name) => {
+                if let Some(active) = self.active.get_mut(&number_of(id)) {
+                    active.holds.push(name);
+                }
+            }
+            Effect::RemoveDependency(id, name) => {
+                if let Some(active) = self.active.get_mut(&number_of(id)) {
+                    active.holds.retain(|hold| *hold != name);
+                    self.go_on(number_of(id));
+                }
+            }
+            Effect::Prioritize(id, priority) => {
+                self.set_priority(number_of(id), &Answer::Priority(priority));
+            }
+            Effect::ReprioritizeAll => {
+                let asked = |state| matches!(state, State::Priority | State::Sched);
+                let jobs = self.active.iter().filter(|(_, job)| asked(job.state));
+                let jobs: Vec<Number> = jobs.map(|(number, _)| *number).collect();
+                for number in jobs {
+                    let answer = self.tell(Event::PriorityGet(id_of(number), URGENCY));
+                    self.set_priority(number, &answer);
+                }
+            }
+            Effect::Raise(id, _) => self.end(number_of(id)),
+            Effect::Arm(Timer::Turn) => self.turns = true,
+            Effect::Arm(Timer::Slice) => self.slices = true,
+            Effect::ArmIn(Timer::Refresh, period) => self.refresh = Some((self.now + period, period)),
+            // No job declares dependencies, none is read back, each names its bank, and nobody reads notes, logs and memos.
+            _ => {}
+        }
+    }
+}
