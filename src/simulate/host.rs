@@ -227,12 +227,17 @@ impl<'a> Host<'a> {
         Some(at + skipped * period)
     }
 
+    /// A refresh as of then. One that was due while nothing waited may come after what happened since: what has been used at an
+    /// instant does not depend on when that is asked.
     fn refresh_at(&mut self, at: f64) {
         self.refresh = None;
         self.refreshes += 1;
-        self.go_to(at.max(self.now));
+        let now = self.now.max(at);
+        self.meter.go_to(now);
+        self.now = at;
         self.tell(Event::Timer(Timer::Refresh));
         self.settle();
+        self.now = now;
         self.schedule();
     }
 

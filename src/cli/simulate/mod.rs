@@ -31,14 +31,12 @@ use crate::store::PolicyData;
 
 const SWEEPS: &str = "\
 Keys of --sweep:
-  policy, half-life, zero-score     how fair-shares are made, and what a score of 0 means
-  refresh, accrual, depth, budget, max-wait-behind, interleave, age-max
-                                    what [fairshare] of Flux's configuration sets
-  weights.FACTOR                    fairshare, queue, bank, urgency, age, size
-  max-running-jobs, max-active-jobs, max-sched-jobs, max-nodes, max-cores
-                                    on every association, in place of its own
-  limits.SCOPE.MEASURE              as \"flux fairshare limit set SCOPE '*' MEASURE\", such as limits.user.run-cores
-  scheduler                         fcfs, easy";
+  policy, half-life, zero-score  how fair-shares are made, and what a score of 0 means
+  refresh, accrual, age-max, ...  whatever [fairshare] of Flux's configuration sets
+  weights.FACTOR  of fairshare, queue, bank, urgency, age, size
+  max-running-jobs, max-nodes, ...  on every association, in place of its own
+  limits.SCOPE.MEASURE  as by \"flux fairshare limit set\" for each, such as limits.user.run-cores
+  scheduler  fcfs, easy";
 
 /// How often progress is looked at.
 const GLANCE: Duration = Duration::from_millis(100);
