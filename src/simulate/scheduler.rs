@@ -115,14 +115,17 @@ impl Cluster {
 
     /// What is held for a job of so many cores that does not fit now.
     pub(super) fn reservation(&self, cores: u32) -> Option<Reservation> {
-        let mut free = self.free;
+        let wanted = u64::from(cores);
+        let (mut free, mut start) = (self.free, None);
         for ((end, _), given) in &self.ends {
-            free += u64::from(*given);
-            if free >= u64::from(cores) {
-                return Some(Reservation { start: end.0, extra: free - u64::from(cores) });
+            // What else ends at that very instant is free then, too.
+            if start.is_some_and(|start| start < end.0) {
+                break;
             }
+            free += u64::from(*given);
+            start = start.or((free >= wanted).then_some(end.0));
         }
-        None
+        start.map(|start| Reservation { start, extra: free - wanted })
     }
 }
 

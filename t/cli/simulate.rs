@@ -2,6 +2,7 @@
 //! simulate: histories small enough to be worked out by hand, and what is the same however it is asked.
 
 use std::io::Write;
+use std::process::Command;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -29,7 +30,7 @@ fn busy() -> String {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) % end
     };
-    for job in 0..600u64 {
+    for job in 0..300u64 {
         let (user, cores, run) = (next(12), 1 << next(6), 60 + next(3000));
         let (submit, group) = (job * 100, user % 3);
         trace += &format!("{job} {submit} -1 {run} {cores} -1 -1 {cores} 4000 -1 1 {user} {group} -1 1 -1 -1 -1\n");
@@ -84,7 +85,7 @@ fn the_same_bytes_twice_on_one_core_and_on_many_and_out_of_a_compressed_file() {
     encoder.write_all(text.as_bytes()).unwrap();
     encoder.finish().unwrap();
     let ran = |path: &str, threads: &str| {
-        let sweep = ["--policy", "fair-tree,classic", "--sweep", "half-life=1h,7d", "--sweep", "refresh=30,600"];
+        let sweep = ["--policy", "fair-tree,classic", "--sweep", "half-life=1h,7d", "--sweep", "refresh=300,1200"];
         let ran = fairshare(["simulate", "--trace", path, "--json", "--threads", threads].into_iter().chain(sweep));
         ran.ok().replace(path, "TRACE")
     };
@@ -97,12 +98,34 @@ fn the_same_bytes_twice_on_one_core_and_on_many_and_out_of_a_compressed_file() {
         told["scenarios"].as_array().unwrap().iter().map(|row| row["scenario"].as_str().unwrap()).collect();
     assert_eq!(names.len(), 8);
     assert_eq!(names[..3], [
-        "fair-tree half-life=1h refresh=30",
-        "fair-tree half-life=1h refresh=600",
-        "fair-tree half-life=7d refresh=30"
+        "fair-tree half-life=1h refresh=300",
+        "fair-tree half-life=1h refresh=1200",
+        "fair-tree half-life=7d refresh=300"
     ]);
     let settings = &told["settings"][5]["settings"];
-    assert_eq!((&settings["policy"], &settings["half-life"], &settings["refresh"]), (&"classic".into(), &"1h".into(), &"600".into()));
+    assert_eq!((&settings["policy"], &settings["half-life"], &settings["refresh"]), (&"classic".into(), &"1h".into(), &"1200".into()));
+}
+
+/// Without weights and limits there is nothing but the scheduler, and that is known: written once more, the plain way.
+#[test]
+fn the_scheduler_is_the_one_that_everybody_means() {
+    let path = file("simulate_oracle", busy());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/t/scripts/easy.py");
+    for how in ["fcfs", "easy"] {
+        let Ok(oracle) = Command::new("python3").args([script, &path, "64", how]).output() else {
+            println!("no python3: skipped");
+            return;
+        };
+        assert!(oracle.status.success(), "{oracle:?}");
+        let wanted = String::from_utf8(oracle.stdout).unwrap();
+        let told = simulated(&path, &format!("--scheduler {how} --sweep weights.fairshare=0"));
+        let row = &told["scenarios"][0];
+        let keys = ["wait_mean", "wait_p50", "wait_p95", "wait_p99", "slowdown_mean", "utilisation", "makespan"];
+        for (key, wanted) in keys.into_iter().zip(wanted.split_whitespace()) {
+            let (found, wanted) = (row[key].as_f64().unwrap(), wanted.parse::<f64>().unwrap());
+            assert!((found - wanted).abs() <= 1e-9 * wanted, "{how}: {key} is {found}, not {wanted}");
+        }
+    }
 }
 
 /// What banks get follows from their shares where all want more than there is; a limit on a bank takes it away again.
