@@ -202,7 +202,8 @@ impl<'a> Host<'a> {
 
     /// Whatever waits now waits for time alone: it is looked at once more, as of the next refresh.
     fn look_last(&mut self) -> bool {
-        let Some((at, _)) = self.refresh.filter(|_| !self.active.is_empty() && !self.is_last_look_taken) else {
+        let Some((at, _)) = self.refresh.filter(|_| !self.active.is_empty() && !self.is_last_look_taken)
+        else {
             return false;
         };
         self.is_last_look_taken = true;
@@ -287,7 +288,8 @@ impl<'a> Host<'a> {
     }
 
     fn submit(&mut self, number: Number) {
-        let Some((job, facts)) = self.job(number).and_then(|job| Some((job, self.facts(number, job)?))) else {
+        let Some((job, facts)) = self.job(number).and_then(|job| Some((job, self.facts(number, job)?)))
+        else {
             return;
         };
         let id = id_of(number);

@@ -150,11 +150,7 @@ impl Values {
     }
 
     fn group(mut self) -> Group {
-        Group {
-            jobs: self.waits.len(),
-            wait: spread(&mut self.waits),
-            slowdown: spread(&mut self.slowdowns),
-        }
+        Group { jobs: self.waits.len(), wait: spread(&mut self.waits), slowdown: spread(&mut self.slowdowns) }
     }
 }
 
@@ -242,11 +238,7 @@ mod tests {
     fn who_is_overtaken_longest_is_found() {
         let job = |submit, cores| {
             let mut trace = Trace::default();
-            let party = super::super::Party {
-                user: crate::ids::UserId(1),
-                bank: "a".into(),
-                queue: None,
-            };
+            let party = super::super::Party { user: crate::ids::UserId(1), bank: "a".into(), queue: None };
             trace.push(party, submit, (1.0, 1.0), [1, cores, 0]);
             trace.jobs()[0]
         };

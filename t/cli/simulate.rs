@@ -33,7 +33,9 @@ fn busy() -> String {
     for job in 0..300u64 {
         let (user, cores, run) = (next(12), 1 << next(6), 60 + next(3000));
         let (submit, group) = (job * 100, user % 3);
-        trace += &format!("{job} {submit} -1 {run} {cores} -1 -1 {cores} 4000 -1 1 {user} {group} -1 1 -1 -1 -1\n");
+        trace += &format!(
+            "{job} {submit} -1 {run} {cores} -1 -1 {cores} 4000 -1 1 {user} {group} -1 1 -1 -1 -1\n"
+        );
     }
     trace
 }
@@ -46,10 +48,12 @@ fn a_history_worked_out_by_hand() {
     assert_eq!(told["recorded_wait_mean"], 5.0);
     // First come first served they run from 0, 100 and 200 s; the last fits beside the first, and delays nobody there.
     let wanted = [
-        ("weighted-walk scheduler=fcfs", 90.0, 180.0, 2.5, 0.7, 250.0),
-        ("weighted-walk scheduler=easy", 30.0, 90.0, (1.0 + 1.9 + 1.0) / 3.0, 0.875, 200.0),
+        ("scheduler=fcfs", 90.0, 180.0, 2.5, 0.7, 250.0),
+        ("scheduler=easy", 30.0, 90.0, (1.0 + 1.9 + 1.0) / 3.0, 0.875, 200.0),
     ];
-    for (row, (name, mean, worst, slowdown, used, makespan)) in told["scenarios"].as_array().unwrap().iter().zip(wanted) {
+    for (row, (name, mean, worst, slowdown, used, makespan)) in
+        told["scenarios"].as_array().unwrap().iter().zip(wanted)
+    {
         assert_eq!(row["scenario"], name);
         for (key, value) in [
             ("jobs", 3.0),
@@ -85,8 +89,10 @@ fn the_same_bytes_twice_on_one_core_and_on_many_and_out_of_a_compressed_file() {
     encoder.write_all(text.as_bytes()).unwrap();
     encoder.finish().unwrap();
     let ran = |path: &str, threads: &str| {
-        let sweep = ["--policy", "fair-tree,classic", "--sweep", "half-life=1h,7d", "--sweep", "refresh=300,1200"];
-        let ran = fairshare(["simulate", "--trace", path, "--json", "--threads", threads].into_iter().chain(sweep));
+        let sweep =
+            ["--policy", "fair-tree,classic", "--sweep", "half-life=1h,7d", "--sweep", "refresh=300,1200"];
+        let ran =
+            fairshare(["simulate", "--trace", path, "--json", "--threads", threads].into_iter().chain(sweep));
         ran.ok().replace(path, "TRACE")
     };
     let first = ran(&plain, "1");
@@ -97,13 +103,19 @@ fn the_same_bytes_twice_on_one_core_and_on_many_and_out_of_a_compressed_file() {
     let names: Vec<&str> =
         told["scenarios"].as_array().unwrap().iter().map(|row| row["scenario"].as_str().unwrap()).collect();
     assert_eq!(names.len(), 8);
-    assert_eq!(names[..3], [
-        "fair-tree half-life=1h refresh=300",
-        "fair-tree half-life=1h refresh=1200",
-        "fair-tree half-life=7d refresh=300"
-    ]);
+    assert_eq!(
+        names[..3],
+        [
+            "fair-tree half-life=1h refresh=300",
+            "fair-tree half-life=1h refresh=1200",
+            "fair-tree half-life=7d refresh=300"
+        ]
+    );
     let settings = &told["settings"][5]["settings"];
-    assert_eq!((&settings["policy"], &settings["half-life"], &settings["refresh"]), (&"classic".into(), &"1h".into(), &"1200".into()));
+    assert_eq!(
+        (&settings["policy"], &settings["half-life"], &settings["refresh"]),
+        (&"classic".into(), &"1h".into(), &"1200".into())
+    );
 }
 
 /// Without weights and limits there is nothing but the scheduler, and that is known: written once more, the plain way.
@@ -120,7 +132,8 @@ fn the_scheduler_is_the_one_that_everybody_means() {
         let wanted = String::from_utf8(oracle.stdout).unwrap();
         let told = simulated(&path, &format!("--scheduler {how} --sweep weights.fairshare=0"));
         let row = &told["scenarios"][0];
-        let keys = ["wait_mean", "wait_p50", "wait_p95", "wait_p99", "slowdown_mean", "utilisation", "makespan"];
+        let keys =
+            ["wait_mean", "wait_p50", "wait_p95", "wait_p99", "slowdown_mean", "utilisation", "makespan"];
         for (key, wanted) in keys.into_iter().zip(wanted.split_whitespace()) {
             let (found, wanted) = (row[key].as_f64().unwrap(), wanted.parse::<f64>().unwrap());
             assert!((found - wanted).abs() <= 1e-9 * wanted, "{how}: {key} is {found}, not {wanted}");
@@ -161,7 +174,11 @@ fn shares_and_limits_decide_who_gets_what() {
 
 /// Users with the ids 1 and 2, and what they ran; the second has no default bank of that name.
 fn database(test: &str) -> Site {
-    let site = Site::new(test, &[("root", "", 1), ("A", "root", 1), ("B", "root", 3)], &[("ann", "A", 1, 9e9), ("ben", "B", 1, 0.0)]);
+    let site = Site::new(
+        test,
+        &[("root", "", 1), ("A", "root", 1), ("B", "root", 3)],
+        &[("ann", "A", 1, 9e9), ("ben", "B", 1, 0.0)],
+    );
     site.sql(
         "UPDATE association_table SET userid = 1, max_running_jobs = 50, max_active_jobs = 50 WHERE username = 'ann';
          UPDATE association_table SET userid = 2, max_running_jobs = 50, max_active_jobs = 50 WHERE username = 'ben';
@@ -169,7 +186,9 @@ fn database(test: &str) -> Site {
             jobspec text, project text, bank text, requested_duration real, actual_duration real);",
     );
     let r = |cores: &str| {
-        format!(r#"{{"version": 1, "execution": {{"R_lite": [{{"rank": "0-1", "children": {{"core": "{cores}"}}}}]}}}}"#)
+        format!(
+            r#"{{"version": 1, "execution": {{"R_lite": [{{"rank": "0-1", "children": {{"core": "{cores}"}}}}]}}}}"#
+        )
     };
     let spec = r#"{"attributes": {"system": {"duration": 60, "queue": "batch"}}}"#;
     for (id, user, submit, run, end, r, bank) in [
@@ -191,7 +210,11 @@ fn a_databases_jobs_on_its_own_site() {
     let told = simulated(site.path(), "--nodes 2 --cores-per-node 4");
     // Two nodes of four cores each are all there is; user 9 has no association, one job never ran.
     let row = &told["scenarios"][0];
-    assert_eq!((&row["jobs"], &row["rejected"], &told["skipped"]), (&2.into(), &1.into(), &1.into()), "{told}");
+    assert_eq!(
+        (&row["jobs"], &row["rejected"], &told["skipped"]),
+        (&2.into(), &1.into(), &1.into()),
+        "{told}"
+    );
     assert_eq!((&row["wait_mean"], &row["makespan"]), (&(29.0 / 2.0).into(), &90.0.into()));
     assert_eq!(told["recorded_wait_mean"], (10.0 + 39.0 + 98.0) / 3.0);
     let delivered: Vec<(&str, f64, f64)> = told["groups"]
@@ -199,7 +222,13 @@ fn a_databases_jobs_on_its_own_site() {
         .unwrap()
         .iter()
         .filter(|row| row["by"] == "bank")
-        .map(|row| (row["group"].as_str().unwrap(), row["promised"].as_f64().unwrap(), row["delivered"].as_f64().unwrap()))
+        .map(|row| {
+            (
+                row["group"].as_str().unwrap(),
+                row["promised"].as_f64().unwrap(),
+                row["delivered"].as_f64().unwrap(),
+            )
+        })
         .collect();
     // Bank B wanted some from 1001 to 1090 s, in which it got 60 of 89.
     assert_eq!(delivered, [("A", 0.25, 1.0), ("B", 0.75, 480.0 / 712.0)]);
@@ -215,12 +244,17 @@ fn tables_and_lists_for_people_and_programs() {
     let lines: Vec<&str> = table.ok().lines().collect();
     assert_eq!(lines[0], "3 jobs on 4 nodes with 4 cores.");
     assert!(lines[2].starts_with("Scenario"), "{lines:?}");
-    assert!(lines.iter().any(|line| line.contains("weighted-walk scheduler=fcfs") && line.contains("1.5 min")));
+    assert!(lines.iter().any(|line| line.starts_with("scheduler=fcfs ") && line.contains("1.5 min")));
     let csv = fairshare(["simulate", "--trace", &path, "--csv"]);
     assert!(csv.ok().starts_with("scenario,jobs,rejected,never,wait_mean,"), "{}", csv.out);
     assert_eq!(csv.out.lines().count(), 2);
     let sizes = fairshare(["simulate", "--trace", &path, "--csv", "--by", "size"]);
-    assert_eq!(sizes.ok().lines().nth(1).unwrap(), "weighted-walk,2 to 4 cores,3,,,30,0,90,90,1.3,1,1.9,1.9", "{}", sizes.out);
+    assert_eq!(
+        sizes.ok().lines().nth(1).unwrap(),
+        "weighted-walk,2 to 4 cores,3,,,30,0,90,90,1.3,1,1.9,1.9",
+        "{}",
+        sizes.out
+    );
 }
 
 #[test]
@@ -253,4 +287,19 @@ fn what_is_wrong_is_named() {
     let text = file("simulate_text", "hello\n");
     assert!(complaint(&text, "--nodes 3").contains("line 1: expected 18 numbers"));
     assert!(complaint("/nowhere/at/all", "").contains("/nowhere/at/all"));
+}
+
+/// The example of the README, as far as it is shown there.
+#[test]
+fn the_readme_shows_what_is_printed() {
+    let readme = include_str!("../../README.md");
+    let (_, block) = readme.split_once("$ flux fairshare simulate ").expect("an example");
+    let (arguments, shown) = block.split_once('\n').expect("its output");
+    let mut command = Command::new(super::PROGRAM);
+    command.arg("simulate").args(arguments.split_whitespace()).env("COLUMNS", "100").env("NO_COLOR", "1");
+    let ran = super::finish(command.current_dir(env!("CARGO_MANIFEST_DIR")), "");
+    let shown: Vec<&str> = shown.lines().take_while(|line| *line != "...").collect();
+    let printed: Vec<&str> = ran.ok().lines().take(shown.len()).collect();
+    assert_eq!(printed, shown);
+    assert!(shown.len() > 5, "{shown:?}");
 }

@@ -100,7 +100,7 @@ pub(super) struct Args {
     #[command(flatten)]
     rules: Rules,
     /// How many scenarios run at once [default: as many as there are cores]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", help_heading = "Output")]
     threads: Option<NonZeroUsize>,
     /// What the second table shows; with --csv, print this in place of the scenarios
     #[arg(long, value_name = "WHAT", help_heading = "Output")]
@@ -126,7 +126,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         .into_iter()
         .zip(measured)
         .map(|(Plan { name, knobs }, measures)| {
-            let settings: Map<String, Value> = knobs.into_iter().map(|knob| (knob.key, knob.text.into())).collect();
+            let settings: Map<String, Value> =
+                knobs.into_iter().map(|knob| (knob.key, knob.text.into())).collect();
             Told { name, settings: settings.into(), measures }
         })
         .collect();
@@ -147,7 +148,10 @@ pub(super) fn run(args: &Args) -> Outcome {
         count(common.cores as usize, "core")
     )];
     if skipped > 0 {
-        let text = format!("{} of which the trace does not tell how long or on what they ran", count(skipped, "job"));
+        let text = format!(
+            "{} of which the trace does not tell how long or on what they ran",
+            count(skipped, "job")
+        );
         before.push(format!("Left out: {text}."));
     }
     print::print(args, &told, facts, before, progress)?;
@@ -220,7 +224,8 @@ fn all(
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(plan) = plans.get(at) else { break };
-                    let outcome = plan.scenario(site, common).and_then(|scenario| replay(trace, scenario, done));
+                    let outcome =
+                        plan.scenario(site, common).and_then(|scenario| replay(trace, scenario, done));
                     if sender.send((at, outcome)).is_err() {
                         break;
                     }

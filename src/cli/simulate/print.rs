@@ -60,7 +60,8 @@ impl Form {
     }
 
     fn scenario(self, told: &Told) -> Vec<Cell> {
-        let Measures { all, rejected, never, utilisation, jain, behind, makespan, refreshes, .. } = &told.measures;
+        let Measures { all, rejected, never, utilisation, jain, behind, makespan, refreshes, .. } =
+            &told.measures;
         let mut row = vec![
             Cell::Text(told.name.clone()),
             Cell::Count(all.jobs as u64),
@@ -81,7 +82,8 @@ impl Form {
             ("bank", bank.to_string(), group, Some(share.promised), share.delivered)
         });
         let sizes = told.measures.sizes.iter().map(|(most, group)| {
-            let name = if *most == 1 { "1 core".to_owned() } else { format!("{} to {most} cores", most / 4 + 1) };
+            let name =
+                if *most == 1 { "1 core".to_owned() } else { format!("{} to {most} cores", most / 4 + 1) };
             ("size", name, group, None, None)
         });
         let wanted = |kind: &str| by.is_none_or(|by| by.name() == kind);

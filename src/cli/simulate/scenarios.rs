@@ -47,7 +47,11 @@ enum What {
     HalfLife(f64),
     Weight(String, i64),
     Record(&'static str, i64),
-    Limit { scope: String, measure: String, value: i64 },
+    Limit {
+        scope: String,
+        measure: String,
+        value: i64,
+    },
     ZeroScore(String),
     /// A key of `[fairshare]` in Flux's configuration.
     Setting(Value),
@@ -59,7 +63,8 @@ impl FromStr for Sweep {
     fn from_str(text: &str) -> Result<Sweep, String> {
         let (key, values) = text.split_once('=').ok_or("expected KEY=VALUE,VALUE,...")?;
         let key = key.trim().replace('_', "-");
-        let values: Result<Vec<Knob>, String> = values.split(',').map(|value| Knob::new(&key, value.trim())).collect();
+        let values: Result<Vec<Knob>, String> =
+            values.split(',').map(|value| Knob::new(&key, value.trim())).collect();
         Ok(Sweep { key, values: values? })
     }
 }
@@ -101,7 +106,10 @@ impl Knob {
                     let near = did_you_mean(factor, FACTORS);
                     let known = FACTORS.contains(&factor);
                     if !known {
-                        return Err(format!("unknown factor \"{factor}\"; known are {}{near}", FACTORS.join(", ")));
+                        return Err(format!(
+                            "unknown factor \"{factor}\"; known are {}{near}",
+                            FACTORS.join(", ")
+                        ));
                     }
                     What::Weight(factor.to_owned(), integer()?)
                 }
@@ -141,14 +149,18 @@ fn limit_on(key: &str, rest: &str, value: i64) -> Result<What, String> {
 
 /// What the plugin would read in its table of Flux's configuration.
 fn setting(key: &str, text: &str) -> Result<What, String> {
-    let value = serde_json::from_str::<Value>(text).ok().filter(|value| value.is_number() || value.is_boolean());
+    let value =
+        serde_json::from_str::<Value>(text).ok().filter(|value| value.is_number() || value.is_boolean());
     let value = value.unwrap_or_else(|| Value::from(text));
     // It is asked now whether there is such a key and whether it takes that.
     document::settings(&json!({ key: value }).to_string()).map_err(|error| {
         let own = "policy, scheduler, half-life, zero-score, weights.FACTOR, limits.SCOPE.MEASURE";
         match error.contains("unknown key") {
-            true => format!("unknown key \"{key}\"; known are {own}, {}, and those of [fairshare]: {}", RECORDS.join(", "),
-                error.rsplit("known are ").next().unwrap_or_default()),
+            true => format!(
+                "unknown key \"{key}\"; known are {own}, {}, and those of [fairshare]: {}",
+                RECORDS.join(", "),
+                error.rsplit("known are ").next().unwrap_or_default()
+            ),
             false => error,
         }
     })?;
@@ -183,10 +195,14 @@ pub(super) fn product(sweeps: &[Sweep], site: Policy) -> Result<Vec<Plan>, Failu
     }
     let varies = |key: &str| sweeps.iter().any(|sweep| sweep.key == key && sweep.values.len() > 1);
     let named = |knobs: Vec<Knob>| {
-        let policy = knobs.iter().find(|knob| knob.key == "policy").map_or(site.name(), |knob| knob.text.as_str());
-        let others = knobs.iter().filter(|knob| knob.key != "policy" && varies(&knob.key));
-        let others: String = others.map(|knob| format!(" {}={}", knob.key, knob.text)).collect();
-        Plan { name: format!("{policy}{others}"), knobs }
+        let varied = knobs.iter().filter(|knob| varies(&knob.key)).map(|knob| match knob.key.as_str() {
+            "policy" => knob.text.clone(),
+            key => format!("{key}={}", knob.text),
+        });
+        let varied: Vec<String> = varied.collect();
+        let policy = || knobs.iter().find(|knob| knob.key == "policy").map_or(site.name(), |knob| &knob.text);
+        let name = if varied.is_empty() { policy().to_owned() } else { varied.join(" ") };
+        Plan { name, knobs }
     };
     Ok(plans.into_iter().map(named).collect())
 }

@@ -29,8 +29,7 @@ pub(super) fn of_database(database: &mut Database, rules: &Rules, now: f64) -> R
     let Some(tree) = &mut data.tree else {
         return Err(Failure::Message("the database's banks and associations are no tree".to_owned()));
     };
-    tree.options =
-        options.settings().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    tree.options = options.settings().into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     Ok(data)
 }
 
@@ -73,7 +72,8 @@ fn number_in(name: &str) -> Option<i64> {
 
 /// A bank for each group of the history and an association for each of its users there, all with one share.
 pub(super) fn of_trace(trace: &Trace, rules: &Rules) -> Result<PolicyData, Failure> {
-    let mut data = empty(&SitePolicy { options: rules.over(SitePolicy::default())?, ..SitePolicy::default() });
+    let mut data =
+        empty(&SitePolicy { options: rules.over(SitePolicy::default())?, ..SitePolicy::default() });
     let mut homes: BTreeMap<UserId, &str> = BTreeMap::new();
     let mut pairs: BTreeSet<(UserId, &str)> = BTreeSet::new();
     for party in trace.parties() {

@@ -127,21 +127,29 @@ mod tests {
         let jobs: Vec<_> = history.trace.jobs().iter().map(told).collect();
         assert_eq!(jobs, [(1001.0, 10.5, 10.5, 1, 2), (1005.0, 60.0, 120.0, 2, 6)]);
         let parties: Vec<_> = history.trace.parties().iter().map(|party| format!("{party:?}")).collect();
-        assert!(parties[0].contains("UserId(7)") && parties[0].contains("group3") && parties[0].contains("queue2"));
+        assert!(
+            parties[0].contains("UserId(7)")
+                && parties[0].contains("group3")
+                && parties[0].contains("queue2")
+        );
         assert!(parties[1].contains("UserId(65534)") && parties[1].contains("no-group"), "{}", parties[1]);
     }
 
     #[test]
     fn parts_and_what_never_ran_are_left_out() {
-        let history = of("1 5 3 60 6 -1 -1 8 120 -1 3 7 3 -1 2 -1 -1 -1\n2 5 3 -1 6 -1 -1 8 120 -1 5 7 3 -1 2 -1 -1 -1\n\
-             3 5 3 9 0 -1 -1 -1 120 -1 5 7 3 -1 2 -1 -1 -1\n");
+        let history = of(
+            "1 5 3 60 6 -1 -1 8 120 -1 3 7 3 -1 2 -1 -1 -1\n2 5 3 -1 6 -1 -1 8 120 -1 5 7 3 -1 2 -1 -1 -1\n\
+             3 5 3 9 0 -1 -1 -1 120 -1 5 7 3 -1 2 -1 -1 -1\n",
+        );
         let history = history.unwrap();
         assert_eq!((history.trace.jobs().len(), history.skipped), (0, 2));
     }
 
     #[test]
     fn what_is_no_trace_is_told_by_its_line() {
-        for text in ["; x\n1 2 3\n", "; x\n1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19\n", "\nname,user\n"] {
+        for text in
+            ["; x\n1 2 3\n", "; x\n1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19\n", "\nname,user\n"]
+        {
             let told = of(text).err().unwrap();
             assert_eq!(told, "line 2: expected 18 numbers, as the Standard Workload Format has them");
         }

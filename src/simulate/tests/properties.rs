@@ -86,7 +86,8 @@ fn check(trace: &Trace, scenario: Scenario) -> Vec<f64> {
             let told = host.engine.usages(&wanted, host.now).0;
             let recount = used(&host, trace);
             for user in told {
-                let (live, counted) = (user.usage.unwrap(), recount.get(&user.user.0).copied().unwrap_or(0.0));
+                let (live, counted) =
+                    (user.usage.unwrap(), recount.get(&user.user.0).copied().unwrap_or(0.0));
                 assert!((live - counted).abs() <= 1e-6 * (1.0 + counted), "{} {live} {counted}", user.user);
             }
         }
@@ -100,7 +101,8 @@ fn check(trace: &Trace, scenario: Scenario) -> Vec<f64> {
             .filter(|(job, _)| trace.parties()[trace.party_of(job)].user.0 == user && job.run > 0.0)
             .map(|(job, start)| (*start, start + job.run))
             .collect();
-        let most = own.iter().map(|(at, _)| own.iter().filter(|(from, to)| from <= at && at < to).count()).max();
+        let most =
+            own.iter().map(|(at, _)| own.iter().filter(|(from, to)| from <= at && at < to).count()).max();
         assert!(most.unwrap_or(0) as i64 <= is_limited, "user {user} ran {most:?} at once");
     }
     host.starts
@@ -169,7 +171,8 @@ fn backfill_starts_some_earlier_and_weights_change_who_goes_first() {
     let starts = |scenario| check(&trace, scenario);
     let of = |scheduler| site(scheduler, Policy::FairTree, 1_000);
     let sum = |starts: &[f64]| starts.iter().sum::<f64>();
-    let (plain, easy) = (starts(without_weights(of(Scheduler::Fcfs))), starts(without_weights(of(Scheduler::Easy))));
+    let (plain, easy) =
+        (starts(without_weights(of(Scheduler::Fcfs))), starts(without_weights(of(Scheduler::Easy))));
     assert!(sum(&easy) < sum(&plain), "backfill fills");
     assert!(!starts(of(Scheduler::Fcfs)).is_sorted(), "fair-share reorders");
 }

@@ -21,11 +21,16 @@ fn wait(cores: u64, load: f64, jobs: usize, seed: u64, run: impl Fn(&mut Dice) -
     }
     let mut host = host(&trace, without_weights(scenario(cores, &[("a", 1)], &[(1, "a", 1)])));
     while host.step() {}
-    let waits: Vec<f64> = trace.jobs().iter().zip(&host.starts).map(|(job, start)| start - job.submit).collect();
+    let waits: Vec<f64> =
+        trace.jobs().iter().zip(&host.starts).map(|(job, start)| start - job.submit).collect();
     assert!(waits.iter().all(|wait| (0.0..f64::INFINITY).contains(wait)));
     let size = jobs / (BATCHES + 1);
-    let means: Vec<f64> =
-        waits.chunks(size).skip(1).take(BATCHES).map(|batch| batch.iter().sum::<f64>() / size as f64).collect();
+    let means: Vec<f64> = waits
+        .chunks(size)
+        .skip(1)
+        .take(BATCHES)
+        .map(|batch| batch.iter().sum::<f64>() / size as f64)
+        .collect();
     let many = BATCHES as f64;
     let mean = means.iter().sum::<f64>() / many;
     let variance = means.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / (many - 1.0);
