@@ -236,8 +236,10 @@ impl Oracle {
             self.in_order += usize::from(place < their_place);
             if their_place < place {
                 let whose = |job: &HostJob| self.association(job).map(|a| (a.user, &a.bank)) == Some(theirs);
+                // Who waits for others alone is in no line.
                 let held = jobs.iter().filter(|(_, job)| {
-                    whose(job) && job.state == State::Depend && !job.dependencies.is_empty()
+                    let mut names = job.dependencies.iter();
+                    whose(job) && job.state == State::Depend && names.any(|name| is_ours(name))
                 });
                 for (earlier, job) in held {
                     let exceeded = self.exceeded(jobs, *earlier);
