@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The job manager of a simulation: it takes jobs through their states as Flux does, asks the engine where Flux would,
-//! and carries out what the engine wants.
+//! and carries out what the engine wants. Here is what time brings; `jobs.rs` has a job's way, `effects.rs` what the engine wants.
+
+mod effects;
+mod jobs;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -10,9 +13,9 @@ use super::Scenario;
 use super::delivery::{Delivered, Meter};
 use super::scheduler::{Cluster, Number, Queue, Scheduler, Time};
 use super::trace::{Job, Trace};
-use crate::engine::{Effect, Engine, Event, JobFacts, State, Timer};
+use crate::engine::{Engine, Event, State, Timer};
 use crate::ids::{BankName, JobId, UserId};
-use crate::limits::{Allocation, HoldName, Resources, Size};
+use crate::limits::HoldName;
 use crate::standing::Memory;
 
 /// The instance owner: nobody that has jobs.
@@ -70,6 +73,8 @@ pub(super) struct Host<'a> {
     depth: usize,
     nodes: u64,
     pub(super) now: f64,
+    /// When something happened last.
+    last: f64,
     /// The next that is submitted.
     next: Number,
     active: BTreeMap<Number, Active>,
@@ -129,6 +134,7 @@ impl<'a> Host<'a> {
             depth,
             nodes,
             now: begin,
+            last: begin,
             next: 0,
             active: BTreeMap::new(),
             priceless: 0,
@@ -168,6 +174,7 @@ impl<'a> Host<'a> {
             return true;
         }
         self.go_to(next);
+        self.last = next;
         while let Some(Reverse((Time(end), number))) = self.ends.peek().copied()
             && end <= next
         {
@@ -188,7 +195,7 @@ impl<'a> Host<'a> {
         let begin = self.trace.jobs().first().map_or(0.0, |job| job.submit);
         let (used, delivered) = self.meter.read();
         let banks = self.banks.into_iter().zip(delivered).collect();
-        let (end, cores, refreshes) = (self.now, self.cluster.cores, self.refreshes);
+        let (end, cores, refreshes) = (self.last, self.cluster.cores, self.refreshes);
         if let Some(done) = self.done {
             done.fetch_add(self.uncounted, Ordering::Relaxed);
         }
@@ -266,208 +273,6 @@ impl<'a> Host<'a> {
                 self.start(number);
             }
             self.settle();
-        }
-    }
-
-    fn facts(&self, number: Number, job: &Job) -> Option<JobFacts<'a>> {
-        let party = self.trace.parties().get(self.trace.party_of(job))?;
-        Some(JobFacts {
-            id: id_of(number),
-            user: party.user,
-            state: State::New,
-            urgency: URGENCY,
-            bank: Some(party.bank.as_str()),
-            queue: party.queue.as_ref().map(|queue| queue.as_str()),
-            project: None,
-            size: Ok(Size { nodes: job.nodes.into(), cores: job.cores.into(), gpus: job.gpus.into() }),
-            submitted: Some(job.submit),
-            // 0 is no limit.
-            duration: if job.walltime.is_finite() { job.walltime } else { 0.0 },
-            resources: Resources::None,
-        })
-    }
-
-    fn submit(&mut self, number: Number) {
-        let Some((job, facts)) = self.job(number).and_then(|job| Some((job, self.facts(number, job)?)))
-        else {
-            return;
-        };
-        let id = id_of(number);
-        // Flux's scheduler refuses what it can never place.
-        let is_feasible = u64::from(job.cores) <= self.cluster.cores;
-        self.tell(Event::Created { id, state: State::New, has_dependencies: false });
-        if !is_feasible || self.tell(Event::Validate(facts.clone())) == Answer::Rejected {
-            self.tell(Event::Gone(id));
-            self.set_start(number, REJECTED);
-            self.count();
-            return;
-        }
-        self.meter.wanted(self.bank(job));
-        self.active.insert(number, Active { state: State::Depend, priority: 0, holds: Vec::new() });
-        self.tell(Event::New(facts));
-        self.tell(Event::Depend(id));
-        self.go_on(number);
-    }
-
-    /// A job in DEPEND that nothing holds goes on.
-    fn go_on(&mut self, number: Number) {
-        let Some(active) = self.active.get_mut(&number) else { return };
-        if active.state == State::Depend && active.holds.is_empty() {
-            active.state = State::Priority;
-            let answer = self.tell(Event::Priority(id_of(number), URGENCY));
-            self.set_priority(number, &answer);
-        }
-    }
-
-    fn set_priority(&mut self, number: Number, answer: &Answer) {
-        let Answer::Priority(priority) = *answer else { return };
-        let (Some(job), Some(active)) = (self.job(number), self.active.get_mut(&number)) else { return };
-        if !matches!(active.state, State::Priority | State::Sched) {
-            return;
-        }
-        let before = std::mem::replace(&mut active.priority, priority);
-        let is_new = active.state == State::Priority;
-        active.state = State::Sched;
-        self.priceless += usize::from(priority == 0);
-        self.priceless -= usize::from(before == 0 && !is_new);
-        if before != priority {
-            self.queue.remove(before, number, job.cores);
-            if priority > 0 {
-                self.queue.insert(priority, number, job.cores);
-            }
-        }
-        if is_new {
-            self.tell(Event::Sched(id_of(number)));
-        }
-    }
-
-    fn start(&mut self, number: Number) {
-        let (Some(job), Some(active)) = (self.job(number), self.active.get_mut(&number)) else { return };
-        active.state = State::Run;
-        self.queue.remove(active.priority, number, job.cores);
-        self.cluster.take(number, job, self.now);
-        self.meter.start(job.cores);
-        self.set_start(number, self.now);
-        self.ends.push(Reverse((Time(self.now + job.run), number)));
-        let given = Allocation {
-            nodes: job.nodes.into(),
-            cores: job.cores.into(),
-            gpus: job.gpus.into(),
-            start: Some(self.now),
-            expiration: Some(self.now + job.walltime).filter(|end| end.is_finite()),
-        };
-        self.tell(Event::Run(id_of(number), Resources::Allocated(given)));
-    }
-
-    /// A job is over, whether it ran or not.
-    fn end(&mut self, number: Number) {
-        let (Some(job), Some(active)) = (self.job(number), self.active.remove(&number)) else { return };
-        let mut used = 0.0;
-        if active.state == State::Run {
-            let started = self.starts.get(number as usize).copied().unwrap_or(self.now);
-            self.cluster.give_back(number, job, started);
-            self.meter.end(job.cores);
-            used = f64::from(job.cores) * (self.now - started);
-        } else {
-            self.queue.remove(active.priority, number, job.cores);
-            self.priceless -= usize::from(active.state == State::Sched && active.priority == 0);
-            self.set_start(number, REJECTED);
-        }
-        self.meter.gone(self.bank(job), used);
-        let id = id_of(number);
-        self.tell(Event::Cleanup(id));
-        self.tell(Event::Inactive(id));
-        self.tell(Event::Gone(id));
-        self.count();
-    }
-
-    fn bank(&self, job: &Job) -> usize {
-        self.bank_of.get(self.trace.party_of(job)).copied().unwrap_or(usize::MAX)
-    }
-
-    fn set_start(&mut self, number: Number, start: f64) {
-        if let Some(at) = self.starts.get_mut(number as usize) {
-            *at = start;
-        }
-    }
-
-    fn count(&mut self) {
-        self.uncounted += 1;
-        if let Some(done) = self.done.filter(|_| self.uncounted >= COUNTED) {
-            done.fetch_add(std::mem::take(&mut self.uncounted), Ordering::Relaxed);
-        }
-    }
-
-    fn tell(&mut self, event: Event<'_>) -> Answer {
-        let effects = self.engine.handle(self.now, event);
-        self.apply(effects)
-    }
-
-    /// Carries out what the engine wants, in order; what comes of it is carried out before what is behind it.
-    fn apply(&mut self, effects: Vec<Effect>) -> Answer {
-        let mut answer = Answer::Nothing;
-        let mut todo = vec![effects.into_iter()];
-        while let Some(effects) = todo.last_mut() {
-            let Some(effect) = effects.next() else {
-                todo.pop();
-                continue;
-            };
-            let more = match effect {
-                Effect::Reject(_) => {
-                    answer = Answer::Rejected;
-                    continue;
-                }
-                Effect::SetPriority(priority) => {
-                    answer = Answer::Priority(priority);
-                    continue;
-                }
-                Effect::AskUrgency(id) => self.engine.handle(self.now, Event::Urgency(id, URGENCY)),
-                Effect::ReadSiteNodes => self.engine.handle(self.now, Event::SiteNodes(Some(self.nodes))),
-                Effect::ListEnded { .. } => self.engine.handle(self.now, Event::Ended(Some(Vec::new()))),
-                Effect::Then(step) => self.engine.step(step),
-                other => {
-                    self.carry_out(other);
-                    continue;
-                }
-            };
-            todo.push(more.into_iter());
-        }
-        answer
-    }
-
-    /// Carries out what is to be done to jobs and timers.
-    fn carry_out(&mut self, effect: Effect) {
-        match effect {
-            Effect::RejectPolicy(text) => self.refused = Some(text),
-            Effect::AddDependency(id, name) => {
-                if let Some(active) = self.active.get_mut(&number_of(id)) {
-                    active.holds.push(name);
-                }
-            }
-            Effect::RemoveDependency(id, name) => {
-                if let Some(active) = self.active.get_mut(&number_of(id)) {
-                    active.holds.retain(|hold| *hold != name);
-                    self.go_on(number_of(id));
-                }
-            }
-            Effect::Prioritize(id, priority) => {
-                self.set_priority(number_of(id), &Answer::Priority(priority));
-            }
-            Effect::ReprioritizeAll => {
-                let asked = |state| matches!(state, State::Priority | State::Sched);
-                let jobs = self.active.iter().filter(|(_, job)| asked(job.state));
-                let jobs: Vec<Number> = jobs.map(|(number, _)| *number).collect();
-                for number in jobs {
-                    let answer = self.tell(Event::PriorityGet(id_of(number), URGENCY));
-                    self.set_priority(number, &answer);
-                }
-            }
-            Effect::Raise(id, _) => self.end(number_of(id)),
-            Effect::Arm(Timer::Turn) => self.turns = true,
-            Effect::Arm(Timer::Slice) => self.slices = true,
-            Effect::ArmIn(Timer::Refresh, period) => self.refresh = Some((self.now + period, period)),
-            // No job declares dependencies, none is read back, each names its bank, and nobody reads notes, logs and memos.
-            _ => {}
         }
     }
 }

@@ -202,4 +202,5 @@ fn what_can_never_run_is_told_apart() {
     let measures = replay(&trace, scenario, &AtomicU64::new(0)).unwrap();
     // Too large for the cluster, and of nobody; user 2 may run nothing.
     assert_eq!((measures.all.jobs, measures.rejected, measures.never), (1, 2, 1));
+    assert_eq!(measures.makespan, 5.0, "that nothing comes of waiting takes no time");
 }
