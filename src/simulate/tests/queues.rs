@@ -11,7 +11,7 @@ const T99: f64 = 2.756;
 
 /// The mean wait and half the width of its interval, by the means of batches; the first of them is the warm-up.
 fn wait(cores: u64, load: f64, jobs: usize, seed: u64, run: impl Fn(&mut Dice) -> f64) -> (f64, f64) {
-    let mut dice = Dice(seed);
+    let mut dice = Dice(seed + asked("SIMULATE_SEED", 0) as u64);
     let mut trace = Trace::default();
     let mut now = 1e9;
     for _ in 0..jobs {
@@ -44,9 +44,13 @@ fn agrees(what: &str, (mean, half): (f64, f64), theory: f64) {
     assert!((mean - theory).abs() <= half, "{what}: {mean} +- {half}, theory {theory}");
 }
 
-/// So many jobs, or as many as `SIMULATE_JOBS` says.
+/// A number from the environment, to see more than a run of the tests does.
+fn asked(variable: &str, otherwise: usize) -> usize {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
 fn jobs() -> usize {
-    std::env::var("SIMULATE_JOBS").ok().and_then(|text| text.parse().ok()).unwrap_or(31_000)
+    asked("SIMULATE_JOBS", 31_000)
 }
 
 #[test]
