@@ -5,7 +5,7 @@ use super::live::Cause;
 use super::{Effect, Engine, Level, Memo, Posting, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
-use crate::limits::{Admission, Demand, Grant, Job, Line, Origin, Phase, Project};
+use crate::limits::{Admission, Demand, Job, Line, Origin, Phase, Project};
 use crate::priority::{Explanation, Outcome, Subject};
 
 /// A fair-share that moved by less is not worth an event.
@@ -152,11 +152,11 @@ impl Engine {
         let Some(job) = self.ledger.job(id).filter(|job| job.demand != demand) else {
             return Vec::new();
         };
-        let (association, frees) =
-            (job.association(), demand == Demand::Resting && job.grant == Grant::Given);
+        let (association, reserved) = (job.association(), job.footprint().reserved);
         self.ledger.change(id, |job| job.demand = demand);
+        let is_left = self.ledger.job(id).is_some_and(|job| job.footprint().reserved != reserved);
         association
-            .filter(|_| frees)
+            .filter(|_| demand == Demand::Resting && is_left)
             .map(|association| pass(self, association, Line::All))
             .unwrap_or_default()
     }

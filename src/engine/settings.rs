@@ -5,6 +5,7 @@ use super::why::Open;
 use crate::accounts::SiteLimit;
 use crate::fairshare::Policy;
 use crate::fairshare::accrual::Mode;
+use crate::limits::RunningLimitsOf;
 
 /// When the memo of a job shows its fair-share anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub struct Settings {
     pub remember: bool,
     /// Limits beyond flux-accounting's, as far as no push says otherwise.
     pub limits: Vec<SiteLimit>,
+    /// From when on jobs count for limits on what runs.
+    pub running: RunningLimitsOf,
     /// What of the tree everybody may see.
     pub public: Open,
     /// Whether jobs get a note that says where they stand.
@@ -71,6 +74,7 @@ impl Default for Settings {
             interleave: false,
             remember: true,
             limits: Vec::new(),
+            running: RunningLimitsOf::default(),
             public: Open::Banks,
             annotate: false,
         }

@@ -21,6 +21,7 @@ mod rows;
 mod scopes;
 mod shadow;
 mod site;
+mod strict;
 mod tables;
 mod urgency;
 mod why;

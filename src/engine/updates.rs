@@ -136,6 +136,7 @@ impl Engine {
             }
         }
         let (bank, queue) = (self.bank_name(association, facts.bank), self.queue_name(facts.queue));
+        let running = self.running_limits(queue.as_ref());
         let project = self.project(association, facts.project);
         if let Some(association) = association {
             self.ledger.meet(&self.book, association);
@@ -145,7 +146,7 @@ impl Engine {
                 job.admission = job.admission.moved_to(association);
             }
             job.bank = bank;
-            job.queue = queue;
+            (job.queue, job.running) = (queue, running);
             job.project = project;
             if job.duration != facts.duration
                 && let Some(given) = job.allocation.as_mut()

@@ -5,6 +5,7 @@ use super::allocation::Allocation;
 use super::counts::{Amounts, Counts};
 use super::eligible::Eligible;
 use super::hold_names::HoldNames;
+use super::running::RunningLimits;
 use super::size::Size;
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
@@ -169,6 +170,8 @@ pub struct Job {
     pub knowledge: Knowledge,
     /// Reservation.
     pub grant: Grant,
+    /// The rule of its queue: from when on it counts for limits on what runs.
+    pub running: RunningLimits,
     /// Whether the place to run that is reserved for it is wanted.
     pub demand: Demand,
     /// The fair-share last posted as a memo by this plugin instance.
@@ -217,12 +220,22 @@ impl Job {
             Demand::ToRun => run,
             Demand::Resting => none,
         };
-        let reserved = match (self.grant, self.phase) {
-            (Grant::Given, Phase::Depend | Phase::Priority) => sched.plus(to_run),
-            (Grant::Given, Phase::Sched) => to_run,
+        let reserved = match (self.is_promised(), self.phase) {
+            (true, Phase::Depend | Phase::Priority) => sched.plus(to_run),
+            (true, Phase::Sched) => to_run,
             _ => none,
         };
         Footprint { active_jobs: 1, charged, reserved }
+    }
+
+    /// Whether it reserves what it is on its way to: one that was released does. One that was never held does so too under
+    /// the strict rule, once it has left DEPEND.
+    fn is_promised(&self) -> bool {
+        match (self.grant, self.running) {
+            (Grant::Given, _) => true,
+            (Grant::None, RunningLimits::Strict) => self.phase > Phase::Depend,
+            (Grant::None, RunningLimits::Upstream) | (Grant::Blocked, _) => false,
+        }
     }
 
     /// The association it counts in.

@@ -43,6 +43,7 @@ fn job(book: &Book, phase: Phase) -> Job {
         origin: Origin::Submitted,
         names: HoldNames::default(),
         grant: Grant::None,
+        running: RunningLimits::Upstream,
         demand: Demand::ToRun,
         knowledge: Knowledge::Known,
         memo: None,

@@ -136,6 +136,9 @@ impl Engine {
         self.book.set_configured_limits(self.settings.limits.clone());
         self.regroup();
         let mut effects = self.set_ages(&before);
+        if before.running != self.settings.running {
+            effects.extend(self.count_by_new_rules());
+        }
         // Whoever may go by other limits goes at the end of a push, or of the loop that ends it.
         if before.limits != self.settings.limits {
             if self.is_live() {
