@@ -8,6 +8,7 @@ use super::site::HostJob;
 use crate::accounts::{Association, AssociationRecord, Policy, Queue, SiteLimit, Target};
 use crate::engine::{Event, State};
 use crate::ids::{BankName, JobId, Limit, Measure, Stage, UserId};
+use crate::limits::RunningLimits;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The names of the limits, in the order of table 4.3.
@@ -44,6 +45,13 @@ fn is_ours(name: &str) -> bool {
     limit_of(name).is_some()
 }
 
+/// In which queues the running limits are strict.
+#[derive(Clone, Debug, Default)]
+struct StrictIn {
+    others: bool,
+    queues: BTreeMap<String, bool>,
+}
+
 /// What the host's jobs and the pushed limits say.
 #[derive(Clone, Debug, Default)]
 pub struct Oracle {
@@ -52,6 +60,8 @@ pub struct Oracle {
     queues: BTreeMap<String, Queue>,
     /// Limits over scopes.
     pub limits: Vec<SiteLimit>,
+    /// Queues of which no more may be in SCHED than could run; `None` for jobs without queue.
+    strict: StrictIn,
     /// Banks, each with the one above.
     parents: BTreeMap<BankName, BankName>,
     /// Everybody is looked at, one after the other: who comes first is not said.
@@ -85,7 +95,16 @@ impl Oracle {
                 self.is_live = site.rule.is_some();
                 self.learn_policy(policy);
             }
-            Event::Settings(_) | Event::Reprioritize => self.is_all_looked_at = true,
+            Event::Settings(settings) => {
+                self.is_all_looked_at = true;
+                let is_strict = |rule: &RunningLimits| *rule == RunningLimits::Strict;
+                let queues = settings.running.queues.iter();
+                self.strict = StrictIn {
+                    others: is_strict(&settings.running.others),
+                    queues: queues.map(|(queue, rule)| (queue.to_string(), is_strict(rule))).collect(),
+                };
+            }
+            Event::Reprioritize => self.is_all_looked_at = true,
             Event::Weights(weights) => {
                 let fairshare = weights.iter().find(|(factor, _)| factor == "fairshare");
                 self.weight = fairshare.map(|(_, weight)| *weight).or(self.weight);
@@ -149,12 +168,15 @@ impl Oracle {
             job.state == State::Sched
                 || job.was_sched && job.state == State::Priority
                 || self.is_released(*id, job)
+                || self.is_strict(job) && is_on_its_way(job)
         };
         // A job that was released and has not run yet, unless it won't be scheduled.
         let may_run = |id: &JobId, job: &HostJob| {
             let is_released = self.is_released(*id, job)
                 || was_held(job) && carries_none(job) && matches!(job.state, State::Priority | State::Sched);
-            job.state == State::Run || is_released && !self.is_worthless(job)
+            // Or, by the strict rule, one that is in SCHED or on its way there, held before or not.
+            let is_counted = self.is_strict(job) && (job.state == State::Sched || is_on_its_way(job));
+            job.state == State::Run || (is_released || is_counted) && !self.is_worthless(job)
         };
         let full = |cap: Limit, used: u64, more: u64| used + more > u64::try_from(cap.0).unwrap_or(0);
         let mut exceeded = Vec::new();
@@ -264,6 +286,12 @@ impl Oracle {
         job.urgency == 0 || job.urgency != 31 && score.round() <= 0.0
     }
 
+    /// Whether a job's queue, or the site, lets no more into SCHED than could run.
+    pub fn is_strict(&self, job: &HostJob) -> bool {
+        let of_queue = job.queue.as_ref().and_then(|queue| self.strict.queues.get(queue));
+        of_queue.copied().unwrap_or(self.strict.others)
+    }
+
     /// Released in this pass, or on its way from PRIORITY to SCHED for the first time.
     fn is_released(&self, id: JobId, job: &HostJob) -> bool {
         let is_on_its_way = job.state == State::Priority && was_held(job) && carries_none(job);
@@ -321,6 +349,11 @@ fn was_held(job: &HostJob) -> bool {
 /// Whether a limit counts jobs of the queue that this one names.
 fn is_in(limit: &SiteLimit, job: &HostJob) -> bool {
     limit.queue.as_ref().is_none_or(|queue| Some(queue.as_str()) == job.queue.as_deref())
+}
+
+/// In PRIORITY, with a price by which it goes on.
+fn is_on_its_way(job: &HostJob) -> bool {
+    job.state == State::Priority && job.answered.is_some()
 }
 
 fn carries_none(job: &HostJob) -> bool {

@@ -37,6 +37,8 @@ pub enum Op {
     },
     /// Other limits over scopes.
     Limits(Vec<SiteLimit>),
+    /// Another rule of running limits.
+    Rules(Settings),
 }
 
 /// Another plugin's dependency on a new job.
@@ -89,6 +91,18 @@ pub fn any_op() -> impl Strategy<Value = Op> {
             .prop_map(|(user, bank, limits)| Op::Push { user, bank, limits }),
         1 => (any::<bool>(), any::<bool>()).prop_map(|(is_reload, data_first)| Op::Replay { is_reload, data_first }),
         1 => over_scopes().prop_map(Op::Limits),
+        1 => running_limits().prop_map(Op::Rules),
+    ]
+}
+
+/// From when on jobs count for limits on what runs.
+pub fn running_limits() -> impl Strategy<Value = Settings> {
+    let [upstream, strict] = RunningLimits::ALL;
+    prop_oneof![
+        2 => Just(rules(upstream, &[])),
+        2 => Just(rules(strict, &[])),
+        1 => Just(rules(upstream, &[("q1", strict)])),
+        1 => Just(rules(strict, &[("q1", upstream)])),
     ]
 }
 
