@@ -55,6 +55,8 @@ impl Engine {
         effects.extend(std::mem::take(&mut self.due.unmoved).into_iter().map(Effect::AskUrgency));
         effects.extend(self.complete_jobspecs());
         effects.extend(self.discover());
+        // What is to be read first is known before anybody goes.
+        let replayed = self.replay_seen();
         for (association, line) in std::mem::take(&mut self.due.passes) {
             if self.due.half_pushed.contains(&association) {
                 self.due.passes.insert(association, line);
@@ -62,7 +64,7 @@ impl Engine {
                 effects.extend(self.pass_along(association, line));
             }
         }
-        effects.extend(self.replay_seen());
+        effects.extend(replayed);
         effects
     }
 

@@ -147,7 +147,7 @@ impl Engine {
     fn advance(&mut self, id: JobId, phase: Phase) {
         self.ledger.change(id, |job| {
             job.phase = phase;
-            if job.grant == Grant::Blocked {
+            if matches!(job.grant, Grant::Blocked | Grant::Awaited) {
                 job.grant = Grant::Given;
             }
         });

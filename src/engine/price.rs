@@ -4,8 +4,8 @@
 use super::live::Cause;
 use super::{Effect, Engine, Level, Memo, Posting, Timer};
 use crate::accounts::AssociationId;
-use crate::ids::{JobId, UserId};
-use crate::limits::{Admission, Demand, Job, Line, Origin, Phase, Project};
+use crate::ids::{JobId, Stage, UserId};
+use crate::limits::{Admission, Demand, Holding, Job, Line, Origin, Phase, Project, RunningLimits};
 use crate::priority::{Explanation, Outcome, Subject};
 
 /// A fair-share that moved by less is not worth an event.
@@ -39,6 +39,12 @@ impl Engine {
     /// The answer to `job.state.priority`.
     pub(super) fn prioritized(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         self.note_eligible(id, Some(urgency));
+        let taken_back = self.taken_back(id, urgency);
+        if self.ledger.job(id).is_some_and(Job::is_awaiting) {
+            let mut effects = self.stays(id, Effect::PriorityUnavailable);
+            effects.extend(taken_back.map(|association| self.pass(association)).unwrap_or_default());
+            return effects;
+        }
         let price = self.price(id, urgency, Completion::Now(Posting::Current), Cause::Asked);
         if price.is_err() {
             self.unpriced.insert(id);
@@ -52,17 +58,61 @@ impl Engine {
                 effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_along));
                 effects
             }
-            Err(pending) => self.unpriced(id, pending, Effect::PriorityUnavailable),
+            Err(pending) => {
+                self.stays_in_priority(id);
+                self.unpriced(id, pending, Some(Effect::PriorityUnavailable))
+            }
         }
+    }
+
+    /// The answer for a job that is held in PRIORITY: it has no price before its turn comes.
+    fn stays(&mut self, id: JobId, answer: Effect) -> Vec<Effect> {
+        match self.admit(id, Completion::Now(Posting::Current)) {
+            Ok(mut effects) => {
+                effects.push(answer);
+                effects.extend(self.annotation(id));
+                effects
+            }
+            Err(pending) => self.unpriced(id, pending, Some(answer)),
+        }
+    }
+
+    /// A job in PRIORITY has no price, for whatever reason, and waits there for its turn.
+    pub(super) fn stays_in_priority(&mut self, id: JobId) {
+        if self.ledger.job(id).is_some_and(|job| job.phase == Phase::Priority) {
+            self.ledger.change(id, Job::await_room);
+        }
+    }
+
+    /// By the strict rule a job that rested, and would be scheduled now, may find that its place to run is taken: then it
+    /// goes no further than PRIORITY. Gives the association in which it leaves its place in SCHED.
+    fn taken_back(&mut self, id: JobId, urgency: i64) -> Option<AssociationId> {
+        let rests = |job: &&Job| {
+            (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)
+        };
+        let job = self.ledger.job(id).filter(rests)?;
+        let is_priced = self.explain(id, job, urgency).is_some_and(|it| it.priority > 0);
+        let is_full = |hold: &Holding| hold.amount.stage == Stage::Running;
+        if !is_priced || !self.ledger.holding(&self.book, id).iter().any(is_full) {
+            return None;
+        }
+        let association = job.association();
+        self.ledger.change(id, Job::await_room);
+        self.live.forget(id);
+        association
     }
 
     /// The answer to `job.priority.get`, within Flux's loop over its jobs: no other job may be touched.
     pub(super) fn priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         self.note_eligible(id, Some(urgency));
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        if job.is_awaiting() {
+            return self.stays(id, Effect::KeepPriority);
+        }
         if self.keeps_price(id, urgency) {
             return vec![Effect::KeepPriority];
         }
+        let Some(job) = self.ledger.job(id) else { return Vec::new() };
         let completion = match job.phase {
             Phase::Sched => Completion::Later,
             _ => Completion::Now(Posting::Current),
@@ -77,12 +127,12 @@ impl Engine {
                 effects.extend(self.moved_on(id));
                 effects
             }
-            Err(pending) => self.unpriced(id, pending, Effect::KeepPriority),
+            Err(pending) => self.unpriced(id, pending, Some(Effect::KeepPriority)),
         }
     }
 
-    /// A job's present urgency. Of one in PRIORITY it was asked because Flux would leave it there: it gets its price by
-    /// id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes: one that won't be scheduled
+    /// A job's present urgency. Of one in PRIORITY it was asked because Flux would leave it there, or because it was
+    /// released: it gets its price by id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes: one that won't be scheduled
     /// takes no place to run.
     pub(super) fn told_urgency(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         self.note_eligible(id, Some(urgency));
@@ -93,6 +143,10 @@ impl Engine {
             self.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
             return Vec::new();
         }
+        if job.is_awaiting() {
+            let admitted = self.admit(id, Completion::Now(Posting::ById));
+            return admitted.unwrap_or_else(|pending| self.unpriced(id, pending, None));
+        }
         match self.price(id, urgency, Completion::Now(Posting::ById), Cause::ById) {
             Ok((mut effects, price)) => {
                 self.unpriced.remove(&id);
@@ -100,23 +154,27 @@ impl Engine {
                 effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_along));
                 effects
             }
-            Err(_) => Vec::new(),
+            Err(pending) => {
+                self.stays_in_priority(id);
+                self.unpriced(id, pending, None)
+            }
         }
     }
 
     /// The answer for a job that has no price. One that never will is judged again in the next reactor turn and ends
     /// there. Not here: it would disturb Flux's loop over its jobs; and another plugin may have let it go and still look
     /// at what is its own and the job's. Flux's begin-time takes the broker down if the job ends under its hands.
-    fn unpriced(&mut self, id: JobId, pending: Pending, answer: Effect) -> Vec<Effect> {
-        match pending {
-            Pending::Unavailable => vec![answer],
-            Pending::Expected => vec![answer, Effect::Arm(Timer::Retry)],
-            Pending::Missed(text) => vec![Effect::Log(Level::Error, text), answer],
+    fn unpriced(&mut self, id: JobId, pending: Pending, answer: Option<Effect>) -> Vec<Effect> {
+        let before = match pending {
+            Pending::Unavailable => None,
+            Pending::Expected => Some(Effect::Arm(Timer::Retry)),
+            Pending::Missed(text) => Some(Effect::Log(Level::Error, text)),
             Pending::Fatal(_) => {
                 self.due.ends.insert(id);
-                vec![Effect::Arm(Timer::Turn), answer]
+                Some(Effect::Arm(Timer::Turn))
             }
-        }
+        };
+        before.into_iter().chain(answer).collect()
     }
 
     /// Ends jobs that can never have a price.
@@ -254,7 +312,7 @@ impl Engine {
                 return Err(Pending::Fatal(text));
             }
         }
-        let effects = match completion {
+        let mut effects = match completion {
             Completion::Now(posting) => self.complete_jobspec(id, job, association, posting),
             Completion::Later => {
                 self.due.incomplete.insert(id);
@@ -267,6 +325,10 @@ impl Engine {
         };
         self.ledger.meet(&self.book, association);
         self.ledger.change(id, |job| job.admission = admission);
+        // From now on it stands in line.
+        if self.ledger.job(id).is_some_and(Job::is_awaiting) {
+            effects.extend(self.pass_later(association, Line::All));
+        }
         Ok(effects)
     }
 

@@ -12,6 +12,7 @@ mod kept;
 mod live;
 mod lives;
 mod oracle;
+mod past_depend;
 mod preview;
 mod promises;
 mod properties;

@@ -4,7 +4,7 @@
 use super::{Effect, Engine, JobFacts, Level, State};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName, UserId};
-use crate::limits::{Grant, Job, Rule, rows_of_queues};
+use crate::limits::{Grant, Holding, Job, Phase, Rule, rows_of_queues};
 
 impl Engine {
     pub(super) fn update_queue(&mut self, id: JobId, user: UserId, state: State, queue: &str) -> Vec<Effect> {
@@ -117,6 +117,7 @@ impl Engine {
     pub(super) fn updated(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
         let Some(job) = self.ledger.job(facts.id) else { return Vec::new() };
         let (id, before) = (facts.id, (job.association(), job.queue.clone(), job.size));
+        let counted_by = job.running;
         let mut effects = Vec::new();
         let mut association = job.association();
         let names_new_bank = job.bank.as_ref().map(|b| b.as_str()) != facts.bank;
@@ -166,6 +167,10 @@ impl Engine {
             return effects;
         }
         effects.extend(self.hold_moved(id));
+        if facts.state == State::Priority {
+            let is_all = before.0 != association || counted_by != running;
+            self.take_back_moved(id, before.0, is_all);
+        }
         for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
             effects.extend(self.pass(association));
         }
@@ -175,7 +180,22 @@ impl Engine {
     /// A job in DEPEND comes under the limits of where it moved; names that no longer apply go in the pass after.
     fn hold_moved(&mut self, id: JobId) -> Vec<Effect> {
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
-        let is_ours = job.is_held() || job.is_up_to_others();
+        let is_ours = job.phase == Phase::Depend && (job.is_held() || job.is_up_to_others());
         if is_ours && job.grant != Grant::Given { self.hold(id) } else { Vec::new() }
+    }
+
+    /// A job that an update takes from SCHED to PRIORITY, and into a full place, goes no further until there is room. What
+    /// it counted in before is no matter: of the limits of its association only if that is another one, or if it counts by
+    /// another rule.
+    fn take_back_moved(&mut self, id: JobId, former: Option<AssociationId>, is_all: bool) {
+        let is_scheduled = |job: &Job| job.phase == Phase::Sched && former.is_some();
+        let of_queue = self.ledger.rules().select(Rule::is_of_queue).or(rows_of_queues());
+        let is_new = |hold: &Holding| is_all || of_queue.contains(hold.hold);
+        if self.ledger.job(id).is_some_and(is_scheduled)
+            && self.ledger.holding(&self.book, id).iter().any(is_new)
+        {
+            self.ledger.change(id, Job::await_room);
+            self.live.forget(id);
+        }
     }
 }

@@ -123,7 +123,10 @@ impl Ledger {
         loop {
             while let Some((class, after)) = course.unsought.pop() {
                 let room = self.room(book, association, class.queue.as_ref());
-                let changes = |size| !going(class.names, room.exceeded(size)).is_empty();
+                let changes = |size| {
+                    let exceeded = room.exceeded(size);
+                    exceeded.is_empty() || !going(class.names, exceeded).is_empty()
+                };
                 if let Some(id) = self.next_held(association, &class, after, changes) {
                     course.turns.push(Reverse((class.keepers, id, class)));
                 }
@@ -135,7 +138,7 @@ impl Ledger {
             // What was carried out since it was found may have taken it out of the line, or the room it would have had.
             let Some(exceeded) = exceeded else { continue };
             let (is_free, going) = (exceeded.is_empty(), going(names, exceeded));
-            if going.is_empty() {
+            if !is_free && going.is_empty() {
                 continue;
             }
             let rules = self.rules();

@@ -70,6 +70,8 @@ pub struct Oracle {
     is_live: bool,
     /// How many were freed before somebody of another association.
     pub in_order: usize,
+    /// Records came, and not yet the reprioritize that ends their push: who waits in PRIORITY goes on waiting.
+    is_half_pushed: bool,
     /// Weight of the fair-share, where it was pushed; the weights of queue and urgency are flux-accounting's.
     weight: Option<i64>,
     /// Freed in the pass under way, and kept in DEPEND by others: they count to its end.
@@ -85,6 +87,7 @@ impl Oracle {
     pub fn learn(&mut self, event: &Event<'_>) {
         match event {
             Event::Associations(records) => {
+                self.is_half_pushed = true;
                 for record in records {
                     let association = record.association.clone();
                     self.default_banks.insert(association.user, record.def_bank.clone());
@@ -104,7 +107,7 @@ impl Oracle {
                     queues: queues.map(|(queue, rule)| (queue.to_string(), is_strict(rule))).collect(),
                 };
             }
-            Event::Reprioritize => self.is_all_looked_at = true,
+            Event::Reprioritize => (self.is_all_looked_at, self.is_half_pushed) = (true, false),
             Event::Weights(weights) => {
                 let fairshare = weights.iter().find(|(factor, _)| factor == "fairshare");
                 self.weight = fairshare.map(|(_, weight)| *weight).or(self.weight);
@@ -119,6 +122,7 @@ impl Oracle {
     fn learn_policy(&mut self, policy: &Policy) {
         self.is_all_looked_at = true;
         self.learn(&Event::Associations(policy.associations.clone()));
+        self.is_half_pushed = false;
         self.learn(&Event::Queues(policy.queues.clone()));
         self.weight = None;
         self.learn(&Event::Weights(policy.weights.clone()));
@@ -173,7 +177,10 @@ impl Oracle {
         // A job that was released and has not run yet, unless it won't be scheduled.
         let may_run = |id: &JobId, job: &HostJob| {
             let is_released = self.is_released(*id, job)
-                || was_held(job) && carries_none(job) && matches!(job.state, State::Priority | State::Sched);
+                || was_held(job)
+                    && carries_none(job)
+                    && !is_waiting(job)
+                    && matches!(job.state, State::Priority | State::Sched);
             // Or, by the strict rule, one that is in SCHED or on its way there, held before or not.
             let is_counted = self.is_strict(job) && (job.state == State::Sched || is_on_its_way(job));
             job.state == State::Run || (is_released || is_counted) && !self.is_worthless(job)
@@ -258,9 +265,7 @@ impl Oracle {
             self.in_order += usize::from(place < their_place);
             if their_place < place {
                 let whose = |job: &HostJob| self.association(job).map(|a| (a.user, &a.bank)) == Some(theirs);
-                let held = jobs.iter().filter(|(_, job)| {
-                    whose(job) && job.state == State::Depend && !job.dependencies.is_empty()
-                });
+                let held = jobs.iter().filter(|(_, job)| whose(job) && self.is_in_line(job));
                 for (earlier, job) in held {
                     let exceeded = self.exceeded(jobs, *earlier);
                     assert!(
@@ -294,8 +299,9 @@ impl Oracle {
 
     /// Released in this pass, or on its way from PRIORITY to SCHED for the first time.
     fn is_released(&self, id: JobId, job: &HostJob) -> bool {
-        let is_on_its_way = job.state == State::Priority && was_held(job) && carries_none(job);
-        is_on_its_way || job.state == State::Depend && self.freed.contains(&id)
+        let is_on_its_way =
+            job.state == State::Priority && was_held(job) && carries_none(job) && !is_waiting(job);
+        is_on_its_way || matches!(job.state, State::Depend | State::Priority) && self.freed.contains(&id)
     }
 
     /// One of our names is taken off a job: its limit has room, or all have; and if it is the last, the job's turn has
@@ -311,6 +317,23 @@ impl Oracle {
         if ours > 1 {
             return;
         }
+        self.its_turn_came(jobs, id);
+    }
+
+    /// A job in PRIORITY is given its price: if it waited, its turn has come.
+    pub fn goes_on(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
+        if is_waiting(&jobs[&id]) {
+            self.its_turn_came(jobs, id);
+        }
+    }
+
+    /// A job goes no further than PRIORITY: it finds no room.
+    pub fn stays(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
+        assert!(!self.exceeded(jobs, id).is_empty(), "job {id} leaves SCHED, and has room: {:?}", jobs[&id]);
+    }
+
+    fn its_turn_came(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
+        let exceeded = self.exceeded(jobs, id);
         assert!(exceeded.is_empty(), "job {id} is freed, and {exceeded:?} are full");
         let freed = self.association(&jobs[&id]).map(|a| (a.user, a.bank.clone()));
         let is_kept = |id: &JobId, job: &HostJob| {
@@ -318,7 +341,7 @@ impl Oracle {
         };
         for (earlier, job) in jobs.range(..id) {
             let is_sibling = self.association(job).map(|a| (a.user, a.bank.clone())) == freed;
-            let is_in_line = job.state == State::Depend && job.dependencies.iter().any(|name| is_ours(name));
+            let is_in_line = self.is_in_line(job);
             let is_known = !self.unknown.contains(earlier);
             if is_sibling && is_known && is_in_line && is_kept(earlier, job) <= is_kept(&id, &jobs[&id]) {
                 let exceeded = self.exceeded(jobs, *earlier);
@@ -329,9 +352,19 @@ impl Oracle {
         self.freed.insert(id);
     }
 
-    /// Nobody stays held by our names alone while all limits have room.
+    /// Whether it waits for its turn, by our names or in PRIORITY.
+    pub(super) fn is_in_line(&self, job: &HostJob) -> bool {
+        let is_held = job.state == State::Depend && job.dependencies.iter().any(|name| is_ours(name));
+        is_held || is_waiting(job) && !self.is_half_pushed && self.association(job).is_some()
+    }
+
+    /// Nobody stays held by our names alone, or in PRIORITY, while all limits have room.
     pub fn nobody_is_stranded(&self, jobs: &BTreeMap<JobId, HostJob>) {
         for (id, job) in jobs {
+            if is_waiting(job) && self.is_in_line(job) {
+                let exceeded = self.exceeded(jobs, *id);
+                assert!(!exceeded.is_empty(), "job {id} waits although all its limits have room: {job:?}");
+            }
             if job.state == State::Depend && job.dependencies.iter().all(|name| is_ours(name)) {
                 let exceeded = self.exceeded(jobs, *id);
                 assert!(!exceeded.is_empty(), "job {id} is held although all its limits have room: {job:?}");
@@ -353,7 +386,12 @@ fn is_in(limit: &SiteLimit, job: &HostJob) -> bool {
 
 /// In PRIORITY, with a price by which it goes on.
 fn is_on_its_way(job: &HostJob) -> bool {
-    job.state == State::Priority && job.answered.is_some()
+    job.state == State::Priority && job.answered.is_some() && !is_waiting(job)
+}
+
+/// In PRIORITY, and not to be scheduled before it is told so: it has no place in SCHED.
+fn is_waiting(job: &HostJob) -> bool {
+    job.state == State::Priority && job.waits && !job.was_sched
 }
 
 fn carries_none(job: &HostJob) -> bool {

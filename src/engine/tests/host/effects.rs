@@ -166,6 +166,9 @@ impl Host {
                 }
                 if matches!(state, State::Priority | State::Sched) {
                     self.posts += 1;
+                    self.oracle.unknown = self.unreadable.clone();
+                    self.oracle.subscribed = self.subscribed.clone();
+                    self.oracle.goes_on(&self.as_decided(), *id);
                     self.set_priority(*id, Some(Answer::Priority(i64::from(*priority))));
                 }
             }
