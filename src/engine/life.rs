@@ -2,11 +2,11 @@
 //! A job's way from `job.new` to INACTIVE.
 
 use super::{Effect, Engine, JobFacts, Level, Posting, State, Timer};
-use crate::accounts::AssociationId;
+use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{BankName, JobId, QueueName};
 use crate::limits::{
     Admission, Allocation, Demand, Grant, HoldNames, Job, Keepers, Knowledge, Origin, Phase, Project,
-    Resources, RunningLimits, Size,
+    Resources, Size,
 };
 use crate::priority::URGENCY_HOLD;
 

@@ -3,9 +3,9 @@
 
 use super::step::{Pass, Step};
 use super::{Effect, Engine, Timer};
-use crate::accounts::AssociationId;
+use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::JobId;
-use crate::limits::{Grant, Job, Keepers, Line, Phase, Released, RunningLimits, Walk};
+use crate::limits::{Grant, Job, Keepers, Line, Phase, Released, Walk};
 
 impl Engine {
     /// Releases whoever may go in one association.

@@ -3,9 +3,9 @@
 
 use super::live::Cause;
 use super::{Effect, Engine, Level, Memo, Posting, Timer};
-use crate::accounts::AssociationId;
+use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{JobId, Stage, UserId};
-use crate::limits::{Admission, Demand, Holding, Job, Line, Origin, Phase, Project, RunningLimits};
+use crate::limits::{Admission, Demand, Holding, Job, Line, Origin, Phase, Project};
 use crate::priority::{Explanation, Outcome, Subject};
 
 /// A fair-share that moved by less is not worth an event.

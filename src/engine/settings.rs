@@ -2,10 +2,9 @@
 //! How live fair-share is to work: what a site sets in `[fairshare]` of Flux's configuration, or when the plugin is loaded.
 
 use super::why::Open;
-use crate::accounts::SiteLimit;
+use crate::accounts::{RunningLimitsOf, SiteLimit};
 use crate::fairshare::Policy;
 use crate::fairshare::accrual::Mode;
-use crate::limits::RunningLimitsOf;
 
 /// When the memo of a job shows its fair-share anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

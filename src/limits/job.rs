@@ -5,9 +5,8 @@ use super::allocation::Allocation;
 use super::counts::{Amounts, Counts};
 use super::eligible::Eligible;
 use super::hold_names::HoldNames;
-use super::running::RunningLimits;
 use super::size::Size;
-use crate::accounts::AssociationId;
+use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
 
 /// How far a job has come. It only moves forward: a job that Flux sends from SCHED back to PRIORITY and round again

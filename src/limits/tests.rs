@@ -2,7 +2,7 @@
 //! What jobs count as, and what a release decides.
 
 use super::*;
-use crate::accounts::{Association, AssociationRecord};
+use crate::accounts::{Association, AssociationRecord, RunningLimits};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, Limit, UserId};
 

@@ -5,10 +5,9 @@
 mod scopes;
 
 use super::site::HostJob;
-use crate::accounts::{Association, AssociationRecord, Policy, Queue, SiteLimit, Target};
+use crate::accounts::{Association, AssociationRecord, Policy, Queue, RunningLimits, SiteLimit, Target};
 use crate::engine::{Event, State};
 use crate::ids::{BankName, JobId, Limit, Measure, Stage, UserId};
-use crate::limits::RunningLimits;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The names of the limits, in the order of table 4.3.

@@ -5,10 +5,9 @@ use super::examples::{exact, site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use super::strict::rules;
-use crate::accounts::AssociationRecord;
+use crate::accounts::{AssociationRecord, RunningLimits};
 use crate::engine::{Engine, Event, JobFacts, Settings, State};
 use crate::ids::{JobId, Limit};
-use crate::limits::RunningLimits;
 use State::{Depend, Priority, Run, Sched};
 
 fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {

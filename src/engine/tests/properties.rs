@@ -4,10 +4,9 @@
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use super::strict::rules;
-use crate::accounts::{AssociationRecord, Cap, Policy, Queue, SiteLimit, Target};
+use crate::accounts::{AssociationRecord, Cap, Policy, Queue, RunningLimits, SiteLimit, Target};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit, UserId};
-use crate::limits::RunningLimits;
 use crate::standing::SitePart;
 use proptest::prelude::*;
 

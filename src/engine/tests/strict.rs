@@ -4,9 +4,9 @@
 use super::examples::{exact, site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER};
+use crate::accounts::{RunningLimits, RunningLimitsOf};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{JobId, Limit};
-use crate::limits::{RunningLimits, RunningLimitsOf};
 
 pub fn rules(others: RunningLimits, queues: &[(&str, RunningLimits)]) -> Settings {
     let queues = queues.iter().map(|(queue, rule)| ((*queue).into(), *rule)).collect();
