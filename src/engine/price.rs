@@ -87,19 +87,44 @@ impl Engine {
     /// By the strict rule a job that rested, and would be scheduled now, may find that its place to run is taken: then it
     /// goes no further than PRIORITY. Gives the association in which it leaves its place in SCHED.
     fn taken_back(&mut self, id: JobId, urgency: i64) -> Option<AssociationId> {
+        if !self.wakes_too_late(id, urgency) {
+            return None;
+        }
+        self.ledger.change(id, Job::await_room);
+        self.live.forget(id);
+        self.ledger.job(id)?.association()
+    }
+
+    fn wakes_too_late(&self, id: JobId, urgency: i64) -> bool {
         let rests = |job: &&Job| {
             (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)
         };
-        let job = self.ledger.job(id).filter(rests)?;
-        let is_priced = self.explain(id, job, urgency).is_some_and(|it| it.priority > 0);
+        let Some(job) = self.ledger.job(id).filter(rests) else { return false };
         let is_full = |hold: &Holding| hold.amount.stage == Stage::Running;
-        if !is_priced || !self.ledger.holding(&self.book, id).iter().any(is_full) {
-            return None;
+        self.explain(id, job, urgency).is_some_and(|it| it.priority > 0)
+            && self.ledger.holding(&self.book, id).iter().any(is_full)
+    }
+
+    /// The same of a job in SCHED at priority 0, as whose score rose. Flux takes it to PRIORITY only for an update: it gets one
+    /// that changes nothing, in the next reactor turn, and until then no price.
+    pub(super) fn is_sent_round(&mut self, id: JobId, urgency: i64) -> bool {
+        let is_late = self.wakes_too_late(id, urgency);
+        if is_late {
+            self.due.sent_round.insert(id);
         }
-        let association = job.association();
-        self.ledger.change(id, Job::await_room);
-        self.live.forget(id);
-        association
+        is_late
+    }
+
+    /// Sends jobs from SCHED to PRIORITY.
+    pub(super) fn send_round(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for id in std::mem::take(&mut self.due.sent_round) {
+            let Some(job) = self.ledger.job(id).filter(|job| job.phase == Phase::Sched) else { continue };
+            let bank =
+                job.association().and_then(|id| self.book.association(id)).map(|known| known.bank.clone());
+            effects.push(Effect::SetJobspec { id, posting: Posting::ById, bank, project: None });
+        }
+        effects
     }
 
     /// The answer to `job.priority.get`, within Flux's loop over its jobs: no other job may be touched.
@@ -111,6 +136,9 @@ impl Engine {
         }
         if self.keeps_price(id, urgency) {
             return vec![Effect::KeepPriority];
+        }
+        if self.is_sent_round(id, urgency) {
+            return vec![Effect::KeepPriority, Effect::Arm(Timer::Turn)];
         }
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         let completion = match job.phase {

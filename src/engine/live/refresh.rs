@@ -339,6 +339,11 @@ impl Engine {
         let is_done = list.is_empty();
         let mut effects = Vec::new();
         for id in now {
+            let urgency = self.urgency(id).unwrap_or_default();
+            if self.is_sent_round(id, urgency) {
+                effects.push(Effect::Arm(Timer::Turn));
+                continue;
+            }
             let Some(made) = self.touch(id) else { continue };
             self.live.posting.touched += 1;
             effects.extend(self.memo(id, &made));

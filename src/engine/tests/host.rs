@@ -214,7 +214,7 @@ impl Host {
     }
 
     /// A job that was in SCHED gets its price, or finds no room and stays in PRIORITY.
-    fn ask_again(&mut self, id: JobId, urgency: i64) {
+    pub(super) fn ask_again(&mut self, id: JobId, urgency: i64) {
         let answer = self.callback(id, |facts| Event::Priority(facts.id, urgency));
         // Without data it waits for those, and keeps its place.
         let stays = answer == Some(Answer::Unavailable) && self.engine.book().has_data();

@@ -180,3 +180,20 @@ fn the_last_of_a_price_that_flux_refuses_is_not_a_place_for_ever() {
     assert_eq!(states(&host, &jobs), [Run, Run, Sched], "the next pass tries again");
     settled(&host);
 }
+
+#[test]
+fn by_the_strict_rule_a_score_that_rises_too_late_sends_its_job_to_priority() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    host.event(Event::Settings(rules(RunningLimits::Strict, &[])));
+    host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+    let rests = submit(&mut host, 1);
+    let next = host.submit(HostJob { urgency: 17, ..HostJob::new(7) }).unwrap();
+    assert_eq!(states(&host, &[rests, next]), [Sched; 2], "its score is 0");
+    host.event(Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
+    host.event(Event::Reprioritize);
+    assert_eq!(states(&host, &[rests, next]), [Priority, Sched]);
+    settled(&host);
+    host.end(next);
+    assert_eq!(host.state(rests), Some(Sched));
+    settled(&host);
+}

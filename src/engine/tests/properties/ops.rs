@@ -72,6 +72,7 @@ pub fn quiet_op() -> impl Strategy<Value = Op> {
         1 => (which.clone(), 0..4usize).prop_map(|(at, queue)| Op::UpdateQueue(at, queue)),
         1 => (which, 0..2usize).prop_map(|(at, bank)| Op::UpdateBank(at, bank)),
         1 => Just(Op::Reprioritize),
+        1 => prop_oneof![Just(0), Just(100_000)].prop_map(Op::Weight),
     ]
 }
 
@@ -84,7 +85,6 @@ pub fn any_op() -> impl Strategy<Value = Op> {
                 Op::Submit { user, bank: None, queue, nodes, gpus: nodes % 3, urgency, foreign }
             }
         ),
-        1 => prop_oneof![Just(0), Just(100_000)].prop_map(Op::Weight),
         1 => (0..64usize, any::<bool>()).prop_map(|(at, is_readable)| Op::Readable(at, is_readable)),
         1 => (0..64usize).prop_map(Op::ForeignDone),
         1 => (7..9u32, 0..2usize, prop::array::uniform5(-1..5i64))
