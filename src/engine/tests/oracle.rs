@@ -303,11 +303,21 @@ impl Oracle {
         is_on_its_way || matches!(job.state, State::Depend | State::Priority) && self.freed.contains(&id)
     }
 
+    /// The limits that a job would exceed that goes now. Where everybody is looked at, each in a pass of their own, and
+    /// associations share limits, one association may have its turn in several passes: what was freed in an earlier one,
+    /// and is kept in DEPEND by others, counts no more.
+    fn exceeded_in_pass(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
+        if self.is_all_looked_at && !self.limits.is_empty() {
+            return Oracle { freed: BTreeSet::new(), ..self.clone() }.exceeded(jobs, id);
+        }
+        self.exceeded(jobs, id)
+    }
+
     /// One of our names is taken off a job: its limit has room, or all have; and if it is the last, the job's turn has
     /// come.
     pub fn taken_off(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId, name: &str) {
         // The names of a job go one by one, and what it was promised with the first is its own.
-        let exceeded = self.exceeded(jobs, id);
+        let exceeded = self.exceeded_in_pass(jobs, id);
         // Of a limit that a test adds it knows nothing.
         let Some(limit) = limit_of(name) else { return };
         let is_full = exceeded.iter().any(|full| full == limit);
@@ -332,7 +342,7 @@ impl Oracle {
     }
 
     fn its_turn_came(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
-        let exceeded = self.exceeded(jobs, id);
+        let exceeded = self.exceeded_in_pass(jobs, id);
         assert!(exceeded.is_empty(), "job {id} is freed, and {exceeded:?} are full");
         let freed = self.association(&jobs[&id]).map(|a| (a.user, a.bank.clone()));
         let is_kept = |id: &JobId, job: &HostJob| {
