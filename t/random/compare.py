@@ -54,8 +54,8 @@ class Follower(Release):
         if outcome[0] != "price":
             return
         if job.waits:
-            # The pass after this decides when it goes.
-            job.in_line = True
+            # The pass after this decides when it goes; that it may is decided.
+            job.in_line, job.unchecked = True, False
             return
         job.suspended = self.model.is_suspended(job)
         self.memo(job, outcome[2])
