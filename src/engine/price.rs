@@ -134,6 +134,14 @@ impl Engine {
         if job.is_awaiting() {
             return self.stays(id, Effect::KeepPriority);
         }
+        // One that a restart sent to PRIORITY may stay there as it is.
+        if self.unpriced.contains(&id)
+            && let Some(association) = self.taken_back(id, urgency)
+        {
+            let mut effects = self.stays(id, Effect::KeepPriority);
+            effects.extend(self.pass_later(association, Line::All));
+            return effects;
+        }
         if self.keeps_price(id, urgency) {
             return vec![Effect::KeepPriority];
         }
@@ -160,7 +168,8 @@ impl Engine {
     }
 
     /// A job's present urgency. Of one in PRIORITY it was asked because Flux would leave it there, or because it was
-    /// released: it gets its price by id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes: one that won't be scheduled
+    /// released: it gets its price by id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes:
+    /// one that won't be scheduled
     /// takes no place to run.
     pub(super) fn told_urgency(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         self.note_eligible(id, Some(urgency));

@@ -3,12 +3,14 @@
 //! has it (tables 4.3 and 5.1), and as limits over scopes are described. Nothing of the engine is used here.
 
 mod scopes;
+mod strict;
 
 use super::site::HostJob;
-use crate::accounts::{Association, AssociationRecord, Policy, Queue, RunningLimits, SiteLimit, Target};
+use crate::accounts::{Association, AssociationRecord, Policy, Queue, SiteLimit, Target};
 use crate::engine::{Event, State};
 use crate::ids::{BankName, JobId, Limit, Measure, Stage, UserId};
 use std::collections::{BTreeMap, BTreeSet};
+use strict::StrictIn;
 
 /// The names of the limits, in the order of table 4.3.
 const NAMES: [&str; 8] = [
@@ -42,13 +44,6 @@ fn limit_of(name: &str) -> Option<&str> {
 
 fn is_ours(name: &str) -> bool {
     limit_of(name).is_some()
-}
-
-/// In which queues the running limits are strict.
-#[derive(Clone, Debug, Default)]
-struct StrictIn {
-    others: bool,
-    queues: BTreeMap<String, bool>,
 }
 
 /// What the host's jobs and the pushed limits say.
@@ -99,12 +94,7 @@ impl Oracle {
             }
             Event::Settings(settings) => {
                 self.is_all_looked_at = true;
-                let is_strict = |rule: &RunningLimits| *rule == RunningLimits::Strict;
-                let queues = settings.running.queues.iter();
-                self.strict = StrictIn {
-                    others: is_strict(&settings.running.others),
-                    queues: queues.map(|(queue, rule)| (queue.to_string(), is_strict(rule))).collect(),
-                };
+                self.strict = StrictIn::of(settings);
             }
             Event::Reprioritize => (self.is_all_looked_at, self.is_half_pushed) = (true, false),
             Event::Weights(weights) => {
@@ -292,8 +282,7 @@ impl Oracle {
 
     /// Whether a job's queue, or the site, lets no more into SCHED than could run.
     pub fn is_strict(&self, job: &HostJob) -> bool {
-        let of_queue = job.queue.as_ref().and_then(|queue| self.strict.queues.get(queue));
-        of_queue.copied().unwrap_or(self.strict.others)
+        self.strict.counts(job)
     }
 
     /// Released in this pass, or on its way from PRIORITY to SCHED for the first time.
