@@ -3,9 +3,9 @@
 
 use super::live::Cause;
 use super::{Effect, Engine, Level, Memo, Posting, Timer};
-use crate::accounts::{AssociationId, RunningLimits};
-use crate::ids::{JobId, Stage, UserId};
-use crate::limits::{Admission, Demand, Holding, Job, Line, Origin, Phase, Project};
+use crate::accounts::AssociationId;
+use crate::ids::{JobId, UserId};
+use crate::limits::{Admission, Demand, Job, Line, Origin, Phase, Project};
 use crate::priority::{Explanation, Outcome, Subject};
 
 /// A fair-share that moved by less is not worth an event.
@@ -14,7 +14,7 @@ const MEMO_STEP: f64 = 1e-9;
 const COARSE_MEMO_STEP: f64 = 0.01;
 
 /// Why a job has no price yet.
-enum Pending {
+pub(super) enum Pending {
     /// It waits for data.
     Unavailable,
     /// It is the instance owner's: his record comes after the reprioritize of the same push, if it comes.
@@ -27,7 +27,7 @@ enum Pending {
 
 /// When bank and project go into a jobspec that lacks them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Completion {
+pub(super) enum Completion {
     /// At once.
     Now(Posting),
     /// In the next reactor turn: an update of the running callback's job would send one that is in SCHED round, within
@@ -63,68 +63,6 @@ impl Engine {
                 self.unpriced(id, pending, Some(Effect::PriorityUnavailable))
             }
         }
-    }
-
-    /// The answer for a job that is held in PRIORITY: it has no price before its turn comes.
-    fn stays(&mut self, id: JobId, answer: Effect) -> Vec<Effect> {
-        match self.admit(id, Completion::Now(Posting::Current)) {
-            Ok(mut effects) => {
-                effects.push(answer);
-                effects.extend(self.annotation(id));
-                effects
-            }
-            Err(pending) => self.unpriced(id, pending, Some(answer)),
-        }
-    }
-
-    /// A job in PRIORITY has no price, for whatever reason, and waits there for its turn.
-    pub(super) fn stays_in_priority(&mut self, id: JobId) {
-        if self.ledger.job(id).is_some_and(|job| job.phase == Phase::Priority) {
-            self.ledger.change(id, Job::await_room);
-        }
-    }
-
-    /// By the strict rule a job that rested, and would be scheduled now, may find that its place to run is taken: then it
-    /// goes no further than PRIORITY. Gives the association in which it leaves its place in SCHED.
-    fn taken_back(&mut self, id: JobId, urgency: i64) -> Option<AssociationId> {
-        if !self.wakes_too_late(id, urgency) {
-            return None;
-        }
-        self.ledger.change(id, Job::await_room);
-        self.live.forget(id);
-        self.ledger.job(id)?.association()
-    }
-
-    fn wakes_too_late(&self, id: JobId, urgency: i64) -> bool {
-        let rests = |job: &&Job| {
-            (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)
-        };
-        let Some(job) = self.ledger.job(id).filter(rests) else { return false };
-        let is_full = |hold: &Holding| hold.amount.stage == Stage::Running;
-        self.explain(id, job, urgency).is_some_and(|it| it.priority > 0)
-            && self.ledger.holding(&self.book, id).iter().any(is_full)
-    }
-
-    /// The same of a job in SCHED at priority 0, as whose score rose. Flux takes it to PRIORITY only for an update: it gets one
-    /// that changes nothing, in the next reactor turn, and until then no price.
-    pub(super) fn is_sent_round(&mut self, id: JobId, urgency: i64) -> bool {
-        let is_late = self.wakes_too_late(id, urgency);
-        if is_late {
-            self.due.sent_round.insert(id);
-        }
-        is_late
-    }
-
-    /// Sends jobs from SCHED to PRIORITY.
-    pub(super) fn send_round(&mut self) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        for id in std::mem::take(&mut self.due.sent_round) {
-            let Some(job) = self.ledger.job(id).filter(|job| job.phase == Phase::Sched) else { continue };
-            let bank =
-                job.association().and_then(|id| self.book.association(id)).map(|known| known.bank.clone());
-            effects.push(Effect::SetJobspec { id, posting: Posting::ById, bank, project: None });
-        }
-        effects
     }
 
     /// The answer to `job.priority.get`, within Flux's loop over its jobs: no other job may be touched.
@@ -169,8 +107,7 @@ impl Engine {
 
     /// A job's present urgency. Of one in PRIORITY it was asked because Flux would leave it there, or because it was
     /// released: it gets its price by id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes:
-    /// one that won't be scheduled
-    /// takes no place to run.
+    /// one that won't be scheduled takes no place to run.
     pub(super) fn told_urgency(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         self.note_eligible(id, Some(urgency));
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
@@ -201,7 +138,7 @@ impl Engine {
     /// The answer for a job that has no price. One that never will is judged again in the next reactor turn and ends
     /// there. Not here: it would disturb Flux's loop over its jobs; and another plugin may have let it go and still look
     /// at what is its own and the job's. Flux's begin-time takes the broker down if the job ends under its hands.
-    fn unpriced(&mut self, id: JobId, pending: Pending, answer: Option<Effect>) -> Vec<Effect> {
+    pub(super) fn unpriced(&mut self, id: JobId, pending: Pending, answer: Option<Effect>) -> Vec<Effect> {
         let before = match pending {
             Pending::Unavailable => None,
             Pending::Expected => Some(Effect::Arm(Timer::Retry)),
@@ -328,7 +265,7 @@ impl Engine {
     }
 
     /// Gives a waiting job its association, and an association's job its bank and project.
-    fn admit(&mut self, id: JobId, completion: Completion) -> Result<Vec<Effect>, Pending> {
+    pub(super) fn admit(&mut self, id: JobId, completion: Completion) -> Result<Vec<Effect>, Pending> {
         let Some(job) = self.ledger.job(id) else { return Err(Pending::Unavailable) };
         match job.admission {
             Admission::Admitted(_) => return Ok(Vec::new()),

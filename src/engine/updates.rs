@@ -4,7 +4,7 @@
 use super::{Effect, Engine, JobFacts, Level, State};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName, UserId};
-use crate::limits::{Grant, Holding, Job, Phase, Rule, rows_of_queues};
+use crate::limits::{Grant, Job, Phase, Rule, rows_of_queues};
 
 impl Engine {
     pub(super) fn update_queue(&mut self, id: JobId, user: UserId, state: State, queue: &str) -> Vec<Effect> {
@@ -182,20 +182,5 @@ impl Engine {
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         let is_ours = job.phase == Phase::Depend && (job.is_held() || job.is_up_to_others());
         if is_ours && job.grant != Grant::Given { self.hold(id) } else { Vec::new() }
-    }
-
-    /// A job that an update takes from SCHED to PRIORITY, and into a full place, goes no further until there is room. What
-    /// it counted in before is no matter: of the limits of its association only if that is another one, or if it counts by
-    /// another rule.
-    fn take_back_moved(&mut self, id: JobId, former: Option<AssociationId>, is_all: bool) {
-        let is_scheduled = |job: &Job| job.phase == Phase::Sched && former.is_some();
-        let of_queue = self.ledger.rules().select(Rule::is_of_queue).or(rows_of_queues());
-        let is_new = |hold: &Holding| is_all || of_queue.contains(hold.hold);
-        if self.ledger.job(id).is_some_and(is_scheduled)
-            && self.ledger.holding(&self.book, id).iter().any(is_new)
-        {
-            self.ledger.change(id, Job::await_room);
-            self.live.forget(id);
-        }
     }
 }
