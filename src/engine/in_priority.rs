@@ -81,15 +81,16 @@ impl Engine {
     /// A job that an update takes from SCHED to PRIORITY, and into a full place, goes no further until there is room. What
     /// it counted in before is no matter: of the limits of its association only if that is another one, or if it counts by
     /// another rule.
-    pub(super) fn take_back_moved(&mut self, id: JobId, former: Option<AssociationId>, is_all: bool) {
+    pub(super) fn take_back_moved(&mut self, id: JobId, former: Option<AssociationId>, is_all: bool) -> bool {
         let is_scheduled = |job: &Job| job.phase == Phase::Sched && former.is_some();
         let of_queue = self.ledger.rules().select(Rule::is_of_queue).or(rows_of_queues());
         let is_new = |hold: &Holding| is_all || of_queue.contains(hold.hold);
-        if self.ledger.job(id).is_some_and(is_scheduled)
-            && self.ledger.holding(&self.book, id).iter().any(is_new)
-        {
+        let is_late = self.ledger.job(id).is_some_and(is_scheduled)
+            && self.ledger.holding(&self.book, id).iter().any(is_new);
+        if is_late {
             self.ledger.change(id, Job::await_room);
             self.live.forget(id);
         }
+        is_late
     }
 }

@@ -42,7 +42,8 @@ impl Engine {
         let taken_back = self.taken_back(id, urgency);
         if self.ledger.job(id).is_some_and(Job::is_awaiting) {
             let mut effects = self.stays(id, Effect::PriorityUnavailable);
-            effects.extend(taken_back.map(|association| self.pass(association)).unwrap_or_default());
+            // What it leaves is others' when Flux has heard the answer.
+            effects.extend(taken_back.into_iter().flat_map(|of| self.pass_later(of, Line::All)));
             return effects;
         }
         let price = self.price(id, urgency, Completion::Now(Posting::Current), Cause::Asked);

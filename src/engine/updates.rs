@@ -4,7 +4,7 @@
 use super::{Effect, Engine, JobFacts, Level, State};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName, UserId};
-use crate::limits::{Grant, Job, Phase, Rule, rows_of_queues};
+use crate::limits::{Grant, Job, Line, Phase, Rule, rows_of_queues};
 
 impl Engine {
     pub(super) fn update_queue(&mut self, id: JobId, user: UserId, state: State, queue: &str) -> Vec<Effect> {
@@ -167,12 +167,17 @@ impl Engine {
             return effects;
         }
         effects.extend(self.hold_moved(id));
+        let mut is_taken_back = false;
         if facts.state == State::Priority {
             let is_all = before.0 != association || counted_by != running;
-            self.take_back_moved(id, before.0, is_all);
+            is_taken_back = self.take_back_moved(id, before.0, is_all);
         }
         for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
-            effects.extend(self.pass(association));
+            // What a job leaves that is to stay in PRIORITY is others' when Flux has heard that it is.
+            effects.extend(match is_taken_back {
+                true => self.pass_later(association, Line::All),
+                false => self.pass(association),
+            });
         }
         effects
     }
