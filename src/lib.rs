@@ -20,7 +20,8 @@
 //! # Where to start reading
 //! `engine/event.rs` and `engine/effect.rs` are the protocol, `engine/step.rs` what the engine goes on with by itself;
 //! `limits/job.rs` says what a job counts as; `priority/explanation.rs` says how a priority comes about;
-//! `limits/release.rs` is the release rule; `engine/keepers.rs` says what other plugins' dependencies mean for it;
+//! `limits/release.rs` is the release rule; `engine/keepers.rs` says what other plugins' dependencies mean for it,
+//! `engine/in_priority.rs` how jobs past DEPEND are held;
 //! `standing/mod.rs` says how usage accrues while jobs run, `engine/live/mod.rs` how pending jobs follow;
 //! `engine/why/mod.rs` says what people are told, `plugin/pace.rs` how fast;
 //! `accounts/derived.rs` says how what is derived for associations is joined with them; `plugin/mod.rs` lists what Flux

@@ -19,7 +19,12 @@ test_expect_success 'so do data of others' '
 test_expect_success 'data alone do not move it' '
 	mf data assoc 5001 A max_sched_jobs=0 && settled && is_state PRIORITY $a
 '
-test_expect_success 'reprioritize does, and it is priced' 'mf push && scheduled $a && prio_is $a 50000'
+test_expect_success 'reprioritize neither, where a limit has no room: it is held there' '
+	mf push && settled && is_state PRIORITY $a && mf counts 5001 A active=1 sched=0 held=1
+'
+test_expect_success 'it does where there is room, and it is priced' '
+	mf push assoc 5001 A max_sched_jobs=1 && scheduled $a && prio_is $a 50000
+'
 test_expect_success 'it counts' 'mf counts 5001 A active=1 sched=1 held=0'
 test_expect_success 'it gets bank and project' '
 	test $(mf spec $a attributes.system.bank) = A && test "$(mf spec $a attributes.system.project)" = "*"

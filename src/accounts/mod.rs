@@ -9,6 +9,7 @@ mod config;
 mod derived;
 mod diff;
 mod queue;
+mod running_limits;
 mod site_limits;
 mod staging;
 #[cfg(test)]
@@ -20,6 +21,7 @@ pub use association::Association;
 pub use config::{Config, ConfigPatch, ZeroScore};
 pub use diff::{Difference, Policy};
 pub use queue::Queue;
+pub use running_limits::{RunningLimits, RunningLimitsOf};
 pub use site_limits::{Cap, Caps, Scope, SiteLimit, SiteLimits, Target, measures};
 pub use staging::PolicyPart;
 pub use weights::Weights;

@@ -22,6 +22,8 @@ pub(super) struct Due {
     pub unmoved: BTreeSet<JobId>,
     /// Replayed, attached, and their jobspec lacks bank or project.
     pub incomplete: BTreeSet<JobId>,
+    /// In SCHED, and their place to run is taken: to be sent to PRIORITY.
+    pub sent_round: BTreeSet<JobId>,
     /// Came to DEPEND without a name of ours.
     pub unheld: BTreeSet<JobId>,
     /// Held jobs may go there.
@@ -34,9 +36,14 @@ pub(super) struct Due {
 impl Due {
     /// The job has ended.
     pub fn forget(&mut self, id: JobId) {
-        let all =
-            [&mut self.ends, &mut self.expected, &mut self.unmoved, &mut self.incomplete, &mut self.unheld];
-        for jobs in all {
+        for jobs in [
+            &mut self.ends,
+            &mut self.expected,
+            &mut self.unmoved,
+            &mut self.incomplete,
+            &mut self.sent_round,
+            &mut self.unheld,
+        ] {
             jobs.remove(&id);
         }
     }
@@ -54,7 +61,10 @@ impl Engine {
         let mut effects = self.end_unpriceable();
         effects.extend(std::mem::take(&mut self.due.unmoved).into_iter().map(Effect::AskUrgency));
         effects.extend(self.complete_jobspecs());
+        effects.extend(self.send_round());
         effects.extend(self.discover());
+        // What is to be read first is known before anybody goes.
+        let replayed = self.replay_seen();
         for (association, line) in std::mem::take(&mut self.due.passes) {
             if self.due.half_pushed.contains(&association) {
                 self.due.passes.insert(association, line);
@@ -62,7 +72,7 @@ impl Engine {
                 effects.extend(self.pass_along(association, line));
             }
         }
-        effects.extend(self.replay_seen());
+        effects.extend(replayed);
         effects
     }
 

@@ -2,7 +2,7 @@
 //! A job's way from `job.new` to INACTIVE.
 
 use super::{Effect, Engine, JobFacts, Level, Posting, State, Timer};
-use crate::accounts::AssociationId;
+use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{BankName, JobId, QueueName};
 use crate::limits::{
     Admission, Allocation, Demand, Grant, HoldNames, Job, Keepers, Knowledge, Origin, Phase, Project,
@@ -24,13 +24,13 @@ impl Engine {
         if facts.state == State::Priority {
             self.unpriced.insert(facts.id);
         }
+        let queue = self.queue_name(facts.queue);
         let job = Job {
             user: facts.user,
             submitted: facts.submitted,
             duration: facts.duration,
             admission,
             bank: self.bank_name(association, facts.bank),
-            queue: self.queue_name(facts.queue),
             urgency: facts.urgency,
             project: self.project(association, facts.project),
             keepers: self.keepers(facts.id),
@@ -41,6 +41,8 @@ impl Engine {
             origin: if is_submission { Origin::Submitted } else { Origin::Replayed },
             names: HoldNames::default(),
             grant: Grant::None,
+            running: self.running_limits(queue.as_ref()),
+            queue,
             demand: if facts.urgency == URGENCY_HOLD { Demand::Resting } else { Demand::ToRun },
             memo: None,
             eligible: self.eligible_at_first(facts.submitted, self.keepers(facts.id), facts.urgency),
@@ -83,6 +85,11 @@ impl Engine {
     /// The queue's name; thousands of jobs share that of the configured queue.
     pub(super) fn queue_name(&self, queue: Option<&str>) -> Option<QueueName> {
         queue.map(|queue| self.book.queue(queue).map_or_else(|| queue.into(), |known| known.name.clone()))
+    }
+
+    /// The rule by which jobs of a queue count for limits on what runs.
+    pub(super) fn running_limits(&self, queue: Option<&QueueName>) -> RunningLimits {
+        self.settings.running.queue(queue)
     }
 
     /// Puts the default bank and project into a jobspec that names none. A bank that is named is never overwritten.
@@ -140,7 +147,7 @@ impl Engine {
     fn advance(&mut self, id: JobId, phase: Phase) {
         self.ledger.change(id, |job| {
             job.phase = phase;
-            if job.grant == Grant::Blocked {
+            if matches!(job.grant, Grant::Blocked | Grant::Awaited) {
                 job.grant = Grant::Given;
             }
         });

@@ -14,6 +14,7 @@ mod due;
 mod effect;
 mod event;
 mod foreign;
+mod in_priority;
 mod keepers;
 mod kept;
 mod life;

@@ -2,10 +2,10 @@
 //! Passes: held jobs that may go, one after another.
 
 use super::step::{Pass, Step};
-use super::{Effect, Engine};
-use crate::accounts::AssociationId;
+use super::{Effect, Engine, Timer};
+use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::JobId;
-use crate::limits::{Grant, Keepers, Line, Phase, Released, Walk};
+use crate::limits::{Grant, Job, Keepers, Line, Phase, Released, Walk};
 
 impl Engine {
     /// Releases whoever may go in one association.
@@ -98,6 +98,21 @@ impl Engine {
             Some(self.explain_at(job, job.urgency, fairshare)?.priority)
         });
         price.unwrap_or_default()
+    }
+
+    /// From when on jobs count for limits on what runs was set anew. All are counted so from now on; nobody is taken back.
+    /// Where that leaves more room, whoever may go goes at once.
+    pub(super) fn count_by_new_rules(&mut self) -> Vec<Effect> {
+        let other = |(id, job): (JobId, &Job)| {
+            let rule = self.running_limits(job.queue.as_ref());
+            (job.running != rule).then_some((id, rule))
+        };
+        let others: Vec<(JobId, RunningLimits)> = self.ledger.jobs().filter_map(other).collect();
+        for (id, rule) in others {
+            self.ledger.change(id, |job| job.running = rule);
+        }
+        self.due.passes.extend(self.ledger.in_line().map(|association| (association, Line::All)));
+        vec![Effect::Arm(Timer::Turn)]
     }
 
     /// Takes over which limits over scopes there are.

@@ -5,7 +5,7 @@ use super::live::Cause;
 use super::{Effect, Engine, Level, Memo, Posting, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
-use crate::limits::{Admission, Demand, Grant, Job, Line, Origin, Phase, Project};
+use crate::limits::{Admission, Demand, Job, Line, Origin, Phase, Project};
 use crate::priority::{Explanation, Outcome, Subject};
 
 /// A fair-share that moved by less is not worth an event.
@@ -14,7 +14,7 @@ const MEMO_STEP: f64 = 1e-9;
 const COARSE_MEMO_STEP: f64 = 0.01;
 
 /// Why a job has no price yet.
-enum Pending {
+pub(super) enum Pending {
     /// It waits for data.
     Unavailable,
     /// It is the instance owner's: his record comes after the reprioritize of the same push, if it comes.
@@ -27,7 +27,7 @@ enum Pending {
 
 /// When bank and project go into a jobspec that lacks them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Completion {
+pub(super) enum Completion {
     /// At once.
     Now(Posting),
     /// In the next reactor turn: an update of the running callback's job would send one that is in SCHED round, within
@@ -39,6 +39,13 @@ impl Engine {
     /// The answer to `job.state.priority`.
     pub(super) fn prioritized(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         self.note_eligible(id, Some(urgency));
+        let taken_back = self.taken_back(id, urgency);
+        if self.ledger.job(id).is_some_and(Job::is_awaiting) {
+            let mut effects = self.stays(id, Effect::PriorityUnavailable);
+            // What it leaves is others' when Flux has heard the answer.
+            effects.extend(taken_back.into_iter().flat_map(|of| self.pass_later(of, Line::All)));
+            return effects;
+        }
         let price = self.price(id, urgency, Completion::Now(Posting::Current), Cause::Asked);
         if price.is_err() {
             self.unpriced.insert(id);
@@ -52,7 +59,10 @@ impl Engine {
                 effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_along));
                 effects
             }
-            Err(pending) => self.unpriced(id, pending, Effect::PriorityUnavailable),
+            Err(pending) => {
+                self.stays_in_priority(id);
+                self.unpriced(id, pending, Some(Effect::PriorityUnavailable))
+            }
         }
     }
 
@@ -60,9 +70,24 @@ impl Engine {
     pub(super) fn priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         self.note_eligible(id, Some(urgency));
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
+        if job.is_awaiting() {
+            return self.stays(id, Effect::KeepPriority);
+        }
+        // One that a restart sent to PRIORITY may stay there as it is.
+        if self.unpriced.contains(&id)
+            && let Some(association) = self.taken_back(id, urgency)
+        {
+            let mut effects = self.stays(id, Effect::KeepPriority);
+            effects.extend(self.pass_later(association, Line::All));
+            return effects;
+        }
         if self.keeps_price(id, urgency) {
             return vec![Effect::KeepPriority];
         }
+        if self.is_sent_round(id, urgency) {
+            return vec![Effect::KeepPriority, Effect::Arm(Timer::Turn)];
+        }
+        let Some(job) = self.ledger.job(id) else { return Vec::new() };
         let completion = match job.phase {
             Phase::Sched => Completion::Later,
             _ => Completion::Now(Posting::Current),
@@ -77,13 +102,13 @@ impl Engine {
                 effects.extend(self.moved_on(id));
                 effects
             }
-            Err(pending) => self.unpriced(id, pending, Effect::KeepPriority),
+            Err(pending) => self.unpriced(id, pending, Some(Effect::KeepPriority)),
         }
     }
 
-    /// A job's present urgency. Of one in PRIORITY it was asked because Flux would leave it there: it gets its price by
-    /// id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes: one that won't be scheduled
-    /// takes no place to run.
+    /// A job's present urgency. Of one in PRIORITY it was asked because Flux would leave it there, or because it was
+    /// released: it gets its price by id, which does nothing where Flux did. Of one in DEPEND it was asked because it goes:
+    /// one that won't be scheduled takes no place to run.
     pub(super) fn told_urgency(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         self.note_eligible(id, Some(urgency));
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
@@ -93,6 +118,10 @@ impl Engine {
             self.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
             return Vec::new();
         }
+        if job.is_awaiting() {
+            let admitted = self.admit(id, Completion::Now(Posting::ById));
+            return admitted.unwrap_or_else(|pending| self.unpriced(id, pending, None));
+        }
         match self.price(id, urgency, Completion::Now(Posting::ById), Cause::ById) {
             Ok((mut effects, price)) => {
                 self.unpriced.remove(&id);
@@ -100,23 +129,27 @@ impl Engine {
                 effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_along));
                 effects
             }
-            Err(_) => Vec::new(),
+            Err(pending) => {
+                self.stays_in_priority(id);
+                self.unpriced(id, pending, None)
+            }
         }
     }
 
     /// The answer for a job that has no price. One that never will is judged again in the next reactor turn and ends
     /// there. Not here: it would disturb Flux's loop over its jobs; and another plugin may have let it go and still look
     /// at what is its own and the job's. Flux's begin-time takes the broker down if the job ends under its hands.
-    fn unpriced(&mut self, id: JobId, pending: Pending, answer: Effect) -> Vec<Effect> {
-        match pending {
-            Pending::Unavailable => vec![answer],
-            Pending::Expected => vec![answer, Effect::Arm(Timer::Retry)],
-            Pending::Missed(text) => vec![Effect::Log(Level::Error, text), answer],
+    pub(super) fn unpriced(&mut self, id: JobId, pending: Pending, answer: Option<Effect>) -> Vec<Effect> {
+        let before = match pending {
+            Pending::Unavailable => None,
+            Pending::Expected => Some(Effect::Arm(Timer::Retry)),
+            Pending::Missed(text) => Some(Effect::Log(Level::Error, text)),
             Pending::Fatal(_) => {
                 self.due.ends.insert(id);
-                vec![Effect::Arm(Timer::Turn), answer]
+                Some(Effect::Arm(Timer::Turn))
             }
-        }
+        };
+        before.into_iter().chain(answer).collect()
     }
 
     /// Ends jobs that can never have a price.
@@ -152,11 +185,11 @@ impl Engine {
         let Some(job) = self.ledger.job(id).filter(|job| job.demand != demand) else {
             return Vec::new();
         };
-        let (association, frees) =
-            (job.association(), demand == Demand::Resting && job.grant == Grant::Given);
+        let (association, reserved) = (job.association(), job.footprint().reserved);
         self.ledger.change(id, |job| job.demand = demand);
+        let is_left = self.ledger.job(id).is_some_and(|job| job.footprint().reserved != reserved);
         association
-            .filter(|_| frees)
+            .filter(|_| demand == Demand::Resting && is_left)
             .map(|association| pass(self, association, Line::All))
             .unwrap_or_default()
     }
@@ -233,7 +266,7 @@ impl Engine {
     }
 
     /// Gives a waiting job its association, and an association's job its bank and project.
-    fn admit(&mut self, id: JobId, completion: Completion) -> Result<Vec<Effect>, Pending> {
+    pub(super) fn admit(&mut self, id: JobId, completion: Completion) -> Result<Vec<Effect>, Pending> {
         let Some(job) = self.ledger.job(id) else { return Err(Pending::Unavailable) };
         match job.admission {
             Admission::Admitted(_) => return Ok(Vec::new()),
@@ -254,7 +287,7 @@ impl Engine {
                 return Err(Pending::Fatal(text));
             }
         }
-        let effects = match completion {
+        let mut effects = match completion {
             Completion::Now(posting) => self.complete_jobspec(id, job, association, posting),
             Completion::Later => {
                 self.due.incomplete.insert(id);
@@ -267,6 +300,10 @@ impl Engine {
         };
         self.ledger.meet(&self.book, association);
         self.ledger.change(id, |job| job.admission = admission);
+        // From now on it stands in line.
+        if self.ledger.job(id).is_some_and(Job::is_awaiting) {
+            effects.extend(self.pass_later(association, Line::All));
+        }
         Ok(effects)
     }
 

@@ -27,7 +27,10 @@ impl Engine {
             }
             // It reserves all it needs until it is known better. Most likely it is gone.
             Effect::AskUrgency(_) if why == Refusal::Absent => Vec::new(),
-            Effect::AskUrgency(id) => complain(format!("job {id}: failed to look up its urgency")),
+            Effect::AskUrgency(id) => {
+                self.stays_in_priority(id);
+                complain(format!("job {id}: failed to look up its urgency"))
+            }
             Effect::Subscribe(id) => {
                 self.foreign.remove(&id);
                 if why == Refusal::Absent {
@@ -55,7 +58,10 @@ impl Engine {
                 self.not_posted(id, matches!(why, Refusal::Other(_)));
                 match why {
                     Refusal::Absent => Vec::new(),
-                    _ => complain(format!("job {id}: failed to set its priority")),
+                    _ => {
+                        self.stays_in_priority(id);
+                        complain(format!("job {id}: failed to set its priority"))
+                    }
                 }
             }
             // What was meant for a job that has ended is moot.

@@ -10,7 +10,7 @@ use super::foreign::ForeignNames;
 use super::{Effect, Engine, JobFacts, Level, Posting, State, Step, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, Limit, Measure, Stage};
-use crate::limits::{Admission, Grant, HoldName, HoldNames, Job, Knowledge, Origin, Phase};
+use crate::limits::{Admission, Grant, HoldName, HoldNames, Job, Knowledge, Line, Origin, Phase};
 use crate::priority::AGE;
 
 /// What was replayed and not yet worked out.
@@ -49,8 +49,11 @@ impl Engine {
             State::Cleanup => Phase::Cleanup,
             State::Inactive => return Vec::new(),
         };
-        if job.phase == Phase::Depend {
-            job.knowledge = Knowledge::Unread;
+        match job.phase {
+            Phase::Depend => job.knowledge = Knowledge::Unread,
+            // It waited for data or for room, or had just been released: all the same, it stands in line.
+            Phase::Priority => job.await_room(),
+            _ => {}
         }
         if matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched) {
             self.replay.pending.push(facts.id);
@@ -77,8 +80,12 @@ impl Engine {
         if !is_due {
             return Vec::new();
         }
+        let held =
+            pending.iter().filter_map(|id| self.ledger.job(*id).filter(|job| job.phase == Phase::Priority));
+        let awaited: Vec<AssociationId> = held.filter_map(Job::association).collect();
         let mut effects = self.read_eventlogs(pending);
         self.all_may_be_known();
+        effects.extend(awaited.into_iter().flat_map(|association| self.pass_later(association, Line::All)));
         // Flux asks about jobs in PRIORITY at plugin load, but not after a restart.
         if has_unpriced {
             effects.extend(Engine::reprioritize_all());
@@ -103,16 +110,16 @@ impl Engine {
     }
 
     /// Asks for the eventlogs of replayed jobs that can decide something: of those in DEPEND, which names are
-    /// outstanding; of those in PRIORITY and SCHED, which were released and have a place to run reserved, if a limit
-    /// on what runs is in reach. Where ages count, of all, how long they were eligible: nobody waits for that.
+    /// outstanding; of those in SCHED, which were released and have a place to run reserved, if a limit on what runs is
+    /// in reach. Where ages count, of all, how long they were eligible: nobody waits for that.
     pub(super) fn read_eventlogs(&mut self, pending: Vec<JobId>) -> Vec<Effect> {
         let mut effects = Vec::new();
         for id in pending {
             let Some(job) = self.ledger.job(id) else { continue };
             let can_decide = match job.phase {
                 Phase::Depend => true,
-                Phase::Priority | Phase::Sched => self.is_in_reach(job),
-                Phase::New | Phase::Run | Phase::Cleanup => false,
+                Phase::Sched => self.is_in_reach(job),
+                Phase::New | Phase::Priority | Phase::Run | Phase::Cleanup => false,
             };
             if can_decide {
                 self.ledger.change(id, |job| job.knowledge = Knowledge::Unread);
@@ -186,8 +193,8 @@ impl Engine {
             if job.names.were_used() && job.names.outstanding().is_empty() {
                 job.grant = match job.phase {
                     Phase::Depend => Grant::Blocked,
-                    Phase::Priority | Phase::Sched => Grant::Given,
-                    Phase::New | Phase::Run | Phase::Cleanup => Grant::None,
+                    Phase::Sched => Grant::Given,
+                    Phase::New | Phase::Priority | Phase::Run | Phase::Cleanup => job.grant,
                 };
             }
         });
@@ -199,15 +206,15 @@ impl Engine {
     }
 
     /// An eventlog that can't be read. Of a job in DEPEND others may know which names are outstanding, and it is tried
-    /// again; meanwhile the job is not called free, and the others of its association go on. For a job beyond DEPEND a
-    /// place to run is reserved, as if it had been released.
+    /// again; meanwhile the job is not called free, and the others of its association go on. For a job in SCHED a place
+    /// to run is reserved, as if it had been released.
     fn cannot_read(&mut self, id: JobId) -> Vec<Effect> {
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         let (knowledge, association) = (job.knowledge, job.association());
         if job.phase != Phase::Depend {
             self.ledger.change(id, |job| {
                 job.knowledge = Knowledge::Known;
-                if matches!(job.phase, Phase::Priority | Phase::Sched) {
+                if job.phase == Phase::Sched {
                     job.grant = Grant::Given;
                 }
             });
@@ -286,7 +293,7 @@ impl Engine {
                 job.origin == Origin::Replayed && job.is_up_to_others() && job.grant == Grant::None
             })
         };
-        let free: Vec<JobId> = self.ledger.in_depend(association).filter(is_free).collect();
+        let free: Vec<JobId> = self.ledger.before_sched(association).filter(is_free).collect();
         free.into_iter().flat_map(|id| self.hold(id)).collect()
     }
 }

@@ -112,7 +112,8 @@ impl Engine {
         self.resync.in_hand.clone_from(&slice);
         let mut effects: Vec<Effect> = slice.into_iter().map(Effect::LookUp).collect();
         if rest == 0 {
-            // What was to be told about prices may be lost. And then what follows a replay.
+            // What was to be told about prices may be lost, and that a push is over. And then what follows a replay.
+            self.due.half_pushed.clear();
             self.replay.begin();
             effects.extend(Engine::reprioritize_all());
         }

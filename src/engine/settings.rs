@@ -2,7 +2,7 @@
 //! How live fair-share is to work: what a site sets in `[fairshare]` of Flux's configuration, or when the plugin is loaded.
 
 use super::why::Open;
-use crate::accounts::SiteLimit;
+use crate::accounts::{RunningLimitsOf, SiteLimit};
 use crate::fairshare::Policy;
 use crate::fairshare::accrual::Mode;
 
@@ -48,6 +48,8 @@ pub struct Settings {
     pub remember: bool,
     /// Limits beyond flux-accounting's, as far as no push says otherwise.
     pub limits: Vec<SiteLimit>,
+    /// From when on jobs count for limits on what runs.
+    pub running: RunningLimitsOf,
     /// What of the tree everybody may see.
     pub public: Open,
     /// Whether jobs get a note that says where they stand.
@@ -71,6 +73,7 @@ impl Default for Settings {
             interleave: false,
             remember: true,
             limits: Vec::new(),
+            running: RunningLimitsOf::default(),
             public: Open::Banks,
             annotate: false,
         }

@@ -64,7 +64,8 @@ pub struct HeldJob {
     pub size: Size,
     /// The queue it names.
     pub queue: Option<QueueName>,
-    /// The names that hold it. Of a replayed job whose eventlog is not read yet: the limits that it exceeds now.
+    /// The names that hold it. Of one in PRIORITY, which carries none, and of a replayed one whose eventlog is not read yet:
+    /// the limits that it exceeds now.
     pub names: Vec<String>,
 }
 
@@ -203,7 +204,7 @@ impl Engine {
             occupied: usage.map(|usage| usage.total.charged).unwrap_or_default(),
             occupied_in: queues.map(|(name, tally)| (name.clone(), tally.charged)).collect(),
             queue_priority: latest.map_or(0, |queue| queue.priority),
-            held: self.ledger.in_depend(id).filter_map(|id| self.held(id)).collect(),
+            held: self.ledger.before_sched(id).filter_map(|id| self.held(id)).collect(),
         }
     }
 
@@ -211,8 +212,11 @@ impl Engine {
         let job = self.ledger.job(id)?;
         let rules = self.ledger.rules();
         let names: Vec<String> = match job.knowledge {
-            Knowledge::Known => job.names.iter(rules).map(|name| name.to_string()).collect(),
-            Knowledge::Unread | Knowledge::Unreadable => {
+            Knowledge::Known if !job.is_awaiting() => {
+                job.names.iter(rules).map(|name| name.to_string()).collect()
+            }
+            Knowledge::Known if !job.is_held() => Vec::new(),
+            Knowledge::Known | Knowledge::Unread | Knowledge::Unreadable => {
                 let exceeded = self.ledger.exceeded_by(&self.book, id);
                 rules.members(exceeded).map(|hold| hold.name().to_owned()).collect()
             }

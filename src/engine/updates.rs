@@ -4,7 +4,7 @@
 use super::{Effect, Engine, JobFacts, Level, State};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName, UserId};
-use crate::limits::{Grant, Job, Rule, rows_of_queues};
+use crate::limits::{Grant, Job, Line, Phase, Rule, rows_of_queues};
 
 impl Engine {
     pub(super) fn update_queue(&mut self, id: JobId, user: UserId, state: State, queue: &str) -> Vec<Effect> {
@@ -117,6 +117,7 @@ impl Engine {
     pub(super) fn updated(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
         let Some(job) = self.ledger.job(facts.id) else { return Vec::new() };
         let (id, before) = (facts.id, (job.association(), job.queue.clone(), job.size));
+        let counted_by = job.running;
         let mut effects = Vec::new();
         let mut association = job.association();
         let names_new_bank = job.bank.as_ref().map(|b| b.as_str()) != facts.bank;
@@ -136,6 +137,7 @@ impl Engine {
             }
         }
         let (bank, queue) = (self.bank_name(association, facts.bank), self.queue_name(facts.queue));
+        let running = self.running_limits(queue.as_ref());
         let project = self.project(association, facts.project);
         if let Some(association) = association {
             self.ledger.meet(&self.book, association);
@@ -145,7 +147,7 @@ impl Engine {
                 job.admission = job.admission.moved_to(association);
             }
             job.bank = bank;
-            job.queue = queue;
+            (job.queue, job.running) = (queue, running);
             job.project = project;
             if job.duration != facts.duration
                 && let Some(given) = job.allocation.as_mut()
@@ -165,8 +167,17 @@ impl Engine {
             return effects;
         }
         effects.extend(self.hold_moved(id));
+        let mut is_taken_back = false;
+        if facts.state == State::Priority {
+            let is_all = before.0 != association || counted_by != running;
+            is_taken_back = self.take_back_moved(id, before.0, is_all);
+        }
         for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
-            effects.extend(self.pass(association));
+            // What a job leaves that is to stay in PRIORITY is others' when Flux has heard that it is.
+            effects.extend(match is_taken_back {
+                true => self.pass_later(association, Line::All),
+                false => self.pass(association),
+            });
         }
         effects
     }
@@ -174,7 +185,7 @@ impl Engine {
     /// A job in DEPEND comes under the limits of where it moved; names that no longer apply go in the pass after.
     fn hold_moved(&mut self, id: JobId) -> Vec<Effect> {
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
-        let is_ours = job.is_held() || job.is_up_to_others();
+        let is_ours = job.phase == Phase::Depend && (job.is_held() || job.is_up_to_others());
         if is_ours && job.grant != Grant::Given { self.hold(id) } else { Vec::new() }
     }
 }

@@ -6,18 +6,18 @@ use super::counts::{Amounts, Counts};
 use super::eligible::Eligible;
 use super::hold_names::HoldNames;
 use super::size::Size;
-use crate::accounts::AssociationId;
+use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
 
 /// How far a job has come. It only moves forward: a job that Flux sends from SCHED back to PRIORITY and round again
-/// stays [`Phase::Sched`] here, so that it is counted once.
+/// stays [`Phase::Sched`] here, so that it is counted once; but for one that finds no room and stays in PRIORITY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Accepted, not yet in DEPEND.
     New,
     /// DEPEND: held by us, or by others.
     Depend,
-    /// PRIORITY, never yet in SCHED.
+    /// PRIORITY: on its way to SCHED, or held there.
     Priority,
     /// Was in SCHED.
     Sched,
@@ -27,7 +27,8 @@ pub enum Phase {
     Cleanup,
 }
 
-/// A promise of headroom to a job that was held and then released.
+/// A promise of headroom to a job that was held and then released. It is what holds a job in PRIORITY, where no dependency
+/// can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
     /// Never held, or still held.
@@ -36,6 +37,8 @@ pub enum Grant {
     Given,
     /// Released, but still in DEPEND because of others: reserves nothing, and is judged again when they let it go.
     Blocked,
+    /// In PRIORITY, without a price until its turn comes: reserves nothing.
+    Awaited,
 }
 
 /// What is known of the names that the job carries.
@@ -169,6 +172,8 @@ pub struct Job {
     pub knowledge: Knowledge,
     /// Reservation.
     pub grant: Grant,
+    /// The rule of its queue: from when on it counts for limits on what runs.
+    pub running: RunningLimits,
     /// Whether the place to run that is reserved for it is wanted.
     pub demand: Demand,
     /// The fair-share last posted as a memo by this plugin instance.
@@ -217,12 +222,22 @@ impl Job {
             Demand::ToRun => run,
             Demand::Resting => none,
         };
-        let reserved = match (self.grant, self.phase) {
-            (Grant::Given, Phase::Depend | Phase::Priority) => sched.plus(to_run),
-            (Grant::Given, Phase::Sched) => to_run,
+        let reserved = match (self.is_promised(), self.phase) {
+            (true, Phase::Depend | Phase::Priority) => sched.plus(to_run),
+            (true, Phase::Sched) => to_run,
             _ => none,
         };
         Footprint { active_jobs: 1, charged, reserved }
+    }
+
+    /// Whether it reserves what it is on its way to: one that was released does. One that was never held does so too under
+    /// the strict rule, once it has left DEPEND.
+    fn is_promised(&self) -> bool {
+        match (self.grant, self.running) {
+            (Grant::Given, _) => true,
+            (Grant::None, RunningLimits::Strict) => self.phase > Phase::Depend,
+            (Grant::None, RunningLimits::Upstream) | (Grant::Blocked | Grant::Awaited, _) => false,
+        }
     }
 
     /// The association it counts in.
@@ -244,12 +259,25 @@ impl Job {
             && self.names.outstanding().is_empty()
     }
 
-    /// Whether it stands in the line of held jobs.
+    /// Whether it stands in the line of held jobs: in DEPEND by our names, or in PRIORITY, once nothing is to be decided
+    /// but when it goes.
     pub fn is_held(&self) -> bool {
-        self.phase == Phase::Depend
-            && self.association().is_some()
-            && self.knowledge == Knowledge::Known
-            && !self.names.outstanding().is_empty()
+        let is_here = match self.phase {
+            Phase::Depend => self.association().is_some() && !self.names.outstanding().is_empty(),
+            Phase::Priority => self.is_awaiting() && matches!(self.admission, Admission::Admitted(_)),
+            Phase::New | Phase::Sched | Phase::Run | Phase::Cleanup => false,
+        };
+        is_here && self.knowledge == Knowledge::Known
+    }
+
+    /// Whether it stays in PRIORITY until it is released.
+    pub fn is_awaiting(&self) -> bool {
+        self.phase == Phase::Priority && self.grant == Grant::Awaited
+    }
+
+    /// It stays in PRIORITY until it is released; what it had in SCHED it gives up.
+    pub fn await_room(&mut self) {
+        (self.phase, self.grant, self.keepers) = (Phase::Priority, Grant::Awaited, Keepers::NobodyElse);
     }
 
     /// When it ends at the latest, as far as anybody can say. Flux sets no term to what comes after its time: signals and

@@ -124,21 +124,21 @@ impl Ledger {
         self.account_of(association).map(|account| &account.usage)
     }
 
-    /// Jobs of an association in DEPEND, held or not, by id.
-    pub fn in_depend(&self, association: AssociationId) -> impl Iterator<Item = JobId> + '_ {
+    /// Jobs of an association in DEPEND and PRIORITY, held or not, by id.
+    pub fn before_sched(&self, association: AssociationId) -> impl Iterator<Item = JobId> + '_ {
         let account = self.account_of(association);
-        account.into_iter().flat_map(|account| account.in_depend.iter().copied())
+        account.into_iter().flat_map(|account| account.before_sched.iter().copied())
     }
 
     /// The same from the one that comes after `after`.
-    pub fn in_depend_after(
+    pub fn before_sched_after(
         &self,
         association: AssociationId,
         after: Option<JobId>,
     ) -> impl Iterator<Item = JobId> + '_ {
         let from = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
         let account = self.account_of(association);
-        account.into_iter().flat_map(move |account| account.in_depend.range(from).copied())
+        account.into_iter().flat_map(move |account| account.before_sched.range(from).copied())
     }
 
     /// Jobs of an association that limits count, each with when it ends at the latest, if anybody can say; who ends first

@@ -44,7 +44,7 @@ impl Ledger {
             if have.held != want.held || have.unread != want.unread {
                 drift.push((id, "lines of held jobs".to_owned()));
             }
-            if have.counted != want.counted || have.in_depend != want.in_depend {
+            if have.counted != want.counted || have.before_sched != want.before_sched {
                 drift.push((id, "lists of jobs".to_owned()));
             }
         }

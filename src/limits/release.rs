@@ -130,7 +130,7 @@ impl Ledger {
                     let exceeded = Some(own.exceeded(size)).filter(|own| !own.is_empty());
                     let exceeded =
                         exceeded.unwrap_or_else(|| self.shared_exceeded(association, queue, size, None));
-                    !going(class.names, exceeded).is_empty()
+                    exceeded.is_empty() || !going(class.names, exceeded).is_empty()
                 };
                 if let Some(id) = self.next_held(association, &class, after, changes) {
                     course.turns.push(Reverse((class.keepers, id, class)));
@@ -143,7 +143,7 @@ impl Ledger {
             // What was carried out since it was found may have taken it out of the line, or the room it would have had.
             let Some(exceeded) = exceeded else { continue };
             let (is_free, going) = (exceeded.is_empty(), going(names, exceeded));
-            if going.is_empty() {
+            if !is_free && going.is_empty() {
                 continue;
             }
             let rules = self.rules();

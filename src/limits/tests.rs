@@ -2,7 +2,7 @@
 //! What jobs count as, and what a release decides.
 
 use super::*;
-use crate::accounts::{Association, AssociationRecord};
+use crate::accounts::{Association, AssociationRecord, RunningLimits};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, Limit, UserId};
 
@@ -43,6 +43,7 @@ fn job(book: &Book, phase: Phase) -> Job {
         origin: Origin::Submitted,
         names: HoldNames::default(),
         grant: Grant::None,
+        running: RunningLimits::Upstream,
         demand: Demand::ToRun,
         knowledge: Knowledge::Known,
         memo: None,
@@ -82,11 +83,43 @@ fn a_footprint_is_a_function_of_phase_and_grant() {
         assert_eq!(footprint.charged.sched.cores(), 8 * charged.0);
         assert_eq!(footprint.active_jobs, 1);
     }
+    use RunningLimits::{Strict, Upstream};
+    for (phase, grant, running, reserved) in [
+        (Phase::Depend, None, Strict, (0, 0)),
+        (Phase::Priority, None, Strict, (1, 1)),
+        (Phase::Priority, None, Upstream, (0, 0)),
+        (Phase::Sched, None, Strict, (0, 1)),
+        (Phase::Run, None, Strict, (0, 0)),
+        (Phase::Priority, Grant::Awaited, Strict, (0, 0)),
+        (Phase::Priority, Grant::Awaited, Upstream, (0, 0)),
+    ] {
+        let footprint = Job { grant, running, ..job(&book, phase) }.footprint();
+        let Counts { sched, run, .. } = footprint.reserved;
+        assert_eq!((sched.jobs(), run.jobs()), reserved, "{phase:?} {grant:?} {running:?}");
+    }
     let resting = Job { grant: Given, demand: Demand::Resting, ..job(&book, Phase::Sched) }.footprint();
     assert_eq!(resting.reserved, Counts::default(), "a job its user holds reserves no running slot");
     let waiting = Job { admission: Admission::Waiting { was_passed_over: false }, ..job(&book, Phase::Run) }
         .footprint();
     assert!(waiting.active_jobs == 0 && waiting.is_idle());
+}
+
+#[test]
+fn a_job_is_held_in_priority_once_nothing_else_is_to_be_decided() {
+    let book = book(1);
+    let association = book.find(UserId(1), None).unwrap();
+    for (admission, is_held) in [
+        (Admission::Waiting { was_passed_over: false }, false),
+        (Admission::Attached(association), false),
+        (Admission::Admitted(association), true),
+    ] {
+        let mut one = Job { admission, ..job(&book, Phase::Sched) };
+        assert!(!one.is_held() && !one.is_awaiting());
+        one.await_room();
+        assert!(one.is_awaiting());
+        assert_eq!(one.is_held(), is_held, "{admission:?}");
+        assert!(one.footprint().is_idle());
+    }
 }
 
 fn release(ledger: &mut Ledger, book: &Book, association: AssociationId) -> Vec<u64> {

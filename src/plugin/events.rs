@@ -139,8 +139,10 @@ impl MfPriority {
 
     /// The instance's configuration, at load and when it is read anew. What is given at load goes before it.
     fn configure(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
-        let table = match args.configured(settings::TABLE) {
-            Ok(table) => table,
+        let tables =
+            args.configured(settings::TABLE).and_then(|table| Ok((table, args.configured(c"queues")?)));
+        let (table, queues) = match tables {
+            Ok(tables) => tables,
             Err(fault) => return complain(host, "conf.update", &fault),
         };
         let given = host.plugin().config();
@@ -149,7 +151,9 @@ impl MfPriority {
                 || Ok(Settings::default()),
                 |table| settings::of_table(&table, Settings::default()),
             )?;
-            given.map_or(Ok(settings.clone()), |conf| wire::load_settings(&conf, settings))
+            let settings = given.map_or(Ok(settings.clone()), |conf| wire::load_settings(&conf, settings))?;
+            settings::queues_are_known(&settings, queues.as_deref())?;
+            Ok::<Settings, String>(settings)
         };
         match read() {
             Ok(settings) => {

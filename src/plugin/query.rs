@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The document `flux jobtap query` shows. Keys, nesting and order are an interface; keys may be added at the top.
 
-use super::{limits, live};
+use super::{limits, live, settings};
 use crate::accounts::{Queue, ZeroScore};
 use crate::engine::{AssociationSnapshot, Check, HeldJob, Page, Snapshot};
 use crate::ids::{ProjectName, QueueName};
@@ -29,6 +29,7 @@ pub struct Document<'a> {
     /// When data last came, in seconds since the epoch.
     updated: Option<f64>,
     live: Value,
+    running_limits: Value,
 }
 
 /// Some of the associations.
@@ -156,6 +157,7 @@ pub fn document(snapshot: &Snapshot, updated: Option<SystemTime>) -> Document<'_
         version: env!("CARGO_PKG_VERSION"),
         updated: updated.and_then(since_epoch).map(|since| since.as_secs_f64()),
         live: live::document(&snapshot.live),
+        running_limits: settings::running_limits(&snapshot.live.settings),
     }
 }
 

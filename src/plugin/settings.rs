@@ -3,13 +3,20 @@
 //!
 //! A table is read whole: one key that is unknown, or one value that is none, refuses all of it.
 
+#[cfg(test)]
+mod tests;
+
 use super::limits::{self, LIMITS};
 use super::value::{Members, describe, members, shortened};
 use super::wire::WireError;
+use crate::accounts::{RunningLimits, RunningLimitsOf};
 use crate::engine::{Memo, Open, Settings};
 use crate::fairshare::Policy;
 use crate::fairshare::accrual::Mode;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::ffi::CStr;
 
 /// The name of the table.
@@ -26,10 +33,12 @@ struct Key {
 const YES_OR_NO: &str = "true or false";
 const DURATION: &str = "seconds, or a duration such as \"30s\", \"2h\" or \"7d\"";
 const WEIGHT: &str = "an integer";
+const RUNNING_LIMITS: &str = "running-limits";
+const RULES_OF_RUNNING: &str = "\"upstream\" or \"strict\"";
 /// Nothing is to take longer than a hundred years.
 const LONGEST: f64 = 100.0 * 366.0 * 86_400.0;
 
-const KEYS: [Key; 13] = [
+const KEYS: [Key; 14] = [
     Key { name: "live", takes: YES_OR_NO, set: |to, value| put(&mut to.live, boolean(value)) },
     Key { name: "refresh", takes: DURATION, set: |to, value| put(&mut to.refresh, duration(value)) },
     Key {
@@ -89,6 +98,11 @@ const KEYS: [Key; 13] = [
     Key { name: "interleave", takes: YES_OR_NO, set: |to, value| put(&mut to.interleave, boolean(value)) },
     Key { name: "remember", takes: YES_OR_NO, set: |to, value| put(&mut to.remember, boolean(value)) },
     Key {
+        name: RUNNING_LIMITS,
+        takes: RULES_OF_RUNNING,
+        set: |to, value| put(&mut to.running.others, running(value)),
+    },
+    Key {
         name: "public",
         takes: "\"own\", \"banks\" or \"all\"",
         set: |to, value| {
@@ -111,7 +125,9 @@ const WEIGHTS: [Key; 2] = [
 ];
 const WEIGHTS_NAME: &str = "weights";
 /// Tables that are read by others than [`KEYS`].
-const TABLES: [&str; 2] = [WEIGHTS_NAME, LIMITS];
+const TABLES: [&str; 3] = [WEIGHTS_NAME, LIMITS, QUEUES_NAME];
+/// What is set for one queue.
+const QUEUES_NAME: &str = "queues";
 
 /// Settings with those that the table has, given as JSON text.
 pub(super) fn of_table(table: &str, settings: Settings) -> Result<Settings, String> {
@@ -139,11 +155,59 @@ pub(super) fn of_members(given: &Members<'_>, settings: Settings, place: &str) -
                 }
             };
             settings.limits = limits::read(value, &format!("{place}{LIMITS}")).map_err(wrong)?;
+        } else if name == QUEUES_NAME {
+            set_queues(&mut settings.running, value, &format!("{place}{QUEUES_NAME}"))?;
         } else {
             set(&mut settings, &KEYS, name, value, place)?;
         }
     }
     Ok(settings)
+}
+
+/// Reads a table of queues, each with a table of what is set for it.
+fn set_queues(to: &mut RunningLimitsOf, table: &RawValue, place: &str) -> Result<(), String> {
+    let wrong = |place: &str, value| format!("{place}: expected a table, got {}", describe(value));
+    to.queues.clear();
+    for (queue, keys) in members(table).ok_or_else(|| wrong(place, table))? {
+        let place = format!("{place}.{}", shortened(&queue).escape_debug());
+        for (name, value) in members(keys).ok_or_else(|| wrong(&place, keys))? {
+            if name != RUNNING_LIMITS {
+                let name = shortened(&name);
+                return Err(format!(
+                    "{place}.{}: unknown key; known is {RUNNING_LIMITS}",
+                    name.escape_debug()
+                ));
+            }
+            let wrong = || format!("{place}.{name}: expected {RULES_OF_RUNNING}, got {}", shown(value));
+            to.queues.insert(queue.as_ref().into(), running(value).ok_or_else(wrong)?);
+        }
+    }
+    Ok(())
+}
+
+/// What is set for a queue that the instance does not have is for nobody: most likely its name is wrong. `queues` is the
+/// table of queues in Flux's configuration, as JSON text.
+pub(super) fn queues_are_known(settings: &Settings, queues: Option<&str>) -> Result<(), String> {
+    let known: BTreeMap<String, IgnoredAny> =
+        queues.and_then(|queues| serde_json::from_str(queues).ok()).unwrap_or_default();
+    match settings.running.queues.keys().find(|queue| !known.contains_key(queue.as_str())) {
+        None => Ok(()),
+        Some(queue) => {
+            let known = match known.is_empty() {
+                true => "none".to_owned(),
+                false => known.into_keys().collect::<Vec<_>>().join(", "),
+            };
+            let queue = shortened(queue.as_str());
+            Err(format!("{QUEUES_NAME}.{}: no such queue; known are {known}", queue.escape_debug()))
+        }
+    }
+}
+
+/// From when on jobs count for limits on what runs, as a query shows it.
+pub(super) fn running_limits(settings: &Settings) -> Value {
+    let RunningLimitsOf { others, queues } = &settings.running;
+    let queues = queues.iter().map(|(queue, rule)| (queue.to_string(), rule.name().into()));
+    json!({"default": others.name(), "queues": queues.collect::<Map<_, _>>()})
 }
 
 /// The names of all keys.
@@ -195,6 +259,10 @@ fn number(value: &RawValue) -> Option<usize> {
     value.get().parse().ok().filter(|number| (1..=1_000_000).contains(number))
 }
 
+fn running(value: &RawValue) -> Option<RunningLimits> {
+    RunningLimits::parse(&text(value)?)
+}
+
 fn weight(value: &RawValue) -> Option<i64> {
     value.get().parse().ok()
 }
@@ -211,104 +279,4 @@ fn duration(value: &RawValue) -> Option<f64> {
         digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
     let seconds = digits.parse::<f64>().ok().filter(|_| is_plain)? * unit;
     (0.0..=LONGEST).contains(&seconds).then_some(seconds)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(table: &str) -> Result<Settings, String> {
-        of_table(table, Settings::default())
-    }
-
-    #[test]
-    fn every_key_is_read() {
-        let settings = read(
-            r#"{"live": false, "refresh": "1.5m", "depth": 200, "accrual": "committed", "budget": 50, "shadow": "pbs",
-                "memo": "never", "age-max": "2d", "weights": {"age": 1000, "size": -5}, "max-wait-behind": 7200,
-                "interleave": true, "remember": false, "public": "own", "annotate": true}"#,
-        );
-        let wanted = Settings {
-            live: false,
-            refresh: 90.0,
-            depth: 200,
-            accrual: Mode::Committed,
-            budget: 50,
-            shadow: Some(Policy::Pbs),
-            memo: Some(Memo::Never),
-            age_max: 172_800.0,
-            age_weight: 1000,
-            size_weight: -5,
-            max_wait_behind: 7200.0,
-            interleave: true,
-            remember: false,
-            limits: Vec::new(),
-            public: Open::Own,
-            annotate: true,
-        };
-        assert_eq!(settings, Ok(wanted));
-        let all: Vec<&str> = names().collect();
-        assert_eq!(all.len(), KEYS.len() + TABLES.len());
-    }
-
-    #[test]
-    fn an_empty_table_changes_nothing() {
-        let before = Settings { depth: 7, ..Settings::default() };
-        assert_eq!(of_table("{}", before.clone()), Ok(before));
-        assert_eq!(read(r#"{"shadow": "none"}"#).map(|settings| settings.shadow), Ok(None));
-    }
-
-    #[test]
-    fn what_is_wrong_is_named_with_what_would_be_right() {
-        for (table, told) in [
-            (r#"[]"#, "[fairshare]: expected a table, got array"),
-            (
-                r#"{"refesh": 3}"#,
-                "fairshare.refesh: unknown key; known are live, refresh, depth, accrual, budget, shadow, memo, age-max, \
-                 max-wait-behind, interleave, remember, public, annotate, weights, limits",
-            ),
-            (r#"{"live": "yes"}"#, "fairshare.live: expected true or false, got \"yes\""),
-            (
-                r#"{"refresh": -1}"#,
-                "fairshare.refresh: expected seconds, or a duration such as \"30s\", \"2h\" or \"7d\", got integer -1",
-            ),
-            (
-                r#"{"refresh": "NaN"}"#,
-                "fairshare.refresh: expected seconds, or a duration such as \"30s\", \"2h\" or \"7d\", got \"NaN\"",
-            ),
-            (
-                r#"{"refresh": "1e9d"}"#,
-                "fairshare.refresh: expected seconds, or a duration such as \"30s\", \"2h\" or \"7d\", got \"1e9d\"",
-            ),
-            (r#"{"depth": 0}"#, "fairshare.depth: expected an integer from 1 to 1000000, got integer 0"),
-            (r#"{"depth": 2.5}"#, "fairshare.depth: expected an integer from 1 to 1000000, got real 2.5"),
-            (r#"{"budget": null}"#, "fairshare.budget: expected an integer from 1 to 1000000, got null"),
-            (
-                r#"{"accrual": "used"}"#,
-                "fairshare.accrual: expected \"elapsed\" or \"committed\", got \"used\"",
-            ),
-            (
-                r#"{"shadow": "fairtree"}"#,
-                "fairshare.shadow: expected a policy (weighted-walk, fair-tree, classic, depth-oblivious or pbs), or \"none\", got \"fairtree\"",
-            ),
-            (
-                r#"{"memo": true}"#,
-                "fairshare.memo: expected \"always\", \"coarse\" or \"never\", got boolean true",
-            ),
-            (
-                r#"{"age-max": 0}"#,
-                "fairshare.age-max: expected a positive duration such as \"7d\", or seconds, got integer 0",
-            ),
-            (r#"{"weights": 3}"#, "fairshare.weights: expected a table, got integer 3"),
-            (r#"{"weights": {"aeg": 3}}"#, "fairshare.weights.aeg: unknown key; known are age, size"),
-            (r#"{"weights": {"age": "3"}}"#, "fairshare.weights.age: expected an integer, got \"3\""),
-        ] {
-            assert_eq!(read(table), Err(told.to_owned()), "{table}");
-        }
-    }
-
-    #[test]
-    fn one_bad_value_refuses_the_whole_table() {
-        assert!(read(r#"{"budget": 1, "depth": 0}"#).is_err());
-    }
 }

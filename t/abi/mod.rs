@@ -30,6 +30,7 @@ mod remember;
 mod replay;
 mod scenarios;
 mod seen;
+mod strict;
 mod why;
 
 /// The .so's file name, which Flux goes by.

@@ -325,9 +325,12 @@ impl Play {
         assert_counts(&query, &jobs, || format!("{jobs:#?}\n{:#?}", self.log));
         let known =
             |job: &Seen| query["mf_priority_map"].as_array().unwrap().iter().any(|u| u["userid"] == job.user);
+        let banks = |user: &Value| user["banks"].as_array().unwrap().clone();
+        let all: Vec<Value> = query["mf_priority_map"].as_array().unwrap().iter().flat_map(banks).collect();
+        let is_held = |job: &Seen| all.iter().any(|bank| bank["held_jobs"].get(job.id.to_string()).is_some());
         for job in &jobs {
             assert!(!job.prices.contains(&OF_OTHERS), "not our price: {job:?}\n{:#?}", self.log);
-            let waits = job.state == State::Priority && known(job);
+            let waits = job.state == State::Priority && known(job) && !is_held(job);
             // Once while others may keep it, and no longer.
             let most = usize::from(matches!(job.state, State::New | State::Depend));
             let is_over = job.state == State::Inactive;

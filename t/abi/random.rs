@@ -240,7 +240,11 @@ fn names(site: &Site, query: &Value) -> (BTreeMap<u64, Vec<String>>, BTreeMap<u6
                 let deps = held["deps"].as_array().unwrap().iter();
                 let mut deps: Vec<String> = deps.map(|dep| dep.as_str().unwrap().to_string()).collect();
                 deps.sort();
-                by_query.insert(id.parse().unwrap(), deps);
+                // In PRIORITY nothing but the plugin knows what holds a job.
+                let id = id.parse().unwrap();
+                if site.state(id) != State::Priority {
+                    by_query.insert(id, deps);
+                }
             }
         }
     }

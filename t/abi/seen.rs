@@ -62,7 +62,11 @@ pub fn assert_counts(query: &Value, jobs: &[Seen], text: impl Fn() -> String) {
                 .filter(|job| job.state == State::Depend && !job.ours.is_empty())
                 .map(|job| (job.id.to_string(), job.ours.clone()))
                 .collect();
-            let have = bank["held_jobs"].as_object().unwrap().iter();
+            // In PRIORITY nothing but the plugin knows what holds a job.
+            let is_here = |id: &&String| {
+                !mine.iter().any(|job| job.id.to_string() == **id && job.state == State::Priority)
+            };
+            let have = bank["held_jobs"].as_object().unwrap().iter().filter(|(id, _)| is_here(id));
             let have: BTreeMap<String, Vec<String>> =
                 have.map(|(id, held)| (id.clone(), sorted(&held["deps"]))).collect();
             assert_eq!(have, want, "names: {}", text());

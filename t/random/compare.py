@@ -53,6 +53,10 @@ class Follower(Release):
             self.due_fatal[job.id] = outcome[1]
         if outcome[0] != "price":
             return
+        if job.waits:
+            # The pass after this decides when it goes; that it may is decided.
+            job.in_line, job.unchecked = True, False
+            return
         job.suspended = self.model.is_suspended(job)
         self.memo(job, outcome[2])
         if outcome[1] != job.priority or job.state == "PRIORITY":
@@ -66,10 +70,9 @@ class Follower(Release):
         model = self.model
         for job in model.jobs.values():
             job.late = False
+            job.in_line = job.waits and job.assoc is not None
             if job.assoc is not None and job.state == "DEPEND":
                 self.rehold[job.id] = set(model.exceeded(job))
-            if is_restart and job.state == "PRIORITY":
-                self.due_price.add(job.id)
         if not is_restart:
             self.take_names()
             self.reprioritize()
@@ -103,8 +106,6 @@ class Follower(Release):
         for job in self.model.jobs.values():
             if self.model.loaded and self.missing(job) and job.state == "SCHED":
                 self.fail(f"job {job.id} still lacks {self.missing(job)}")
-        if any(self.model.price(self.model.jobs[jobid])[0] == "price" for jobid in self.due_price):
-            self.fail(f"jobs {sorted(self.due_price)} have no priority")
 
     def one(self):
         event = self.peek()
@@ -120,9 +121,16 @@ class Follower(Release):
             if not self.model.loaded and name == "priority":
                 self.take()
                 self.priced(job, context["priority"])
-            elif job.id in self.due_price:
-                self.due_price.discard(job.id)
-                self.on_priority(job)
+            elif self.is_release(event) and job.assoc in self.due:
+                self.due.remove(job.assoc)
+                self.a_pass(job.assoc)
+                if self.peek() is event:
+                    self.fail("not expected: the pass is over")
+            elif self.is_release(event) and job.assoc in self.may:
+                self.may.discard(job.assoc)
+                self.a_pass(job.assoc)
+                if self.peek() is event:
+                    self.fail("not expected")
             else:
                 self.fail("not expected")
         elif name in ("submit", "validate", "urgency", "flux-restart", "exception", "alloc", "clean"):
@@ -198,7 +206,6 @@ class Follower(Release):
         elif context["type"] not in ("cancel",):
             self.fail("not expected")
         job.state = "CLEANUP"
-        self.due_price.discard(job.id)
 
     def host_alloc(self, job, _context):
         self.on_run(job)

@@ -146,6 +146,7 @@ class Model:
                 owner = (job.uid, job.bank)
                 finds[owner] = job.grant = finds[owner] if owner in finds else self.happens()
             job.bounced = job.state == "SCHED"
+            job.waits, job.in_line = job.state == "PRIORITY", False
             job.replayed = True
             # The eventlog of a job in DEPEND names those who keep it.
             job.subscribed = job.declared or bool(job.foreign())
@@ -224,10 +225,14 @@ class Model:
 
     def held(self, key):
         """{id: entry} of held_jobs."""
-        return {
-            str(job.id): dict(nnodes=job.nodes, ncores=job.cores, queue=job.queue, deps=job.ours())
-            for job in self.of(key) if job.state == "DEPEND" and job.ours()
-        }
+        found = {}
+        for job in self.of(key):
+            names = job.ours() if job.state == "DEPEND" else []
+            if job.state == "PRIORITY" and job.waits and job.in_line:
+                names = [NAMES[kind] for kind in self.exceeded(job)]
+            if names:
+                found[str(job.id)] = dict(nnodes=job.nodes, ncores=job.cores, queue=job.queue, deps=names)
+        return found
 
     # Prices
 

@@ -59,6 +59,9 @@ class Release(Stream):
                 self.take()
                 job.priority, job.state = event[2]["priority"], "SCHED"
             return
+        if job.waits:
+            self.inline(job.assoc)
+            return
         suspended = job.assoc is not None and model.is_suspended(job)
         if job.grant and job.assoc is not None and suspended != job.suspended:
             job.suspended = suspended
@@ -68,7 +71,12 @@ class Release(Stream):
         if outcome[0] == "fatal":
             self.due_fatal[job.id] = outcome[1]
         if outcome[0] != "price":
+            # What was in SCHED once keeps its place.
+            job.waits, job.in_line = not job.bounced, False
             return
+        self.goes_on(job, outcome)
+
+    def goes_on(self, job, outcome):
         self.memo(job, outcome[2])
         self.expect(job, "priority", {"priority": outcome[1]})
         self.priced(job, outcome[1])
@@ -76,8 +84,7 @@ class Release(Stream):
 
     def priced(self, job, priority):
         job.priority = priority
-        job.unchecked = False
-        self.due_price.discard(job.id)
+        job.unchecked = job.waits = False
         if job.state == "PRIORITY":
             job.state = "SCHED"
 
@@ -109,7 +116,6 @@ class Release(Stream):
         job.deps = []
         self.due_fatal.pop(job.id, None)
         self.rehold.pop(job.id, None)
-        self.due_price.discard(job.id)
         self.model.forget_the_gone()
         if self.model.loaded and key in self.model.associations:
             if freed:
@@ -156,10 +162,12 @@ class Release(Stream):
             event = self.peek()
 
     def is_release(self, event, key=None):
-        if event is None or event[1] != "dependency-remove" or kind_of(event[2]["description"]) is None:
+        job = self.model.jobs.get(event[0]) if event is not None else None
+        if job is None or key is not None and job.assoc != key:
             return False
-        job = self.model.jobs.get(event[0])
-        return job is not None and (key is None or job.assoc == key)
+        if event[1] in ("memo", "priority"):
+            return job.waits and job.in_line
+        return event[1] == "dependency-remove" and kind_of(event[2]["description"]) is not None
 
     def freed(self, key):
         """There may be room: a pass comes at once, or when eventlogs that are being read are."""
@@ -169,7 +177,9 @@ class Release(Stream):
     def a_pass(self, key):
         """5.1: those that nobody else keeps first, each group by ascending id."""
         model = self.model
-        held = sorted((job for job in model.of(key) if job.state == "DEPEND" and job.ours()), key=lambda job: job.id)
+        held = [job for job in model.of(key) if job.state == "DEPEND" and job.ours()]
+        held += [job for job in model.of(key) if job.state == "PRIORITY" and job.waits and job.in_line]
+        held.sort(key=lambda job: job.id)
         seen = {job.id: bool(job.foreign()) and (job.subscribed or self.does("sees_undeclared")) for job in held}
         earlier = [job for job in model.of(key) if job.blocked]
         if earlier and not (any(seen.values()) and self.does("grants_bind_kept")):
@@ -177,7 +187,7 @@ class Release(Stream):
         blocked = []
         for is_kept in (False, True):
             for job in held:
-                if seen[job.id] != is_kept or job.state != "DEPEND":
+                if seen[job.id] != is_kept or job.state != "DEPEND" and not job.waits:
                     continue
                 binding = blocked + earlier if is_kept else blocked
                 if binding and not is_kept and not self.does("discovered_binds"):
@@ -189,6 +199,9 @@ class Release(Stream):
         names = job.ours()
         if not full:
             job.grant, job.suspended = True, self.model.is_suspended(job)
+            if job.waits:
+                self.goes_on(job, self.model.price(job))
+                return
             for name in names:
                 self.unhold(job, name)
             self.after_names(job)
@@ -196,6 +209,8 @@ class Release(Stream):
                 # Blocked: its reservation ends with the pass, or as the policy says.
                 job.grant, job.blocked, job.subscribed = False, True, True
                 blocked.append(job)
+            return
+        if job.waits:
             return
         satisfied = [name for name in names if kind_of(name) not in full]
         if len(satisfied) == len(names):
@@ -232,6 +247,11 @@ class Release(Stream):
             if is_inline:
                 self.busy, self.queued = job, []
             self.adapt(job)
+        elif job.state == "SCHED":
+            # Of the limits of its association only if that is another one.
+            full = [kind for kind in model.exceeded(job) if kind < 5 or job.assoc != old]
+            if full:
+                job.waits, job.in_line, job.charge, job.grant = True, True, None, False
         for key in dict.fromkeys(key for key in (old, job.assoc) if key is not None):
             if is_inline:
                 self.a_pass(key)

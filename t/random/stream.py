@@ -27,7 +27,6 @@ class Stream:
         self.may = set()  # associations that one may visit
         self.reading = set()  # associations whose replayed jobs' eventlogs are being read: a pass of theirs waits for that
         self.rehold = {}  # job: limits for which a name may be added outside a submission, beside those now exceeded
-        self.due_price = set()  # jobs in PRIORITY that must be priced in this step
         self.due_fatal = {}  # job: text of the exception that must come
         self.busy = None  # a job that is inside a callback: events of it queue up behind
         self.queued = []

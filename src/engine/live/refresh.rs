@@ -136,6 +136,9 @@ impl Engine {
         self.book.set_configured_limits(self.settings.limits.clone());
         self.regroup();
         let mut effects = self.set_ages(&before);
+        if before.running != self.settings.running {
+            effects.extend(self.count_by_new_rules());
+        }
         // Whoever may go by other limits goes at the end of a push, or of the loop that ends it.
         if before.limits != self.settings.limits {
             if self.is_live() {
@@ -336,6 +339,11 @@ impl Engine {
         let is_done = list.is_empty();
         let mut effects = Vec::new();
         for id in now {
+            let urgency = self.urgency(id).unwrap_or_default();
+            if self.is_sent_round(id, urgency) {
+                effects.push(Effect::Arm(Timer::Turn));
+                continue;
+            }
             let Some(made) = self.touch(id) else { continue };
             self.live.posting.touched += 1;
             effects.extend(self.memo(id, &made));

@@ -213,10 +213,25 @@ impl Host {
         self.set_priority(id, answer);
     }
 
+    /// A job that was in SCHED gets its price, or finds no room and stays in PRIORITY.
+    pub(super) fn ask_again(&mut self, id: JobId, urgency: i64) {
+        let answer = self.callback(id, |facts| Event::Priority(facts.id, urgency));
+        // Without data it waits for those, and keeps its place.
+        let stays = answer == Some(Answer::Unavailable) && self.engine.book().has_data();
+        self.set_priority(id, answer);
+        if let Some(job) = self.jobs.get_mut(&id).filter(|_| stays) {
+            job.was_sched = false;
+            self.oracle.stays(&self.jobs, id);
+        }
+    }
+
     fn set_priority(&mut self, id: JobId, answer: Option<Answer>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
+        if answer == Some(Answer::Unavailable) {
+            (job.answered, job.waits) = (None, true);
+        }
         let Some(Answer::Priority(priority)) = answer else { return };
-        (job.priority, job.answered) = (Some(priority), Some(priority));
+        (job.priority, job.answered, job.waits) = (Some(priority), Some(priority), false);
         if job.state == State::Priority {
             job.state = State::Sched;
             job.was_sched = true;

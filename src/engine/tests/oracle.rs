@@ -3,12 +3,14 @@
 //! has it (tables 4.3 and 5.1), and as limits over scopes are described. Nothing of the engine is used here.
 
 mod scopes;
+mod strict;
 
 use super::site::HostJob;
 use crate::accounts::{Association, AssociationRecord, Policy, Queue, SiteLimit, Target};
 use crate::engine::{Event, State};
 use crate::ids::{BankName, JobId, Limit, Measure, Stage, UserId};
 use std::collections::{BTreeMap, BTreeSet};
+use strict::StrictIn;
 
 /// The names of the limits, in the order of table 4.3.
 const NAMES: [&str; 8] = [
@@ -52,6 +54,8 @@ pub struct Oracle {
     queues: BTreeMap<String, Queue>,
     /// Limits over scopes.
     pub limits: Vec<SiteLimit>,
+    /// Queues of which no more may be in SCHED than could run; `None` for jobs without queue.
+    strict: StrictIn,
     /// Banks, each with the one above.
     parents: BTreeMap<BankName, BankName>,
     /// Everybody is looked at, one after the other: who comes first is not said.
@@ -60,6 +64,8 @@ pub struct Oracle {
     is_live: bool,
     /// How many were freed before somebody of another association.
     pub in_order: usize,
+    /// Records came, and not yet the reprioritize that ends their push: who waits in PRIORITY goes on waiting.
+    is_half_pushed: bool,
     /// Weight of the fair-share, where it was pushed; the weights of queue and urgency are flux-accounting's.
     weight: Option<i64>,
     /// Freed in the pass under way, and kept in DEPEND by others: they count to its end.
@@ -75,6 +81,7 @@ impl Oracle {
     pub fn learn(&mut self, event: &Event<'_>) {
         match event {
             Event::Associations(records) => {
+                self.is_half_pushed = true;
                 for record in records {
                     let association = record.association.clone();
                     self.default_banks.insert(association.user, record.def_bank.clone());
@@ -85,7 +92,11 @@ impl Oracle {
                 self.is_live = site.rule.is_some();
                 self.learn_policy(policy);
             }
-            Event::Settings(_) | Event::Reprioritize => self.is_all_looked_at = true,
+            Event::Settings(settings) => {
+                self.is_all_looked_at = true;
+                self.strict = StrictIn::of(settings);
+            }
+            Event::Reprioritize => (self.is_all_looked_at, self.is_half_pushed) = (true, false),
             Event::Weights(weights) => {
                 let fairshare = weights.iter().find(|(factor, _)| factor == "fairshare");
                 self.weight = fairshare.map(|(_, weight)| *weight).or(self.weight);
@@ -100,6 +111,7 @@ impl Oracle {
     fn learn_policy(&mut self, policy: &Policy) {
         self.is_all_looked_at = true;
         self.learn(&Event::Associations(policy.associations.clone()));
+        self.is_half_pushed = false;
         self.learn(&Event::Queues(policy.queues.clone()));
         self.weight = None;
         self.learn(&Event::Weights(policy.weights.clone()));
@@ -149,12 +161,18 @@ impl Oracle {
             job.state == State::Sched
                 || job.was_sched && job.state == State::Priority
                 || self.is_released(*id, job)
+                || self.is_strict(job) && is_on_its_way(job)
         };
         // A job that was released and has not run yet, unless it won't be scheduled.
         let may_run = |id: &JobId, job: &HostJob| {
             let is_released = self.is_released(*id, job)
-                || was_held(job) && carries_none(job) && matches!(job.state, State::Priority | State::Sched);
-            job.state == State::Run || is_released && !self.is_worthless(job)
+                || was_held(job)
+                    && carries_none(job)
+                    && !is_waiting(job)
+                    && matches!(job.state, State::Priority | State::Sched);
+            // Or, by the strict rule, one that is in SCHED or on its way there, held before or not.
+            let is_counted = self.is_strict(job) && (job.state == State::Sched || is_on_its_way(job));
+            job.state == State::Run || (is_released || is_counted) && !self.is_worthless(job)
         };
         let full = |cap: Limit, used: u64, more: u64| used + more > u64::try_from(cap.0).unwrap_or(0);
         let mut exceeded = Vec::new();
@@ -236,11 +254,7 @@ impl Oracle {
             self.in_order += usize::from(place < their_place);
             if their_place < place {
                 let whose = |job: &HostJob| self.association(job).map(|a| (a.user, &a.bank)) == Some(theirs);
-                // Who waits for others alone is in no line.
-                let held = jobs.iter().filter(|(_, job)| {
-                    let mut names = job.dependencies.iter();
-                    whose(job) && job.state == State::Depend && names.any(|name| is_ours(name))
-                });
+                let held = jobs.iter().filter(|(_, job)| whose(job) && self.is_in_line(job));
                 for (earlier, job) in held {
                     let exceeded = self.exceeded(jobs, *earlier);
                     assert!(
@@ -266,10 +280,16 @@ impl Oracle {
         job.urgency == 0 || job.urgency != 31 && score.round() <= 0.0
     }
 
+    /// Whether a job's queue, or the site, lets no more into SCHED than could run.
+    pub fn is_strict(&self, job: &HostJob) -> bool {
+        self.strict.counts(job)
+    }
+
     /// Released in this pass, or on its way from PRIORITY to SCHED for the first time.
     fn is_released(&self, id: JobId, job: &HostJob) -> bool {
-        let is_on_its_way = job.state == State::Priority && was_held(job) && carries_none(job);
-        is_on_its_way || job.state == State::Depend && self.freed.contains(&id)
+        let is_on_its_way =
+            job.state == State::Priority && was_held(job) && carries_none(job) && !is_waiting(job);
+        is_on_its_way || matches!(job.state, State::Depend | State::Priority) && self.freed.contains(&id)
     }
 
     /// The limits that a job would exceed that goes now. Where everybody is looked at, each in a pass of their own, and
@@ -295,6 +315,23 @@ impl Oracle {
         if ours > 1 {
             return;
         }
+        self.its_turn_came(jobs, id);
+    }
+
+    /// A job in PRIORITY is given its price: if it waited, its turn has come.
+    pub fn goes_on(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
+        if is_waiting(&jobs[&id]) {
+            self.its_turn_came(jobs, id);
+        }
+    }
+
+    /// A job goes no further than PRIORITY: it finds no room.
+    pub fn stays(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
+        assert!(!self.exceeded(jobs, id).is_empty(), "job {id} leaves SCHED, and has room: {:?}", jobs[&id]);
+    }
+
+    fn its_turn_came(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
+        let exceeded = self.exceeded_in_pass(jobs, id);
         assert!(exceeded.is_empty(), "job {id} is freed, and {exceeded:?} are full");
         let freed = self.association(&jobs[&id]).map(|a| (a.user, a.bank.clone()));
         let is_kept = |id: &JobId, job: &HostJob| {
@@ -302,7 +339,7 @@ impl Oracle {
         };
         for (earlier, job) in jobs.range(..id) {
             let is_sibling = self.association(job).map(|a| (a.user, a.bank.clone())) == freed;
-            let is_in_line = job.state == State::Depend && job.dependencies.iter().any(|name| is_ours(name));
+            let is_in_line = self.is_in_line(job);
             let is_known = !self.unknown.contains(earlier);
             if is_sibling && is_known && is_in_line && is_kept(earlier, job) <= is_kept(&id, &jobs[&id]) {
                 let exceeded = self.exceeded(jobs, *earlier);
@@ -313,9 +350,19 @@ impl Oracle {
         self.freed.insert(id);
     }
 
-    /// Nobody stays held by our names alone while all limits have room.
+    /// Whether it waits for its turn, by our names or in PRIORITY.
+    pub(super) fn is_in_line(&self, job: &HostJob) -> bool {
+        let is_held = job.state == State::Depend && job.dependencies.iter().any(|name| is_ours(name));
+        is_held || is_waiting(job) && !self.is_half_pushed && self.association(job).is_some()
+    }
+
+    /// Nobody stays held by our names alone, or in PRIORITY, while all limits have room.
     pub fn nobody_is_stranded(&self, jobs: &BTreeMap<JobId, HostJob>) {
         for (id, job) in jobs {
+            if is_waiting(job) && self.is_in_line(job) {
+                let exceeded = self.exceeded(jobs, *id);
+                assert!(!exceeded.is_empty(), "job {id} waits although all its limits have room: {job:?}");
+            }
             if job.state == State::Depend && job.dependencies.iter().all(|name| is_ours(name)) {
                 let exceeded = self.exceeded(jobs, *id);
                 assert!(!exceeded.is_empty(), "job {id} is held although all its limits have room: {job:?}");
@@ -333,6 +380,16 @@ fn was_held(job: &HostJob) -> bool {
 /// Whether a limit counts jobs of the queue that this one names.
 fn is_in(limit: &SiteLimit, job: &HostJob) -> bool {
     limit.queue.as_ref().is_none_or(|queue| Some(queue.as_str()) == job.queue.as_deref())
+}
+
+/// In PRIORITY, with a price by which it goes on.
+fn is_on_its_way(job: &HostJob) -> bool {
+    job.state == State::Priority && job.answered.is_some() && !is_waiting(job)
+}
+
+/// In PRIORITY, and not to be scheduled before it is told so: it has no place in SCHED.
+fn is_waiting(job: &HostJob) -> bool {
+    job.state == State::Priority && job.waits && !job.was_sched
 }
 
 fn carries_none(job: &HostJob) -> bool {

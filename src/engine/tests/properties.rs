@@ -3,8 +3,9 @@
 
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
-use crate::accounts::{AssociationRecord, Cap, Policy, Queue, SiteLimit, Target};
-use crate::engine::{Engine, Event, State};
+use super::strict::rules;
+use crate::accounts::{AssociationRecord, Cap, Policy, Queue, RunningLimits, SiteLimit, Target};
+use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit, UserId};
 use crate::standing::SitePart;
 use proptest::prelude::*;
@@ -18,6 +19,10 @@ fn pick(host: &Host, at: usize) -> Option<JobId> {
     host.jobs.keys().nth(at % count).copied()
 }
 
+fn is_strict(settings: &Settings) -> bool {
+    *settings == rules(RunningLimits::Strict, &[])
+}
+
 struct World {
     host: Host,
     records: Vec<AssociationRecord>,
@@ -25,6 +30,7 @@ struct World {
     limits: Vec<SiteLimit>,
     /// The scheduler starts every job at once.
     is_eager: bool,
+    settings: Settings,
 }
 
 impl World {
@@ -33,8 +39,11 @@ impl World {
         queues: Vec<Queue>,
         limits: Vec<SiteLimit>,
         is_eager: bool,
+        settings: Settings,
     ) -> Self {
-        let mut world = World { host: Host::new(), records, queues, limits, is_eager };
+        let mut host = Host::new();
+        host.event(Event::Settings(settings.clone()));
+        let mut world = World { host, records, queues, limits, is_eager, settings };
         let policy = world.policy();
         world.host.event(Event::Policy(policy, SitePart::default()));
         world
@@ -79,6 +88,10 @@ impl World {
                 let policy = self.policy();
                 self.host.event(Event::Policy(policy, SitePart::default()));
             }
+            Op::Rules(settings) => {
+                self.settings = settings.clone();
+                host.event(Event::Settings(settings.clone()));
+            }
             Op::End(at) => pick(host, *at).into_iter().for_each(|id| host.end(id)),
             Op::Urgency(at, urgency) => {
                 pick(host, *at).into_iter().for_each(|id| host.set_urgency(id, *urgency));
@@ -121,10 +134,12 @@ impl World {
             }
             Op::Replay { is_reload, data_first } => {
                 let policy = self.policy();
+                let settings = self.settings.clone();
                 let host = &mut self.host;
                 let push = || [Event::Policy(policy.clone(), SitePart::default())];
                 host.oracle.learn(&Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
                 let mut engine = Engine::new(OWNER);
+                engine.handle(NOW, Event::Settings(settings));
                 if *data_first {
                     for event in push() {
                         engine.handle(NOW, event);
@@ -174,7 +189,13 @@ impl World {
         }
     }
 
+    /// What runs stays within its limits: all that can run do, or no more can than may.
+    fn holds_what_runs(&self) -> bool {
+        self.is_eager || is_strict(&self.settings)
+    }
+
     fn limits_hold(&self) {
+        let holds_what_runs = self.holds_what_runs();
         for record in &self.records {
             let limits = &record.association;
             let id = self.host.engine.book().find(limits.user, Some(limits.bank.as_str())).unwrap();
@@ -184,7 +205,7 @@ impl World {
                 limits.max_sched_jobs.admits(counts.sched.jobs(), 0),
                 "scheduled jobs of {limits:?}: {counts:?}"
             );
-            if self.is_eager {
+            if holds_what_runs {
                 assert!(
                     limits.max_running_jobs.admits(counts.run.jobs(), 0),
                     "running jobs of {limits:?}: {counts:?}"
@@ -205,7 +226,7 @@ impl World {
                 );
                 let nodes = counts.run.nodes() + counts.sched.nodes();
                 assert!(queue.max_nodes_per_assoc.admits(nodes, 0), "{queue:?}: {counts:?}");
-                if self.is_eager {
+                if holds_what_runs {
                     assert!(queue.max_running_jobs.admits(counts.run.jobs(), 0), "{queue:?}: {counts:?}");
                 }
             }
@@ -213,7 +234,7 @@ impl World {
     }
 
     fn no_scope_is_overfull(&self) {
-        let overfull = self.host.oracle.overfull(&self.host.jobs, self.is_eager);
+        let overfull = self.host.oracle.overfull(&self.host.jobs, self.holds_what_runs());
         assert_eq!(overfull, [""; 0]);
     }
 
@@ -242,12 +263,14 @@ proptest! {
         in_queues in prop::array::uniform2(limits()),
         limits in over_scopes(),
         is_eager in any::<bool>(),
+        settings in running_limits(),
         ops in prop::collection::vec(quiet_op(), 1..80),
     ) {
-        let mut world = World::new(records(associations), queues(in_queues), limits, is_eager);
-        // A job that moves, or that gave its place to run to another for its urgency of 0, may come to run past a limit.
-        let may_exceed = |op: &Op| matches!(op, Op::UpdateQueue(..) | Op::UpdateBank(..) | Op::Urgency(..));
-        for op in ops.iter().filter(|op| !(is_eager && may_exceed(op))) {
+        let mut world = World::new(records(associations), queues(in_queues), limits, is_eager, settings.clone());
+        // Where limits are looked at once, a job that gave its place to run to another for its priority of 0 may come to run
+        // past one.
+        let is_kept = |op: &&Op| !(is_eager && !is_strict(&settings) && matches!(op, Op::Urgency(..) | Op::Weight(_)));
+        for op in ops.iter().filter(is_kept) {
             world.step(op);
             world.counts_are_exact();
             world.nobody_is_stranded();
@@ -262,9 +285,10 @@ proptest! {
         in_queues in prop::array::uniform2(limits()),
         limits in over_scopes(),
         is_eager in any::<bool>(),
+        settings in running_limits(),
         ops in prop::collection::vec(any_op(), 1..80),
     ) {
-        let mut world = World::new(records(associations), queues(in_queues), limits, is_eager);
+        let mut world = World::new(records(associations), queues(in_queues), limits, is_eager, settings);
         for op in &ops {
             world.step(op);
             world.counts_are_exact();

@@ -191,6 +191,11 @@ fn a_waiting_job_is_neither_held_nor_counted_until_data_come() {
     let id = host.engine.book().find(UserId(7), Some("A")).unwrap();
     assert_eq!(host.engine.ledger().usage(id).unwrap().active_jobs, 2, "but they are counted");
     host.event(Event::Reprioritize);
+    assert_eq!(states(&host), [Some(State::Priority), Some(State::Priority), None, Some(State::Priority)]);
+    let mut one = association(7, "A");
+    one.max_running_jobs = Limit(2);
+    host.event(Event::Associations(vec![record(one, "A")]));
+    host.event(Event::Reprioritize);
     assert_eq!(states(&host), [Some(State::Sched), Some(State::Sched), None, Some(State::Priority)]);
     assert_eq!(host.jobs[&plain].bank.as_deref(), Some("A"));
     assert_eq!(

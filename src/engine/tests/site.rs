@@ -42,8 +42,10 @@ pub struct HostJob {
     pub declares: bool,
     /// Whether its eventlog could not be read when that was tried.
     pub was_unreadable: bool,
-    /// Whether it ever was in SCHED.
+    /// Whether it was in SCHED, and keeps its place there.
     pub was_sched: bool,
+    /// It is in PRIORITY, and Flux was told that it has no price.
+    pub waits: bool,
     /// Flux never honours these again.
     pub dead: BTreeSet<String>,
     /// What an eventlog would hold.
@@ -75,6 +77,7 @@ impl HostJob {
             declares: false,
             was_unreadable: false,
             was_sched: false,
+            waits: false,
             dead: BTreeSet::new(),
             log: Vec::new(),
             past: Vec::new(),

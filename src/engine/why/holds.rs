@@ -62,7 +62,7 @@ impl HoldNow {
 }
 
 impl Engine {
-    /// The limits that a job in DEPEND would exceed, in the order of the table; those over scopes come last.
+    /// The limits that a held job would exceed, in the order of the table; those over scopes come last.
     pub(super) fn holds(&self, id: JobId, job: &Job, now: f64) -> Vec<HoldNow> {
         let Some(association) = job.association().filter(|_| self.is_ours_to_hold(job)) else {
             return Vec::new();
@@ -72,7 +72,7 @@ impl Engine {
     }
 
     fn is_ours_to_hold(&self, job: &Job) -> bool {
-        job.phase == Phase::Depend && (job.knowledge != Knowledge::Known || job.is_held())
+        job.is_held() || job.phase == Phase::Depend && job.knowledge != Knowledge::Known
     }
 
     fn hold_now(&self, association: AssociationId, holding: Holding, now: f64) -> HoldNow {

@@ -135,7 +135,7 @@ impl Engine {
                 };
                 add(&mut self.ledger.waiting_of(user).filter(comes));
                 for (id, _) in self.book.all_of(user) {
-                    add(&mut self.ledger.in_depend_after(id, wanted.after));
+                    add(&mut self.ledger.before_sched_after(id, wanted.after));
                     add(&mut self.pending_of(id, wanted.after));
                 }
                 found.sort_unstable();

@@ -40,7 +40,7 @@ struct Course<'a> {
 impl Engine {
     pub(super) fn release(&self, id: JobId, job: &Job, holds: &[HoldNow], now: f64) -> Release {
         let none = |reason| Release { latest: None, reason, if_started: None };
-        if job.phase != Phase::Depend || (holds.is_empty() && !job.is_held()) {
+        if holds.is_empty() && !job.is_held() {
             return none(note("free", "no limit holds it"));
         }
         if let Some(hold) = holds.iter().find(|hold| hold.is_for_ever()) {

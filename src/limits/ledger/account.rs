@@ -35,8 +35,8 @@ pub(in crate::limits) struct Account {
     pub held: BTreeMap<Class, HeldLine>,
     /// The queue of the job that came last.
     pub latest_queue: Option<QueueName>,
-    /// Jobs in DEPEND, held or not.
-    pub in_depend: BTreeSet<JobId>,
+    /// Jobs in DEPEND and PRIORITY, held or not.
+    pub before_sched: BTreeSet<JobId>,
     /// Jobs that limits count, who ends first before the others.
     pub counted: BTreeSet<(Until, JobId)>,
     /// Replayed jobs whose eventlog is not read yet: until then headroom is not known, and nothing is released.
@@ -46,7 +46,7 @@ pub(in crate::limits) struct Account {
 impl Account {
     /// Whether it has no job.
     pub fn is_idle(&self) -> bool {
-        self.usage.active_jobs == 0 && self.in_depend.is_empty()
+        self.usage.active_jobs == 0 && self.before_sched.is_empty()
     }
 
     /// Whether a job that comes or goes may have it stand elsewhere among those with which it shares limits.
@@ -58,8 +58,8 @@ impl Account {
     pub fn deposit(&mut self, id: JobId, job: &Job, footprint: Footprint) {
         self.usage.deposit(job, footprint);
         self.unread += usize::from(job.is_unread());
-        if job.phase == Phase::Depend {
-            self.in_depend.insert(id);
+        if matches!(job.phase, Phase::Depend | Phase::Priority) {
+            self.before_sched.insert(id);
         }
         if !footprint.is_idle() {
             self.counted.insert((Until::of(job), id));
@@ -72,8 +72,8 @@ impl Account {
     pub fn withdraw(&mut self, id: JobId, job: &Job, footprint: Footprint) {
         self.usage.withdraw(job, footprint);
         self.unread = self.unread.saturating_sub(usize::from(job.is_unread()));
-        if job.phase == Phase::Depend {
-            self.in_depend.remove(&id);
+        if matches!(job.phase, Phase::Depend | Phase::Priority) {
+            self.before_sched.remove(&id);
         }
         if !footprint.is_idle() {
             self.counted.remove(&(Until::of(job), id));

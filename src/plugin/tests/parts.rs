@@ -111,12 +111,12 @@ fn what_an_admin_writes_by_hand_must_be_known() {
         (
             json!({"confg": {}}),
             "unknown option \"confg\"; known are config, live, refresh, depth, accrual, budget, shadow, memo, age-max, max-wait-behind, \
-             interleave, remember, public, annotate, weights, limits",
+             interleave, remember, running-limits, public, annotate, weights, limits, queues",
         ),
         (
             json!({"config": {}, "zero_score": "floor"}),
             "unknown option \"zero_score\"; known are config, live, refresh, depth, accrual, budget, shadow, memo, age-max, \
-             max-wait-behind, interleave, remember, public, annotate, weights, limits",
+             max-wait-behind, interleave, remember, running-limits, public, annotate, weights, limits, queues",
         ),
         (
             json!({"config": {"config": {"zero_scor": "floor"}}}),

@@ -87,8 +87,7 @@ impl Host {
         job.past.push((self.now, Past::Urgency(urgency)));
         if job.state == State::Sched {
             job.state = State::Priority;
-            let answer = self.callback(id, |facts| Event::Priority(facts.id, urgency));
-            self.set_priority(id, answer);
+            self.ask_again(id, urgency);
         }
         self.settle();
     }
@@ -133,8 +132,7 @@ impl Host {
         let urgency = job.urgency;
         self.callback(id, |facts| Event::Updated(facts));
         if bounces && self.jobs.contains_key(&id) {
-            let answer = self.callback(id, |facts| Event::Priority(facts.id, urgency));
-            self.set_priority(id, answer);
+            self.ask_again(id, urgency);
         }
         self.settle();
     }

@@ -101,14 +101,25 @@ impl Host {
                 let job = self.jobs.get_mut(id).ok_or(Refusal::Absent)?;
                 assert!(job.state < State::Run, "job {id} is {:?}: too late for an update", job.state);
                 if let Some(bank) = bank {
-                    assert_eq!(job.bank, None, "a bank that is named is never overwritten");
-                    job.bank = Some(bank.to_string());
+                    let bank = Some(bank.to_string());
+                    assert!(
+                        job.bank.is_none() || job.bank == bank,
+                        "a bank that is named is never overwritten"
+                    );
+                    job.bank = bank;
                 }
                 if let Some(project) = project {
                     assert_eq!(job.project, None);
                     job.project = Some(project.to_string());
                 }
+                let (bounces, urgency) = (job.state == State::Sched && !is_current, job.urgency);
+                if bounces {
+                    job.state = State::Priority;
+                }
                 self.callback(*id, |facts| Event::Updated(facts));
+                if bounces {
+                    self.ask_again(*id, urgency);
+                }
             }
             Effect::Memo(id, fairshare) => {
                 self.jobs.get_mut(id).ok_or(Refusal::Absent)?.memos.push(*fairshare);
@@ -166,6 +177,9 @@ impl Host {
                 }
                 if matches!(state, State::Priority | State::Sched) {
                     self.posts += 1;
+                    self.oracle.unknown = self.unreadable.clone();
+                    self.oracle.subscribed = self.subscribed.clone();
+                    self.oracle.goes_on(&self.as_decided(), *id);
                     self.set_priority(*id, Some(Answer::Priority(i64::from(*priority))));
                 }
             }

@@ -95,9 +95,7 @@ impl Oracle {
         let held: Vec<(&JobId, &HostJob)> = jobs
             .iter()
             .filter(|(_, job)| self.association(job).map(|a| (a.user, &a.bank)) == Some(whose))
-            .filter(|(_, job)| {
-                job.state == State::Depend && job.dependencies.iter().any(|name| is_ours(name))
-            })
+            .filter(|(_, job)| self.is_in_line(job))
             .collect();
         let (first, head) = held.first()?;
         let is_plain = |(id, job): &(&JobId, &HostJob)| {

@@ -37,6 +37,8 @@ pub enum Op {
     },
     /// Other limits over scopes.
     Limits(Vec<SiteLimit>),
+    /// Another rule of running limits.
+    Rules(Settings),
 }
 
 /// Another plugin's dependency on a new job.
@@ -70,6 +72,7 @@ pub fn quiet_op() -> impl Strategy<Value = Op> {
         1 => (which.clone(), 0..4usize).prop_map(|(at, queue)| Op::UpdateQueue(at, queue)),
         1 => (which, 0..2usize).prop_map(|(at, bank)| Op::UpdateBank(at, bank)),
         1 => Just(Op::Reprioritize),
+        1 => prop_oneof![Just(0), Just(100_000)].prop_map(Op::Weight),
     ]
 }
 
@@ -82,13 +85,24 @@ pub fn any_op() -> impl Strategy<Value = Op> {
                 Op::Submit { user, bank: None, queue, nodes, gpus: nodes % 3, urgency, foreign }
             }
         ),
-        1 => prop_oneof![Just(0), Just(100_000)].prop_map(Op::Weight),
         1 => (0..64usize, any::<bool>()).prop_map(|(at, is_readable)| Op::Readable(at, is_readable)),
         1 => (0..64usize).prop_map(Op::ForeignDone),
         1 => (7..9u32, 0..2usize, prop::array::uniform5(-1..5i64))
             .prop_map(|(user, bank, limits)| Op::Push { user, bank, limits }),
         1 => (any::<bool>(), any::<bool>()).prop_map(|(is_reload, data_first)| Op::Replay { is_reload, data_first }),
         1 => over_scopes().prop_map(Op::Limits),
+        1 => running_limits().prop_map(Op::Rules),
+    ]
+}
+
+/// From when on jobs count for limits on what runs.
+pub fn running_limits() -> impl Strategy<Value = Settings> {
+    let [upstream, strict] = RunningLimits::ALL;
+    prop_oneof![
+        2 => Just(rules(upstream, &[])),
+        2 => Just(rules(strict, &[])),
+        1 => Just(rules(upstream, &[("q1", strict)])),
+        1 => Just(rules(strict, &[("q1", upstream)])),
     ]
 }
 

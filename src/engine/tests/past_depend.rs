@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Jobs that are past DEPEND when limits come to concern them: they are held in PRIORITY, in the same line as the others.
+
+use super::examples::{exact, site, submit};
+use super::host::Host;
+use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use super::strict::rules;
+use crate::accounts::{AssociationRecord, RunningLimits};
+use crate::engine::{Engine, Event, JobFacts, Settings, State};
+use crate::ids::{JobId, Limit};
+use State::{Depend, Priority, Run, Sched};
+
+fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
+    jobs.iter().filter_map(|id| host.state(*id)).collect()
+}
+
+fn limited(run: i64) -> AssociationRecord {
+    let mut one = association(7, "A");
+    (one.max_running_jobs, one.max_sched_jobs) = (Limit(run), Limit(2));
+    record(one, "A")
+}
+
+fn settled(host: &Host) {
+    exact(host);
+    host.oracle.nobody_is_stranded(&host.jobs);
+}
+
+/// Three jobs that came before any data, in PRIORITY; then data by which two may be in SCHED.
+fn before_a_push() -> (Host, [JobId; 3]) {
+    let mut host = Host::new();
+    let jobs = [(); 3].map(|()| submit(&mut host, 1));
+    assert_eq!(states(&host, &jobs), [Priority; 3]);
+    host.event(Event::Queues(vec![queue("q1"), queue("q2")]));
+    host.event(Event::Associations(vec![limited(3)]));
+    assert_eq!(states(&host, &jobs), [Priority; 3], "records alone move nobody");
+    host.event(Event::Reprioritize);
+    (host, jobs)
+}
+
+#[test]
+fn jobs_from_before_a_push_go_as_far_as_there_is_room_and_in_order() {
+    let (mut host, jobs) = before_a_push();
+    assert_eq!(states(&host, &jobs), [Sched, Sched, Priority]);
+    let late = submit(&mut host, 1);
+    assert_eq!(host.state(late), Some(Depend));
+    settled(&host);
+    host.start(jobs[0]);
+    assert_eq!(states(&host, &jobs), [Run, Sched, Sched], "before the one that came later");
+    assert_eq!(host.state(late), Some(Depend));
+    host.start(jobs[1]);
+    assert_eq!(host.state(late), Some(Depend), "the third place to run is promised to the third");
+    host.end(jobs[0]);
+    assert_eq!(host.state(late), Some(Sched));
+    settled(&host);
+}
+
+#[test]
+fn who_waits_in_priority_is_shown_as_held_with_the_limit_that_holds_it() {
+    let (host, jobs) = before_a_push();
+    let held = host.engine.snapshot().associations[0].held.clone();
+    let shown: Vec<(JobId, Vec<String>)> = held.into_iter().map(|job| (job.id, job.names)).collect();
+    assert_eq!(shown, [(jobs[2], vec!["max-sched-jobs-user-limit".to_owned()])]);
+    let facts: JobFacts<'_> = Host::facts(jobs[2], &host.jobs[&jobs[2]]);
+    let why = host.engine.why(&facts, host.now).unwrap();
+    assert!(why.is_held && why.carries.is_empty());
+    let holds: Vec<&str> = why.holds.iter().map(|hold| hold.limit).collect();
+    assert_eq!(holds, ["max-sched-jobs-user-limit"]);
+    assert_eq!(why.line.map(|line| (line.place, line.of)), Some((1, 1)));
+    let stats = host.engine.stats(host.now);
+    let held: u64 = stats.held_by_limit.iter().map(|(_, jobs)| jobs).sum();
+    assert_eq!(held, 1);
+}
+
+#[test]
+fn an_end_frees_it_and_its_own_end_leaves_nothing() {
+    let (mut host, jobs) = before_a_push();
+    host.end(jobs[2]);
+    host.end(jobs[0]);
+    settled(&host);
+    host.end(jobs[1]);
+    assert_eq!(host.engine.check().jobs, 0);
+}
+
+#[test]
+fn one_that_is_not_to_run_takes_no_place_when_it_goes() {
+    let (mut host, jobs) = before_a_push();
+    host.set_urgency(jobs[2], 0);
+    host.start(jobs[0]);
+    let late = submit(&mut host, 1);
+    assert_eq!(states(&host, &[jobs[2], late]), [Sched, Depend], "SCHED is full again");
+    host.start(jobs[1]);
+    assert_eq!(host.state(late), Some(Sched), "the third place to run is free");
+    settled(&host);
+}
+
+#[test]
+fn a_reload_and_a_restart_leave_them_where_they_are() {
+    for is_reload in [true, false] {
+        for data_first in [true, false] {
+            let (mut host, jobs) = before_a_push();
+            let mut engine = Engine::new(OWNER);
+            if data_first {
+                engine.handle(NOW, Event::Associations(vec![limited(3)]));
+            }
+            host.replay(is_reload, engine);
+            if !data_first {
+                host.event(Event::Associations(vec![limited(3)]));
+                host.event(Event::Reprioritize);
+            }
+            assert_eq!(states(&host, &jobs), [Sched, Sched, Priority], "{is_reload} {data_first}");
+            settled(&host);
+            host.end(jobs[1]);
+            assert_eq!(states(&host, &jobs), [Sched, Sched], "{is_reload} {data_first}");
+            settled(&host);
+        }
+    }
+}
+
+#[test]
+fn an_update_that_nobody_asked_about_into_a_full_queue_waits_in_priority() {
+    let mut full = queue("q2");
+    full.max_sched_jobs = Limit(1);
+    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1"), full]);
+    let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
+    let [a, b] = ["q2", "q1"].map(&mut in_queue);
+    host.force_update(b, Some("q2".to_owned()), Some("A".to_owned()));
+    assert_eq!(states(&host, &[a, b]), [Sched, Priority]);
+    let id = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
+    assert_eq!(
+        host.engine.ledger().usage(id).unwrap().total.charged.sched.jobs(),
+        1,
+        "its place is given up"
+    );
+    settled(&host);
+    host.end(a);
+    assert_eq!(host.state(b), Some(Sched));
+    settled(&host);
+}
+
+#[test]
+fn an_update_to_where_there_is_room_releases_it() {
+    let mut full = queue("q2");
+    full.max_sched_jobs = Limit(1);
+    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1"), full]);
+    let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
+    let [a, b] = ["q2", "q1"].map(&mut in_queue);
+    host.force_update(b, Some("q2".to_owned()), Some("A".to_owned()));
+    assert_eq!(host.update(b, Some("q1"), None), Ok(()));
+    assert_eq!(states(&host, &[a, b]), [Sched; 2]);
+    settled(&host);
+}
+
+#[test]
+fn by_the_strict_rule_a_job_that_wakes_finds_its_place_taken_and_waits() {
+    for (settings, wanted) in
+        [(Settings::default(), [Sched; 2]), (rules(RunningLimits::Strict, &[]), [Priority, Sched])]
+    {
+        let mut host = site(|a| a.max_running_jobs = Limit(1));
+        host.event(Event::Settings(settings));
+        let rests = submit(&mut host, 1);
+        host.set_urgency(rests, 0);
+        let next = submit(&mut host, 1);
+        assert_eq!(states(&host, &[rests, next]), [Sched; 2]);
+        host.set_urgency(rests, 16);
+        assert_eq!(states(&host, &[rests, next]), wanted);
+        host.end(next);
+        assert_eq!(host.state(rests), Some(Sched));
+        settled(&host);
+    }
+}
+
+#[test]
+fn the_last_of_a_price_that_flux_refuses_is_not_a_place_for_ever() {
+    let (mut host, jobs) = before_a_push();
+    host.refuse_prices = Some(crate::engine::Refusal::Other("out of memory".to_owned()));
+    host.start(jobs[0]);
+    assert_eq!(states(&host, &jobs), [Run, Sched, Priority]);
+    host.refuse_prices = None;
+    host.start(jobs[1]);
+    assert_eq!(states(&host, &jobs), [Run, Run, Sched], "the next pass tries again");
+    settled(&host);
+}
+
+#[test]
+fn by_the_strict_rule_a_score_that_rises_too_late_sends_its_job_to_priority() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    host.event(Event::Settings(rules(RunningLimits::Strict, &[])));
+    host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+    let rests = submit(&mut host, 1);
+    let next = host.submit(HostJob { urgency: 17, ..HostJob::new(7) }).unwrap();
+    assert_eq!(states(&host, &[rests, next]), [Sched; 2], "its score is 0");
+    host.event(Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
+    host.event(Event::Reprioritize);
+    assert_eq!(states(&host, &[rests, next]), [Priority, Sched]);
+    settled(&host);
+    host.end(next);
+    assert_eq!(host.state(rests), Some(Sched));
+    settled(&host);
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Running limits that hold: no more jobs are in SCHED than could run at once, where the site wants that.
+
+use super::examples::{exact, site, submit};
+use super::host::Host;
+use super::site::{HostJob, NOW, OWNER};
+use crate::accounts::{RunningLimits, RunningLimitsOf};
+use crate::engine::{Engine, Event, Settings, State};
+use crate::ids::{JobId, Limit};
+
+pub fn rules(others: RunningLimits, queues: &[(&str, RunningLimits)]) -> Settings {
+    let queues = queues.iter().map(|(queue, rule)| ((*queue).into(), *rule)).collect();
+    Settings { running: RunningLimitsOf { others, queues }, ..Settings::default() }
+}
+
+fn strict() -> Settings {
+    rules(RunningLimits::Strict, &[])
+}
+
+fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
+    jobs.iter().filter_map(|id| host.state(*id)).collect()
+}
+
+fn five(host: &mut Host) -> [JobId; 5] {
+    [(); 5].map(|()| submit(host, 1))
+}
+
+use State::{Depend, Run, Sched};
+
+#[test]
+fn on_a_busy_machine_no_more_get_to_the_scheduler_than_may_run() {
+    for (settings, wanted) in
+        [(Settings::default(), [Sched; 5]), (strict(), [Sched, Sched, Depend, Depend, Depend])]
+    {
+        let mut host = site(|a| a.max_running_jobs = Limit(2));
+        host.event(Event::Settings(settings));
+        let jobs = five(&mut host);
+        assert_eq!(states(&host, &jobs), wanted);
+        exact(&host);
+    }
+}
+
+#[test]
+fn the_place_of_a_job_in_sched_is_its_own_until_it_ends() {
+    let mut host = site(|a| a.max_running_jobs = Limit(2));
+    host.event(Event::Settings(strict()));
+    let jobs = five(&mut host);
+    host.start(jobs[0]);
+    assert_eq!(states(&host, &jobs), [Run, Sched, Depend, Depend, Depend]);
+    host.end(jobs[1]);
+    assert_eq!(states(&host, &jobs), [Run, Sched, Depend, Depend], "the next one by id");
+    host.end(jobs[0]);
+    assert_eq!(states(&host, &jobs), [Sched, Sched, Depend]);
+    exact(&host);
+}
+
+#[test]
+fn sizes_count_too() {
+    let mut host = site(|a| (a.max_nodes, a.max_cores) = (Limit(4), Limit(5)));
+    host.event(Event::Settings(strict()));
+    let [a, b, c] = [(3, 3), (2, 2), (1, 1)]
+        .map(|(nodes, cores)| host.submit(HostJob::new(7).size(nodes, cores)).unwrap());
+    assert_eq!(states(&host, &[a, b, c]), [Sched, Depend, Sched]);
+    exact(&host);
+}
+
+#[test]
+fn each_queue_has_its_rule() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    host.event(Event::Settings(rules(RunningLimits::Upstream, &[("q1", RunningLimits::Strict)])));
+    let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
+    let jobs = ["q2", "q2", "q1", "q1", "q2"].map(&mut in_queue);
+    // What is in SCHED counts by the rule of its own queue, whoever asks.
+    assert_eq!(states(&host, &jobs), [Sched, Sched, Sched, Depend, Depend]);
+    exact(&host);
+}
+
+#[test]
+fn a_switch_counts_from_then_on_and_back_frees_at_once() {
+    let mut host = site(|a| a.max_running_jobs = Limit(2));
+    let jobs = five(&mut host);
+    host.event(Event::Settings(strict()));
+    assert_eq!(states(&host, &jobs), [Sched; 5], "nobody is taken back");
+    let late = submit(&mut host, 1);
+    assert_eq!(host.state(late), Some(Depend));
+    exact(&host);
+    for id in &jobs[..3] {
+        host.end(*id);
+    }
+    assert_eq!(host.state(late), Some(Depend), "two are still to run");
+    host.event(Event::Settings(Settings::default()));
+    assert_eq!(host.state(late), Some(Sched));
+    exact(&host);
+}
+
+#[test]
+fn who_rests_gives_its_place_to_the_next() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    host.event(Event::Settings(strict()));
+    let [a, b] = [(); 2].map(|()| submit(&mut host, 1));
+    assert_eq!(states(&host, &[a, b]), [Sched, Depend]);
+    host.set_urgency(a, 0);
+    assert_eq!(states(&host, &[a, b]), [Sched, Sched]);
+    exact(&host);
+}
+
+#[test]
+fn what_is_in_sched_counts_after_a_reload_and_after_a_restart() {
+    for is_reload in [true, false] {
+        let mut host = site(|a| a.max_running_jobs = Limit(2));
+        host.event(Event::Settings(strict()));
+        let jobs = five(&mut host);
+        let mut engine = Engine::new(OWNER);
+        engine.handle(NOW, Event::Queues(Vec::new()));
+        let records = host.engine.kept(None, 10).into_iter().map(|kept| kept.record).collect();
+        engine.handle(NOW, Event::Associations(records));
+        engine.handle(NOW, Event::Settings(strict()));
+        host.replay(is_reload, engine);
+        assert_eq!(states(&host, &jobs), [Sched, Sched, Depend, Depend, Depend], "reload: {is_reload}");
+        let late = submit(&mut host, 1);
+        assert_eq!(host.state(late), Some(Depend));
+        host.end(jobs[0]);
+        assert_eq!(states(&host, &jobs), [Sched, Sched, Depend, Depend]);
+        exact(&host);
+    }
+}

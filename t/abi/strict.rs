@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Running limits that hold, and jobs that are held in PRIORITY, through the C interface: nested releases, updates of the
+//! job whose callback runs, reloads.
+
+use mf_priority::embedded::{State, Submission};
+use serde_json::{Value, json};
+
+use super::{OWNER, Site, association, document, job};
+
+/// User 5001 may run two jobs; the cluster is full with a job of another.
+fn busy(settings: &Value) -> (Site, u64) {
+    let mut two = document();
+    two["associations"][0] = association(5001, "A", json!({"max_running_jobs": 2}));
+    let site = Site::with(&two);
+    site.host.reload_config(&json!({"fairshare": settings, "queues": {"q": {}, "r": {}}})).unwrap();
+    let full = site.submit(&job(5002, 4));
+    (site, full)
+}
+
+fn strict() -> Value {
+    json!({"running-limits": "strict"})
+}
+
+fn states(site: &Site, jobs: &[u64]) -> Vec<State> {
+    jobs.iter().map(|id| site.state(*id)).collect()
+}
+
+fn five(site: &Site) -> Vec<u64> {
+    let one: Submission = job(5001, 1);
+    (0..5).map(|_| site.submit(&one)).collect()
+}
+
+use State::{Depend, Priority, Run, Sched};
+
+#[test]
+fn under_the_strict_rule_no_more_run_than_may() {
+    for (settings, waiting, wanted) in [
+        (json!({}), [Sched; 5], [Run, Run, Run, Run, Sched]),
+        (strict(), [Sched, Sched, Depend, Depend, Depend], [Run, Run, Depend, Depend, Depend]),
+    ] {
+        let (site, full) = busy(&settings);
+        let jobs = five(&site);
+        assert_eq!(states(&site, &jobs), waiting, "{settings}");
+        site.check();
+        site.finish(full);
+        assert_eq!(states(&site, &jobs), wanted, "{settings}");
+        site.check();
+    }
+}
+
+#[test]
+fn a_configuration_that_is_refused_changes_nothing() {
+    let (site, _) = busy(&strict());
+    let queues = json!({"q": {}, "r": {}});
+    let bad = json!({"running-limits": "upstream", "queues": {"s": {"running-limits": "strict"}}});
+    let told = site.host.reload_config(&json!({"fairshare": bad, "queues": queues})).unwrap_err();
+    assert!(told.contains("queues.s: no such queue; known are q, r"), "{told}");
+    assert_eq!(site.query()["running_limits"], json!({"default": "strict", "queues": {}}));
+    let of_queue = json!({"queues": {"q": {"running-limits": "strict"}}});
+    site.host.reload_config(&json!({"fairshare": of_queue, "queues": queues})).unwrap();
+    assert_eq!(site.query()["running_limits"], json!({"default": "upstream", "queues": {"q": "strict"}}));
+}
+
+#[test]
+fn a_switch_back_frees_whoever_is_held() {
+    let (site, _) = busy(&strict());
+    let jobs = five(&site);
+    site.host.reload_config(&json!({})).unwrap();
+    site.host.settle();
+    assert_eq!(
+        states(&site, &jobs),
+        [Sched, Sched, Sched, Sched, Depend],
+        "who is released reserves, as ever"
+    );
+    site.check();
+}
+
+#[test]
+fn jobs_from_before_a_push_are_released_inside_the_callbacks_of_others() {
+    let site = Site::bare();
+    let jobs: Vec<u64> = (0..4).map(|_| site.submit(&job(5001, 1))).collect();
+    assert_eq!(states(&site, &jobs), [Priority; 4]);
+    site.push(&document());
+    assert_eq!(states(&site, &jobs), [Run, Priority, Priority, Priority]);
+    let held = site.association(5001, "A")["held_jobs"].clone();
+    assert_eq!(held.as_object().unwrap().len(), 3);
+    for (job, held) in held.as_object().unwrap() {
+        assert_eq!(held["deps"], json!(["max-running-jobs-user-limit"]), "{job}");
+    }
+    for next in 1..4 {
+        site.finish(jobs[next - 1]);
+        assert_eq!(site.state(jobs[next]), Run);
+        site.check();
+    }
+    let names: Vec<Value> = site
+        .host
+        .job(jobs[3], |job| job.eventlog().iter().map(|event| event["name"].clone()).collect())
+        .unwrap();
+    assert_eq!(names.iter().filter(|name| **name == "priority").count(), 1, "{names:?}");
+    assert!(!names.contains(&json!("dependency-add")), "{names:?}");
+}
+
+#[test]
+fn a_reload_finds_who_is_held_in_priority() {
+    let site = Site::bare();
+    let jobs: Vec<u64> = (0..3).map(|_| site.submit(&job(5001, 1))).collect();
+    site.push(&document());
+    site.host.remove(super::SO).unwrap();
+    site.load(&document());
+    site.host.settle();
+    assert_eq!(states(&site, &jobs), [Run, Priority, Priority]);
+    site.check();
+    site.finish(jobs[0]);
+    assert_eq!(states(&site, &jobs[1..]), [Run, Priority]);
+    site.check();
+}
+
+#[test]
+fn one_that_wakes_too_late_is_held_in_its_own_callback() {
+    let (site, full) = busy(&strict());
+    let jobs = five(&site);
+    site.host.set_urgency(jobs[0], 0, OWNER).unwrap();
+    assert_eq!(states(&site, &jobs), [Sched, Sched, Sched, Depend, Depend]);
+    site.host.set_urgency(jobs[0], 16, OWNER).unwrap();
+    assert_eq!(states(&site, &jobs), [Priority, Sched, Sched, Depend, Depend]);
+    site.check();
+    site.finish(full);
+    assert_eq!(states(&site, &jobs), [Priority, Run, Run, Depend, Depend]);
+    site.finish(jobs[1]);
+    assert_eq!(states(&site, &[jobs[0], jobs[3]]), [Run, Depend]);
+    site.check();
+}
