@@ -4,7 +4,7 @@
 use crate::ids::Measure;
 use std::fmt;
 
-/// What one job asks for: nodes and cores, both at least 1, and GPUs.
+/// What one job asks for: nodes and cores, both at least 1, and GPUs; of none more than [`Size::MOST`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size {
     /// Nodes.
@@ -18,6 +18,10 @@ pub struct Size {
 impl Size {
     /// What a running job is counted as when its jobspec can't be measured.
     pub const ONE: Size = Size { nodes: 1, cores: 1, gpus: 0 };
+
+    /// What a job may ask for of each measure. Sums over as many jobs as Flux can hold then fit into 64 bits, so that what a
+    /// job adds to a counter is what it takes out again, whoever else is counted there.
+    pub const MOST: u64 = 1 << 40;
 
     /// Of each measure the lesser of two.
     pub fn min_of(self, other: Size) -> Size {
