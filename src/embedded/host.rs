@@ -75,6 +75,8 @@ pub(super) struct Store {
     pub(super) unstored: BTreeSet<u64>,
     /// Jobs whose eventlog can't be read.
     pub(super) unreadable: BTreeSet<u64>,
+    /// Answers that tests chose.
+    pub(super) told: BTreeMap<String, String>,
     pub(super) last_id: u64,
     pub(super) agenda: Agenda,
     pub(super) cluster: Cluster,
@@ -116,6 +118,7 @@ impl Host {
             batch: Vec::new(),
             unstored: BTreeSet::new(),
             unreadable: BTreeSet::new(),
+            told: BTreeMap::new(),
             last_id: 0,
             agenda: Agenda::default(),
             cluster: Cluster::new(options.nodes, options.cores),

@@ -60,6 +60,8 @@ pub(super) enum Wanted {
     Commit,
     /// The outstanding dependencies of a job.
     Dependencies(u64),
+    /// Jobs that ended: only where a test says what is answered.
+    Ended,
 }
 
 /// A request under way.
@@ -255,7 +257,15 @@ impl Host {
     /// Text of an answer; stays valid until the future is destroyed.
     pub(super) fn lookup_text(&self, key: usize) -> Result<*const std::ffi::c_char, Errno> {
         let mut store = self.store.borrow_mut();
-        let text = match store.agenda.futures.get(&key).map(|future| &future.wanted) {
+        let wanted = store.agenda.futures.get(&key).map(|future| &future.wanted);
+        let name = match wanted {
+            Some(Wanted::Key(name)) => name.as_str(),
+            Some(Wanted::Dependencies(_)) => "job-list.list-id",
+            Some(Wanted::Ended) => "job-list.list",
+            _ => "",
+        };
+        let text = match wanted {
+            Some(_) if store.told.contains_key(name) => store.told.get(name).cloned().unwrap_or_default(),
             Some(Wanted::Key(name)) if name == RESOURCES => all_resources(&self.options).to_string(),
             Some(Wanted::Key(name)) if !name.starts_with("job.") => store.agenda.kvs.look_up(name)?,
             Some(Wanted::Key(name)) => {
@@ -274,10 +284,21 @@ impl Host {
                 .to_string()
             }
             Some(Wanted::Commit) => store.agenda.kvs.outcome()?,
+            Some(Wanted::Ended) => return Err(Errno::ENOSYS),
             None => return Err(Errno::EINVAL),
         };
         let future = store.agenda.futures.get_mut(&key).ok_or(Errno::EINVAL)?;
         Ok(future.text.get_or_insert_with(|| CString::new(text).unwrap_or_default()).as_ptr())
+    }
+
+    /// From now on this is the answer to a lookup of a KVS key, or to a request (`job-list.list`, `job-list.list-id`),
+    /// whatever is there: for tests of who lies. `None`: as it is.
+    pub fn answers_with(&self, key: &str, text: Option<&str>) {
+        let told = &mut self.store.borrow_mut().told;
+        match text {
+            Some(text) => told.insert(key.to_owned(), text.to_owned()),
+            None => told.remove(key),
+        };
     }
 
     /// From now on the job's eventlog can't be read, or can again.

@@ -54,6 +54,7 @@ pub fn seen(what: impl Hash) -> u64 {
 }
 
 /// A text without what only says which: digits, and whatever stands in quotes.
+#[allow(dead_code, reason = "not all who include this file need it")]
 pub fn gist(text: &str) -> String {
     let mut gist = String::new();
     let mut quoted = false;

@@ -22,6 +22,7 @@ pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -
         {
             Wanted::Dependencies(payload.get("id").and_then(Value::as_u64).unwrap_or_default())
         }
+        (Some(topic @ "job-list.list"), _) if host.store.borrow().told.contains_key(topic) => Wanted::Ended,
         _ => return std::ptr::null_mut(),
     };
     host.store.borrow_mut().agenda.create_future(host, wanted)
