@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 mod cost;
 mod cycles;
 mod facts;
+mod faults;
 mod guests;
 mod hostile;
 mod nested;

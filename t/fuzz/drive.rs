@@ -67,6 +67,21 @@ pub fn gist(text: &str) -> String {
     gist
 }
 
+/// Says what happens, with `FUZZ_SHOW=1`.
+#[allow(dead_code, reason = "not all who include this file need it")]
+pub fn show(what: impl FnOnce() -> String) {
+    if std::env::var_os("FUZZ_SHOW").is_some() {
+        println!("{}", what());
+    }
+}
+
+/// The file that `FUZZ_INPUT` names.
+#[allow(dead_code, reason = "not all who include this file need it")]
+pub fn chosen() -> Vec<u8> {
+    let path = std::env::var_os("FUZZ_INPUT").expect("FUZZ_INPUT names a file");
+    std::fs::read(path).expect("it can be read")
+}
+
 fn told(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }

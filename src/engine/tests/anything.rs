@@ -9,7 +9,7 @@
 mod drive;
 mod told;
 
-use self::drive::{Choices, bytes, fuzz, seen};
+use self::drive::{Choices, bytes, chosen, fuzz, seen, show};
 use self::told::Told;
 use super::live::{leaf, tree};
 use super::site::{NOW, OWNER, association, queue, record};
@@ -255,7 +255,6 @@ fn live_through(input: &[u8]) -> Vec<u64> {
     let mut open: Vec<Effect> = Vec::new();
     let mut features = Vec::new();
     let mut now = NOW;
-    let is_shown = std::env::var_os("FUZZ_SHOW").is_some();
     let first = Event::Policy(policy(&mut of), site(&mut of));
     engine.handle(now, first);
     while !of.is_over() {
@@ -290,17 +289,13 @@ fn live_through(input: &[u8]) -> Vec<u64> {
                 now = if of.below(8) == 7 { of.pick(&TIMES) } else { now + 1.0 };
                 let event = event(&mut of);
                 let what = kind(&event);
-                if is_shown {
-                    println!("at {now} {event:?}");
-                }
+                show(|| format!("at {now} {event:?}"));
                 let effects = engine.handle(now, event.clone());
                 told.learn(&event, &effects);
                 (what, effects)
             }
         };
-        if is_shown {
-            println!("{what} -> {effects:?}");
-        }
+        show(|| format!("{what} -> {effects:?}"));
         features.extend(effects.iter().map(|effect| seen((&what, &before, kind(effect)))));
         features.push(seen((&what, &before)));
         told.resolve(&engine);
@@ -344,12 +339,11 @@ fn agrees(engine: &Engine, told: &Told) {
     assert_eq!(sum(|one| one.occupied.run.gpus()), told.gpus_running(), "GPUs of running jobs, of {told:?}");
 }
 
-/// `FUZZ_INPUT` names a file to be lived through alone, event by event.
+/// `FUZZ_INPUT` names a file to be lived through alone, event by event with `FUZZ_SHOW=1`.
 #[test]
 #[ignore = "shows the history of one input"]
 fn one_history() {
-    let path = std::env::var_os("FUZZ_INPUT").expect("FUZZ_INPUT names a file");
-    live_through(&std::fs::read(path).expect("it can be read"));
+    live_through(&chosen());
 }
 
 #[test]
