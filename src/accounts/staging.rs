@@ -176,7 +176,12 @@ impl Book {
         *staged.count(Kind::of(present, (&association, fairshare))) += 1;
         self.fairshares.stage(&self.epochs, id, fairshare);
         if let Some(entry) = self.entries.get_mut(id.index()) {
-            entry.stage(&self.epochs, association);
+            // Most pushes bring most records as they are.
+            if entry.present(&self.epochs) == Some(&association) {
+                entry.keep(&self.epochs);
+            } else {
+                entry.stage(&self.epochs, association);
+            }
         }
     }
 

@@ -44,13 +44,15 @@ impl Epochs {
 #[derive(Clone, Debug)]
 pub(super) struct Versioned<T> {
     settled: Option<(u64, T)>,
+    /// The push that brought the settled value again; 0: none since.
+    kept: u64,
     /// Of the open push, of one that is in force by now, or of one that was given up.
     pushed: Option<Box<(u64, T)>>,
 }
 
 impl<T> Default for Versioned<T> {
     fn default() -> Self {
-        Versioned { settled: None, pushed: None }
+        Versioned { settled: None, kept: 0, pushed: None }
     }
 }
 
@@ -67,29 +69,53 @@ impl<T> Versioned<T> {
 
     /// The value of the open push.
     pub(super) fn staged(&self, epochs: &Epochs) -> Option<&T> {
-        let (epoch, value) = self.pushed.as_deref()?;
-        (Some(*epoch) == epochs.open).then_some(value)
+        let kept = self.settled.as_ref().filter(|_| epochs.open == Some(self.kept)).map(|(_, value)| value);
+        let pushed = self.pushed.as_deref().filter(|(epoch, _)| epochs.open == Some(*epoch));
+        kept.or(pushed.map(|(_, value)| value))
     }
 
     /// Puts a value in force at once, whatever the open push brings.
     pub(super) fn put(&mut self, epochs: &Epochs, value: T) {
-        if self.staged(epochs).is_none() {
+        if epochs.open == Some(self.kept) {
+            let brought = self.settled.take();
+            self.pushed = brought.map(|(_, brought)| Box::new((self.kept, brought)));
+        } else if self.staged(epochs).is_none() {
             self.pushed = None;
         }
+        self.kept = 0;
         self.settled = Some((epochs.current, value));
     }
 
     /// Notes a value of the open push.
     pub(super) fn stage(&mut self, epochs: &Epochs, value: T) {
         let Some(open) = epochs.open else { return };
-        if let Some(pushed) = self.pushed.take_if(|pushed| epochs.was_in_force(pushed.0)) {
+        self.settle(epochs);
+        self.pushed = Some(Box::new((open, value)));
+    }
+
+    /// Notes that the open push brings the value in force again: what is there stays where it is.
+    pub(super) fn keep(&mut self, epochs: &Epochs) {
+        let Some(open) = epochs.open else { return };
+        self.settle(epochs);
+        (self.kept, self.pushed) = (open, None);
+    }
+
+    /// What is in force becomes what is settled, and no more than that is known of what was kept.
+    fn settle(&mut self, epochs: &Epochs) {
+        let Some(epoch) = self.known(epochs).map(|(epoch, _)| epoch) else { return };
+        if let Some(pushed) = self.pushed.take_if(|pushed| pushed.0 == epoch) {
             self.settled = Some(*pushed);
         }
-        self.pushed = Some(Box::new((open, value)));
+        if let Some(settled) = &mut self.settled {
+            settled.0 = epoch;
+        }
+        self.kept = 0;
     }
 
     fn known(&self, epochs: &Epochs) -> Option<(u64, &T)> {
         let pushed = self.pushed.as_deref().filter(|(epoch, _)| epochs.was_in_force(*epoch));
-        pushed.or(self.settled.as_ref()).map(|(epoch, value)| (*epoch, value))
+        let kept = Some(self.kept).filter(|kept| epochs.was_in_force(*kept)).unwrap_or_default();
+        let settled = self.settled.as_ref().map(|(epoch, value)| (kept.max(*epoch), value));
+        pushed.map(|(epoch, value)| (*epoch, value)).or(settled)
     }
 }

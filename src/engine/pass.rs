@@ -78,10 +78,13 @@ impl Engine {
     /// Has whoever shares a limit stand in line where its price puts it.
     fn place(&mut self, walk: &Walk) -> Vec<Effect> {
         let mut effects = Vec::new();
-        for (association, heads) in self.ledger.unplaced(walk) {
+        for unplaced in self.ledger.unplaced(&self.book, walk) {
+            let mut heads: Vec<JobId> = unplaced.heads().collect();
+            heads.sort_unstable();
+            heads.dedup();
             let prices: Vec<(JobId, u32)> =
                 heads.into_iter().map(|id| (id, self.price_when_free(id))).collect();
-            if self.ledger.place(&self.book, association, &prices) {
+            if let Some(association) = self.ledger.place(&self.book, unplaced, &prices) {
                 effects.extend(self.pass_later(association, Line::All));
             }
         }

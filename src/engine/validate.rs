@@ -46,9 +46,11 @@ impl Engine {
         }
         let unknown_queue = facts.queue.filter(|q| self.book.queue(q).is_none());
         if let Some(queue) = unknown_queue.filter(|_| self.book.config().deny_unknown_queues) {
-            let yours = match association.queues.is_empty() {
+            let theirs = association.queues.iter().filter(|queue| self.book.queue(queue.as_str()).is_some());
+            let theirs: Vec<_> = theirs.collect();
+            let yours = match theirs.is_empty() {
                 true => String::new(),
-                false => format!("; yours: {}", joined(&association.queues)),
+                false => format!("; yours: {}", joined(&theirs)),
             };
             return Some(format!(
                 "queue \"{queue}\" is unknown to flux-accounting and deny-unknown-queues is enabled{yours}"

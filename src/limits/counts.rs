@@ -88,12 +88,13 @@ pub struct Tally {
 impl Tally {
     /// What is in use of `measure` by jobs of `stage`; of running jobs by what they asked for, or were given.
     pub fn used(&self, stage: Stage, measure: Measure, is_given: bool) -> u64 {
-        let run = |counts: Counts| if is_given { counts.given.of(measure) } else { counts.run.of(measure) };
-        let total = self.total();
+        let run = |counts: &Counts| if is_given { counts.given.of(measure) } else { counts.run.of(measure) };
+        let (charged, reserved) = (&self.charged, &self.reserved);
+        let sched = || charged.sched.of(measure).saturating_add(reserved.sched.of(measure));
         match stage {
-            Stage::Running => run(total),
-            Stage::Scheduled => total.sched.of(measure),
-            Stage::RunningAndScheduled => run(self.charged).saturating_add(total.sched.of(measure)),
+            Stage::Running => run(charged).saturating_add(run(reserved)),
+            Stage::Scheduled => sched(),
+            Stage::RunningAndScheduled => run(charged).saturating_add(sched()),
         }
     }
 

@@ -4,9 +4,9 @@
 //! A group is there from when the first association that belongs to it gets a job, and only where the site set a limit on
 //! it. Which groups an association belongs to is worked out once, when the limits change or its first job comes.
 
-use super::counts::{Counts, Tally};
+use super::counts::Tally;
 use super::hold::Hold;
-use super::job::Job;
+use super::job::{Footprint, Job};
 use super::ledger::Ledger;
 use super::line::SizedLine;
 use super::place::{Claim, Key};
@@ -22,14 +22,36 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GroupId(u32);
 
+/// A cap on the jobs of a group, and what they use of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Meter {
+    pub hold: Hold,
+    pub amount: Amount,
+    pub cap: Cap,
+    /// By jobs that are charged, and by those to which it is promised.
+    pub used: u64,
+}
+
+impl Meter {
+    /// What a job uses of it.
+    fn of(&self, footprint: Footprint) -> u64 {
+        let Footprint { charged, reserved, .. } = footprint;
+        Tally { charged, reserved }.used(self.amount.stage, self.amount.measure, self.cap.is_given)
+    }
+
+    /// What is in use, by others than this job.
+    fn used_but(&self, but: Option<Footprint>) -> u64 {
+        self.used.saturating_sub(but.map_or(0, |footprint| self.of(footprint)))
+    }
+}
+
 /// Jobs that count together.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub target: Target,
     /// Only jobs of this queue.
     pub queue: Option<QueueName>,
-    caps: Caps,
-    pub tally: Tally,
+    pub meters: Box<[Meter]>,
     /// Jobs that took room here, ever.
     pub taken: u64,
     /// Associations that wait for room here, by price, with the least that their held jobs ask for.
@@ -51,10 +73,10 @@ impl Group {
 
     /// What it leaves, by limit.
     pub fn left(&self, but: Option<&Job>) -> impl Iterator<Item = (Hold, Amount, u64)> {
-        let tally = but.map_or(self.tally, |job| self.tally.without(job));
-        self.caps.iter().map(move |(amount, cap)| {
-            let used = tally.used(amount.stage, amount.measure, cap.is_given);
-            (self.hold(*amount), *amount, cap.limit.cap().saturating_sub(used))
+        let but = but.map(Job::footprint);
+        self.meters.iter().map(move |meter| {
+            let left = meter.cap.limit.cap().saturating_sub(meter.used_but(but));
+            (meter.hold, meter.amount, left)
         })
     }
 
@@ -65,7 +87,7 @@ impl Group {
 
     /// Whether a job of `size` would find room if nobody else were there.
     pub fn could_fit(&self, size: Size) -> bool {
-        self.caps.iter().all(|(amount, cap)| cap.limit.admits(0, size.of(amount.measure)))
+        self.meters.iter().all(|meter| meter.cap.limit.admits(0, size.of(meter.amount.measure)))
     }
 
     /// What a claim waits for nobody else gets, not even a later job of the same association.
@@ -74,18 +96,10 @@ impl Group {
         first.is_some_and(|claim| claim.association != association || !self.fits(claim.size))
     }
 
-    pub fn hold(&self, amount: Amount) -> Hold {
-        Row { scope: self.target.scope(self.queue.is_some()), amount }.hold()
-    }
-
-    pub fn caps(&self) -> impl Iterator<Item = (Amount, Cap)> {
-        self.caps.iter().map(|(amount, cap)| (*amount, *cap))
-    }
-
-    fn apply(&mut self, job: &Job, op: fn(Counts, Counts) -> Counts) {
-        let footprint = job.footprint();
-        self.tally.charged = op(self.tally.charged, footprint.charged);
-        self.tally.reserved = op(self.tally.reserved, footprint.reserved);
+    fn apply(&mut self, footprint: Footprint, op: fn(u64, u64) -> u64) {
+        for meter in &mut self.meters {
+            meter.used = op(meter.used, meter.of(footprint));
+        }
     }
 }
 
@@ -105,11 +119,36 @@ pub(super) struct Groups {
     limits: Arc<SiteLimits>,
     all: Vec<Group>,
     ids: BTreeMap<(Target, Option<QueueName>), GroupId>,
+    /// How many places there are in all lines.
+    places: usize,
 }
 
 impl Groups {
     pub fn are_none(&self) -> bool {
         self.limits.is_empty()
+    }
+
+    /// Whether nobody stands in any line.
+    pub fn nobody_waits(&self) -> bool {
+        self.places == 0
+    }
+
+    /// Puts an association into the line of a group.
+    pub fn line_up(&mut self, id: GroupId, key: Key, least: Size, since: u64) {
+        if let Some(group) = self.get_mut(id) {
+            group.since.insert((since, key.association));
+            group.line.insert(key, least);
+            self.places += 1;
+        }
+    }
+
+    /// Takes it out again.
+    pub fn step_out(&mut self, id: GroupId, key: Key, since: Option<u64>) {
+        if let Some(group) = self.get_mut(id) {
+            group.line.remove(key);
+            since.map(|since| group.since.remove(&(since, key.association)));
+            self.places = self.places.saturating_sub(1);
+        }
     }
 
     pub fn limits(&self) -> &Arc<SiteLimits> {
@@ -123,11 +162,13 @@ impl Groups {
     /// The same groups without jobs.
     pub fn emptied(mut self) -> Groups {
         for group in &mut self.all {
-            (group.tally, group.line) = (Tally::default(), SizedLine::default());
+            group.meters.iter_mut().for_each(|meter| meter.used = 0);
+            group.line = SizedLine::default();
             group.unread = 0;
             group.since.clear();
             group.claims.clear();
         }
+        self.places = 0;
         self
     }
 
@@ -152,11 +193,12 @@ impl Groups {
                 return Some(*id);
             }
             let id = GroupId(u32::try_from(self.all.len()).ok()?);
+            let scope = key.0.scope(key.1.is_some());
+            let meter = |(amount, cap)| Meter { hold: Row { scope, amount }.hold(), amount, cap, used: 0 };
             self.all.push(Group {
                 target: key.0.clone(),
                 queue: key.1.clone(),
-                caps,
-                tally: Tally::default(),
+                meters: caps.into_iter().map(meter).collect(),
                 taken: 0,
                 line: SizedLine::default(),
                 since: BTreeSet::new(),
@@ -170,16 +212,22 @@ impl Groups {
         limits.on(user, bank).into_iter().filter_map(one).collect()
     }
 
-    pub fn deposit(&mut self, groups: &[GroupId], job: &Job) {
+    pub fn deposit(&mut self, groups: &[GroupId], job: &Job, footprint: Footprint) {
+        if footprint.is_idle() && !job.is_unread() {
+            return;
+        }
         self.of_job(groups, job, |group| {
-            group.apply(job, Counts::plus);
+            group.apply(footprint, u64::saturating_add);
             group.unread += usize::from(job.is_unread());
         });
     }
 
-    pub fn withdraw(&mut self, groups: &[GroupId], job: &Job) {
+    pub fn withdraw(&mut self, groups: &[GroupId], job: &Job, footprint: Footprint) {
+        if footprint.is_idle() && !job.is_unread() {
+            return;
+        }
         self.of_job(groups, job, |group| {
-            group.apply(job, Counts::minus);
+            group.apply(footprint, u64::saturating_sub);
             group.unread = group.unread.saturating_sub(usize::from(job.is_unread()));
         });
     }
@@ -209,17 +257,19 @@ impl Ledger {
             return None;
         }
         let is_here = |of: &Option<QueueName>| of.as_ref().is_none_or(|of| Some(of.as_str()) == queue);
-        let judge = |target: &Target, of: &Option<QueueName>, caps: &Caps| {
-            let mut caps = caps.iter().filter(|_| is_here(of));
-            caps.find_map(|(amount, cap)| rejection(target, of.as_ref(), *amount, *cap, size))
-        };
         if self.account_of(association).is_some_and(|account| account.member_of.is_some()) {
-            let mut groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
-            return groups.find_map(|group| judge(&group.target, &group.queue, &group.caps));
+            let groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
+            let judge = |group: &Group| {
+                let (target, of) = (&group.target, group.queue.as_ref());
+                group.meters.iter().find_map(|meter| rejection(target, of, meter.amount, meter.cap, size))
+            };
+            return groups.filter(|group| is_here(&group.queue)).find_map(judge);
         }
         let association = book.association(association)?;
         let on = book.site_limits().on(association.user, &association.bank);
-        on.iter().find_map(|(target, of, caps)| judge(target, of, caps))
+        on.iter().filter(|(_, of, _)| is_here(of)).find_map(|(target, of, caps)| {
+            caps.iter().find_map(|(amount, cap)| rejection(target, of.as_ref(), *amount, *cap, size))
+        })
     }
 }
 
@@ -282,15 +332,15 @@ impl Ledger {
         let groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
         for group in groups.filter(|group| group.has(job.queue.as_ref())) {
             let is_claimed = group.is_claimed(association);
-            all.extend(group.caps().map(|(amount, cap)| Holding {
-                hold: group.hold(amount),
-                amount,
+            all.extend(group.meters.iter().map(|meter| Holding {
+                hold: meter.hold,
+                amount: meter.amount,
                 target: Some(group.target.clone()),
                 queue: group.queue.clone(),
-                used: group.tally.without(job).used(amount.stage, amount.measure, cap.is_given),
-                limit: cap.limit,
-                needed: job.size.of(amount.measure),
-                is_claimed: is_claimed && job.size.of(amount.measure) > 0,
+                used: meter.used_but(Some(job.footprint())),
+                limit: meter.cap.limit,
+                needed: job.size.of(meter.amount.measure),
+                is_claimed: is_claimed && job.size.of(meter.amount.measure) > 0,
             }));
         }
         all.retain(|one| one.needed > 0 && (one.is_claimed || !one.limit.admits(one.used, one.needed)));
@@ -300,7 +350,9 @@ impl Ledger {
     /// All limits over scopes as they were set.
     pub fn scope_usages(&self) -> Vec<ScopeUsage> {
         let shown = |(target, queue, amount, cap): (&Target, Option<&QueueName>, Amount, Cap)| {
-            let used = |group: &Group| group.tally.used(amount.stage, amount.measure, cap.is_given);
+            let used = |group: &Group| {
+                group.meters.iter().find(|meter| meter.amount == amount).map_or(0, |meter| meter.used)
+            };
             let is_each = target.each().is_none();
             let used = (!is_each).then(|| self.groups.find(target, queue).map_or(0, used));
             let limit = SiteLimit { target: target.clone(), queue: queue.cloned(), amount, cap };

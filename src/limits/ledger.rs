@@ -194,8 +194,8 @@ impl Ledger {
         (&mut self.groups, self.accounts.get_mut(at))
     }
 
-    pub(super) fn is_waiting_in_line(&self, association: AssociationId) -> bool {
-        self.in_line.contains(&association)
+    pub(super) fn has_nobody(&self, association: AssociationId, class: &Class) -> bool {
+        self.line(association, class).is_none()
     }
 
     fn line(&self, association: AssociationId, class: &Class) -> Option<&HeldLine> {
@@ -231,10 +231,10 @@ impl Ledger {
         // The job stays in the map: whatever cuts this short, a recount finds every job.
         let mut job = self.jobs.get(&id)?.clone();
         self.withdraw(id, &job);
-        let was_idle = job.footprint().is_idle();
+        let was_idle = !self.groups.are_none() && job.footprint().is_idle();
         let result = change(&mut job);
         self.deposit(id, &job);
-        if was_idle && !self.groups.are_none() {
+        if was_idle {
             self.took_room(&job);
         }
         if let Some(slot) = self.jobs.get_mut(&id) {
@@ -282,18 +282,19 @@ impl Ledger {
             self.waiting.entry(job.user).or_default().insert(id);
             return;
         };
+        let footprint = job.footprint();
         let (groups, account) = self.groups_and_account(association);
         let Some(account) = account else { return };
-        account.deposit(id, job);
-        let is_grouped = account.member_of.as_deref().is_some_and(|member_of| {
-            groups.deposit(member_of, job);
-            !member_of.is_empty()
-        });
+        account.deposit(id, job, footprint);
+        let is_displaced = account.is_displaced_by(job, footprint);
+        if let Some(member_of) = &account.member_of {
+            groups.deposit(member_of, job, footprint);
+        }
         if job.is_held() {
             self.in_line.insert(association);
-            if is_grouped {
-                self.unplaced.insert(association);
-            }
+        }
+        if is_displaced {
+            self.unplaced.insert(association);
         }
     }
 
@@ -310,16 +311,20 @@ impl Ledger {
         };
         let at = association.index().checked_sub(self.first);
         let Some(account) = at.and_then(|at| self.accounts.get_mut(at)) else { return };
-        account.withdraw(id, job);
-        let is_grouped = account.member_of.as_deref().is_some_and(|member_of| {
-            self.groups.withdraw(member_of, job);
-            !member_of.is_empty()
-        });
-        if is_grouped && job.is_held() {
+        let footprint = job.footprint();
+        let is_displaced = account.is_displaced_by(job, footprint);
+        account.withdraw(id, job, footprint);
+        if let Some(member_of) = &account.member_of {
+            self.groups.withdraw(member_of, job, footprint);
+        }
+        if is_displaced {
             self.unplaced.insert(association);
         }
         if account.held.is_empty() {
             self.in_line.remove(&association);
+            if account.waiting.is_nowhere() {
+                self.unplaced.remove(&association);
+            }
         }
     }
 }

@@ -13,7 +13,7 @@
 
 use super::groups::{Group, GroupId, Groups};
 use super::ledger::{Class, Ledger};
-use super::{Keepers, Size, Walk};
+use super::{Keepers, Phase, Size, Walk};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, QueueName, Stage};
 use std::cmp::Reverse;
@@ -58,15 +58,43 @@ pub(super) struct Waiting {
     pub key: Option<Key>,
 }
 
+impl Waiting {
+    /// Whether it stands in no line.
+    pub fn is_nowhere(&self) -> bool {
+        self.lines.is_empty()
+    }
+}
+
+/// Where an association is to stand, but for the prices that say before whom.
+#[derive(Clone, Debug)]
+pub struct Unplaced {
+    association: AssociationId,
+    /// Its first held job.
+    first: Option<Head>,
+    /// The groups for whose room it waits, each with the first of its held jobs there and the least that these ask for.
+    lines: Vec<(GroupId, Head, Size)>,
+}
+
+/// A held job before which no other of its association stands.
+type Head = (Keepers, JobId);
+
+impl Unplaced {
+    /// The held jobs whose prices decide it, one perhaps more than once.
+    pub fn heads(&self) -> impl Iterator<Item = JobId> {
+        self.first.iter().chain(self.lines.iter().map(|(_, head, _)| head)).map(|(_, id)| *id)
+    }
+}
+
 impl Ledger {
     /// Makes an association known whose job is about to come: which limits over scopes it comes under.
     pub fn meet(&mut self, book: &Book, id: AssociationId) {
         if self.groups.are_none() {
             return;
         }
-        let Some(association) = book.association(id) else { return };
         let (groups, account) = self.groups_and_account(id);
-        if let Some(account) = account.filter(|account| account.member_of.is_none()) {
+        if let Some(account) = account.filter(|account| account.member_of.is_none())
+            && let Some(association) = book.association(id)
+        {
             account.member_of = Some(groups.join(association.user, &association.bank));
         }
     }
@@ -94,7 +122,7 @@ impl Ledger {
             if let Some(association) = job.association() {
                 let account = self.accounts.get(association.index());
                 let member_of = account.and_then(|account| account.member_of.as_deref());
-                self.groups.deposit(member_of.unwrap_or_default(), job);
+                self.groups.deposit(member_of.unwrap_or_default(), job, job.footprint());
             }
         }
         self.place_all_anew();
@@ -115,23 +143,26 @@ impl Ledger {
     /// Whether limits over scopes count the running jobs of an association.
     pub fn runs_under_scopes(&self, association: AssociationId) -> bool {
         let groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
-        groups.flat_map(Group::caps).any(|(amount, _)| amount.stage == Stage::Running)
+        groups.flat_map(|group| &group.meters).any(|meter| meter.amount.stage == Stage::Running)
     }
 
     /// Whether others are kept from going because of this job.
     pub fn has_claim(&self, id: JobId) -> bool {
-        let Some(association) = self.job(id).and_then(|job| job.association()) else { return false };
+        let Some(job) = self.job(id).filter(|job| job.phase == Phase::Depend) else { return false };
+        let Some(association) = job.association() else { return false };
         let claims = self.member_of(association).iter().filter_map(|group| self.groups.get(*group));
         claims.flat_map(|group| &group.claims).any(|claim| claim.head == id)
     }
 
-    /// Associations whose place must be known before the walk goes on, each with the held jobs whose prices decide it.
-    pub fn unplaced(&mut self, walk: &Walk) -> Vec<(AssociationId, Vec<JobId>)> {
-        if self.groups.are_none() {
+    /// Associations whose place must be known before the walk goes on.
+    pub fn unplaced(&mut self, book: &Book, walk: &Walk) -> Vec<Unplaced> {
+        if self.groups.are_none() || self.is_alone(walk.association()) {
             return Vec::new();
         }
         let epoch = self.epoch;
+        let is_nobody = self.groups.nobody_waits();
         let (groups, account) = self.groups_and_account(walk.association());
+        let account = account.filter(|_| !is_nobody);
         let member_of = account.and_then(|account| account.member_of.as_deref()).unwrap_or_default();
         let mut due = Vec::new();
         for id in member_of {
@@ -147,58 +178,57 @@ impl Ledger {
         }
         let mut all = std::mem::take(&mut self.unplaced);
         all.extend(due);
-        all.into_iter()
-            .map(|association| {
-                let mut heads: Vec<JobId> = Vec::new();
-                let groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
-                let heads_in = groups.filter_map(|group| self.head(association, Some(group)));
-                heads.extend(heads_in.chain(self.head(association, None)).map(|(_, id)| id));
-                heads.sort_unstable();
-                heads.dedup();
-                (association, heads)
-            })
-            .collect()
+        all.into_iter().map(|association| self.place_of(book, association)).collect()
+    }
+
+    /// Whether nobody waits for room that an association shares but itself, so that its place is no matter.
+    fn is_alone(&self, association: AssociationId) -> bool {
+        let mut groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
+        self.unplaced.iter().all(|other| *other == association)
+            && (self.groups.nobody_waits()
+                || groups.all(|group| group.line.is_empty() && group.claims.is_empty()))
+    }
+
+    fn place_of(&self, book: &Book, association: AssociationId) -> Unplaced {
+        let line = |id: GroupId| {
+            let group = self.groups.get(id)?;
+            let in_group = self.lines(association).filter(|(class, _)| group.has(class.queue.as_ref()));
+            let least = in_group.filter_map(|(_, line)| line.least()).reduce(Size::min_of)?;
+            Some((id, self.head(association, Some(group))?, least))
+        };
+        let lines: Vec<_> = self.waits_in(book, association).into_iter().filter_map(line).collect();
+        let first = if lines.is_empty() { None } else { self.head(association, None) };
+        Unplaced { association, first, lines }
     }
 
     /// The first held job of an association; of those that count in a group.
-    fn head(&self, association: AssociationId, group: Option<&Group>) -> Option<(Keepers, JobId)> {
+    fn head(&self, association: AssociationId, group: Option<&Group>) -> Option<Head> {
         let classes = self.lines(association);
         let classes = classes.filter(|(class, _)| group.is_none_or(|group| group.has(class.queue.as_ref())));
         classes.filter_map(|(class, line)| Some((class.keepers, line.ids().next()?))).min()
     }
 
-    /// Puts an association where it waits, given the prices of its first held jobs. Whether it gave up a claim: then
-    /// others may go who could not.
-    pub fn place(&mut self, book: &Book, association: AssociationId, prices: &[(JobId, u32)]) -> bool {
+    /// Puts an association where it waits, given the prices of its first held jobs. Gives it back if it gave up a claim:
+    /// then others may go who could not.
+    pub fn place(
+        &mut self,
+        book: &Book,
+        unplaced: Unplaced,
+        prices: &[(JobId, u32)],
+    ) -> Option<AssociationId> {
+        let Unplaced { association, first, lines } = unplaced;
         let former = self.leave_lines(association);
-        let waits = self.waits_in(book, association);
         let price = |head: JobId| {
             let found = prices.iter().find(|(id, _)| *id == head);
             found.map_or(0, |(_, price)| *price)
         };
-        let key = |(keepers, head): (Keepers, JobId)| Key {
-            keepers,
-            price: Reverse(price(head)),
-            head,
-            association,
-        };
-        let first_of_all = self.head(association, None).map(key);
-        let mut lines = Vec::new();
-        for id in waits {
-            let Some(group) = self.groups.get(id) else { continue };
-            let Some(key) = self.head(association, Some(group)).map(key) else { continue };
-            let in_group = self.lines(association).filter(|(class, _)| group.has(class.queue.as_ref()));
-            let Some(least) = in_group.filter_map(|(_, line)| line.least()).reduce(Size::min_of) else {
-                continue;
-            };
-            lines.push((id, key, least));
-        }
+        let key = |(keepers, head): Head| Key { keepers, price: Reverse(price(head)), head, association };
         let mut wanted = None;
         let (groups, account) = self.groups_and_account(association);
-        let Some(account) = account else { return false };
-        account.waiting.key = first_of_all;
-        for (id, key, least) in lines {
-            let Some(group) = groups.get_mut(id) else { continue };
+        let account = account?;
+        account.waiting.key = first.map(key);
+        for (id, head, least) in lines {
+            let (Some(group), key) = (groups.get_mut(id), key(head)) else { continue };
             let first = account.waiting.first.entry(id).or_insert((key.head, group.taken));
             if first.0 != key.head {
                 *first = (key.head, group.taken);
@@ -206,24 +236,20 @@ impl Ledger {
             if group.taken.saturating_sub(first.1) >= OVERTAKEN {
                 wanted = wanted.or(Some((key, id)));
             }
-            group.since.insert((first.1, association));
-            group.line.insert(key, least);
+            groups.line_up(id, key, least, first.1);
             account.waiting.lines.push((id, key));
         }
         let is_claimed = wanted.is_some_and(|(key, id)| self.claim(book, key, id, former));
-        former.is_some() && !is_claimed
+        (former.is_some() && !is_claimed).then_some(association)
     }
 
     /// Takes an association out of all lines, and its claim back; gives the number that had.
     fn leave_lines(&mut self, association: AssociationId) -> Option<(JobId, u64)> {
         let (groups, account) = self.groups_and_account(association);
-        let account = account?;
+        // Who stands in no line has no claim.
+        let account = account.filter(|account| !account.waiting.is_nowhere())?;
         for (id, key) in std::mem::take(&mut account.waiting.lines) {
-            let Some(group) = groups.get_mut(id) else { continue };
-            group.line.remove(key);
-            if let Some((_, since)) = account.waiting.first.get(&id) {
-                group.since.remove(&(*since, association));
-            }
+            groups.step_out(id, key, account.waiting.first.get(&id).map(|(_, since)| *since));
         }
         let mut former = None;
         for id in account.member_of.iter().flatten() {
@@ -275,7 +301,7 @@ impl Ledger {
     /// Whether eventlogs are being read of jobs that count together with those of an association in a queue.
     pub(super) fn shares_with_unread(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
         let groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
-        groups.filter(|group| group.has(queue)).any(|group| group.unread > 0)
+        self.has_unread() && groups.filter(|group| group.has(queue)).any(|group| group.unread > 0)
     }
 
     /// The groups for whose room an association waits.
@@ -307,7 +333,7 @@ impl Ledger {
     pub(super) fn candidate(&self, walk: &Walk) -> Option<AssociationId> {
         let own = Some(walk.association()).filter(|own| !walk.was_tried(*own));
         let member_of = self.member_of(walk.association());
-        if member_of.is_empty() {
+        if member_of.is_empty() || self.groups.nobody_waits() {
             return own;
         }
         let own_key = own.and_then(|own| self.account_of(own)?.waiting.key);

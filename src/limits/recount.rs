@@ -36,7 +36,7 @@ impl Ledger {
                 drift.push((id, format!("counters: have {:?}, recounted {:?}", have.usage, want.usage)));
             }
             for group in self.member_of(id) {
-                let of = |ledger: &Ledger| ledger.groups.get(*group).map(|group| group.tally);
+                let of = |ledger: &Ledger| ledger.groups.get(*group).map(|group| group.meters.clone());
                 if of(self) != of(&fresh) {
                     drift.push((id, format!("{group:?}: have {:?}, recounted {:?}", of(self), of(&fresh))));
                 }

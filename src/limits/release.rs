@@ -76,10 +76,7 @@ struct Course {
 
 impl Ledger {
     /// Begins a walk.
-    pub fn walk(&mut self, association: AssociationId, line: Line) -> Walk {
-        if !self.member_of(association).is_empty() && self.is_waiting_in_line(association) {
-            self.unplaced.insert(association);
-        }
+    pub fn walk(&self, association: AssociationId, line: Line) -> Walk {
         Walk { association, line, courses: BTreeMap::new(), tried: BTreeSet::new() }
     }
 
@@ -99,7 +96,8 @@ impl Ledger {
                 }
                 None => {
                     walk.tried.insert(association);
-                    if !self.member_of(association).is_empty() && self.is_waiting_in_line(association) {
+                    // It may turn out to wait elsewhere.
+                    if self.account_of(association).is_some_and(|account| !account.waiting.is_nowhere()) {
                         self.unplaced.insert(association);
                     }
                 }
@@ -122,8 +120,18 @@ impl Ledger {
         let association = course.association;
         loop {
             while let Some((class, after)) = course.unsought.pop() {
-                let room = self.room(book, association, class.queue.as_ref());
-                let changes = |size| !going(class.names, room.exceeded(size)).is_empty();
+                if self.has_nobody(association, &class) {
+                    continue;
+                }
+                let own = self.own_room(book, association, class.queue.as_ref());
+                let changes = |size| {
+                    let queue = class.queue.as_ref();
+                    // Where its own limits hold a job, no others say which names go.
+                    let exceeded = Some(own.exceeded(size)).filter(|own| !own.is_empty());
+                    let exceeded =
+                        exceeded.unwrap_or_else(|| self.shared_exceeded(association, queue, size, None));
+                    !going(class.names, exceeded).is_empty()
+                };
                 if let Some(id) = self.next_held(association, &class, after, changes) {
                     course.turns.push(Reverse((class.keepers, id, class)));
                 }

@@ -31,11 +31,6 @@ impl Room {
         room
     }
 
-    /// What is left of further limits.
-    pub(super) fn add(&mut self, left: impl Iterator<Item = (Hold, Measure, u64)>) {
-        self.0.extend(left);
-    }
-
     /// The limits that one more job of `size` would exceed. A larger job never exceeds fewer.
     pub fn exceeded(&self, size: Size) -> HoldSet {
         self.0.iter().filter(|(_, measure, left)| size.of(*measure) > *left).map(|(hold, ..)| *hold).collect()
@@ -61,28 +56,37 @@ impl Ledger {
 
     /// The same of all limits.
     pub fn room(&self, book: &Book, association: AssociationId, queue: Option<&QueueName>) -> Room {
-        self.room_but(book, association, queue, None)
+        let mut room = self.own_room(book, association, queue);
+        room.0.extend(self.shared_left(association, queue, None));
+        room
     }
 
-    fn room_but(
+    /// The limits over scopes that one more job of `size` would exceed; `but` is not counted.
+    pub(super) fn shared_exceeded(
         &self,
-        book: &Book,
         association: AssociationId,
         queue: Option<&QueueName>,
+        size: Size,
         but: Option<&Job>,
-    ) -> Room {
-        let mut room = self.own_room(book, association, queue);
+    ) -> HoldSet {
+        let left = self.shared_left(association, queue, but);
+        left.filter(|(_, measure, left)| size.of(*measure) > *left).map(|(hold, ..)| hold).collect()
+    }
+
+    fn shared_left<'a>(
+        &'a self,
+        association: AssociationId,
+        queue: Option<&'a QueueName>,
+        but: Option<&'a Job>,
+    ) -> impl Iterator<Item = (Hold, Measure, u64)> + 'a {
         let theirs = but.and_then(Job::association).map(|theirs| self.member_of(theirs)).unwrap_or_default();
-        for id in self.member_of(association) {
-            let Some(group) = self.groups.get(*id).filter(|group| group.has(queue)) else { continue };
+        let groups = self.member_of(association).iter().filter_map(|id| Some((id, self.groups.get(*id)?)));
+        groups.filter(move |(_, group)| group.has(queue)).flat_map(move |(id, group)| {
             let is_claimed = group.is_claimed(association);
             let but = but.filter(|job| theirs.contains(id) && group.has(job.queue.as_ref()));
             let left = group.left(but);
-            room.add(
-                left.map(|(hold, amount, left)| (hold, amount.measure, if is_claimed { 0 } else { left })),
-            );
-        }
-        room
+            left.map(move |(hold, amount, left)| (hold, amount.measure, if is_claimed { 0 } else { left }))
+        })
     }
 
     /// The limits that a job of `size` in `queue` would exceed in `association`. It must not be counted there itself.
@@ -93,7 +97,8 @@ impl Ledger {
         queue: Option<&QueueName>,
         size: Size,
     ) -> HoldSet {
-        self.room(book, association, queue).exceeded(size)
+        let own = self.own_room(book, association, queue).exceeded(size);
+        own.or(self.shared_exceeded(association, queue, size, None))
     }
 
     /// The limits that a live job would exceed if it were moved to another association or queue.
@@ -104,7 +109,8 @@ impl Ledger {
         association: AssociationId,
         queue: Option<&QueueName>,
     ) -> HoldSet {
-        self.room_but(book, association, queue, Some(job)).exceeded(job.size)
+        let own = self.own_room(book, association, queue).exceeded(job.size);
+        own.or(self.shared_exceeded(association, queue, job.size, Some(job)))
     }
 
     /// The limits that keep `id` where it is, as if it held nothing itself.

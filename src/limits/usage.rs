@@ -29,8 +29,7 @@ impl Usage {
     }
 
     /// Counts a job.
-    pub fn deposit(&mut self, job: &Job) {
-        let footprint = job.footprint();
+    pub fn deposit(&mut self, job: &Job, footprint: Footprint) {
         self.active_jobs = self.active_jobs.saturating_add(footprint.active_jobs);
         if footprint.is_idle() {
             return;
@@ -39,8 +38,7 @@ impl Usage {
     }
 
     /// Uncounts a job.
-    pub fn withdraw(&mut self, job: &Job) {
-        let footprint = job.footprint();
+    pub fn withdraw(&mut self, job: &Job, footprint: Footprint) {
         self.active_jobs = self.active_jobs.saturating_sub(footprint.active_jobs);
         if footprint.is_idle() {
             return;

@@ -236,8 +236,10 @@ impl Oracle {
             self.in_order += usize::from(place < their_place);
             if their_place < place {
                 let whose = |job: &HostJob| self.association(job).map(|a| (a.user, &a.bank)) == Some(theirs);
+                // Who waits for others alone is in no line.
                 let held = jobs.iter().filter(|(_, job)| {
-                    whose(job) && job.state == State::Depend && !job.dependencies.is_empty()
+                    let mut names = job.dependencies.iter();
+                    whose(job) && job.state == State::Depend && names.any(|name| is_ours(name))
                 });
                 for (earlier, job) in held {
                     let exceeded = self.exceeded(jobs, *earlier);
@@ -270,11 +272,21 @@ impl Oracle {
         is_on_its_way || job.state == State::Depend && self.freed.contains(&id)
     }
 
+    /// The limits that a job would exceed that goes now. Where everybody is looked at, each in a pass of their own, and
+    /// associations share limits, one association may have its turn in several passes: what was freed in an earlier one,
+    /// and is kept in DEPEND by others, counts no more.
+    fn exceeded_in_pass(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
+        if self.is_all_looked_at && !self.limits.is_empty() {
+            return Oracle { freed: BTreeSet::new(), ..self.clone() }.exceeded(jobs, id);
+        }
+        self.exceeded(jobs, id)
+    }
+
     /// One of our names is taken off a job: its limit has room, or all have; and if it is the last, the job's turn has
     /// come.
     pub fn taken_off(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId, name: &str) {
         // The names of a job go one by one, and what it was promised with the first is its own.
-        let exceeded = self.exceeded(jobs, id);
+        let exceeded = self.exceeded_in_pass(jobs, id);
         // Of a limit that a test adds it knows nothing.
         let Some(limit) = limit_of(name) else { return };
         let is_full = exceeded.iter().any(|full| full == limit);

@@ -94,6 +94,13 @@ fn unknown_queues_are_refused_where_the_site_says_so() {
     let text = "queue \"lost\" is unknown to flux-accounting and deny-unknown-queues is enabled; yours: q1";
     assert_eq!(host.submit(HostJob::new(7).queue("lost")), Err(text.to_owned()));
     assert!(host.submit(HostJob::new(7)).is_ok());
+    // What is unknown too is no advice.
+    let mut own = association(9, "A");
+    own.queues = ["gone", "q2", "lost"].map(Into::into).into();
+    host.event(Event::Associations(vec![record(own, "A")]));
+    assert_eq!(host.submit(HostJob::new(9).queue("lost")), Err(text.replace("yours: q1", "yours: q2")));
+    host.event(Event::Queues(vec![queue("q1")]));
+    assert_eq!(host.submit(HostJob::new(9).queue("lost")), Err(text.replace("; yours: q1", "")));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::engine::{Event, JobsWanted, Open, Settings, StandingsWanted, State, W
 use crate::fairshare::Policy;
 use crate::ids::{JobId, Limit, UserId};
 use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn why(host: &Host, id: JobId) -> Why {
     host.engine.why(&Host::facts(id, &host.jobs[&id]), host.now).unwrap()
@@ -184,6 +185,46 @@ proptest! {
             if told.release.reason.code == "bounded" {
                 prop_assert!(told.release.latest.is_some() && told.release.if_started == told.release.latest);
             }
+        }
+    }
+
+    /// The same if whoever may start does so at once, from now on: each held job is let go at the time that was told.
+    #[test]
+    fn the_release_if_all_start_is_that_of_a_machine_with_room_for_all(
+        jobs in jobs(), limits in (0..4i64, 3..9i64, 1..6i64, 1..4i64, 2..9i64),
+    ) {
+        let mut host = site([limits.0, limits.1, limits.2, limits.3, limits.4]);
+        let ids = fill(&mut host, &jobs);
+        let held: Vec<JobId> = ids.into_iter().filter(|id| host.state(*id) == Some(State::Depend)).collect();
+        let told: Vec<(JobId, Why)> = held.into_iter().map(|id| (id, why(&host, id))).collect();
+        let told: Vec<(JobId, Why)> = told.into_iter().filter(|(_, told)| told.release.latest.is_none()).collect();
+        let asked = host.now;
+        let mut released: BTreeMap<JobId, f64> = BTreeMap::new();
+        let mut ends: BTreeSet<(u64, JobId)> = BTreeSet::new();
+        for (id, job) in &host.jobs {
+            if let (State::Run, Some(start), Some(limit)) = (job.state, job.started, job.limit) {
+                ends.insert(((start + limit).max(asked) as u64, *id));
+            }
+        }
+        let mut at = asked;
+        loop {
+            while let Some(id) = host.jobs.iter().find(|(_, job)| job.state == State::Sched).map(|(id, _)| *id) {
+                host.start(id);
+                ends.extend(host.jobs[&id].limit.map(|limit| ((at + limit) as u64, id)));
+            }
+            for (id, _) in &told {
+                if host.state(*id) != Some(State::Depend) {
+                    released.entry(*id).or_insert(at);
+                }
+            }
+            let Some((end, id)) = ends.pop_first() else { break };
+            at = end as f64;
+            host.end(id);
+        }
+        for (id, told) in &told {
+            prop_assert_eq!(
+                told.release.if_started.map(f64::floor), released.get(id).copied().map(f64::floor), "{}", id
+            );
         }
     }
 

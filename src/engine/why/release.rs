@@ -30,6 +30,8 @@ struct Course<'a> {
     engine: &'a Engine,
     association: AssociationId,
     ledger: Ledger,
+    /// Jobs that start now, one after another: each start may let others go before the next one takes its place to run.
+    starting: BTreeSet<JobId>,
     /// Jobs that end, by time.
     ends: BTreeSet<(u64, JobId)>,
     now: f64,
@@ -65,7 +67,8 @@ impl Engine {
         let jobs = || counted.iter().map(|(id, _)| *id).chain(rivals.iter().copied()).chain([id]);
         let course = |starts| {
             let ledger = self.ledger.excerpt(association, jobs());
-            let mut course = Course { engine: self, association, ledger, ends: BTreeSet::new(), now };
+            let (starting, ends) = (BTreeSet::new(), BTreeSet::new());
+            let mut course = Course { engine: self, association, ledger, starting, ends, now };
             course.begin(&counted, starts);
             course.until_free(id, starts)
         };
@@ -102,8 +105,7 @@ impl Course<'_> {
         for (id, by) in counted {
             match by {
                 Some(by) => self.ends_at(*id, *by),
-                None if starts => self.start(*id, self.now),
-                None => {}
+                None => self.starting.extend(starts.then_some(*id)),
             }
         }
     }
@@ -135,19 +137,16 @@ impl Course<'_> {
                 if freed.contains(&wanted) {
                     return Some(at);
                 }
-                let mut moved = false;
                 for id in freed {
                     if self.ledger.job(id).is_some_and(|job| job.keepers == Keepers::Others) {
                         // It stays in DEPEND, and reserves nothing.
                         self.ledger.change(id, |job| job.grant = Grant::Blocked);
                     } else if starts {
-                        self.start(id, at);
-                        moved = true;
+                        self.starting.insert(id);
                     }
                 }
-                if !moved {
-                    break;
-                }
+                let Some(next) = self.starting.pop_first() else { break };
+                self.start(next, at);
             }
             let (end, id) = self.ends.pop_first()?;
             at = f64::from_bits(end);

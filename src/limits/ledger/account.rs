@@ -4,7 +4,7 @@
 use super::super::groups::GroupId;
 use super::super::line::HeldLine;
 use super::super::place::Waiting;
-use super::super::{HoldSet, Job, Keepers, Phase, Usage};
+use super::super::{Footprint, HoldSet, Job, Keepers, Phase, Usage};
 use super::until::Until;
 use crate::ids::{JobId, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,13 +49,19 @@ impl Account {
         self.usage.active_jobs == 0 && self.in_depend.is_empty()
     }
 
-    pub fn deposit(&mut self, id: JobId, job: &Job) {
-        self.usage.deposit(job);
+    /// Whether a job that comes or goes may have it stand elsewhere among those with which it shares limits.
+    pub fn is_displaced_by(&self, job: &Job, footprint: Footprint) -> bool {
+        let shares = self.member_of.as_ref().is_some_and(|member_of| !member_of.is_empty());
+        shares && !self.held.is_empty() && (job.is_held() || job.is_unread() || !footprint.is_idle())
+    }
+
+    pub fn deposit(&mut self, id: JobId, job: &Job, footprint: Footprint) {
+        self.usage.deposit(job, footprint);
         self.unread += usize::from(job.is_unread());
         if job.phase == Phase::Depend {
             self.in_depend.insert(id);
         }
-        if !job.footprint().is_idle() {
+        if !footprint.is_idle() {
             self.counted.insert((Until::of(job), id));
         }
         if job.is_held() {
@@ -63,13 +69,15 @@ impl Account {
         }
     }
 
-    pub fn withdraw(&mut self, id: JobId, job: &Job) {
-        self.usage.withdraw(job);
+    pub fn withdraw(&mut self, id: JobId, job: &Job, footprint: Footprint) {
+        self.usage.withdraw(job, footprint);
         self.unread = self.unread.saturating_sub(usize::from(job.is_unread()));
         if job.phase == Phase::Depend {
             self.in_depend.remove(&id);
         }
-        self.counted.remove(&(Until::of(job), id));
+        if !footprint.is_idle() {
+            self.counted.remove(&(Until::of(job), id));
+        }
         if job.is_held() {
             let class = Class::of(job);
             if let Some(line) = self.held.get_mut(&class) {

@@ -2,6 +2,7 @@
 //! What the oracle knows of limits over scopes: whose jobs count together, and who comes first.
 
 use super::*;
+use crate::engine::Past;
 
 impl Oracle {
     /// Whether jobs of `bank` count in `above`.
@@ -104,7 +105,10 @@ impl Oracle {
                 && !self.unknown.contains(id)
                 && job.dependencies.iter().all(|name| is_ours(name))
         };
-        if !held.iter().all(is_plain) {
+        // An urgency that changed in DEPEND is not known before the job is let go.
+        let is_as_submitted =
+            head.past.iter().filter(|(_, past)| matches!(past, Past::Urgency(_))).count() <= 1;
+        if !held.iter().all(is_plain) || !is_as_submitted {
             return None;
         }
         let record = self.record(head)?;
