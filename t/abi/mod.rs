@@ -29,6 +29,7 @@ mod push_cost;
 mod random;
 mod remember;
 mod replay;
+mod roles;
 mod scenarios;
 mod seen;
 mod why;
