@@ -13,6 +13,7 @@
 //!
 //!   people ──> cli ──> store (database, documents) ──> fairshare (the ranking rules, half-life periods)
 //!               ├────> pipeline (fetch, usage, fair-share: one transaction) ──> store, flux, fairshare
+//!               ├────> simulate (a cluster in virtual time) ──> engine
 //!               └────> flux (RPCs), embedded (a job manager without Flux)
 //! ```
 //!
@@ -44,7 +45,8 @@
 //!   footprint out and puts the new one in. Nothing is counted by how often a callback fired.
 //! - No magic values: a job without association is `None`, a limit is a number and nothing else.
 //! - Who asks is what Flux vouches for (`jobtap::Caller`), never what a payload says.
-//! - The command takes one thing from `plugin`: what it would say to a document that is about to be pushed.
+//! - The command takes one thing from `plugin`: what it makes of a document, and what it would say to one that is about to be
+//!   pushed.
 //! - `jobtap` knows no word of the field (no "bank"), the core knows no word of Flux's C interface; only `plugin` sees
 //!   both. `embedded` sees only the .so.
 //! - There are no statics and no thread-locals of ours: state hangs on the plugin handle and dies with it.
@@ -72,5 +74,7 @@ pub mod embedded;
 pub mod flux;
 #[cfg(feature = "cli")]
 pub mod pipeline;
+#[cfg(feature = "cli")]
+pub mod simulate;
 #[cfg(feature = "cli")]
 pub mod store;

@@ -49,6 +49,9 @@ _flux__fairshare() {
             flux__fairshare,show)
                 cmd="flux__fairshare__subcmd__show"
                 ;;
+            flux__fairshare,simulate)
+                cmd="flux__fairshare__subcmd__simulate"
+                ;;
             flux__fairshare,standing)
                 cmd="flux__fairshare__subcmd__standing"
                 ;;
@@ -80,7 +83,7 @@ _flux__fairshare() {
 
     case "${cmd}" in
         flux__fairshare)
-            opts="-h -V --help --version show update policy limit push sync recount usage scrub compare why what-if jobs standing top metrics status check-import doctor"
+            opts="-h -V --help --version show update policy limit push sync recount usage scrub compare why what-if simulate jobs standing top metrics status check-import doctor"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -772,6 +775,122 @@ _flux__fairshare() {
                     ;;
                 -o)
                     COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight place rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor usage_over_perc walk stored served active depth bar" -- "${cur}"))
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        flux__fairshare__subcmd__simulate)
+            opts="-p -t -P -h --trace --path --tree --format --usage --wait --nodes --cores-per-node --whole-nodes --scheduler --backfill-depth --policy --sweep --set --threads --by --json --csv --parsable --color --no-pager --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --trace)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --tree)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -t)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --format)
+                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
+                    return 0
+                    ;;
+                --usage)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --nodes)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --cores-per-node)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --scheduler)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --backfill-depth)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --policy)
+                    COMPREPLY=($(compgen -W "weighted-walk fair-tree classic depth-oblivious pbs" -- "${cur}"))
+                    return 0
+                    ;;
+                --sweep)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --set)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --threads)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --by)
+                    COMPREPLY=($(compgen -W "bank size" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --color)

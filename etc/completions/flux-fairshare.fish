@@ -38,6 +38,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "scrub
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "compare" -d 'Compare policies on the same tree: who gains, who loses, how much the orders differ'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "why" -d 'Explain why a job waits, or a user\'s or a bank\'s fair-share, or why one is ahead of another, in words and numbers'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "what-if" -d 'Show who would move if something were different; nothing is changed'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "simulate" -d 'Replay a job history under other policies, weights, half-lives, limits and refresh intervals'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "jobs" -d 'Show the priorities of pending jobs and the terms that they are made of'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "standing" -d 'Show where you stand, your limits and how much of them is used'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "top" -d 'Watch banks, standings, pending and held jobs on the whole screen'
@@ -359,6 +360,44 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l trace -d 'The history: an accounting database, or a trace in the Standard Workload Format, which may be compressed (.gz)' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
+tree\t''
+export-db\t''
+csv\t''
+resource-group\t''
+pbsfs\t''
+sshare\t''
+sshare-json\t''
+sacctmgr-dump\t''
+sacctmgr-assoc\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l nodes -d 'Nodes of the cluster, unless the trace tells' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l cores-per-node -d 'Cores of each node, unless the trace tells' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l scheduler -d 'Who starts: fcfs, in the order of priority alone; easy, also whoever delays the first by nothing' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l backfill-depth -d 'With easy: so many pending jobs behind the first are looked at' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l policy -d 'A rule that makes fair-shares; may be given several times [default: the site\'s]' -r -f -a "weighted-walk\t''
+fair-tree\t''
+classic\t''
+depth-oblivious\t''
+pbs\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l sweep -d 'Another rule, or several to try; of several such options all combinations are tried' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l set -d 'Options of the policy' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l threads -d 'How many scenarios run at once [default: as many as there are cores]' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l by -d 'What the second table shows; with --csv, print this in place of the scenarios' -r -f -a "bank\t'Banks'
+size\t'Sizes, in cores'"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l whole-nodes -d 'Jobs get whole nodes'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l csv -d 'Print comma-separated values (RFC 4180)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s u -l user -d 'The jobs of these users, by name or number; "all" is everybody' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s q -l queue -d 'The jobs in these queues' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s b -l bank -d 'The jobs that count in these banks' -r -f

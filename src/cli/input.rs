@@ -173,6 +173,11 @@ impl Input {
         self.tree.is_some() || self.database.is_given()
     }
 
+    /// How long to wait for others.
+    pub(super) fn wait(&self) -> Wait {
+        self.wait
+    }
+
     /// The file the tree comes from.
     pub(super) fn source(&self) -> &Path {
         self.tree.as_deref().unwrap_or_else(|| self.database.path())

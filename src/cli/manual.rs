@@ -61,7 +61,7 @@ const ASKING: &[Entry] = &[
 
 /// True for the commands that can exit with status 1.
 pub(super) fn says_no(command: &str) -> bool {
-    !matches!(command, "update" | "push" | "compare" | "what-if" | "top" | "metrics")
+    !matches!(command, "update" | "push" | "compare" | "what-if" | "simulate" | "top" | "metrics")
 }
 
 /// The sections of a command's page, by its name.
@@ -69,7 +69,7 @@ pub(super) fn sections(command: &str) -> Vec<(&'static str, &'static [Entry])> {
     let environment = match command {
         "push" | "status" | "flux-fairshare" => INSTANCE,
         "jobs" | "standing" | "top" | "metrics" => ASKING,
-        "show" | "why" | "compare" | "what-if" => COLOUR,
+        "show" | "why" | "compare" | "what-if" | "simulate" => COLOUR,
         _ => OTHERS,
     };
     let files = match command {
@@ -113,6 +113,16 @@ fn examples(command: &str) -> &'static [Entry] {
             (
                 "flux fairshare what-if --in 3w --idle ann",
                 "How ann's fair-share recovers while she rests and the others go on as they did.",
+            ),
+        ],
+        "simulate" => &[
+            (
+                "flux fairshare simulate --trace FluxAccounting.db --nodes 512 --cores-per-node 96 --policy weighted-walk,fair-tree",
+                "What the jobs on record would have waited for under two policies.",
+            ),
+            (
+                "flux fairshare simulate --trace HPC2N-2002-2.2-cln.swf.gz --sweep half-life=1d,7d,28d --sweep refresh=30,300 --csv",
+                "Six combinations on a trace of the Parallel Workloads Archive, for programs.",
             ),
         ],
         "compare" => &[

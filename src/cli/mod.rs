@@ -40,6 +40,7 @@ mod screen;
 mod scrub;
 mod shells;
 mod show;
+mod simulate;
 mod standing;
 mod status;
 mod suggest;
@@ -91,6 +92,7 @@ enum Command {
     #[command(override_usage = "flux fairshare why [OPTIONS] <JOBID|USER[/BANK]> [JOBID2|USER2[/BANK2]]")]
     Why(why::Args),
     WhatIf(what_if::Args),
+    Simulate(simulate::Args),
     Jobs(jobs::Args),
     Standing(standing::Args),
     Top(top::Args),
@@ -178,6 +180,7 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::Why(args) => why::run(&args),
         Command::WhatIf(args) => what_if::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Jobs(args) => jobs::run(&args),
         Command::Standing(args) => standing::run(&args),
         Command::Top(args) => top::run(&args),

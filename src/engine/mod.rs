@@ -56,7 +56,7 @@ use crate::accounts::Book;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Ledger, RULES, Rules};
 use crate::priority::{Ages, Factors, Weighed};
-use crate::standing::{Draft, Standing};
+use crate::standing::{Draft, Memory, Standing};
 use due::Due;
 use foreign::ForeignNames;
 use kept::News;
@@ -149,6 +149,13 @@ impl Engine {
             owner,
             now: 0.0,
         }
+    }
+
+    /// The same, which remembers so many ended jobs one by one. It is to be called before anything ended.
+    #[must_use]
+    pub fn remembering(mut self, memory: Memory) -> Self {
+        self.standing = Standing::new(memory);
+        self
     }
 
     /// Whether the job is alive and known.

@@ -96,6 +96,34 @@ pub fn bank(jobspec: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Jobspec<'_>>(jobspec).ok()?.attributes.system.bank
 }
 
+/// What else of a jobspec matters to who replays it.
+#[derive(Debug, Default, Deserialize)]
+pub struct Terms<'a> {
+    /// The bank it names.
+    #[serde(borrow)]
+    pub bank: Option<Cow<'a, str>>,
+    /// The queue it names.
+    #[serde(borrow)]
+    pub queue: Option<Cow<'a, str>>,
+    /// How long it asked to run, in seconds.
+    pub duration: Option<f64>,
+}
+
+/// Bank, queue and duration of a jobspec; nothing of one that can't be read.
+pub fn terms(jobspec: &str) -> Terms<'_> {
+    #[derive(Deserialize)]
+    struct Outer<'a> {
+        #[serde(borrow)]
+        attributes: Inner<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Inner<'a> {
+        #[serde(borrow)]
+        system: Terms<'a>,
+    }
+    serde_json::from_str::<Outer<'_>>(jobspec).map(|it| it.attributes.system).unwrap_or_default()
+}
+
 /// The resources in an R; `None` if it can't be read.
 pub fn count(r: &str) -> Option<Resources> {
     // Serde would read an array as an object without names.

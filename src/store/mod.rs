@@ -10,6 +10,7 @@ mod archive;
 mod bins;
 mod error;
 pub mod formats;
+mod history;
 mod jobs;
 mod ledger;
 mod marks;
@@ -33,6 +34,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavio
 pub use archive::ArchivedJob;
 pub use bins::{Bins, StoredBin, UsageChanges};
 pub use error::{Reason, StoreError};
+pub use history::PastJob;
 pub use jobs::{EndedJob, JobRecord, Which};
 pub use ledger::{Account, Counted, Ledger, LedgerBank, UsageSettings};
 pub use marks::Marks;

@@ -15,6 +15,7 @@ mod kill;
 mod pipeline;
 mod pipes;
 mod screens;
+mod simulate;
 pub mod site;
 mod table;
 mod teaching;

@@ -138,6 +138,13 @@ fn of_a_database() {
 }
 
 #[test]
+fn of_a_simulation() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/t/data/week.swf");
+    let arguments = format!("simulate --trace {trace} --policy fair-tree --sweep half-life=1d,14d");
+    screen("simulate", trace, &arguments);
+}
+
+#[test]
 fn of_a_pbs_site() {
     let (groups, usages) = (file("screens_groups", GROUPS), file("screens_usages", USAGES));
     let tree = format!("{groups} --usage {usages}");

@@ -130,7 +130,8 @@ fn read(files: &Files, input: &[u8]) -> Vec<u64> {
         Ok(None) => return vec![seen("a database")],
         Err(error) => {
             let text = error.to_string();
-            assert!(!text.is_empty() && text.len() < 4000, "{} bytes: {text}", text.len());
+            // It may name a field of any length: the command cuts what it prints.
+            assert!(!text.is_empty());
             return vec![seen((
                 named.map(Format::name),
                 gist(&text.replace(&files.input.display().to_string(), "")),

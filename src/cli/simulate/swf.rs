@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The Standard Workload Format of the Parallel Workloads Archive, version 2.2: a line of 18 numbers a job, `;` before what
+//! is said of all; -1 is unknown. Users, groups and queues are numbers there.
+
+use std::io::BufRead;
+
+use super::read::{History, Size};
+use crate::ids::UserId;
+use crate::simulate::Party;
+
+/// Numbers of a line, from 0.
+const SUBMIT: usize = 1;
+const WAIT: usize = 2;
+const RUN: usize = 3;
+const GIVEN: usize = 4;
+const ASKED: usize = 7;
+const WALLTIME: usize = 8;
+const STATUS: usize = 10;
+const USER: usize = 11;
+const GROUP: usize = 12;
+const QUEUE: usize = 14;
+/// A user that the trace does not tell.
+const UNKNOWN: u32 = 65_534;
+
+/// Reads a trace. An error names the line.
+pub(super) fn read(lines: impl BufRead, size: Size, history: &mut History) -> Result<(), String> {
+    let mut start = 0.0;
+    for (number, line) in lines.split(b'\n').enumerate() {
+        let line = line.map_err(|error| error.to_string())?;
+        let line = String::from_utf8_lossy(&line);
+        if let Some(said) = line.trim_start().strip_prefix(';') {
+            if let Some((key, value)) = said.split_once(':') {
+                header(key.trim(), value.trim(), &mut start, history);
+            }
+            continue;
+        }
+        if line.trim().is_empty() {
+            continue;
+        }
+        let fields = fields(&line).ok_or_else(|| {
+            format!("line {}: expected 18 numbers, as the Standard Workload Format has them", number + 1)
+        })?;
+        job(&fields, start, size, history);
+    }
+    Ok(())
+}
+
+/// Nodes and cores, as the lines before the first job tell.
+pub(super) fn cluster(lines: impl BufRead) -> (Option<u64>, Option<u64>) {
+    let mut history = History::default();
+    for line in lines.lines().map_while(Result::ok) {
+        match line.trim_start().strip_prefix(';') {
+            Some(said) => {
+                if let Some((key, value)) = said.split_once(':') {
+                    header(key.trim(), value.trim(), &mut 0.0, &mut history);
+                }
+            }
+            None if line.trim().is_empty() => {}
+            None => break,
+        }
+    }
+    (history.nodes, history.cores)
+}
+
+fn header(key: &str, value: &str, start: &mut f64, history: &mut History) {
+    let number = value.split_whitespace().next().and_then(|value| value.parse::<f64>().ok());
+    let count = number.filter(|number| *number >= 1.0).map(|number| number as u64);
+    match key {
+        "UnixStartTime" => *start = number.filter(|number| *number > 0.0).unwrap_or(0.0),
+        "MaxProcs" => history.cores = count,
+        "MaxNodes" => history.nodes = count,
+        _ => {}
+    }
+}
+
+fn fields(line: &str) -> Option<[f64; 18]> {
+    let mut fields = [0.0; 18];
+    let mut words = line.split_ascii_whitespace();
+    for field in &mut fields {
+        *field = words.next()?.parse::<f64>().ok().filter(|number| number.is_finite())?;
+    }
+    words.next().is_none().then_some(fields)
+}
+
+fn job(fields: &[f64; 18], start: f64, size: Size, history: &mut History) {
+    let field = |at: usize| fields.get(at).copied().unwrap_or(-1.0);
+    // Parts of a job that was interrupted, beside the line for the whole.
+    if matches!(field(STATUS) as i64, 2..=4) {
+        return;
+    }
+    let cores = if field(GIVEN) > 0.0 { field(GIVEN) } else { field(ASKED) };
+    if field(RUN) < 0.0 || cores < 1.0 || field(SUBMIT) < 0.0 {
+        history.skipped += 1;
+        return;
+    }
+    let named = |what: &str, number: f64| {
+        if number < 0.0 { format!("no-{what}") } else { format!("{what}{number}") }
+    };
+    let user = if field(USER) < 0.0 { UNKNOWN } else { field(USER) as u32 };
+    let queue = (field(QUEUE) >= 0.0).then(|| named("queue", field(QUEUE)).as_str().into());
+    let party = Party { user: UserId(user), bank: named("group", field(GROUP)).as_str().into(), queue };
+    let [nodes, cores, gpus] = size.of_cores(cores as u32);
+    let wait = Some(field(WAIT)).filter(|wait| *wait >= 0.0);
+    history.push(party, start + field(SUBMIT), wait, (field(RUN), field(WALLTIME)), [nodes, cores, gpus]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::Job;
+
+    fn of(text: &str) -> Result<History, String> {
+        let mut history = History::default();
+        let size = Size { cores_per_node: 4, whole_nodes: false };
+        read(text.as_bytes(), size, &mut history)?;
+        history.trace.sort();
+        Ok(history)
+    }
+
+    #[test]
+    fn a_line_is_a_job() {
+        let history = of("; MaxProcs: 100\n;MaxNodes:25 (5)\n; UnixStartTime: 1000\n\
+             1 5 3 60 6 -1 -1 8 120 -1 1 7 3 -1 2 -1 -1 -1\n 2 1 -1 10.5 -1 -1 -1 2 -1 -1 0 -1 -1 -1 -1 -1 -1 -1\n")
+        .unwrap();
+        assert_eq!((history.cores, history.nodes, history.skipped), (Some(100), Some(25), 0));
+        let told = |job: &Job| (job.submit, job.run, job.walltime, job.nodes, job.cores);
+        let jobs: Vec<_> = history.trace.jobs().iter().map(told).collect();
+        assert_eq!(jobs, [(1001.0, 10.5, 10.5, 1, 2), (1005.0, 60.0, 120.0, 2, 6)]);
+        let parties: Vec<_> = history.trace.parties().iter().map(|party| format!("{party:?}")).collect();
+        assert!(
+            parties[0].contains("UserId(7)")
+                && parties[0].contains("group3")
+                && parties[0].contains("queue2")
+        );
+        assert!(parties[1].contains("UserId(65534)") && parties[1].contains("no-group"), "{}", parties[1]);
+    }
+
+    #[test]
+    fn parts_and_what_never_ran_are_left_out() {
+        let history = of(
+            "1 5 3 60 6 -1 -1 8 120 -1 3 7 3 -1 2 -1 -1 -1\n2 5 3 -1 6 -1 -1 8 120 -1 5 7 3 -1 2 -1 -1 -1\n\
+             3 5 3 9 0 -1 -1 -1 120 -1 5 7 3 -1 2 -1 -1 -1\n",
+        );
+        let history = history.unwrap();
+        assert_eq!((history.trace.jobs().len(), history.skipped), (0, 2));
+    }
+
+    #[test]
+    fn what_is_no_trace_is_told_by_its_line() {
+        for text in
+            ["; x\n1 2 3\n", "; x\n1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19\n", "\nname,user\n"]
+        {
+            let told = of(text).err().unwrap();
+            assert_eq!(told, "line 2: expected 18 numbers, as the Standard Workload Format has them");
+        }
+    }
+}

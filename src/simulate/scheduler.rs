@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Which pending jobs start now: first come first served by priority, or with EASY backfill behind the first.
+//!
+//! The cluster is a number of cores: where on it a job lies makes no difference.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::trace::Job;
+
+/// How jobs are chosen that need not wait for the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheduler {
+    /// None: nobody starts before the first.
+    Fcfs,
+    /// Those that do not delay the first, as far as run times asked for tell.
+    #[default]
+    Easy,
+}
+
+/// An instant, in an order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Time(pub(super) f64);
+
+impl Eq for Time {}
+
+impl PartialOrd for Time {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Time {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+/// Jobs by their place in the history.
+pub(super) type Number = u32;
+
+/// Jobs that may start, the one with the highest priority first; of equal ones the first submitted.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    order: BTreeSet<(Reverse<u32>, Number)>,
+    /// How many want so many cores.
+    sizes: BTreeMap<u32, u32>,
+}
+
+impl Queue {
+    pub(super) fn insert(&mut self, priority: u32, job: Number, cores: u32) {
+        if self.order.insert((Reverse(priority), job)) {
+            *self.sizes.entry(cores).or_default() += 1;
+        }
+    }
+
+    pub(super) fn remove(&mut self, priority: u32, job: Number, cores: u32) {
+        if self.order.remove(&(Reverse(priority), job))
+            && let Some(many) = self.sizes.get_mut(&cores)
+        {
+            *many -= 1;
+            if *many == 0 {
+                self.sizes.remove(&cores);
+            }
+        }
+    }
+
+    /// Whether any job would start if it were the first.
+    pub(super) fn has_room(&self, free: u64) -> bool {
+        self.sizes.first_key_value().is_some_and(|(least, _)| u64::from(*least) <= free)
+    }
+
+    fn jobs(&self) -> impl Iterator<Item = Number> {
+        self.order.iter().map(|(_, job)| *job)
+    }
+
+    /// The first.
+    #[cfg(test)]
+    pub(super) fn head(&self) -> Option<Number> {
+        self.jobs().next()
+    }
+}
+
+/// Cores, and who has them until when.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    pub(super) cores: u64,
+    pub(super) free: u64,
+    /// When running jobs end at the latest, with their cores.
+    ends: BTreeMap<(Time, Number), u32>,
+}
+
+/// When the first pending job starts at the latest, and what else is free then.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Reservation {
+    pub(super) start: f64,
+    pub(super) extra: u64,
+}
+
+impl Cluster {
+    pub(super) fn new(cores: u64) -> Cluster {
+        Cluster { cores, free: cores, ends: BTreeMap::new() }
+    }
+
+    pub(super) fn take(&mut self, number: Number, job: &Job, now: f64) {
+        self.free = self.free.saturating_sub(job.cores.into());
+        self.ends.insert((Time(now + job.walltime), number), job.cores);
+    }
+
+    pub(super) fn give_back(&mut self, number: Number, job: &Job, started: f64) {
+        if self.ends.remove(&(Time(started + job.walltime), number)).is_some() {
+            self.free += u64::from(job.cores);
+        }
+    }
+
+    /// What is held for a job of so many cores that does not fit now.
+    pub(super) fn reservation(&self, cores: u32) -> Option<Reservation> {
+        let wanted = u64::from(cores);
+        let (mut free, mut start) = (self.free, None);
+        for ((end, _), given) in &self.ends {
+            // What else ends at that very instant is free then, too.
+            if start.is_some_and(|start| start < end.0) {
+                break;
+            }
+            free += u64::from(*given);
+            start = start.or((free >= wanted).then_some(end.0));
+        }
+        start.map(|start| Reservation { start, extra: free - wanted })
+    }
+}
+
+impl Scheduler {
+    /// The jobs that start now, in order. So many behind the first are looked at.
+    pub(super) fn choose(
+        self,
+        queue: &Queue,
+        cluster: &Cluster,
+        (jobs, depth): (&[Job], usize),
+        now: f64,
+    ) -> Vec<Number> {
+        let mut chosen = Vec::new();
+        let mut free = cluster.free;
+        if !queue.has_room(free) {
+            return chosen;
+        }
+        let mut pending = queue.jobs();
+        let mut blocked = None;
+        for number in pending.by_ref() {
+            let Some(job) = jobs.get(number as usize) else { continue };
+            if u64::from(job.cores) > free {
+                blocked = Some(job);
+                break;
+            }
+            free -= u64::from(job.cores);
+            chosen.push(number);
+        }
+        let Some(head) = blocked.filter(|_| self == Scheduler::Easy && chosen.is_empty()) else {
+            return chosen;
+        };
+        let Some(Reservation { start, mut extra }) = cluster.reservation(head.cores) else { return chosen };
+        for number in pending.take(depth) {
+            let Some(job) = jobs.get(number as usize) else { continue };
+            let cores = u64::from(job.cores);
+            if cores > free {
+                continue;
+            }
+            let is_over_before = now + job.walltime <= start;
+            if is_over_before || cores <= extra {
+                free -= cores;
+                extra -= if is_over_before { 0 } else { cores };
+                chosen.push(number);
+                if !queue.has_room(free) {
+                    break;
+                }
+            }
+        }
+        chosen
+    }
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! simulate: histories small enough to be worked out by hand, and what is the same however it is asked.
+
+use std::io::Write;
+use std::process::Command;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::Value;
+
+use super::site::Site;
+use super::{directory, fairshare, file};
+
+/// One user on four cores: half of them for 100 s; all of them for 100 s, from 10 s on; half of them for 50 s, from 20 s on.
+const THREE: &str = "; MaxProcs: 4\n; UnixStartTime: 1000000000\n\
+    1 0 5 100 2 -1 -1 2 100 -1 1 1 1 -1 1 -1 -1 -1\n\
+    2 10 5 100 4 -1 -1 4 100 -1 1 1 1 -1 1 -1 -1 -1\n\
+    3 20 -1 50 2 -1 -1 2 50 -1 1 1 1 -1 1 -1 -1 -1\n";
+
+fn simulated(path: &str, more: &str) -> Value {
+    let arguments = ["simulate", "--trace", path, "--json"].into_iter().chain(more.split_whitespace());
+    fairshare(arguments).json()
+}
+
+/// Three banks of four users who always want more than there is.
+fn busy() -> String {
+    let mut trace = "; MaxProcs: 64\n; MaxNodes: 4\n; UnixStartTime: 1600000000\n".to_owned();
+    let mut seed: u64 = 3;
+    let mut next = |end: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % end
+    };
+    for job in 0..300u64 {
+        let (user, cores, run) = (next(12), 1 << next(6), 60 + next(3000));
+        let (submit, group) = (job * 100, user % 3);
+        trace += &format!(
+            "{job} {submit} -1 {run} {cores} -1 -1 {cores} 4000 -1 1 {user} {group} -1 1 -1 -1 -1\n"
+        );
+    }
+    trace
+}
+
+#[test]
+fn a_history_worked_out_by_hand() {
+    let path = file("simulate_three", THREE);
+    let told = simulated(&path, "--sweep scheduler=fcfs,easy");
+    assert_eq!((&told["jobs"], &told["cores"]), (&3.into(), &4.into()));
+    assert_eq!(told["recorded_wait_mean"], 5.0);
+    // First come first served they run from 0, 100 and 200 s; the last fits beside the first, and delays nobody there.
+    let wanted = [
+        ("scheduler=fcfs", 90.0, 180.0, 2.5, 0.7, 250.0),
+        ("scheduler=easy", 30.0, 90.0, (1.0 + 1.9 + 1.0) / 3.0, 0.875, 200.0),
+    ];
+    for (row, (name, mean, worst, slowdown, used, makespan)) in
+        told["scenarios"].as_array().unwrap().iter().zip(wanted)
+    {
+        assert_eq!(row["scenario"], name);
+        for (key, value) in [
+            ("jobs", 3.0),
+            ("rejected", 0.0),
+            ("wait_mean", mean),
+            ("wait_p50", if mean == 90.0 { 90.0 } else { 0.0 }),
+            ("wait_p99", worst),
+            ("slowdown_mean", slowdown),
+            ("utilisation", used),
+            ("makespan", makespan),
+            ("behind", 0.0),
+        ] {
+            let found = row[key].as_f64().unwrap();
+            assert!((found - value).abs() < 1e-9, "{name}: {key} is {found}, not {value}");
+        }
+    }
+    let sizes: Vec<(&str, u64)> = told["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["by"] == "size" && row["scenario"] == wanted[0].0)
+        .map(|row| (row["group"].as_str().unwrap(), row["jobs"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(sizes, [("2 to 4 cores", 3)]);
+}
+
+#[test]
+fn the_same_bytes_twice_on_one_core_and_on_many_and_out_of_a_compressed_file() {
+    let text = busy();
+    let plain = file("simulate_busy", &text);
+    let packed = directory("simulate_packed").join("busy.swf.gz");
+    let mut encoder = GzEncoder::new(std::fs::File::create(&packed).unwrap(), Compression::fast());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap();
+    let ran = |path: &str, threads: &str| {
+        let sweep =
+            ["--policy", "fair-tree,classic", "--sweep", "half-life=1h,7d", "--sweep", "refresh=300,1200"];
+        let ran =
+            fairshare(["simulate", "--trace", path, "--json", "--threads", threads].into_iter().chain(sweep));
+        ran.ok().replace(path, "TRACE")
+    };
+    let first = ran(&plain, "1");
+    for (path, threads) in [(plain.as_str(), "1"), (&plain, "4"), (packed.to_str().unwrap(), "2")] {
+        assert_eq!(ran(path, threads), first, "{path} {threads}");
+    }
+    let told: Value = serde_json::from_str(&first).unwrap();
+    let names: Vec<&str> =
+        told["scenarios"].as_array().unwrap().iter().map(|row| row["scenario"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), 8);
+    assert_eq!(
+        names[..3],
+        [
+            "fair-tree half-life=1h refresh=300",
+            "fair-tree half-life=1h refresh=1200",
+            "fair-tree half-life=7d refresh=300"
+        ]
+    );
+    let settings = &told["settings"][5]["settings"];
+    assert_eq!(
+        (&settings["policy"], &settings["half-life"], &settings["refresh"]),
+        (&"classic".into(), &"1h".into(), &"1200".into())
+    );
+}
+
+/// Without weights and limits there is nothing but the scheduler, and that is known: written once more, the plain way.
+#[test]
+fn the_scheduler_is_the_one_that_everybody_means() {
+    let path = file("simulate_oracle", busy());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/t/scripts/easy.py");
+    for how in ["fcfs", "easy"] {
+        let Ok(oracle) = Command::new("python3").args([script, &path, "64", how]).output() else {
+            println!("no python3: skipped");
+            return;
+        };
+        assert!(oracle.status.success(), "{oracle:?}");
+        let wanted = String::from_utf8(oracle.stdout).unwrap();
+        let told = simulated(&path, &format!("--scheduler {how} --sweep weights.fairshare=0"));
+        let row = &told["scenarios"][0];
+        let keys =
+            ["wait_mean", "wait_p50", "wait_p95", "wait_p99", "slowdown_mean", "utilisation", "makespan"];
+        for (key, wanted) in keys.into_iter().zip(wanted.split_whitespace()) {
+            let (found, wanted) = (row[key].as_f64().unwrap(), wanted.parse::<f64>().unwrap());
+            assert!((found - wanted).abs() <= 1e-9 * wanted, "{how}: {key} is {found}, not {wanted}");
+        }
+    }
+}
+
+/// What banks get follows from their shares where all want more than there is; a limit on a bank takes it away again.
+#[test]
+fn shares_and_limits_decide_who_gets_what() {
+    let path = file("simulate_shares", busy());
+    let tree = file(
+        "simulate_tree",
+        r#"{"banks": [{"name": "root", "parent": null}, {"name": "group0", "parent": "root", "shares": 6},
+            {"name": "group1", "parent": "root", "shares": 3}, {"name": "group2", "parent": "root", "shares": 1}],
+            "associations": [USERS]}"#
+            .replace(
+                "USERS",
+                &(0..12)
+                    .map(|user| format!(r#"{{"user": "user{user}", "bank": "group{}", "shares": 1}}"#, user % 3))
+                    .collect::<Vec<_>>()
+                    .join(","),
+            ),
+    );
+    let waits = |more: &str| -> Vec<(f64, f64)> {
+        let told = simulated(&path, &format!("--tree {tree} --policy fair-tree {more}"));
+        let rows = told["groups"].as_array().unwrap().iter().filter(|row| row["by"] == "bank");
+        rows.map(|row| (row["promised"].as_f64().unwrap(), row["wait_mean"].as_f64().unwrap())).collect()
+    };
+    let by_shares = waits("");
+    assert_eq!(by_shares.iter().map(|(promised, _)| *promised).collect::<Vec<_>>(), [0.6, 0.3, 0.1]);
+    assert!(by_shares[0].1 < by_shares[1].1 && by_shares[1].1 < by_shares[2].1, "{by_shares:?}");
+    let limited = waits("--sweep limits.bank.run-sched-cores=33");
+    assert!(limited[0].1 > by_shares[0].1, "{limited:?} {by_shares:?}");
+    let flat = waits("--sweep weights.fairshare=0");
+    assert!((flat[0].1 - flat[2].1).abs() < (by_shares[0].1 - by_shares[2].1).abs(), "{flat:?}");
+}
+
+/// Users with the ids 1 and 2, and what they ran; the second has no default bank of that name.
+fn database(test: &str) -> Site {
+    let site = Site::new(
+        test,
+        &[("root", "", 1), ("A", "root", 1), ("B", "root", 3)],
+        &[("ann", "A", 1, 9e9), ("ben", "B", 1, 0.0)],
+    );
+    site.sql(
+        "UPDATE association_table SET userid = 1, max_running_jobs = 50, max_active_jobs = 50 WHERE username = 'ann';
+         UPDATE association_table SET userid = 2, max_running_jobs = 50, max_active_jobs = 50 WHERE username = 'ben';
+         CREATE TABLE jobs (id char(16) PRIMARY KEY, userid int, t_submit real, t_run real, t_inactive real, ranks text, R text,
+            jobspec text, project text, bank text, requested_duration real, actual_duration real);",
+    );
+    let r = |cores: &str| {
+        format!(
+            r#"{{"version": 1, "execution": {{"R_lite": [{{"rank": "0-1", "children": {{"core": "{cores}"}}}}]}}}}"#
+        )
+    };
+    let spec = r#"{"attributes": {"system": {"duration": 60, "queue": "batch"}}}"#;
+    for (id, user, submit, run, end, r, bank) in [
+        (3, 1, 1000.0, 1010.0, 1040.0, r("0-3"), ""),
+        (4, 2, 1001.0, 1040.0, 1100.0, r("0-3"), "B"),
+        (5, 9, 1002.0, 1100.0, 1160.0, r("0-3"), "B"),
+        (6, 2, 1003.0, 0.0, 1003.0, r("0-3"), "B"),
+    ] {
+        let sql = "INSERT INTO jobs VALUES (?1, ?2, ?3, ?4, ?5, '0-1', ?6, ?7, '', ?8, 60, ?5 - ?4)";
+        site.open().execute(sql, (id, user, submit, run, end, r, spec, bank)).unwrap();
+    }
+    site
+}
+
+#[test]
+fn a_databases_jobs_on_its_own_site() {
+    let site = database("simulate_database");
+    let before = site.bytes();
+    let told = simulated(site.path(), "--nodes 2 --cores-per-node 4");
+    // Two nodes of four cores each are all there is; user 9 has no association, one job never ran.
+    let row = &told["scenarios"][0];
+    assert_eq!(
+        (&row["jobs"], &row["rejected"], &told["skipped"]),
+        (&2.into(), &1.into(), &1.into()),
+        "{told}"
+    );
+    assert_eq!((&row["wait_mean"], &row["makespan"]), (&(29.0 / 2.0).into(), &90.0.into()));
+    assert_eq!(told["recorded_wait_mean"], (10.0 + 39.0 + 98.0) / 3.0);
+    let delivered: Vec<(&str, f64, f64)> = told["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["by"] == "bank")
+        .map(|row| {
+            (
+                row["group"].as_str().unwrap(),
+                row["promised"].as_f64().unwrap(),
+                row["delivered"].as_f64().unwrap(),
+            )
+        })
+        .collect();
+    // Bank B wanted some from 1001 to 1090 s, in which it got 60 of 89.
+    assert_eq!(delivered, [("A", 0.25, 1.0), ("B", 0.75, 480.0 / 712.0)]);
+    assert_eq!(site.bytes(), before, "nothing is changed");
+    let held = simulated(site.path(), "--nodes 2 --cores-per-node 4 --sweep max-running-jobs=0");
+    assert_eq!((&held["scenarios"][0]["jobs"], &held["scenarios"][0]["never"]), (&0.into(), &2.into()));
+}
+
+#[test]
+fn tables_and_lists_for_people_and_programs() {
+    let path = file("simulate_forms", THREE);
+    let table = fairshare(["simulate", "--trace", &path, "--sweep", "scheduler=fcfs,easy"]);
+    let lines: Vec<&str> = table.ok().lines().collect();
+    assert_eq!(lines[0], "3 jobs on 4 nodes with 4 cores.");
+    assert!(lines[2].starts_with("Scenario"), "{lines:?}");
+    assert!(lines.iter().any(|line| line.starts_with("scheduler=fcfs ") && line.contains("1.5 min")));
+    let csv = fairshare(["simulate", "--trace", &path, "--csv"]);
+    assert!(csv.ok().starts_with("scenario,jobs,rejected,never,wait_mean,"), "{}", csv.out);
+    assert_eq!(csv.out.lines().count(), 2);
+    let sizes = fairshare(["simulate", "--trace", &path, "--csv", "--by", "size"]);
+    assert_eq!(
+        sizes.ok().lines().nth(1).unwrap(),
+        "weighted-walk,2 to 4 cores,3,,,30,0,90,90,1.3,1,1.9,1.9",
+        "{}",
+        sizes.out
+    );
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let path = file("simulate_wrong", THREE);
+    let bare = file("simulate_bare", THREE.lines().skip(1).collect::<Vec<_>>().join("\n"));
+    let complaint = |path: &str, more: &str| {
+        let ran = fairshare(["simulate", "--trace", path].into_iter().chain(more.split_whitespace()));
+        assert_eq!((ran.status, ran.out.as_str()), (2, ""), "{more}: {ran:?}");
+        ran.err
+    };
+    for (more, told) in [
+        ("--sweep refesh=30", "unknown key \"refesh\"; known are policy, scheduler,"),
+        ("--sweep refresh=soon", "refresh: expected seconds, or a duration"),
+        ("--sweep refresh", "expected KEY=VALUE,VALUE,..."),
+        ("--sweep weights.fairshar=3", "unknown factor \"fairshar\"; known are fairshare, queue"),
+        ("--sweep weights.age=x", "weights.age: expected an integer, got \"x\""),
+        ("--sweep limits.users.run-cores=3", "expected limits.SCOPE.MEASURE"),
+        ("--sweep max-nodes=-1", "max-nodes: expected an integer from 0, got \"-1\""),
+        ("--sweep half-life=1d --sweep half-life=2d", "--sweep: half-life is given twice"),
+        ("--policy fairtre", "unknown policy \"fairtre\""),
+        ("--scheduler best", "known are fcfs and easy"),
+    ] {
+        let found = complaint(&path, more);
+        assert!(found.contains(told), "{more}: {found}");
+    }
+    assert!(complaint(&bare, "").contains("--nodes: how large is the cluster?"));
+    let nothing = file("simulate_nothing", "; MaxProcs: 4\n");
+    assert!(complaint(&nothing, "").ends_with("there is no job in it\n"));
+    let text = file("simulate_text", "hello\n");
+    assert!(complaint(&text, "--nodes 3").contains("line 1: expected 18 numbers"));
+    assert!(complaint("/nowhere/at/all", "").contains("/nowhere/at/all"));
+}
+
+/// The example of the README, as far as it is shown there.
+#[test]
+fn the_readme_shows_what_is_printed() {
+    let readme = include_str!("../../README.md");
+    let (_, block) = readme.split_once("$ flux fairshare simulate ").expect("an example");
+    let (arguments, shown) = block.split_once('\n').expect("its output");
+    let mut command = Command::new(super::PROGRAM);
+    command.arg("simulate").args(arguments.split_whitespace()).env("COLUMNS", "100").env("NO_COLOR", "1");
+    let ran = super::finish(command.current_dir(env!("CARGO_MANIFEST_DIR")), "");
+    let shown: Vec<&str> = shown.lines().take_while(|line| *line != "...").collect();
+    let printed: Vec<&str> = ran.ok().lines().take(shown.len()).collect();
+    assert_eq!(printed, shown);
+    assert!(shown.len() > 5, "{shown:?}");
+}

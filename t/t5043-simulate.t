@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='flux fairshare simulate: the jobs of a real instance, as its accounting database has them'
+
+# A sequence: the instance, its jobs and its database are those of all tests.
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+
+simulate() { flux fairshare simulate --trace $DB --nodes 4 --cores-per-node 4 "$@"; }
+
+test_expect_success 'an instance with the plugin, a site, and jobs of three users in the database' '
+	write_conf "$(with_plugin)" && start_instance && make_site && flux fairshare push -p $DB &&
+	a=$(mf submit 5001 --run 0.4s) && b=$(mf submit 5002 -N 2 -n 2 --run 0.6s) &&
+	c=$(mf submit 5003 -N 4 -n 4 --run 0.3s) && d=$(mf submit 5001 -N 3 -n 3 --run 0.2s) && ended $a $b $c $d &&
+	flux fairshare sync -p $DB && test "$(sql "SELECT count(*) FROM jobs")" = 4
+'
+test_expect_success 'all of them run in the simulation, by bank as the database has them' '
+	simulate --json >out.json && cat out.json &&
+	jq -e ".jobs == 4 and .skipped == 0 and .cores == 16" out.json &&
+	jq -e ".scenarios == [.scenarios[] | select(.jobs == 4 and .rejected == 0 and .never == 0)] and (.scenarios | length) == 1" out.json &&
+	jq -e "[.groups[] | select(.by == \"bank\") | [.group, .jobs, .promised]] == [[\"A\", 3, 0.3], [\"B\", 1, 0.7]]" out.json
+'
+test_expect_success 'what they waited in truth is told beside' '
+	wanted=$(sql "SELECT avg(t_run - t_submit) FROM jobs") &&
+	jq -e --argjson wanted "$wanted" "(.recorded_wait_mean - \$wanted) | fabs < 1e-6" out.json &&
+	jq -e ".scenarios[0] | .utilisation > 0 and .utilisation <= 1 and .makespan > 0.5" out.json
+'
+test_expect_success 'policies, limits and a database that stays as it was' '
+	cp $DB before.db && simulate --policy fair-tree,pbs --sweep max-running-jobs=0,9 --json >out.json && cmp $DB before.db &&
+	jq -e "[.scenarios[] | [.scenario, .jobs, .never]] == [[\"fair-tree max-running-jobs=0\", 0, 4], [\"fair-tree max-running-jobs=9\", 4, 0],
+		[\"pbs max-running-jobs=0\", 0, 4], [\"pbs max-running-jobs=9\", 4, 0]]" out.json
+'
+test_expect_success 'the same output twice, and a table for people' '
+	simulate >one && simulate >two && test_cmp one two && grep "^4 jobs on 4 nodes with 16 cores" one && grep "^weighted-walk  *A  *3 " one
+'
+test_done
