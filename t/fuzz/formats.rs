@@ -106,8 +106,11 @@ fn printed(tree: &Tree) -> Value {
     json!({"banks": banks.collect::<Vec<_>>(), "associations": leaves.collect::<Vec<_>>()})
 }
 
+/// Users, each with the bits of its fair-share.
+type Order = Vec<(String, Option<u64>)>;
+
 /// Who comes in which order, by every rule that can rank it.
-fn ranked(tree: &Tree) -> Vec<Option<Vec<(String, Option<u64>)>>> {
+fn ranked(tree: &Tree) -> Vec<Option<Order>> {
     let order = |policy: Policy| {
         let ranking = tree.rank(policy, &Options::default()).ok()?;
         let shown = |leaf: &NodeId| (tree.name(*leaf).to_owned(), ranking.fairshare(*leaf).map(f64::to_bits));

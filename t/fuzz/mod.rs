@@ -31,7 +31,7 @@ impl Stand {
     /// Takes the site, a new one if the last input failed or changed it too often. It is given back by [`Stand::keep`].
     fn take(&mut self) -> Site {
         self.used += 1;
-        self.site.take().filter(|_| self.used % 500 != 0).unwrap_or_else(Site::new)
+        self.site.take().filter(|_| !self.used.is_multiple_of(500)).unwrap_or_else(Site::new)
     }
 
     fn keep(&mut self, site: Site) {

@@ -36,12 +36,9 @@ pub struct Told {
 impl Told {
     pub fn learn(&mut self, event: &Event<'_>, effects: &[Effect]) {
         match event {
-            Event::Validate(facts) => {
-                if !effects.iter().any(|effect| matches!(effect, Effect::Reject(_)))
-                    && facts.state == State::New
-                {
-                    self.passed.insert(facts.id);
-                }
+            Event::Validate(facts) if facts.state == State::New => {
+                let is_rejected = effects.iter().any(|effect| matches!(effect, Effect::Reject(_)));
+                self.passed.extend((!is_rejected).then_some(facts.id));
             }
             Event::New(facts) | Event::Shown(facts) => {
                 let is_submission = self.passed.remove(&facts.id) && matches!(event, Event::New(_));
