@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Calls into Flux that fail: for tests of what becomes of a plugin that is refused what it was never refused before.
+//! Calls into Flux that fail, and answers that lie: for tests of what becomes of a plugin then.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 
 use super::host::Host;
 use super::job::Errno;
+use super::reactor::Wanted;
 
 /// Which call fails, and how.
 #[derive(Clone, Debug)]
@@ -26,6 +27,18 @@ pub(super) struct Faults {
     fault: Option<Fault>,
     calls: BTreeMap<&'static str, u64>,
     struck: u64,
+}
+
+impl Wanted {
+    /// What a test calls it whose answer it chooses.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Wanted::Key(name) => name,
+            Wanted::Dependencies(_) => "job-list.list-id",
+            Wanted::Ended => "job-list.list",
+            Wanted::Commit => "",
+        }
+    }
 }
 
 impl Host {
@@ -62,6 +75,16 @@ impl Host {
     pub fn failed(&self) -> (u64, BTreeMap<&'static str, u64>) {
         let faults = &self.store.borrow().faults;
         (faults.struck, faults.calls.clone())
+    }
+
+    /// From now on this is the answer to a lookup of a KVS key, or to a request (`job-list.list`, `job-list.list-id`),
+    /// whatever is there: for tests of who lies. `None`: as it is.
+    pub fn answers_with(&self, key: &str, text: Option<&str>) {
+        let told = &mut self.store.borrow_mut().told;
+        match text {
+            Some(text) => told.insert(key.to_owned(), text.to_owned()),
+            None => told.remove(key),
+        };
     }
 
     /// `-errno` if this call is to fail.

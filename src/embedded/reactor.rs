@@ -258,12 +258,7 @@ impl Host {
     pub(super) fn lookup_text(&self, key: usize) -> Result<*const std::ffi::c_char, Errno> {
         let mut store = self.store.borrow_mut();
         let wanted = store.agenda.futures.get(&key).map(|future| &future.wanted);
-        let name = match wanted {
-            Some(Wanted::Key(name)) => name.as_str(),
-            Some(Wanted::Dependencies(_)) => "job-list.list-id",
-            Some(Wanted::Ended) => "job-list.list",
-            _ => "",
-        };
+        let name = wanted.map_or("", Wanted::name);
         let text = match wanted {
             Some(_) if store.told.contains_key(name) => store.told.get(name).cloned().unwrap_or_default(),
             Some(Wanted::Key(name)) if name == RESOURCES => all_resources(&self.options).to_string(),
@@ -289,16 +284,6 @@ impl Host {
         };
         let future = store.agenda.futures.get_mut(&key).ok_or(Errno::EINVAL)?;
         Ok(future.text.get_or_insert_with(|| CString::new(text).unwrap_or_default()).as_ptr())
-    }
-
-    /// From now on this is the answer to a lookup of a KVS key, or to a request (`job-list.list`, `job-list.list-id`),
-    /// whatever is there: for tests of who lies. `None`: as it is.
-    pub fn answers_with(&self, key: &str, text: Option<&str>) {
-        let told = &mut self.store.borrow_mut().told;
-        match text {
-            Some(text) => told.insert(key.to_owned(), text.to_owned()),
-            None => told.remove(key),
-        };
     }
 
     /// From now on the job's eventlog can't be read, or can again.
