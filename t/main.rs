@@ -13,6 +13,7 @@ mod abi;
 mod cli;
 mod demo;
 mod embedded;
+mod fuzz;
 mod golden;
 mod install;
 mod live;

@@ -4,16 +4,19 @@
 #
 # usage: t/run.sh [--plugin PATH] [--valgrind] [-j N] [TEST...]
 #        t/run.sh --random [SECONDS] [--plugin PATH]
+#        t/run.sh --long [MINUTES]
 #   --plugin PATH  only the sharness tests, on that mf_priority.so (also: PLUGIN_UNDER_TEST=PATH)
 #   --valgrind     only the sharness tests, each broker under valgrind (see t/README.md)
 #   -j N           sharness tests at a time (default 2)
 #   --random [S]   only the random driver (t/random), for S seconds (default 60)
+#   --long [M]     only what takes long: each fuzzing target for M minutes (default 5), properties of 20,000 cases, random
+#                  histories for 6 M minutes, the sharness tests under valgrind if it is installed
 #   TEST           only these sharness tests: names or beginnings of names, as t1005
 # The last line is "N passed, N failed, N skipped"; exit 0 only if none failed. Logs of failed tests are kept.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
-plugin=${PLUGIN_UNDER_TEST:-} valgrind= jobs=2 only=() random=
+plugin=${PLUGIN_UNDER_TEST:-} valgrind= jobs=2 only=() random= long=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--plugin) plugin=$2; shift 2 ;;
@@ -24,7 +27,12 @@ while [ $# -gt 0 ]; do
 		case ${2:-} in [1-9]*) random=$2; shift ;; esac
 		shift
 		;;
-	-h | --help) sed -n '3,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	--long)
+		long=5
+		case ${2:-} in [1-9]*) long=$2; shift ;; esac
+		shift
+		;;
+	-h | --help) sed -n '3,16s/^# \{0,1\}//p' "$0"; exit 0 ;;
 	-*) echo "t/run.sh: unknown option $1" >&2; exit 2 ;;
 	*) only+=("$(basename "$1")"); shift ;;
 	esac
@@ -211,8 +219,39 @@ under_valgrind() {
 	[ $bad -eq 0 ] || { keep=1; say "reports are kept in $out/valgrind"; }
 }
 
+# What takes long. Each fuzzing target says with what seed it ran, for how long and how often.
+long() {
+	local log=$out/long.log n rc
+	need gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); return; }
+	say "at $(git rev-parse --short HEAD 2>/dev/null): each fuzzing target for $1 min"
+	n=$failed
+	for what in '--lib any_sequence_of_events' '--test abi fuzz::'; do
+		# shellcheck disable=SC2086
+		FUZZ_SECONDS=$(($1 * 60)) cargo test --color never $what -- --nocapture --test-threads 1 >"$log" 2>&1
+		rc=$?
+		grep -aE '^fuzz |FAILED' "$log"
+		passed=$((passed + $(grep -ac '^fuzz .* executions in ' "$log")))
+		[ $rc -eq 0 ] || { failed=$((failed + 1)); cp "$log" "$out/long-failed-$failed.log"; }
+	done
+	say 'properties, 20,000 cases each'
+	if PROPTEST_CASES=20000 cargo test --color never --lib properties >"$log" 2>&1; then
+		passed=$((passed + 1))
+	else
+		grep -aE 'FAILED|minimal failing' "$log"
+		failed=$((failed + 1))
+	fi
+	[ $failed -eq "$n" ] || { keep=1; say "logs are kept in $out"; }
+	build
+	random $(($1 * 360))
+	if command -v valgrind >/dev/null; then under_valgrind; else skipped=$((skipped + 1)); fi
+}
+
 # One block, so that all of this file is read before anything runs: it may be edited meanwhile.
 {
+	if [ -n "$long" ]; then
+		random=1 long "$long"
+		finish
+	fi
 	[ -n "$rust" ] && [ -z "$random" ] && rust_tests
 	[ -n "$plugin" ] || build
 	if [ -n "$random" ]; then

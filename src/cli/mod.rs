@@ -147,11 +147,16 @@ fn say(line: impl fmt::Display) -> io::Result<()> {
     writeln!(stdout(), "{line}")
 }
 
+/// As much of a line as anybody reads: a name out of a damaged database may be of any length.
+fn readable(line: &str) -> String {
+    printable::cut(line, 4000, "...")
+}
+
 /// A line on standard error, after the command's name. If it can't be written, nobody is there to be told; what the command
 /// was asked to do is not the worse for it. Names of others are in it, so no control character gets through.
 fn remark(text: impl fmt::Display) {
     let text = text.to_string();
-    let lines: Vec<_> = text.lines().map(printable::printable).collect();
+    let lines: Vec<_> = text.lines().map(|line| readable(&printable::printable(line))).collect();
     let _ = writeln!(stderr(), "flux-fairshare: {}", lines.join("\n"));
 }
 

@@ -75,6 +75,10 @@ pub(super) struct Store {
     pub(super) unstored: BTreeSet<u64>,
     /// Jobs whose eventlog can't be read.
     pub(super) unreadable: BTreeSet<u64>,
+    /// What fails.
+    pub(super) faults: super::fault::Faults,
+    /// Answers that tests chose.
+    pub(super) told: BTreeMap<String, String>,
     pub(super) last_id: u64,
     pub(super) agenda: Agenda,
     pub(super) cluster: Cluster,
@@ -116,6 +120,8 @@ impl Host {
             batch: Vec::new(),
             unstored: BTreeSet::new(),
             unreadable: BTreeSet::new(),
+            faults: super::fault::Faults::default(),
+            told: BTreeMap::new(),
             last_id: 0,
             agenda: Agenda::default(),
             cluster: Cluster::new(options.nodes, options.cores),

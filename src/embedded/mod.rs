@@ -13,6 +13,7 @@ mod aux;
 mod builtin;
 mod cluster;
 mod event;
+mod fault;
 mod host;
 mod job;
 mod kvs;
@@ -25,6 +26,7 @@ mod service;
 mod submit;
 mod update;
 
+pub use fault::Fault;
 pub use host::{Host, LOG_ERR, LogLine, Options};
 pub use job::{Errno, Job, State, f58};
 pub use plugin::Init;

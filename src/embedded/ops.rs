@@ -149,6 +149,9 @@ extern "C" fn set_name(slot: Slot, name: Text) -> c_int {
 }
 
 extern "C" fn add_handler(slot: Slot, topic: Text, callback: PluginFn, data: *mut c_void) -> c_int {
+    if let Some(failed) = of(slot).strikes("flux_plugin_add_handler") {
+        return failed;
+    }
     plugin(slot).add_handler(text(topic).unwrap_or_default(), callback, data);
     0
 }
@@ -174,6 +177,9 @@ extern "C" fn service(
     callback: MessageFn,
     data: *mut c_void,
 ) -> c_int {
+    if let Some(failed) = of(slot).strikes("flux_jobtap_service_register_ex") {
+        return failed;
+    }
     let plugin = plugin(slot);
     let Some(name) = plugin.set_name.borrow().clone().filter(|name| !name.contains('/')) else {
         return code(Err(Errno::EINVAL));
@@ -185,6 +191,9 @@ extern "C" fn service(
 }
 
 extern "C" fn load_order(slot: Slot, mode: Text) -> c_int {
+    if let Some(failed) = of(slot).strikes("flux_jobtap_set_load_sort_order") {
+        return failed;
+    }
     let order = match text(mode).as_deref() {
         Some("none") => LoadOrder::None,
         Some("state") => LoadOrder::State,
@@ -196,17 +205,27 @@ extern "C" fn load_order(slot: Slot, mode: Text) -> c_int {
 }
 
 extern "C" fn reprioritize_all(slot: Slot) -> c_int {
+    if let Some(failed) = of(slot).strikes("flux_jobtap_reprioritize_all") {
+        return failed;
+    }
     let host = of(slot);
     let fails = host.store.borrow().reprioritize_fails;
     code(fails.map_or(Ok(()), Err).map(|()| host.reprioritize_all()))
 }
 
 extern "C" fn reprioritize_job(slot: Slot, id: u64, priority: u32) -> c_int {
+    if let Some(failed) = of(slot).strikes("flux_jobtap_reprioritize_job") {
+        return failed;
+    }
     code(of(slot).reprioritize_id(id, i64::from(priority)))
 }
 
 extern "C" fn dependency(slot: Slot, id: u64, add: c_int, name: Text) -> c_int {
     let host = of(slot);
+    let call = if add != 0 { "flux_jobtap_dependency_add" } else { "flux_jobtap_dependency_remove" };
+    if let Some(failed) = host.strikes(call) {
+        return failed;
+    }
     host.looked_up(id, "flux_jobtap_dependency_add or _remove");
     // CURRENT_JOB is no id here, and only active jobs count.
     code(host.state(id).filter(|state| *state != State::Inactive).ok_or(Errno::ENOENT).and_then(|state| {
@@ -250,6 +269,9 @@ extern "C" fn job_aux_get(slot: Slot, id: u64, key: Text, value: *mut *mut c_voi
 }
 
 extern "C" fn raise(slot: Slot, id: u64, kind: Text, severity: c_int, note: Text) -> c_int {
+    if let Some(failed) = of(slot).strikes("flux_jobtap_raise_exception") {
+        return failed;
+    }
     let host = of(slot);
     let (kind, note) = (text(kind).unwrap_or_default(), text(note).unwrap_or_default());
     code(
@@ -259,6 +281,9 @@ extern "C" fn raise(slot: Slot, id: u64, kind: Text, severity: c_int, note: Text
 }
 
 extern "C" fn event_post(slot: Slot, id: u64, name: Text, context: Text) -> c_int {
+    if let Some(failed) = of(slot).strikes("flux_jobtap_event_post_pack") {
+        return failed;
+    }
     let host = of(slot);
     let context = text(context).and_then(|text| serde_json::from_str(&text).ok());
     code(
@@ -268,15 +293,24 @@ extern "C" fn event_post(slot: Slot, id: u64, name: Text, context: Text) -> c_in
 }
 
 extern "C" fn jobspec_update(slot: Slot, pointer: Text) -> c_int {
+    if let Some(failed) = of(slot).strikes("flux_jobtap_jobspec_update_pack") {
+        return failed;
+    }
     code(updates(pointer).and_then(|updates| of(slot).collect_update(updates)))
 }
 
 extern "C" fn jobspec_update_id(slot: Slot, id: u64, pointer: Text) -> c_int {
+    if let Some(failed) = of(slot).strikes("flux_jobtap_jobspec_update_id_pack") {
+        return failed;
+    }
     of(slot).looked_up(id, "flux_jobtap_jobspec_update_id_pack");
     code(updates(pointer).and_then(|updates| of(slot).update_by_id(id, updates)))
 }
 
 extern "C" fn job_lookup(slot: Slot, id: u64, args: *mut *mut CArgs) -> c_int {
+    if let Some(failed) = of(slot).strikes("flux_jobtap_job_lookup") {
+        return failed;
+    }
     let host = of(slot);
     code(
         find(host, id, "flux_jobtap_job_lookup")
@@ -298,6 +332,9 @@ extern "C" fn event_posted(slot: Slot, id: u64, name: Text) -> c_int {
 
 /// A plugin may stand in a job's list more than once; each goes by itself.
 extern "C" fn subscribe(slot: Slot, id: u64, on: c_int) -> c_int {
+    if let Some(failed) = of(slot).strikes("flux_jobtap_job_subscribe") {
+        return failed;
+    }
     let (host, uid) = (of(slot), plugin(slot).uid);
     code(find_active(host, id, "flux_jobtap_job_subscribe or _unsubscribe").map(|id| {
         host.job_mut(id, |job| match job.subscribers.iter().position(|&other| other == uid) {
@@ -309,6 +346,9 @@ extern "C" fn subscribe(slot: Slot, id: u64, on: c_int) -> c_int {
 }
 
 extern "C" fn respond(pointer: *mut c_void, message: *const CMsg, errnum: c_int, answer: Text) -> c_int {
+    if let Some(failed) = host(pointer).strikes("flux_respond") {
+        return failed;
+    }
     code(host(pointer).respond(message, errnum, text(answer)))
 }
 
@@ -324,6 +364,9 @@ extern "C" fn watcher_create(
     data: *mut c_void,
 ) -> *mut c_void {
     let host = host(pointer);
+    if host.strikes("flux_timer_watcher_create").is_some() {
+        return std::ptr::null_mut();
+    }
     host.store.borrow_mut().agenda.create_watcher(host, (after, repeat), callback, data)
 }
 

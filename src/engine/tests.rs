@@ -2,6 +2,7 @@
 //! The engine under a model of Flux: examples of the specification, and random lives of jobs.
 
 mod age;
+mod anything;
 mod asked;
 mod doubt;
 mod examples;

@@ -6,7 +6,7 @@
 
 use super::build::build;
 use super::json::Json;
-use super::{Plugin, c_text_within, sys};
+use super::{Plugin, c_line_within, sys};
 use jansson_sys::{json_integer, json_object_get, json_object_set_new, json_object_update, json_t};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -184,7 +184,7 @@ impl<'a> Args<'a> {
 
     /// Answers with an error text for the user, cut to what Flux has room for.
     pub fn set_error(self, plugin: Plugin, text: &str) {
-        let text = c_text_within(text, ERROR_MAX);
+        let text = c_line_within(text, ERROR_MAX);
         // SAFETY: the format is ours and takes one C string, so user text is never a format. The call always returns
         // -1, which says nothing.
         unsafe { sys::flux_jobtap_error(plugin.raw(), self.raw, c"%s".as_ptr(), text.as_ptr()) };

@@ -32,7 +32,7 @@ pub struct Logger(*mut sys::flux_t);
 impl Logger {
     /// Writes to Flux's log.
     pub fn log(self, level: LogLevel, text: &str) {
-        let text = c_text(text);
+        let text = c_line_within(text, LOG_MAX);
         // SAFETY: the job manager's handle outlives all plugins; a null one means standard error. The format is ours
         // and takes one C string.
         unsafe { sys::flux_log(self.0, level as c_int, c"%s".as_ptr(), text.as_ptr()) };
@@ -41,6 +41,10 @@ impl Logger {
 
 /// Room for an exception's note (`flux_jobtap_raise_exception`).
 const NOTE_MAX: usize = 1023;
+/// Room for a line of the log and what Flux puts before it (`FLUX_MAX_LOGBUF` is 2048).
+const LOG_MAX: usize = 1900;
+/// As much of an error's text as anybody reads.
+pub(super) const REFUSAL_MAX: usize = 1000;
 /// What is called when a future is fulfilled.
 pub(super) type Continuation = unsafe extern "C" fn(*mut sys::flux_future_t, *mut c_void);
 /// `FLUX_NODEID_ANY`.
@@ -51,14 +55,31 @@ pub(super) fn c_text(text: &str) -> CString {
     CString::new(text).unwrap_or_else(|_| CString::new(text.replace('\0', " ")).unwrap_or_default())
 }
 
-/// Text for C of at most `most` bytes. Flux cuts longer ones itself, at any byte, and then drops what is no UTF-8.
-pub(super) fn c_text_within(text: &str, most: usize) -> CString {
+/// Text for C that people will read, in one line of at most `most` bytes. Flux cuts longer ones itself, at any byte, and then
+/// drops what is no UTF-8. Texts of users are in it: what would break the line, or act on a terminal, is written out.
+pub(super) fn c_line_within(text: &str, most: usize) -> CString {
     const CUT: &str = "...";
-    if text.len() <= most {
-        return c_text(text);
+    let mut line = String::new();
+    for letter in text.chars() {
+        if acts(letter) {
+            line.extend(letter.escape_default());
+        } else {
+            line.push(letter);
+        }
+        if line.len() > most {
+            let end = line.floor_char_boundary(most.saturating_sub(CUT.len()));
+            line.truncate(end);
+            line.push_str(CUT);
+            break;
+        }
     }
-    let end = text.floor_char_boundary(most.saturating_sub(CUT.len()));
-    c_text(&format!("{}{CUT}", text.get(..end).unwrap_or_default()))
+    c_text(&line)
+}
+
+/// Control characters, line separators, and marks that turn the direction of writing.
+fn acts(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 impl Plugin {
@@ -128,7 +149,7 @@ impl Plugin {
 
     /// Raises a fatal exception of `kind`. A note is cut to what Flux has room for.
     pub fn raise(self, id: u64, kind: &CStr, note: &str) -> Result<(), Error> {
-        let note = c_text_within(note, NOTE_MAX);
+        let note = c_line_within(note, NOTE_MAX);
         // SAFETY: the handle is ours; the format is ours and takes one C string.
         let rc = unsafe {
             sys::flux_jobtap_raise_exception(self.raw(), id, kind.as_ptr(), 0, c"%s".as_ptr(), note.as_ptr())
@@ -334,20 +355,25 @@ pub(super) fn then(
 
 #[cfg(test)]
 mod tests {
-    use super::c_text_within;
+    use super::c_line_within;
 
     #[test]
-    fn long_text_is_cut_between_characters() {
+    fn a_line_is_one_line_cut_between_characters() {
         for (text, most, cut) in [
             ("short", 5, "short"),
             ("longer", 5, "lo..."),
             ("üüü", 6, "üüü"),
             ("üüüü", 7, "üü..."),
             ("xüüü", 6, "xü..."),
-            ("a\0b", 9, "a b"),
+            ("a\0b", 9, "a\\u{0}b"),
             ("long", 2, "..."),
+            ("x\nbroker.err: y\r", 99, "x\\nbroker.err: y\\r"),
+            ("\u{1b}[2J\u{9b}m", 99, "\\u{1b}[2J\\u{9b}m"),
+            ("a\u{202e}b\u{2028}c", 99, "a\\u{202e}b\\u{2028}c"),
+            ("%s%n", 9, "%s%n"),
+            ("ƒ58 \\ \"q\" '", 99, "ƒ58 \\ \"q\" '"),
         ] {
-            assert_eq!(c_text_within(text, most).to_str(), Ok(cut), "{text} within {most}");
+            assert_eq!(c_line_within(text, most).to_str(), Ok(cut), "{text} within {most}");
         }
     }
 }

@@ -194,15 +194,33 @@ pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J
     hook::install::<J>(plugin);
     let failed = match catch_unwind(AssertUnwindSafe(|| load::<J>(plugin, methods))) {
         Ok(Ok(())) => return 0,
-        Ok(Err(text)) => text,
-        Err(_) => format!("{}: internal error while loading", J::title()),
+        Ok(Err(failed)) => failed,
+        Err(_) => NotLoaded::AtAll(format!("{}: internal error while loading", J::title())),
     };
     hook::remove();
-    plugin.log(LogLevel::Error, &failed);
-    fail_load(plugin, J::NAME, &failed)
+    let (NotLoaded::AtAll(text) | NotLoaded::Whole(text)) = &failed;
+    plugin.log(LogLevel::Error, text);
+    match failed {
+        NotLoaded::AtAll(text) => fail_load(plugin, J::NAME, &text),
+        NotLoaded::Whole(_) => -1,
+    }
 }
 
-fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<(), String> {
+/// Why a plugin is not loaded.
+enum NotLoaded {
+    /// Flux was told of no callback: the client can be told why.
+    AtAll(String),
+    /// Some of it is there, and would answer in the place of what tells why. Flux says that the load failed, the log why.
+    Whole(String),
+}
+
+impl From<String> for NotLoaded {
+    fn from(text: String) -> Self {
+        NotLoaded::AtAll(text)
+    }
+}
+
+fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<(), NotLoaded> {
     let instance = Instance::assemble(plugin, J::load(plugin)?, methods);
     let say = |what: &str| format!("{}: {what}: {}", J::title(), std::io::Error::last_os_error());
     let arg = address(&instance);
@@ -213,7 +231,7 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<(), 
         .flatten()
         .all(|timer| Timer::create(timer, plugin, Some(on_timer::<J>)))
     {
-        return Err(say("flux_timer_watcher_create"));
+        return Err(say("flux_timer_watcher_create").into());
     }
     let kept = give(instance.clone());
     // SAFETY: from here on a count belongs to the handle, which gives it back through `free` when the plugin is
@@ -222,7 +240,7 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<(), 
         let text = say("flux_plugin_aux_set");
         // SAFETY: Flux did not take it.
         drop(unsafe { take_back::<Instance<J>>(kept) });
-        return Err(text);
+        return Err(text.into());
     }
     let handler = |topic: &&'static CStr| sys::flux_plugin_handler {
         topic: topic.as_ptr(),
@@ -233,7 +251,7 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<(), 
     let table: Vec<_> = J::TOPICS.iter().map(handler).chain([end]).collect();
     // SAFETY: the table ends with a null topic; Flux copies it. Topics are static.
     if unsafe { sys::flux_plugin_register(plugin.raw(), J::NAME.as_ptr(), table.as_ptr()) } < 0 {
-        return Err(say("flux_plugin_register"));
+        return Err(NotLoaded::Whole(say("flux_plugin_register")));
     }
     for service in instance.services() {
         // SAFETY: the name is set; the service is the instance's, which lives until the plugin is removed.
@@ -247,7 +265,8 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<(), 
             )
         };
         if rc < 0 {
-            return Err(say(&format!("flux_jobtap_service_register_ex {}", service.method.title())));
+            let what = format!("flux_jobtap_service_register_ex {}", service.method.title());
+            return Err(NotLoaded::Whole(say(&what)));
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Requests that are answered later than they came.
 
+use super::call::{REFUSAL_MAX, c_line_within};
 use super::caller::{Caller, Request};
 use super::error::{EPROTO, Error};
 use super::{LogLevel, Plugin, Reply, RequestError, c_text, sys};
@@ -85,7 +86,7 @@ pub(super) fn respond(plugin: Plugin, h: *mut sys::flux_t, msg: *const sys::flux
         }
         Err(error) => {
             let errno = if error.errno == 0 { EPROTO } else { error.errno };
-            let text = c_text(&error.text);
+            let text = c_line_within(&error.text, REFUSAL_MAX);
             // SAFETY: as above; the text is copied.
             unsafe { sys::flux_respond_error(h, msg, errno, text.as_ptr()) }
         }

@@ -34,7 +34,7 @@ mod unload;
 pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
 pub use build::Unfit;
 pub use call::{LogLevel, Logger, Plugin};
-use call::{c_text, c_text_within};
+use call::{c_line_within, c_text};
 pub use caller::{Caller, Request, Role};
 pub use error::{EAGAIN, EINVAL, EIO, ENOENT, EPERM, EPROTO, Error};
 pub use guard::{Host, init, init_with};

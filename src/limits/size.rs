@@ -4,7 +4,7 @@
 use crate::ids::Measure;
 use std::fmt;
 
-/// What one job asks for: nodes and cores, both at least 1, and GPUs.
+/// What one job asks for: nodes and cores, both at least 1, and GPUs; of none more than [`Size::MOST`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size {
     /// Nodes.
@@ -18,6 +18,10 @@ pub struct Size {
 impl Size {
     /// What a running job is counted as when its jobspec can't be measured.
     pub const ONE: Size = Size { nodes: 1, cores: 1, gpus: 0 };
+
+    /// What a job may ask for of each measure. Sums over as many jobs as Flux can hold then fit into 64 bits, so that what a
+    /// job adds to a counter is what it takes out again, whoever else is counted there.
+    pub const MOST: u64 = 1 << 40;
 
     /// Of each measure the lesser of two.
     pub fn min_of(self, other: Size) -> Size {
@@ -77,7 +81,7 @@ pub enum SizeError {
     NoSlot,
     /// No core at all.
     NoCore,
-    /// A product beyond 64 bits.
+    /// More than [`Size::MOST`] of a measure.
     TooLarge,
     /// The jobspec's form; the text names the key and what is wrong with it.
     Malformed(String),
@@ -88,7 +92,7 @@ impl fmt::Display for SizeError {
         match self {
             SizeError::NoSlot => f.write_str("resources have no slot"),
             SizeError::NoCore => f.write_str("resources have no core in a slot"),
-            SizeError::TooLarge => f.write_str("resources exceed 64 bits"),
+            SizeError::TooLarge => write!(f, "resources exceed {} of a kind", Size::MOST),
             SizeError::Malformed(what) => f.write_str(what),
         }
     }
@@ -136,7 +140,11 @@ pub fn measure(vertices: &[Vertex]) -> Result<Size, SizeError> {
     for (product, _) in nodes.iter().filter(|(_, leaf)| *leaf) {
         count = count.checked_add(*product).ok_or(SizeError::TooLarge)?;
     }
-    Ok(Size { nodes: count.max(1), cores, gpus })
+    let size = Size { nodes: count.max(1), cores, gpus };
+    if [size.nodes, size.cores, size.gpus].into_iter().any(|amount| amount > Size::MOST) {
+        return Err(SizeError::TooLarge);
+    }
+    Ok(size)
 }
 
 #[cfg(test)]
@@ -173,6 +181,9 @@ mod tests {
             (&[(0, Slot, 2), (1, Core, 3), (0, Core, 5)], Ok((1, 6))),
             (&[(0, Slot, 2), (1, Other, 1), (0, Core, 5)], Err(SizeError::NoCore)),
             (&[(0, Slot, u64::MAX), (1, Core, 2)], Err(SizeError::TooLarge)),
+            (&[(0, Slot, Size::MOST), (1, Core, 1)], Ok((1, Size::MOST))),
+            (&[(0, Slot, Size::MOST), (1, Core, 2)], Err(SizeError::TooLarge)),
+            (&[(0, Node, Size::MOST + 1), (1, Slot, 1), (2, Core, 1)], Err(SizeError::TooLarge)),
             (&[(0, Slot, 1), (1, Core, u64::MAX), (1, Core, 1)], Err(SizeError::TooLarge)),
         ] {
             assert_eq!(tree(vertices), size, "{vertices:?}");
@@ -210,7 +221,7 @@ mod tests {
         for (error, text) in [
             (SizeError::NoSlot, "resources have no slot"),
             (SizeError::NoCore, "resources have no core in a slot"),
-            (SizeError::TooLarge, "resources exceed 64 bits"),
+            (SizeError::TooLarge, "resources exceed 1099511627776 of a kind"),
             (SizeError::Malformed("count is 0".to_owned()), "count is 0"),
         ] {
             assert_eq!(error.to_string(), text);

@@ -3,7 +3,7 @@
 
 use crate::ids::idset::{Ranks, count, each_range};
 use crate::jobtap::Json;
-use crate::limits::{Allocation, Resources};
+use crate::limits::{Allocation, Resources, Size};
 use std::ffi::CStr;
 
 /// What R says.
@@ -55,6 +55,9 @@ fn allocation(r: Json<'_>) -> Result<Allocation, &'static str> {
         add(&mut sum.cores, c"core")?;
         add(&mut sum.gpus, c"gpu")?;
         sum.nodes = sum.nodes.checked_add(nodes).ok_or("it exceeds 64 bits")?;
+    }
+    if [sum.nodes, sum.cores, sum.gpus].into_iter().any(|amount| amount > Size::MOST) {
+        return Err("it has more of a kind than there can be");
     }
     if ranks.are_distinct() { Ok(sum) } else { Err("a rank is named twice") }
 }

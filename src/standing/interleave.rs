@@ -297,6 +297,6 @@ impl Standing {
 
     /// For questions about usages that are not.
     pub fn charged(&self) -> Option<Charged<'_>> {
-        self.site.as_ref().map(|site| Charged::new(&site.tree, &site.ranking))
+        Some(Charged::new(self.tree()?, self.ranking()?))
     }
 }

@@ -136,6 +136,8 @@ struct Ranked {
     tree: Tree,
     scale: Scale,
     ranking: Ranking,
+    /// Whether that is of this tree: a push brings the tree, and a refresh, which may come later, ranks it.
+    is_ranked: bool,
     /// By leaf.
     cell_of: Vec<u32>,
     /// Banks with a usage of their own, as pushed.
@@ -191,9 +193,9 @@ impl Standing {
         self.site.as_ref().map(|site| &site.tree)
     }
 
-    /// The ranking as of the last refresh; its usages are scaled.
+    /// The ranking as of the last refresh; its usages are scaled. `None` before the first since the push: nobody is ranked then.
     pub fn ranking(&self) -> Option<&Ranking> {
-        self.site.as_ref().map(|site| &site.ranking)
+        self.site.as_ref().filter(|site| site.is_ranked).map(|site| &site.ranking)
     }
 
     /// The units of the usages in the tree.

@@ -57,7 +57,7 @@ impl Standing {
         let rules = Rules { instant, weights, mode, policy, options };
         // Nobody has a rank before the refresh.
         let ranking = Ranking::default();
-        self.site = Some(Ranked { rules, tree, scale, ranking, cell_of, own_usage });
+        self.site = Some(Ranked { rules, tree, scale, ranking, is_ranked: false, cell_of, own_usage });
         self.generation += 1;
         self.drop_unneeded();
         self.restart();

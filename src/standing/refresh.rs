@@ -265,6 +265,7 @@ impl Standing {
         options.pbs_min_usage *= site.scale.factor(self.work.now);
         // The push has made sure that the policy can rank this tree.
         self.work.done.ranked = site.tree.rank_into(site.rules.policy, &options, &mut site.ranking).is_ok();
+        site.is_ranked |= self.work.done.ranked;
         self.work.stage = Stage::Compare(0);
     }
 

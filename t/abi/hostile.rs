@@ -321,3 +321,55 @@ fn shapes_of_jobs() {
     site.finish(id);
     site.check();
 }
+
+#[test]
+fn what_huge_jobs_add_to_a_counter_they_take_out_again() {
+    let site = warm();
+    let before = counters(&site);
+    let of_gpus = |count: u64| {
+        let slot = json!([{"type": "slot", "count": 1, "label": "task",
+            "with": [{"type": "core", "count": 1}, {"type": "gpu", "count": count}]}]);
+        let mut submission = job(5002, 1);
+        set(&mut submission.jobspec, "/resources", slot);
+        submission
+    };
+    // Three of these would be more than 64 bits hold, and the end of one would take out what the others count.
+    let text = site.host.submit(&of_gpus(i64::MAX as u64)).expect_err("too large");
+    assert_eq!(text, "unable to count resources for job; resources exceed 1099511627776 of a kind");
+    let ids: Vec<u64> = (0..4).map(|_| site.submit(&of_gpus(1 << 40))).collect();
+    site.check();
+    for id in ids {
+        let _ = site.host.cancel(id, super::OWNER);
+        site.host.settle();
+        site.check();
+    }
+    assert_eq!(counters(&site), before);
+}
+
+#[test]
+fn no_text_of_a_job_breaks_a_line_of_the_log_or_acts_on_a_terminal() {
+    let site = warm();
+    let hostile = "no\nbroker.err[0]: all is lost\r\u{1b}[2J\u{9b}31m\u{202e}%s%n";
+    for place in [
+        "/resources/0/type",
+        "/attributes/system/queue",
+        "/attributes/system/bank",
+        "/attributes/system/project",
+    ] {
+        let mut submission = job(5002, 1);
+        let (parent, key) = place.rsplit_once('/').unwrap();
+        submission.jobspec.pointer_mut(parent).unwrap()[key] = json!(hostile);
+        submission.jobspec["resources"][0]["count"] = json!(-1);
+        let _ = site.host.submit(&submission);
+        submission.jobspec["resources"] = job(5002, 1).jobspec["resources"].clone();
+        if let Err(text) = site.host.submit(&submission) {
+            assert!(!text.chars().any(char::is_control), "{place}: {text:?}");
+        }
+    }
+    let lines: Vec<String> = site.host.take_log().into_iter().map(|line| line.text).collect();
+    assert!(
+        lines.iter().any(|line| line.contains("count of no\\nbroker.err[0]: all is lost\\r\\u{1b}[2J")),
+        "{lines:#?}"
+    );
+    assert_eq!(lines.iter().filter(|line| line.chars().any(char::is_control)).count(), 0, "{lines:#?}");
+}

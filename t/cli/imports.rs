@@ -83,7 +83,7 @@ fn number(value: &Value) -> Value {
 }
 
 /// What `sshare -a --json` prints.
-fn sshare_json(golden: &Value) -> String {
+pub fn sshare_json(golden: &Value) -> String {
     let parents = parents(golden);
     let share = |row: &Value| {
         let (account, user) = (text(&row["account"]), row["user"].as_str());
@@ -214,7 +214,7 @@ fn a_document_without_values_of_its_own_is_no_import() {
 }
 
 /// The file of `sacctmgr dump`, with options around the one that matters, and the comments it begins with.
-fn dump(golden: &Value, as_number: bool) -> String {
+pub fn dump(golden: &Value, as_number: bool) -> String {
     let mut out = "# To edit this file start with a cluster line for the new cluster\n\
         # Cluster - 'cluster_name':MaxTRESPerJob=node=50\n\
         Cluster - 'c':Fairshare=1:QOS='normal'\n"
@@ -243,7 +243,7 @@ fn dump(golden: &Value, as_number: bool) -> String {
 }
 
 /// What `sacctmgr show assoc tree -P` prints.
-fn assoc(golden: &Value) -> String {
+pub fn assoc(golden: &Value) -> String {
     let mut out = "Cluster|Account|User|Partition|Share|Priority|GrpJobs|QOS|Def QOS\n".to_owned();
     for row in rows(golden) {
         let (account, user) = (text(&row["account"]), text(&row["user"]));

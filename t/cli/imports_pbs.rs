@@ -9,7 +9,7 @@ use super::imports::{all_agree, golden, text_of};
 use super::{directory, fairshare, file};
 
 /// The table of pbsfs and, one after the other, what `pbsfs -g` printed, out of a recording of a session.
-fn pbsfs(recording: &str) -> String {
+pub fn pbsfs(recording: &str) -> String {
     let mut kept = String::new();
     let mut keep = false;
     for line in recording.lines() {
@@ -39,7 +39,7 @@ fn pbs_agrees_in_percentages_usages_of_groups_and_tree_usage() {
 }
 
 /// The scheduler's usage file as the C compiler lays its records out.
-fn usage_file(test: &str, entries: &[(&str, f64)]) -> String {
+pub fn usage_file(test: &str, entries: &[(&str, f64)]) -> String {
     let records: String = entries
         .iter()
         .map(|(name, amount)| {

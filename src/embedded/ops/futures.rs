@@ -13,6 +13,9 @@ use super::{Text, code, host, tag, text};
 /// open is committed, and job-list's for the dependencies of one job.
 pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -> *mut c_void {
     let host = host(pointer);
+    if host.strikes("flux_rpc").is_some() {
+        return std::ptr::null_mut();
+    }
     let payload = text(payload).and_then(|payload| serde_json::from_str(&payload).ok());
     let payload: Option<Value> = payload;
     let wanted = match (text(topic).as_deref(), payload) {
@@ -22,6 +25,7 @@ pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -
         {
             Wanted::Dependencies(payload.get("id").and_then(Value::as_u64).unwrap_or_default())
         }
+        (Some(topic @ "job-list.list"), _) if host.store.borrow().told.contains_key(topic) => Wanted::Ended,
         _ => return std::ptr::null_mut(),
     };
     host.store.borrow_mut().agenda.create_future(host, wanted)
@@ -34,6 +38,9 @@ pub(super) extern "C" fn commit(
     texts: *const Text,
 ) -> *mut c_void {
     let host = host(pointer);
+    if host.strikes("flux_kvs_commit").is_some() {
+        return std::ptr::null_mut();
+    }
     let at = |array: *const Text, index: usize| {
         // SAFETY: both arrays have `count` entries, of which the loop below asks for no more.
         text(unsafe { *array.add(index) })
@@ -47,6 +54,9 @@ pub(super) extern "C" fn commit(
 
 pub(super) extern "C" fn lookup(pointer: *mut c_void, key: Text) -> *mut c_void {
     let host = host(pointer);
+    if host.strikes("flux_kvs_lookup").is_some() {
+        return std::ptr::null_mut();
+    }
     host.store.borrow_mut().agenda.create_future(host, Wanted::Key(text(key).unwrap_or_default()))
 }
 
@@ -56,11 +66,17 @@ pub(super) extern "C" fn future_then(
     data: *mut c_void,
 ) -> c_int {
     let tag = tag(future);
+    if let Some(failed) = host(tag.host.cast()).strikes("flux_future_then") {
+        return failed;
+    }
     code(host(tag.host.cast()).store.borrow_mut().agenda.then(tag.key, callback, data))
 }
 
 pub(super) extern "C" fn lookup_get(future: *mut c_void, value: *mut Text) -> c_int {
     let tag = tag(future);
+    if let Some(failed) = host(tag.host.cast()).strikes("flux_kvs_lookup_get") {
+        return failed;
+    }
     code(host(tag.host.cast()).lookup_text(tag.key).map(|found| {
         if !value.is_null() {
             // SAFETY: not null, so it is where flux_kvs_lookup_get's caller wants the text.

@@ -5,7 +5,9 @@ use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
 use super::site::{HostJob, NOW, OWNER, association, record};
 use crate::accounts::{ConfigPatch, ZeroScore};
-use crate::engine::{Effect, EndedJob, Engine, Event, PageWanted, Refusal, Settings, State, Timer};
+use crate::engine::{
+    Effect, EndedJob, Engine, Event, Open, PageWanted, Refusal, Settings, StandingsWanted, State, Timer,
+};
 use crate::fairshare::Policy;
 use crate::fairshare::periods::Resources;
 use crate::ids::{JobId, UserId};
@@ -305,4 +307,27 @@ fn whom_flux_has_no_more_is_forgotten() {
     host.refuse_prices = Some(Refusal::Absent);
     host.refresh(30.0);
     assert_eq!(host.engine.pending_after(None, 9), []);
+}
+
+#[test]
+fn who_asks_between_a_large_push_and_its_first_slice_is_told_what_is_known() {
+    for policy in Policy::ALL {
+        let mut all = accounts();
+        all.associations = (10..).take(4_001).map(|user| record(association(user, "A"), "A")).collect();
+        let leaves = (10..).take(4_001).map(|user| leaf(user, "A", f64::from(user), 0.0)).collect();
+        let mut engine = Engine::new(OWNER);
+        let site = tree(policy, NOW, leaves);
+        let effects = engine.handle(NOW, Event::Policy(all, site));
+        assert!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Slice))), "{policy:?}");
+        assert_eq!(engine.stats(NOW).banks, [], "{policy:?}: no bank is ranked yet");
+        let wanted =
+            StandingsWanted { user: Some(UserId(10)), bank: None, after: None, most: 9, open: Open::All };
+        let page = engine.standings(&wanted, NOW);
+        assert_eq!((page.associations.len(), page.associations[0].rank.is_none()), (1, true), "{policy:?}");
+        while engine.live_snapshot().is_refreshing {
+            engine.handle(NOW, Event::Timer(Timer::Slice));
+        }
+        assert_eq!(engine.stats(NOW).banks.len(), 3, "{policy:?}");
+        assert!(engine.standings(&wanted, NOW).associations[0].rank.is_some(), "{policy:?}");
+    }
 }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Calls into Flux that fail, and answers that lie: for tests of what becomes of a plugin then.
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+
+use super::host::Host;
+use super::job::Errno;
+use super::reactor::Wanted;
+
+/// Which call fails, and how.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// Flux's function.
+    pub call: &'static str,
+    /// So many calls of it go well before.
+    pub after: u64,
+    /// So many fail then.
+    pub times: u64,
+    /// What with.
+    pub errno: Errno,
+}
+
+/// What fails, and what was called.
+#[derive(Default)]
+pub(super) struct Faults {
+    fault: Option<Fault>,
+    calls: BTreeMap<&'static str, u64>,
+    struck: u64,
+}
+
+impl Wanted {
+    /// What a test calls it whose answer it chooses.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Wanted::Key(name) => name,
+            Wanted::Dependencies(_) => "job-list.list-id",
+            Wanted::Ended => "job-list.list",
+            Wanted::Commit => "",
+        }
+    }
+}
+
+impl Host {
+    /// The functions of Flux that can be made to fail.
+    pub const FALLIBLE: [&'static str; 20] = [
+        "flux_jobtap_service_register_ex",
+        "flux_jobtap_set_load_sort_order",
+        "flux_jobtap_reprioritize_all",
+        "flux_jobtap_reprioritize_job",
+        "flux_jobtap_dependency_add",
+        "flux_jobtap_dependency_remove",
+        "flux_jobtap_raise_exception",
+        "flux_jobtap_event_post_pack",
+        "flux_jobtap_jobspec_update_pack",
+        "flux_jobtap_jobspec_update_id_pack",
+        "flux_jobtap_job_lookup",
+        "flux_jobtap_job_subscribe",
+        "flux_plugin_add_handler",
+        "flux_respond",
+        "flux_timer_watcher_create",
+        "flux_rpc",
+        "flux_kvs_commit",
+        "flux_kvs_lookup",
+        "flux_future_then",
+        "flux_kvs_lookup_get",
+    ];
+
+    /// From now on this fails; calls are counted from here.
+    pub fn fails(&self, fault: Option<Fault>) {
+        self.store.borrow_mut().faults = Faults { fault, ..Faults::default() };
+    }
+
+    /// How many calls failed for it, and how often each function was called.
+    pub fn failed(&self) -> (u64, BTreeMap<&'static str, u64>) {
+        let faults = &self.store.borrow().faults;
+        (faults.struck, faults.calls.clone())
+    }
+
+    /// From now on this is the answer to a lookup of a KVS key, or to a request (`job-list.list`, `job-list.list-id`),
+    /// whatever is there: for tests of who lies. `None`: as it is.
+    pub fn answers_with(&self, key: &str, text: Option<&str>) {
+        let told = &mut self.store.borrow_mut().told;
+        match text {
+            Some(text) => told.insert(key.to_owned(), text.to_owned()),
+            None => told.remove(key),
+        };
+    }
+
+    /// `-errno` if this call is to fail.
+    pub(super) fn strikes(&self, call: &'static str) -> Option<c_int> {
+        let faults = &mut self.store.borrow_mut().faults;
+        let count = faults.calls.entry(call).or_default();
+        *count += 1;
+        let fault = faults.fault.as_ref().filter(|fault| fault.call == call)?;
+        if *count <= fault.after || *count > fault.after.saturating_add(fault.times) {
+            return None;
+        }
+        faults.struck += 1;
+        Some(-fault.errno.0)
+    }
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Which jobs are alive and where they are, by what was told alone: an oracle that knows nothing of limits.
+
+use crate::engine::{Effect, Engine, Event, State};
+use crate::ids::JobId;
+use crate::limits::{Admission, Size};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How far a job has come; it never goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    New,
+    Depend,
+    Priority,
+    Sched,
+    Run,
+    Cleanup,
+}
+
+#[derive(Clone, Debug)]
+struct Life {
+    stage: Stage,
+    size: Size,
+    /// Whether it counts in an association.
+    counts: bool,
+}
+
+/// All that was told of jobs.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    jobs: BTreeMap<JobId, Life>,
+    /// Those that validate let pass, and of which no more was heard.
+    passed: BTreeSet<JobId>,
+}
+
+impl Told {
+    pub fn learn(&mut self, event: &Event<'_>, effects: &[Effect]) {
+        match event {
+            Event::Validate(facts) if facts.state == State::New => {
+                let is_rejected = effects.iter().any(|effect| matches!(effect, Effect::Reject(_)));
+                self.passed.extend((!is_rejected).then_some(facts.id));
+            }
+            Event::New(facts) | Event::Shown(facts) => {
+                let is_submission = self.passed.remove(&facts.id) && matches!(event, Event::New(_));
+                let stage = match facts.state {
+                    _ if is_submission => Stage::New,
+                    State::New => Stage::New,
+                    State::Depend => Stage::Depend,
+                    State::Priority => Stage::Priority,
+                    State::Sched => Stage::Sched,
+                    State::Run => Stage::Run,
+                    State::Cleanup if facts.resources.are_there() => Stage::Run,
+                    State::Cleanup => Stage::Cleanup,
+                    State::Inactive => {
+                        if matches!(event, Event::Shown(_)) {
+                            self.jobs.remove(&facts.id);
+                        }
+                        return;
+                    }
+                };
+                let size = *facts.size.as_ref().unwrap_or(&Size::ONE);
+                self.jobs.insert(facts.id, Life { stage, size, counts: false });
+            }
+            Event::Depend(id) => self.reach(*id, Stage::Depend),
+            Event::Priority(id, _) => self.reach(*id, Stage::Priority),
+            Event::Sched(id) => self.reach(*id, Stage::Sched),
+            Event::Run(id, _) => {
+                if let Some(life) = self.jobs.get_mut(id) {
+                    life.stage = Stage::Run;
+                }
+            }
+            Event::Inactive(id) | Event::Gone(id) => {
+                self.jobs.remove(id);
+                self.passed.remove(id);
+            }
+            Event::Updated(facts) => {
+                if let (Some(life), Ok(size)) = (self.jobs.get_mut(&facts.id), &facts.size)
+                    && life.stage < Stage::Sched
+                {
+                    life.size = *size;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn reach(&mut self, id: JobId, stage: Stage) {
+        if let Some(life) = self.jobs.get_mut(&id) {
+            life.stage = life.stage.max(stage);
+        }
+    }
+
+    /// Whether a job counts depends on what is configured: of those that don't the engine says that they wait, or that
+    /// they came while their association bore flux-accounting's mark.
+    pub fn resolve(&mut self, engine: &Engine) {
+        for (id, life) in &mut self.jobs {
+            let admission = engine.ledger().job(*id).map(|job| job.admission);
+            life.counts = matches!(admission, Some(Admission::Attached(_) | Admission::Admitted(_)));
+        }
+    }
+
+    pub fn stages(&self) -> Vec<Stage> {
+        self.jobs.values().map(|life| life.stage).collect()
+    }
+
+    pub fn alive(&self) -> usize {
+        self.jobs.len()
+    }
+
+    fn in_stage(&self, stage: Stage) -> impl Iterator<Item = &Life> {
+        self.jobs.values().filter(move |life| life.stage == stage)
+    }
+
+    pub fn running(&self) -> usize {
+        self.in_stage(Stage::Run).count()
+    }
+
+    /// Active, running and scheduled jobs of all associations.
+    pub fn counts(&self) -> (u64, u64, u64) {
+        let of = |stage| self.in_stage(stage).filter(|life| life.counts).count() as u64;
+        let active = self.jobs.values().filter(|life| life.counts).count() as u64;
+        (active, of(Stage::Run), of(Stage::Sched))
+    }
+
+    pub fn gpus_running(&self) -> u64 {
+        self.in_stage(Stage::Run).filter(|life| life.counts).map(|life| life.size.gpus).sum()
+    }
+}

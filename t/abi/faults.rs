@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Each call into Flux fails, once or for a while, with each errno, in a history with everything in it. Nobody panics, what
+//! failed is in the log, and when it goes well again and the data are pushed once more, every job runs to its end and is
+//! counted nowhere.
+
+use mf_priority::embedded::{Errno, Fault, Host, State};
+use serde_json::json;
+
+use super::play::{Play, full_document};
+use super::{METHODS, OWNER, SO, Site, association, document, job, job_in, plugin};
+
+const ERRNOS: [Errno; 8] = [
+    Errno::EPERM,
+    Errno::ENOENT,
+    Errno(5),
+    Errno(11),
+    Errno(12),
+    Errno::EINVAL,
+    Errno::ENOSYS,
+    Errno::EPROTO,
+];
+
+/// Lives through a history in which a call fails; whether it was called.
+fn survives(fault: &Fault) -> bool {
+    let mut play = Play::new("faults");
+    // Who is refused what it asks for can't be right before it is told anew.
+    play.is_trusting = true;
+    play.site.host.fails(Some(fault.clone()));
+    play.history();
+    let (struck, _) = play.site.host.failed();
+    play.site.host.fails(None);
+    play.site.host.settle();
+    assert!(!play.log.iter().any(|line| line.contains("panic")), "{fault:?}: {:#?}", play.log);
+    play.site.push(&full_document());
+    play.site.host.advance(70.0);
+    play.site.host.reprioritize_all();
+    play.end();
+    struck > 0
+}
+
+/// Those that are made at load, or whose failure is the host's to see, and those for jobs that wait for data.
+const AT_LOAD: [&str; 4] = [
+    "flux_jobtap_service_register_ex",
+    "flux_jobtap_set_load_sort_order",
+    "flux_plugin_add_handler",
+    "flux_timer_watcher_create",
+];
+const OF_WAITING: [&str; 2] = ["flux_jobtap_raise_exception", "flux_jobtap_jobspec_update_id_pack"];
+
+#[test]
+fn calls_that_fail_at_load() {
+    let site = Site::empty(plugin());
+    let conf = json!({"config": document()});
+    for call in AT_LOAD {
+        let mut after = 0;
+        loop {
+            let errno = ERRNOS[after as usize % ERRNOS.len()];
+            site.host.fails(Some(Fault { call, after, times: 1, errno }));
+            let loaded = site.host.load(&site.so.path(), Some(&conf));
+            let (struck, _) = site.host.failed();
+            site.host.fails(None);
+            if struck == 0 {
+                loaded.expect("nothing failed");
+                site.host.remove(SO).unwrap();
+                break;
+            }
+            match loaded {
+                Err(text) => {
+                    // Who loads it is told, or the log is.
+                    let told = text + &site.errors().join("\n");
+                    let shown = call.replace("add_handler", "register");
+                    assert!(told.contains(&shown), "{call}: {told}");
+                }
+                Ok(()) => panic!("{call} failed, the {after}th of its calls, and it is loaded"),
+            }
+            assert_eq!((site.host.live_watchers(), site.host.plugin_aux_count()), (0, 0), "{call} {after}");
+            site.host.load(&site.so.path(), Some(&conf)).expect("the next load goes well");
+            site.check();
+            site.host.remove(SO).unwrap();
+            after += 1;
+        }
+        assert!(after > 0, "{call} was never called");
+    }
+}
+
+/// Jobs were accepted before there were data: their banks are posted by id, and whoever has no association is ended.
+#[test]
+fn calls_that_fail_for_jobs_that_wait() {
+    for call in OF_WAITING {
+        for (n, errno) in ERRNOS.into_iter().enumerate() {
+            let site = Site::bare();
+            let mut plain = job(5002, 1);
+            plain.jobspec["attributes"]["system"].as_object_mut().unwrap().remove("queue");
+            let waiting: Vec<u64> = (0..3)
+                .map(|n| {
+                    let first = site.host.jobs().first().copied().filter(|_| n > 0);
+                    let depends: Vec<_> =
+                        first.iter().map(|id| json!({"scheme": "afterany", "value": id})).collect();
+                    plain.jobspec["attributes"]["system"]["dependencies"] = depends.into();
+                    site.submit(&plain)
+                })
+                .collect();
+            let strange = site.submit(&job_in(6000, "A", 1));
+            // flux-accounting tells the owner's own record last.
+            let mut all = document();
+            all["associations"].as_array_mut().unwrap().push(association(1000, "A", json!({})));
+            site.host.fails(Some(Fault { call, after: n as u64 % 2, times: 1 + n as u64, errno }));
+            if call == OF_WAITING[0] {
+                METHODS.iter().for_each(|(key, method)| drop(site.rpc(method, &json!({"data": all[key]}))));
+                let _ = site.rpc("reprioritize", &json!({}));
+            } else {
+                site.host.remove(SO).unwrap();
+                site.load(&all);
+            }
+            site.host.advance(11.0);
+            let (struck, calls) = site.host.failed();
+            site.host.fails(None);
+            // One job is ended.
+            let is_once = call == OF_WAITING[0] && n % 2 == 1;
+            assert!(struck > 0 || is_once, "{call} was called {:?} times", calls.get(call));
+            // Told again, all is as it should have been.
+            site.push(&all);
+            site.host.advance(11.0);
+            site.check();
+            for id in waiting.iter().chain([&strange]) {
+                let _ = site.host.cancel(*id, OWNER);
+                site.host.settle();
+                assert_eq!(site.state(*id), State::Inactive, "{call} {errno:?}");
+            }
+            assert_eq!(site.check()["jobs"], 0, "{call} {errno:?}");
+            assert!(!site.errors().iter().any(|line| line.contains("panic")));
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_does_not_go_out_is_in_the_log() {
+    let site = Site::new();
+    for errno in ERRNOS {
+        site.host.fails(Some(Fault { call: "flux_respond", after: 0, times: 1, errno }));
+        assert!(site.rpc("check", &json!({})).is_err());
+        site.host.fails(None);
+        assert!(site.errors().iter().any(|line| line.contains("failed to answer a request")));
+        assert!(site.rpc("check", &json!({})).is_ok());
+    }
+}
+
+fn in_history(shard: usize) {
+    let is_here =
+        |call: &str| !AT_LOAD.contains(&call) && !OF_WAITING.contains(&call) && call != "flux_respond";
+    let calls = Host::FALLIBLE.iter().filter(|call| is_here(call)).enumerate();
+    for (at, &call) in calls.filter(|(at, _)| at % 4 == shard) {
+        let mut struck = 0;
+        let began = std::time::Instant::now();
+        for (n, errno) in ERRNOS.into_iter().enumerate() {
+            // Another of its first calls each time; the last two fail for a while.
+            let times = if n >= ERRNOS.len() - 2 { 5 } else { 1 };
+            struck += usize::from(survives(&Fault { call, after: (n as u64) % 4, times, errno }));
+        }
+        println!("{call}: failed in {struck} of {} histories, {:.0?}", ERRNOS.len(), began.elapsed());
+        assert!(struck >= 4, "{call} failed in {struck} histories only ({at})");
+    }
+}
+
+#[test]
+fn calls_that_fail_in_a_history_1() {
+    in_history(0);
+}
+
+#[test]
+fn calls_that_fail_in_a_history_2() {
+    in_history(1);
+}
+
+#[test]
+fn calls_that_fail_in_a_history_3() {
+    in_history(2);
+}
+
+#[test]
+fn calls_that_fail_in_a_history_4() {
+    in_history(3);
+}

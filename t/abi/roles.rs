@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Who may call what: a row for each method, so that a new one is given its row, and nobody learns of others by what he claims.
+
+use mf_priority::embedded::Cred;
+use mf_priority::jobtap::{Jobtap, Role};
+use mf_priority::plugin::MfPriority;
+use serde_json::{Value, json};
+
+use super::{Site, job, topic};
+
+const EPERM: i32 = 1;
+
+/// Every method, with who may call it.
+const ROLES: [(&str, Role); 20] = [
+    ("rec_update", Role::Owner),
+    ("rec_q_update", Role::Owner),
+    ("rec_proj_update", Role::Owner),
+    ("rec_bank_update", Role::Owner),
+    ("rec_fac_update", Role::Owner),
+    ("rec_config_update", Role::Owner),
+    ("policy_update", Role::Owner),
+    ("policy_begin", Role::Owner),
+    ("policy_part", Role::Owner),
+    ("policy_commit", Role::Owner),
+    ("policy_abort", Role::Owner),
+    ("associations", Role::Owner),
+    ("prices", Role::Owner),
+    ("usages", Role::Owner),
+    ("reprioritize", Role::Owner),
+    ("check", Role::Owner),
+    ("explain", Role::Guest),
+    ("standing", Role::Guest),
+    ("jobs", Role::Guest),
+    ("stats", Role::Owner),
+];
+
+/// What a guest may put into a payload to be taken for somebody else.
+fn forgeries(id: u64) -> Vec<Value> {
+    let claims =
+        json!({"owner": true, "rolemask": 1, "cred": {"userid": 5002, "rolemask": 1}, "userid": 5002});
+    let with = |more: Value| {
+        let mut all = claims.clone();
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        all
+    };
+    vec![
+        json!({}),
+        with(json!({"id": id})),
+        with(json!({"jobs": [id], "ids": [id]})),
+        with(json!({"user": 5002})),
+        with(json!({"user": 5002, "bank": "A"})),
+        with(json!({"after": [5001, "B"]})),
+        with(json!({"data": []})),
+        json!({"jobs": [id]}),
+        json!({"user": 5002}),
+        json!({"bank": "A"}),
+        json!({"queue": "q"}),
+    ]
+}
+
+#[test]
+fn every_method_has_its_row() {
+    let of_plugin: Vec<(&str, bool)> =
+        MfPriority::METHODS.iter().map(|method| (method.title(), method.role == Role::Guest)).collect();
+    assert_eq!(of_plugin, ROLES.map(|(method, role)| (method, role == Role::Guest)));
+}
+
+#[test]
+fn guests_learn_nothing_of_others_and_change_nothing_whatever_they_claim() {
+    let site = Site::new();
+    let theirs = [site.submit(&job(5002, 1)), site.submit(&job(5002, 1))];
+    site.submit(&job(5001, 1));
+    let before = site.query();
+    for (method, role) in ROLES {
+        for payload in forgeries(theirs[0]) {
+            for cred in [
+                Cred::guest(5001),
+                Cred::guest(6000),
+                Cred { userid: 1000, rolemask: 2 },
+                Cred { userid: 5002, rolemask: 0 },
+            ] {
+                let asked = site.host.request(&topic(method), Some(&payload.to_string()), cred);
+                site.host.advance(2.0);
+                let late: Vec<_> = site.host.take_late().into_iter().map(|late| late.answer).collect();
+                for answer in std::iter::once(asked).chain(late) {
+                    let place = format!("{method} {payload} as {cred:?}");
+                    match answer {
+                        Ok(text) => {
+                            assert!(role == Role::Guest && cred.rolemask != 0, "{place}");
+                            let text = text.unwrap_or_default();
+                            // The id that was asked about stands in the refusal; Flux lists everybody's ids.
+                            for secret in [theirs[1].to_string(), "5002".to_owned()] {
+                                assert!(!text.contains(&secret), "{place} tells of {secret}: {text}");
+                            }
+                        }
+                        Err(refused) if role == Role::Owner || cred.rolemask == 0 => {
+                            assert_eq!(refused.errno.0, EPERM, "{place}: {}", refused.text);
+                        }
+                        Err(refused) => assert!(!refused.text.is_empty(), "{place}"),
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(site.query(), before);
+    site.check();
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Every method of the plugin, as owner and as guest, with any payload. An input is a line `METHOD USERID ROLE`, and the
+//! payload below it.
+
+use std::ffi::CString;
+
+use mf_priority::embedded::Cred;
+use mf_priority::jobtap::Jobtap;
+use mf_priority::plugin::MfPriority;
+use serde_json::{Value, json};
+
+use super::drive::{Mutate, Rng, fuzz, gist, seen};
+use super::{Stand, assert_plain, configured, json, said, with_a_tree};
+use crate::abi::{Site, document, job, topic};
+
+const EPERM: i32 = 1;
+/// Methods that everybody may call.
+const GUESTS: [&str; 3] = ["explain", "standing", "jobs"];
+
+/// A good payload of each method.
+fn payloads(method: &str) -> Vec<Value> {
+    let all = with_a_tree();
+    let data = |key: &str| vec![json!({"data": all[key]})];
+    match method {
+        "rec_update" => data("associations"),
+        "rec_q_update" => data("queues"),
+        "rec_proj_update" => data("projects"),
+        "rec_bank_update" => data("banks"),
+        "rec_fac_update" => data("priority_factors"),
+        "rec_config_update" => vec![json!({"data": {"deny_unknown_queues": true, "zero_score": "floor"}})],
+        "policy_update" => vec![all.clone(), json!({"data": all, "dry_run": true})],
+        "policy_begin" => vec![json!({"dry_run": false, "keep_config": true, "expires": 60})],
+        "policy_part" => vec![json!({"push": 1, "associations": all["associations"], "banks": all["banks"]})],
+        "policy_commit" | "policy_abort" => vec![json!({"push": 1})],
+        "associations" => vec![json!({"after": [5001, "A"], "user": 5002, "limit": 10})],
+        "prices" => vec![json!({"ids": [1, 2, 3], "after": 1, "limit": 10})],
+        "usages" => vec![json!({"after": [5001, "A"], "limit": 10})],
+        "explain" => vec![json!({"id": 1}), json!({"id": 1, "userid": 5002}), json!({"ids": [1, 2]})],
+        "standing" => vec![json!({"user": 5002, "bank": "A", "after": [5001, "A"], "limit": 10})],
+        "jobs" => vec![json!({"user": 5002, "bank": "A", "queue": "q", "ids": [1], "after": 1, "limit": 10})],
+        _ => vec![json!({})],
+    }
+}
+
+fn methods() -> Vec<&'static str> {
+    MfPriority::METHODS.iter().map(|method| method.title()).collect()
+}
+
+fn seeds() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for method in methods() {
+        for payload in payloads(method) {
+            for who in ["1000 1", "5002 2", "5001 2", "0 0"] {
+                seeds.push(format!("{method} {who}\n{payload}").into_bytes());
+            }
+        }
+    }
+    seeds
+}
+
+/// Of the first line another user or method, now and then; the payload by its structure.
+fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
+    let changed = json::after_a_line(rng, input, other);
+    if !rng.one_in(8) {
+        return changed;
+    }
+    let body = changed.iter().position(|byte| *byte == b'\n').map_or(&[][..], |at| &changed[at..]);
+    let methods = methods();
+    let line = format!(
+        "{} {}",
+        rng.pick(&methods),
+        rng.pick(&["1000 1", "5002 2", "4294967295 2", "0 3", "1000 0"])
+    );
+    [line.as_bytes(), body].concat()
+}
+
+/// With a job that runs, one that is held, and one of somebody else.
+fn busy() -> Site {
+    let site = Site::new();
+    for (user, nodes) in [(5001, 2), (5001, 1), (5002, 1)] {
+        site.submit(&job(user, nodes));
+    }
+    site.host.take_log();
+    site
+}
+
+fn call(stand: &mut Stand, input: &[u8]) -> Vec<u64> {
+    let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
+    let line = String::from_utf8_lossy(&input[..end]).into_owned();
+    let mut words = line.split(' ');
+    let method = words.next().unwrap_or_default();
+    let mut number = || words.next().and_then(|word| word.parse::<u32>().ok()).unwrap_or(0);
+    let cred = Cred { userid: number(), rolemask: number() };
+    let body: Vec<u8> =
+        input.get(end + 1..).unwrap_or_default().iter().copied().filter(|byte| *byte != 0).collect();
+    let payload = CString::new(body).unwrap();
+    let site = stand.site.take().unwrap_or_else(busy);
+    site.host.take_log();
+    let before = configured(&site);
+    let answer = site.host.request_bytes(&topic(method), Some(&payload), cred);
+    let mut features: Vec<u64> = Vec::new();
+    let late: Vec<_> = {
+        // Guests are answered one after the other.
+        site.host.advance(2.0);
+        site.host.take_late().into_iter().map(|late| late.answer).collect()
+    };
+    let is_known = methods().contains(&method);
+    let mut changes = false;
+    for answer in std::iter::once(answer).chain(late) {
+        match answer {
+            Ok(text) => {
+                assert!(is_known, "{method} is nobody's");
+                assert!(
+                    cred.is_owner() || GUESTS.contains(&method) && cred.rolemask != 0,
+                    "{cred:?} may call {method}"
+                );
+                let text = text.unwrap_or_else(|| "{}".to_owned());
+                assert_plain("an answer", &text);
+                let shape: Value = serde_json::from_str(&text).expect("an answer is JSON");
+                assert!(shape.is_object(), "{text}");
+                features.push(seen((method, shape.as_object().unwrap().keys().collect::<Vec<_>>())));
+                changes |= cred.is_owner();
+            }
+            Err(refused) if refused.errno.0 == 115 => {}
+            Err(refused) => {
+                assert!(!refused.text.is_empty(), "{method} is refused without a word: {refused:?}");
+                assert!(refused.text.len() < 1000, "{} bytes: {}", refused.text.len(), refused.text);
+                assert_plain("a refusal", &refused.text);
+                if is_known && !cred.is_owner() && !GUESTS.contains(&method) {
+                    assert_eq!(refused.errno.0, EPERM, "{method} as {cred:?}: {}", refused.text);
+                }
+                features.push(seen((method, refused.errno.0, gist(&refused.text))));
+            }
+        }
+    }
+    features.extend(said(&site));
+    if changes {
+        site.check();
+        // As it was: a part of a push that is open is forgotten, too.
+        let whole = document().to_string();
+        let again = site.host.request(&topic("policy_update"), Some(&whole), crate::abi::OWNER);
+        assert!(again.is_ok(), "a good document after {line}: {again:?}");
+        site.host.take_log();
+        // Jobs of whom the input removed are held or gone: the next one has others.
+        if site.host.jobs().len() > 40 || method.starts_with("rec_") || method.starts_with("policy_") {
+            let ended: Vec<u64> = site.host.jobs();
+            ended.iter().for_each(|id| drop(site.host.cancel(*id, crate::abi::OWNER)));
+            site.host.settle();
+            assert_eq!(site.check()["jobs"], 0);
+            if site.host.jobs().len() <= 40 {
+                for (user, nodes) in [(5001, 2), (5001, 1), (5002, 1)] {
+                    site.submit(&job(user, nodes));
+                }
+                stand.keep(site);
+            }
+            return features;
+        }
+    } else {
+        assert_eq!(configured(&site), before, "{line} changed something");
+    }
+    stand.keep(site);
+    features
+}
+
+#[test]
+fn any_payload_of_any_method() {
+    let mut stand = Stand::default();
+    fuzz("rpc", seeds(), mutate as Mutate, |input| call(&mut stand, input));
+}

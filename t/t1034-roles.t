@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='who may call each method, whatever the payload claims, and hostile texts of users in the log'
+
+# A sequence: the first test starts the instance.
+. "$(dirname "$0")/lib.sh"
+
+methods=$(sed -nE 's/^\s*(owners|guests)\(c"([a-z_]+)".*/\1:\2/p' "$SHARNESS_TEST_SRCDIR/../src/plugin/methods.rs")
+forged() { echo "{\"owner\":true,\"rolemask\":1,\"userid\":5002,\"cred\":{\"userid\":5002,\"rolemask\":1},$1}"; }
+# as UID METHOD PAYLOAD
+as() { mf rpc --as "$@"; }
+
+test_expect_success 'an instance with jobs of two users' '
+	test $(echo "$methods" | wc -l) -ge 20 &&
+	write_conf "$(with_queues q r)" && start_instance && load_plugin &&
+	mf push assoc 5001 A queues=q assoc 5002 A queues=q queue q project "*" bank A 0 &&
+	one=$(mf submit 5001 -q q -t 3600) && other=$(mf submit 5002 -q q -t 3600) && running $one $other && settled
+'
+test_expect_success 'guests are refused by every method of the owner, whatever they claim, and nothing changes' '
+	mf query "q[\"mf_priority_map\"]" >before &&
+	for method in $(echo "$methods" | sed -n "s/owners://p"); do
+		for payload in "{}" "$(forged "\"data\":[]")" "$(forged "\"user\":5002")"; do
+			as 5001 $method "$payload" >out 2>&1
+			grep -q "owner credentials" out || { echo "$method $payload:"; cat out; return 1; }
+		done
+	done &&
+	mf query "q[\"mf_priority_map\"]" >after && diff before after
+'
+test_expect_success 'guests are told nothing of another user by those that they may call' '
+	their=$(flux job id $other) &&
+	for method in $(echo "$methods" | sed -n "s/guests://p"); do
+		for more in "\"jobs\":[$their]" "\"user\":5002" "\"user\":5002,\"bank\":\"A\"" "\"queue\":\"q\""; do
+			for payload in "{$more}" "$(forged "$more")"; do
+				as 5001 $method "$payload" >out 2>&1
+				! grep -q "\"userid\": *5002" out || { echo "$method $payload:"; cat out; return 1; }
+			done
+		done
+	done
+'
+test_expect_success 'the owner may call them all' '
+	for method in $(echo "$methods" | sed "s/.*://"); do
+		mf rpc $method "{}" >out 2>&1
+		! grep -qE "credentials|privilege|No service" out || { echo $method; cat out; return 1; }
+	done
+'
+test_expect_success 'texts of users stay in their line of the log' '
+	new_log &&
+	evil=$(printf "x\nbroker.err[0]: all is lost\033[2J%%s%%n") &&
+	{ mf submit 5002 -q "$evil" -t 60 >out 2>&1; mf submit 5002 -B "$evil" -q q -t 60 >>out 2>&1; true; } &&
+	settled && flux dmesg >log && ! grep -qE "^.{0,60}broker.err\[0\]: all is lost" log && ! grep -q "$(printf "\033\[2J")" log
+'
+cancel_all
+finish
