@@ -126,9 +126,8 @@ class Follower(Release):
                 self.a_pass(job.assoc)
                 if self.peek() is event:
                     self.fail("not expected: the pass is over")
-            elif self.is_release(event) and job.assoc in self.may:
-                self.may.discard(job.assoc)
-                self.a_pass(job.assoc)
+            elif self.is_release(event) and job.assoc in self.may | self.may_free:
+                self.may_pass(job.assoc)
                 if self.peek() is event:
                     self.fail("not expected")
             else:
@@ -137,6 +136,16 @@ class Follower(Release):
             self.take()
             getattr(self, "host_" + name.replace("-", "_"))(job, context)
         else:
+            self.fail("not expected")
+
+    def may_pass(self, key):
+        """A pass that may come has come."""
+        lines = (False, True) if key in self.may else (False,)
+        self.may.discard(key)
+        self.may_free.discard(key)
+        event = self.peek()
+        self.a_pass(key, lines)
+        if self.peek() is event:
             self.fail("not expected")
 
     def dependency(self, job, name, description):
@@ -157,9 +166,8 @@ class Follower(Release):
             self.a_pass(job.assoc)
             if self.peek() == (job.id, name, {"description": description}):
                 self.fail("not expected: the pass is over")
-        elif not is_add and job.assoc in self.may:
-            self.may.discard(job.assoc)
-            self.a_pass(job.assoc)
+        elif not is_add and job.assoc in self.may | self.may_free:
+            self.may_pass(job.assoc)
         else:
             self.fail("not expected")
 

@@ -46,6 +46,7 @@ class Job:
     blocked: bool = False  # released, but another plugin keeps it
     was_held: bool = False
     subscribed: bool = False  # the plugin sees its events
+    unheld: bool = False  # was in DEPEND for others' sake alone
     unseen: bool = False  # let go by others while the plugin could not see it
     replayed: bool = False
     bounced: bool = False  # sent from SCHED to PRIORITY by a restart

@@ -36,6 +36,7 @@ def complete(document):
 OPEN = {
     "sees_undeclared": "it knows names of others that the jobspec does not declare before they stop a release: to "
     "subscribe all jobs in DEPEND is as good as to subscribe those with declared dependencies",
+    "sees_unheld": "the same of jobs that stay in DEPEND without a name of its own",
     "discovered_binds": "a keeper is discovered while jobs are released that nobody was known to keep: the blocked "
     "grant binds those behind it in this pass, as 5.1 #6 says of the same pass; or not, as it says of those whom "
     "nobody keeps",
@@ -142,6 +143,7 @@ class Model:
             job.blocked = job.unchecked = False
             job.was_held = job.was_ever_held()
             job.grant = job.was_held and job.state == "SCHED"
+            job.suspended = job.urgency == 0
             if job.grant:
                 owner = (job.uid, job.bank)
                 finds[owner] = job.grant = finds[owner] if owner in finds else self.happens()
@@ -171,7 +173,8 @@ class Model:
         return int(total + 0.5) if total >= 0 else -int(-total + 0.5)
 
     def is_suspended(self, job):
-        """Never scheduled as things are: it takes no place to run."""
+        """Never scheduled as things are: it takes no place to run. It counts so from when its price is asked for, or it is
+        let go: data that come without a reprioritize change no job."""
         if job.urgency == 0:
             return True
         return job.urgency != 31 and self.zero_score == "hold" and self.score(job) <= 0
@@ -183,7 +186,7 @@ class Model:
         run = [o for o in others if o.charge == "run"]
         sched = [o for o in others if o.charge == "sched"]
         going = [o for o in others if (o.grant or o in reserving) and o.charge != "run"]
-        run += [o for o in going if not self.is_suspended(o)]
+        run += [o for o in going if not o.suspended]
         sched += [o for o in going if o.charge is None]
         found = []
         if queue is not None:
@@ -328,7 +331,7 @@ class Model:
             return {"new bank is already at max-active-jobs limit"}
         text = "updating to bank %s while it is already at %s limit is not allowed; try again later"
         run = self.counts(key)[0]["cur_run_jobs"]
-        going = [o for o in self.of(key) if o.grant and o.charge != "run" and not self.is_suspended(o)]
+        going = [o for o in self.of(key) if o.grant and o.charge != "run" and not o.suspended]
         if run >= record["max_running_jobs"]:
             return {text % (bank, "max-run-jobs")}
         # Whether places that are reserved count as taken here is left open.

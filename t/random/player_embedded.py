@@ -17,9 +17,11 @@ def play(script, command, plugin, keeper, directory):
         outcome = json.loads(line)
         if "trace" not in outcome:
             continue
-        names.update(outcome["ids"])
+        # The trace tells all ids there are, a step those that came with it.
+        ids = {name: jobid for name, jobid in outcome["ids"].items() if name not in names}
+        names.update(ids)
         outcomes.append(dict(
-            answers=outcome["answers"], ids=outcome["ids"], query=outcome["query"], drift=outcome["drift"],
+            answers=outcome["answers"], ids=ids, query=outcome["query"], drift=outcome["drift"],
             states={int(jobid): state for jobid, state in outcome["states"].items()},
             events=[event(*entry, script, names) for entry in outcome["trace"]],
         ))

@@ -41,6 +41,7 @@ class Release(Stream):
 
     def after_names(self, job):
         """A job in DEPEND that nobody keeps goes on, inside whatever took its last name."""
+        job.unheld = job.unheld or (job.state == "DEPEND" and bool(job.foreign()) and not job.ours())
         if job.state == "DEPEND" and not job.deps and self.busy is not job:
             self.expect(job, "depend")
             job.blocked = False
@@ -136,10 +137,10 @@ class Release(Stream):
     def let_go(self, job):
         """The last foreign name of the job is gone: it is judged by the counts of this moment."""
         if job.ours():
-            # It still waits for its turn; a pass may look whether that has come.
-            self.may.add(job.assoc)
+            # It still waits for its turn; a pass may look whether that has come, of all or of those nobody else keeps.
+            (self.may if self.choose(2) else self.may_free).add(job.assoc)
             return
-        if not self.model.judges or not (job.subscribed or self.does("sees_undeclared")):
+        if not self.model.judges or not (job.subscribed or self.does("sees_unheld")):
             job.unseen = True
             job.grant, job.blocked = job.was_held, False
             return
@@ -174,18 +175,22 @@ class Release(Stream):
         if key not in self.reading or key not in self.due:
             self.a_pass(key)
 
-    def a_pass(self, key):
+    def sees(self, job):
+        """Whether the plugin knows who else keeps it."""
+        return job.subscribed or (job.unheld and self.does("sees_unheld")) or self.does("sees_undeclared")
+
+    def a_pass(self, key, lines=(False, True)):
         """5.1: those that nobody else keeps first, each group by ascending id."""
         model = self.model
         held = [job for job in model.of(key) if job.state == "DEPEND" and job.ours()]
         held += [job for job in model.of(key) if job.state == "PRIORITY" and job.waits and job.in_line]
         held.sort(key=lambda job: job.id)
-        seen = {job.id: bool(job.foreign()) and (job.subscribed or self.does("sees_undeclared")) for job in held}
+        seen = {job.id: bool(job.foreign()) and self.sees(job) for job in held}
         earlier = [job for job in model.of(key) if job.blocked]
         if earlier and not (any(seen.values()) and self.does("grants_bind_kept")):
             earlier = []
         blocked = []
-        for is_kept in (False, True):
+        for is_kept in lines:
             for job in held:
                 if seen[job.id] != is_kept or job.state != "DEPEND" and not job.waits:
                     continue
@@ -206,7 +211,10 @@ class Release(Stream):
                 self.unhold(job, name)
             self.after_names(job)
             if job.state == "DEPEND" and self.busy is not job:
-                # Blocked: its reservation ends with the pass, or as the policy says.
+                # Blocked: its reservation ends with the pass, or as the policy says. If that was not known, those that
+                # nobody else keeps may take its place later.
+                if not job.subscribed:
+                    self.may_free.add(job.assoc)
                 job.grant, job.blocked, job.subscribed = False, True, True
                 blocked.append(job)
             return

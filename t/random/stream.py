@@ -25,6 +25,7 @@ class Stream:
         self.choices, self.asked = list(choices), []
         self.due = []  # associations that a pass must visit before the step is over
         self.may = set()  # associations that one may visit
+        self.may_free = set()  # the same, for jobs that nobody else keeps
         self.reading = set()  # associations whose replayed jobs' eventlogs are being read: a pass of theirs waits for that
         self.rehold = {}  # job: limits for which a name may be added outside a submission, beside those now exceeded
         self.due_fatal = {}  # job: text of the exception that must come

@@ -147,10 +147,14 @@ class Release(Case):
 
     def test_5_not_while_it_can_never_be_scheduled(self):
         self.site(max_running_jobs=1, fairshare=0)
-        self.job("B", "sched", grant=True, urgency=0), self.job("C", names=[RUN], urgency=31)
-        self.assertEqual(self.model.exceeded(self.model.jobs[ord("C")]), [])
-        self.model.jobs[ord("B")].urgency = 16
-        self.assertEqual(self.model.exceeded(self.model.jobs[ord("C")]), [])
+        one, other = self.job("B", "sched", grant=True, urgency=0), self.job("C", names=[RUN], urgency=31)
+        for one.urgency, is_suspended in ((0, True), (16, True), (31, False)):
+            # As its price says when it is asked for, and until then as before.
+            before = self.model.exceeded(other)
+            self.assertEqual(self.model.is_suspended(one), is_suspended)
+            self.assertEqual(self.model.exceeded(other), before)
+            one.suspended = is_suspended
+            self.assertEqual(self.model.exceeded(other), [] if is_suspended else [5])
         self.model.zero_score = "floor"
         self.assertEqual(self.model.exceeded(self.model.jobs[ord("C")]), [5])
 
