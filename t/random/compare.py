@@ -140,9 +140,9 @@ class Follower(Release):
 
     def may_pass(self, key):
         """A pass that may come has come."""
-        lines = (False, True) if key in self.may else (False,)
-        self.may.discard(key)
-        self.may_free.discard(key)
+        is_whole = key in self.may and (key not in self.may_free or self.choose(2) == 1)
+        lines = (False, True) if is_whole else (False,)
+        (self.may if is_whole else self.may_free).discard(key)
         event = self.peek()
         self.a_pass(key, lines)
         if self.peek() is event:
