@@ -10,7 +10,7 @@
 //! and leaves it as it is. It goes back to PRIORITY, and may be held there, only when its urgency or its jobspec changes.
 
 use super::price::Completion;
-use super::{Effect, Engine, Posting};
+use super::{Effect, Engine, Posting, Timer};
 use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{JobId, Stage};
 use crate::limits::{Demand, Holding, Job, Phase, Rule, rows_of_queues};
@@ -36,34 +36,25 @@ impl Engine {
     }
 
     /// By the strict rule a job that rested, and would be scheduled now, may find that its place to run is taken: then it
-    /// goes no further than PRIORITY. Gives the association in which it leaves its place in SCHED.
-    pub(super) fn taken_back(&mut self, id: JobId, urgency: i64) -> Option<AssociationId> {
-        if !self.wakes_too_late(id, urgency) {
-            return None;
-        }
-        self.ledger.change(id, Job::await_room);
-        self.live.forget(id);
-        self.ledger.job(id)?.association()
-    }
-
-    fn wakes_too_late(&self, id: JobId, urgency: i64) -> bool {
-        let rests = |job: &&Job| {
-            (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)
-        };
-        let Some(job) = self.ledger.job(id).filter(rests) else { return false };
+    /// goes no further than PRIORITY. Flux asks for every job: of one that did not rest this is known at once.
+    pub(super) fn wakes_too_late(&self, id: JobId, job: &Job, urgency: i64) -> bool {
         let is_full = |hold: &Holding| hold.amount.stage == Stage::Running;
-        self.explain(id, job, urgency).is_some_and(|it| it.priority > 0)
+        (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)
+            && self.explain(id, job, urgency).is_some_and(|it| it.priority > 0)
             && self.ledger.holding(&self.book, id).iter().any(is_full)
     }
 
-    /// The same of a job in SCHED at priority 0, as whose score rose. Flux takes it to PRIORITY only for an update: it gets one
-    /// that changes nothing, in the next reactor turn, and until then no price.
-    pub(super) fn is_sent_round(&mut self, id: JobId, urgency: i64) -> bool {
-        let is_late = self.wakes_too_late(id, urgency);
-        if is_late {
-            self.due.sent_round.insert(id);
-        }
-        is_late
+    /// A job that was in SCHED stays in PRIORITY, where Flux has it now, and gives up what it had.
+    pub(super) fn take_back(&mut self, id: JobId) {
+        self.ledger.change(id, Job::await_room);
+        self.live.forget(id);
+    }
+
+    /// A job that is still in SCHED, at priority 0, and wakes too late. Flux takes it to PRIORITY only for an update: it gets
+    /// one that changes nothing, in the next reactor turn, and until then no price.
+    pub(super) fn send_round_later(&mut self, id: JobId) -> Effect {
+        self.due.sent_round.insert(id);
+        Effect::Arm(Timer::Turn)
     }
 
     /// Sends jobs from SCHED to PRIORITY.
@@ -88,8 +79,7 @@ impl Engine {
         let is_late = self.ledger.job(id).is_some_and(is_scheduled)
             && self.ledger.holding(&self.book, id).iter().any(is_new);
         if is_late {
-            self.ledger.change(id, Job::await_room);
-            self.live.forget(id);
+            self.take_back(id);
         }
         is_late
     }

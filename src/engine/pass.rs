@@ -79,11 +79,8 @@ impl Engine {
     fn place(&mut self, walk: &Walk) -> Vec<Effect> {
         let mut effects = Vec::new();
         for unplaced in self.ledger.unplaced(&self.book, walk) {
-            let mut heads: Vec<JobId> = unplaced.heads().collect();
-            heads.sort_unstable();
-            heads.dedup();
-            let prices: Vec<(JobId, u32)> =
-                heads.into_iter().map(|id| (id, self.price_when_free(id))).collect();
+            let heads = unplaced.heads().into_iter();
+            let prices: Vec<(JobId, u32)> = heads.map(|id| (id, self.price_when_free(id))).collect();
             if let Some(association) = self.ledger.place(&self.book, unplaced, &prices) {
                 effects.extend(self.pass_later(association, Line::All));
             }

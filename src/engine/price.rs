@@ -39,12 +39,17 @@ impl Engine {
     /// The answer to `job.state.priority`.
     pub(super) fn prioritized(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         self.note_eligible(id, Some(urgency));
-        let taken_back = self.taken_back(id, urgency);
-        if self.ledger.job(id).is_some_and(Job::is_awaiting) {
+        if let Some((job, association)) = self.ledger.job(id).map(|job| (job, job.association()))
+            && self.wakes_too_late(id, job, urgency)
+        {
+            self.take_back(id);
             let mut effects = self.stays(id, Effect::PriorityUnavailable);
             // What it leaves is others' when Flux has heard the answer.
-            effects.extend(taken_back.into_iter().flat_map(|of| self.pass_later(of, Line::All)));
+            effects.extend(association.into_iter().flat_map(|of| self.pass_later(of, Line::All)));
             return effects;
+        }
+        if self.ledger.job(id).is_some_and(Job::is_awaiting) {
+            return self.stays(id, Effect::PriorityUnavailable);
         }
         let price = self.price(id, urgency, Completion::Now(Posting::Current), Cause::Asked);
         if price.is_err() {
@@ -73,22 +78,22 @@ impl Engine {
         if job.is_awaiting() {
             return self.stays(id, Effect::KeepPriority);
         }
+        let (phase, association) = (job.phase, job.association());
+        let wakes_too_late = self.wakes_too_late(id, job, urgency);
         // One that a restart sent to PRIORITY may stay there as it is.
-        if self.unpriced.contains(&id)
-            && let Some(association) = self.taken_back(id, urgency)
-        {
+        if wakes_too_late && self.unpriced.contains(&id) {
+            self.take_back(id);
             let mut effects = self.stays(id, Effect::KeepPriority);
-            effects.extend(self.pass_later(association, Line::All));
+            effects.extend(association.into_iter().flat_map(|of| self.pass_later(of, Line::All)));
             return effects;
         }
         if self.keeps_price(id, urgency) {
             return vec![Effect::KeepPriority];
         }
-        if self.is_sent_round(id, urgency) {
-            return vec![Effect::KeepPriority, Effect::Arm(Timer::Turn)];
+        if wakes_too_late {
+            return vec![Effect::KeepPriority, self.send_round_later(id)];
         }
-        let Some(job) = self.ledger.job(id) else { return Vec::new() };
-        let completion = match job.phase {
+        let completion = match phase {
             Phase::Sched => Completion::Later,
             _ => Completion::Now(Posting::Current),
         };

@@ -146,7 +146,9 @@ impl Groups {
     pub fn step_out(&mut self, id: GroupId, key: Key, since: Option<u64>) {
         if let Some(group) = self.get_mut(id) {
             group.line.remove(key);
-            since.map(|since| group.since.remove(&(since, key.association)));
+            if let Some(since) = since {
+                group.since.remove(&(since, key.association));
+            }
             self.places = self.places.saturating_sub(1);
         }
     }

@@ -17,7 +17,7 @@ use super::{Keepers, Phase, Size, Walk};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, QueueName, Stage};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// So many jobs may take room in a group before the first job of an association that waits there.
@@ -79,9 +79,9 @@ pub struct Unplaced {
 type Head = (Keepers, JobId);
 
 impl Unplaced {
-    /// The held jobs whose prices decide it, one perhaps more than once.
-    pub fn heads(&self) -> impl Iterator<Item = JobId> {
-        self.first.iter().chain(self.lines.iter().map(|(_, head, _)| head)).map(|(_, id)| *id)
+    /// The held jobs whose prices decide it.
+    pub fn heads(&self) -> BTreeSet<JobId> {
+        self.first.iter().chain(self.lines.iter().map(|(_, head, _)| head)).map(|(_, id)| *id).collect()
     }
 }
 
@@ -148,7 +148,8 @@ impl Ledger {
 
     /// Whether others are kept from going because of this job.
     pub fn has_claim(&self, id: JobId) -> bool {
-        let Some(job) = self.job(id).filter(|job| job.phase == Phase::Depend) else { return false };
+        // A claim is made for a held job, which is in DEPEND or in PRIORITY.
+        let Some(job) = self.job(id).filter(|job| job.phase < Phase::Sched) else { return false };
         let Some(association) = job.association() else { return false };
         let claims = self.member_of(association).iter().filter_map(|group| self.groups.get(*group));
         claims.flat_map(|group| &group.claims).any(|claim| claim.head == id)

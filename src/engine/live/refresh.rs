@@ -340,8 +340,8 @@ impl Engine {
         let mut effects = Vec::new();
         for id in now {
             let urgency = self.urgency(id).unwrap_or_default();
-            if self.is_sent_round(id, urgency) {
-                effects.push(Effect::Arm(Timer::Turn));
+            if self.ledger.job(id).is_some_and(|job| self.wakes_too_late(id, job, urgency)) {
+                effects.push(self.send_round_later(id));
                 continue;
             }
             let Some(made) = self.touch(id) else { continue };

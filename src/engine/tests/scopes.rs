@@ -287,6 +287,27 @@ fn who_comes_while_room_is_kept_waits_and_goes_when_the_claim_is_given_up() {
     exact(&host);
 }
 
+/// The same of a job that an update moved into a full place, and that is held in PRIORITY.
+#[test]
+fn a_claim_of_a_job_in_priority_ends_with_the_job_too() {
+    let mut host = site(vec![limit(bank("science"), Some("q2"), "run-sched-gpus", 4)]);
+    let small = || job(8, "A", 1).queue("q2");
+    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(small()).unwrap()).collect();
+    let large = host.submit(job(7, "B", 4)).unwrap();
+    host.force_update(large, Some("q2".to_owned()), Some("B".to_owned()));
+    assert_eq!(host.state(large), Some(State::Priority));
+    for _ in 0..OVERTAKEN {
+        host.end(running.remove(0));
+        running.push(host.submit(small()).unwrap());
+    }
+    host.end(running.remove(0));
+    let late = host.submit(small()).unwrap();
+    assert_eq!(host.names(late), ["max-run-sched-gpus-bank-queue"], "room is kept");
+    host.end(large);
+    assert_eq!(host.state(late), Some(State::Sched), "the claim ended with the job");
+    exact(&host);
+}
+
 /// What is said of a held job is what holds it: limits that associations share too, and none of which it takes nothing.
 #[test]
 fn a_note_and_an_explanation_name_what_holds_a_job() {
