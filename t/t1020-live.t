@@ -27,7 +27,7 @@ settings() { write_conf ".fairshare = $1" && flux config reload; }
 used() { ask usages "{\"user\":$1}" | jq -r '"\(.now) \(.associations[0].usage)"'; }
 # began ID: when the job began, as its R says. over ID: when it became inactive.
 began() { flux job info "$1" R | jq .execution.starttime; }
-over() { mf events "$1" >/dev/null; flux job eventlog --format=json "$1" | jq 'select(.name == "clean") | .timestamp'; }
+over() { mf times "$1" clean; }
 # counted HALF_LIFE NODES NOW (START END)...: the usage of those runs at NOW, worked out anew. END is null for one that runs.
 counted() {
 	python3 - "$@" <<-'END'
