@@ -28,6 +28,7 @@ import errno
 import json
 import os
 import sys
+import time
 
 import flux
 from flux.job import JobID
@@ -323,11 +324,19 @@ def journal(handle):
 
 
 def eventlog(handle, jobid):
+    """The job's events as they are in the KVS, when all that the job manager posted so far have arrived there.
+
+    Its own copies are no use: a later memo changes what an earlier one says.
+    """
     jobid = int(JobID(jobid))
-    for found, events in journal(handle):
-        if found == jobid:
-            return events
-    raise KeyError(f"the job manager has no job {jobid}")
+    posted = next((len(events) for found, events in journal(handle) if found == jobid), 0)
+    request = {"id": jobid, "keys": ["eventlog"], "flags": 0}
+    for _ in range(600):
+        lines = handle.rpc("job-info.lookup", request).get()["eventlog"].splitlines()
+        if len(lines) >= posted:
+            return [json.loads(line) for line in lines]
+        time.sleep(0.05)
+    raise TimeoutError(f"of {posted} events of {jobid} the KVS has {len(lines)}")
 
 
 def cmd_most_ran(argv):
