@@ -136,7 +136,7 @@ sharness() {
 		skipped=$((skipped + s))
 		return
 	fi
-	need sharness jq || { failed=$((failed + 1)); return; }
+	need sharness jq libfaketime || { failed=$((failed + 1)); return; }
 	[ -z "$plugin" ] || export PLUGIN_UNDER_TEST=$plugin
 	say "sharness: ${#tests[@]} files in real Flux, plugin ${PLUGIN_UNDER_TEST:-target/release/libmf_priority.so}"
 	for t in "${tests[@]}"; do
