@@ -7,7 +7,7 @@
 #        t/run.sh --long [MINUTES]
 #   --plugin PATH  only the sharness tests, on that mf_priority.so (also: PLUGIN_UNDER_TEST=PATH)
 #   --valgrind     only the sharness tests, each broker under valgrind (see t/README.md)
-#   -j N           sharness tests at a time (default 2)
+#   -j N           sharness tests at a time (default two for each processor: they wait more than they work)
 #   --random [S]   only the random driver (t/random), for S seconds (default 60)
 #   --long [M]     only what takes long: each fuzzing target for M minutes (default 5), properties of 20,000 cases, random
 #                  histories for 6 M minutes, the sharness tests under valgrind if it is installed
@@ -16,7 +16,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
-plugin=${PLUGIN_UNDER_TEST:-} valgrind= jobs=2 only=() random= long=
+plugin=${PLUGIN_UNDER_TEST:-} valgrind= jobs=$((2 * $(nproc))) only=() random= long=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--plugin) plugin=$2; shift 2 ;;
@@ -85,8 +85,11 @@ rust_tests() {
 
 build() {
 	say 'building for release'
-	# The plugin last: the command's build makes a .so too, one with the command's features in it.
-	{ [ -z "$rust$random" ] && ! list | grep -q /t5 || cargo build --release --bin flux-fairshare; } >"$out/build.log" 2>&1 &&
+	# The command's tests need none of the minutes that linking it takes at its fastest; the plugin is what sites load.
+	# It comes last: the command's build makes a .so too, one with the command's features in it.
+	{ [ -z "$rust$random" ] && ! list | grep -q /t5 ||
+		CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 cargo build --release --bin flux-fairshare
+	} >"$out/build.log" 2>&1 &&
 		cargo build --release --lib --no-default-features >>"$out/build.log" 2>&1 && return
 	tail -30 "$out/build.log"
 	failed=$((failed + 1))
