@@ -194,7 +194,7 @@ class Changes:
 
     def reload(self):
         """What the plugin keeps is what is free when it has gone. All four are sent before one is answered."""
-        meter, jobtap = "job-manager.soak-meter.memory", "job-manager.jobtap"
+        meter, jobtap = "job-manager.meter.memory", "job-manager.jobtap"
         requests = [self.owner.rpc(meter, {}), self.owner.rpc(jobtap, {"remove": "mf_priority.so"}), self.owner.rpc(meter, {}),
                     self.owner.rpc(jobtap, {"load": self.path})]
         before, _, after, _ = [future.get() for future in requests]

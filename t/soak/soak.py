@@ -78,7 +78,7 @@ def ask(method, payload=None):
 
 def meter():
     """What is given out in all of the broker, and to the thread of the job manager."""
-    told = handle.rpc("job-manager.soak-meter.memory", {}).get()
+    told = handle.rpc("job-manager.meter.memory", {}).get()
     return told["used"] / MIB, told["job_manager"] / MIB
 
 

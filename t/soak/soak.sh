@@ -8,7 +8,7 @@
 . "$(dirname "$0")/../bench/lib.sh"
 soak=$bench bench=$(cd "$bench/../bench" && pwd)
 so=$(path_of "$1")
-cc -O2 -fPIC -shared $(pkg-config --cflags flux-core jansson) -o "$work/soak-meter.so" "$soak/meter.c"
+meter
 # Flux forgets ended jobs as they come, so that what grows is not what it keeps of them.
 cat >"$work/conf.json" <<-END
 	{"fake-resources": {"nnodes": 64, "cores-per-node": 16}, "exec": {"testexec": {"allow-guests": true}},
@@ -17,8 +17,6 @@ cat >"$work/conf.json" <<-END
 	 "fairshare": {"refresh": "5s"},
 	 "job-manager": {"inactive-num-limit": 1000, "plugins": [{"remove": ".priority-default"}]}}
 END
-# Each thread of the broker has memory of its own to give out, however many there are and however large the pieces.
-export GLIBC_TUNABLES=glibc.malloc.arena_max=200:glibc.malloc.mmap_threshold=33554432
 FLUX_DISABLE_JOB_CLEANUP=t flux start -c "$work/conf.json" -Slog-stderr-level=0 -Slog-ring-size=4096 \
-	bash -c "flux jobtap load $work/soak-meter.so && flux jobtap load $so && flux queue start --all --quiet &&
+	bash -c "flux jobtap load $work/meter.so && flux jobtap load $so && flux queue start --all --quiet &&
 		PYTHONPATH=$soak:$bench flux python $soak/soak.py $so ${MINUTES:-60} ${JOBS:-500000} ${LEAVES:-2000} ${LIVE:-3000}"

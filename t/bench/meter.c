@@ -67,6 +67,6 @@ static void memory (flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg, vo
 int flux_plugin_init (flux_plugin_t *p)
 {
     job_managers = arena_of_this_thread ();
-    flux_plugin_set_name (p, "soak-meter");
+    flux_plugin_set_name (p, "meter");
     return flux_jobtap_service_register (p, "memory", memory, p);
 }
