@@ -19,7 +19,8 @@ use crate::cli::moves::{Moves, Side};
 use crate::cli::show::{options_json, stale};
 use crate::fairshare::{NodeId, Policy, Ranking, Shares, Tree};
 
-/// A number as the document writes it: whole ones without a point, others with seven digits, none that JSON does not know.
+/// A number as the document writes it: whole ones without a point, others with seven digits or as many as are before the
+/// point, none that JSON does not know.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Number(pub(super) f64);
 
@@ -29,20 +30,14 @@ impl Serialize for Number {
         if !number.is_finite() {
             return serializer.serialize_none();
         }
-        if number.fract() == 0.0 && number.abs() < 9e15 {
-            return serializer.serialize_i64(number as i64);
-        }
-        let digits = 6 - number.abs().log10().floor() as i32;
+        let digits = (6 - number.abs().log10().max(-400.0).floor() as i32).max(0);
         let scale = 10f64.powi(digits);
-        let rounded = (number * scale).round() / scale;
-        if !scale.is_normal() || !rounded.is_normal() {
-            return serializer.serialize_f64(number);
+        let rounded = if scale.is_finite() { (number * scale).round() / scale } else { number };
+        // Beyond that not every whole number is one.
+        if rounded.fract() == 0.0 && rounded.abs() < 9e15 {
+            return serializer.serialize_i64(rounded as i64);
         }
-        if rounded.fract() == 0.0 {
-            serializer.serialize_i64(rounded as i64)
-        } else {
-            serializer.serialize_f64(rounded)
-        }
+        serializer.serialize_f64(rounded)
     }
 }
 

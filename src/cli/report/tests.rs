@@ -15,7 +15,7 @@ use crate::cli::golden::{NOW, words};
 use crate::cli::progress::Progress;
 use crate::cli::{Cli, Command};
 
-const WEEK: f64 = 604_800.0;
+const WEEK: i64 = 604_800;
 
 /// A database in a directory; users are (name, bank, shares, usage that counts now by period), half of which goes each week,
 /// the next time in a day.
@@ -99,8 +99,8 @@ fn the_figures_are_those_made_by_hand() {
     // Ann lost most by herself. Beside ben's 100 half of the shares are 100 too: 300 are 150 in a day, and 75 a week later.
     assert_eq!(users["lost"], json!([-1, null, null]));
     assert_eq!(users["even_usage"], json!([100, null, null]));
-    assert_eq!(users["even_in"], json!([86_400.0 + WEEK, null, null]).clone());
-    assert_eq!(data["forgetting"]["next"], json!(NOW + 86_400.0));
+    assert_eq!(users["even_in"], json!([86_400 + WEEK, null, null]));
+    assert_eq!(data["forgetting"]["next"], json!(NOW as i64 + 86_400));
 }
 
 #[test]
@@ -112,10 +112,10 @@ fn a_bank_that_lost_most_is_named_and_its_usage_taken_for_new() {
     // A quarter of the shares beside 300: even with 100. 900, 450, 225, 112.5: all is dropped the fourth time.
     assert_eq!(data["users"]["lost"], json!([1, null]));
     assert_eq!(data["users"]["even_usage"], json!([100, null]));
-    assert_eq!(data["users"]["even_in"], json!([86_400.0 + 3.0 * WEEK, null]));
+    assert_eq!(data["users"]["even_in"], json!([86_400 + 3 * WEEK, null]));
     // With a half-life of a day instead: log2(9) days.
     let data = self::data(directory.path(), &["--half-life", "1d"]);
-    assert_eq!(data["users"]["even_in"][0], json!((9f64.log2() * 86_400.0).ceil()));
+    assert_eq!(data["users"]["even_in"][0], json!((9f64.log2() * 86_400.0).ceil() as i64));
     assert_eq!(data["forgetting"]["half_life"], json!(86_400));
 }
 
@@ -125,8 +125,8 @@ fn usage_by_period_and_bank_is_what_the_database_adds_up() {
     let database = three(directory.path());
     let data = data(directory.path(), &[]);
     let usage = &data["usage"];
-    let began = NOW + 86_400.0 - WEEK;
-    assert_eq!(usage["from"], json!([began, began - WEEK, began - 2.0 * WEEK]));
+    let began = NOW as i64 + 86_400 - WEEK;
+    assert_eq!(usage["from"], json!([began, began - WEEK, began - 2 * WEEK]));
     assert_eq!(usage["users"], json!([[200, 0, 400], [100, 60, 0], [0, 40, 0]]));
     // Half was forgotten at each boundary.
     let sum = |period: i64, bank: &str| -> f64 {

@@ -2,11 +2,14 @@
 // Jobs that limits hold, as the plugin told when the report was made.
 
 const LIMITS = {
-  'max-running-jobs-user-limit': 'running jobs of an association',
-  'max-resources-user-limit': 'nodes or cores of an association',
   'max-run-jobs-queue': 'running jobs of an association in a queue',
-  'max-resource-queue': 'nodes of an association in a queue',
-  'max-sched-jobs-user-limit': 'jobs of an association before the scheduler',
+  'max-sched-jobs-queue-limit': 'jobs of an association that a queue may start',
+  'max-sched-nodes-queue-limit': 'their nodes',
+  'max-sched-cores-queue-limit': 'their cores',
+  'max-resources-queue': 'nodes of an association in a queue',
+  'max-running-jobs-user-limit': 'running jobs of an association',
+  'max-sched-jobs-user-limit': 'jobs of an association that may start',
+  'max-resources-user-limit': 'running nodes or cores of an association',
 };
 
 function drawHeld(bank) {

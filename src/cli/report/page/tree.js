@@ -4,7 +4,7 @@
 const icicle = { box: document.getElementById('icicle'), cells: new Map(), current: null };
 const ROW = 53;
 const LEVELS = 6;
-const THIN = 44; // narrower ones have no text
+const THIN = 52; // narrower ones have no text
 const NARROW = 110; // narrower ones have no figures
 const LEAST = 4; // pixels; narrower ones are joined
 
@@ -34,7 +34,7 @@ function layout(root, width) {
   const cells = [{ node: root, left: 0, width: 1, level: 0, parent: null }];
   for (let at = 0; at < cells.length; at++) {
     const cell = cells[at];
-    if (cell.nodes || !isBank(cell.node) || cell.level + 1 >= LEVELS) continue;
+    if (cell.nodes || !isBank(cell.node) || cell.level + 1 >= LEVELS || cell.width * width < 2 * LEAST) continue;
     const children = below(cell.node);
     let sum = 0;
     for (const child of children) sum += column(child, 'share');
