@@ -155,6 +155,27 @@ sharness() {
 	[ "$f" -eq 0 ] || say "logs are kept in $out"
 }
 
+# The page of flux fairshare report in headless Chromium.
+page() {
+	local log=$out/page.log p f s
+	if ! t/report/run --browser >/dev/null && ! need chromium; then
+		s=$(python3 t/report/run --count)
+		echo
+		echo "!! there is no chromium and it can't be installed: $s tests of the report's page were SKIPPED"
+		echo
+		skipped=$((skipped + s))
+		return
+	fi
+	say 'the report in headless Chromium'
+	python3 t/report/run >"$log" 2>&1
+	grep -vE '^ok [^#]*$' "$log"
+	read -r p f s < <(sed -nE 's/^([0-9]+) passed, ([0-9]+) failed, ([0-9]+) skipped$/\1 \2 \3/p' "$log")
+	[ -n "$p" ] || p=0 f=1 s=0
+	[ "$s" -eq 0 ] || { echo; echo "!! $s tests of the report's page were SKIPPED: axe-core needs npm and its registry"; echo; }
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+	[ "$f" -eq 0 ] || { keep=1; say "the log is $log"; }
+}
+
 # The random driver, for $1 seconds: its oracle's own cases, then one history a seed and place.
 random() {
 	local log=$out/random.log only=() python=python3 rc n found place
@@ -263,6 +284,7 @@ long() {
 		under_valgrind
 	else
 		sharness
+		[ -z "$rust" ] || page
 		[ -z "$rust" ] || random 60
 	fi
 	finish
