@@ -15,7 +15,7 @@ test -e "$theirs" && ! grep -qa "mf_priority: loaded (version" "$theirs" && test
 copy() {
 	local file=$1
 	shift
-	mkdir -p docs && sed -e "s|load -r mf_priority.so mf_priority.so.flux-accounting|load -r mf_priority.so \"$theirs\"|" \
+	mkdir -p docs && sed -e "s|load -r mf_priority.so mf_priority.so \"config|load -r mf_priority.so \"$theirs\" \"config|" \
 		-e "s|load -r mf_priority.so mf_priority.so\$|load -r mf_priority.so \"$PLUGIN\"|" "$@" "$TOP/$file" >docs/"${file##*/}"
 }
 as_5001() { FLUX_HANDLE_USERID=5001 FLUX_HANDLE_ROLEMASK=0x2 "$@"; }

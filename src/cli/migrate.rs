@@ -126,7 +126,7 @@ fn lost(flux: &Flux) -> Result<Vec<Held>, Failure> {
     let attributes = json!(["userid", "urgency", "bank", "dependencies"]);
     let wanted = json!({"max_entries": 0, "attrs": attributes, "constraint": {"states": [DEPEND]}});
     let jobs: Value = answer(flux, "job-list.list", &wanted.to_string())?;
-    let jobs = jobs["jobs"].as_array().cloned().unwrap_or_default();
+    let jobs = jobs.get("jobs").and_then(Value::as_array).cloned().unwrap_or_default();
     Ok(jobs.iter().filter_map(|job| lost_job(job, &state)).collect())
 }
 

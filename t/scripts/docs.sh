@@ -7,7 +7,8 @@
 # In a block that begins with ```console each line "$ COMMAND" is run by bash, a trailing \ or an open quote or here
 # document goes on, and the lines up to the next such line are what it prints, on both outputs; "..." stands for any number of
 # lines, and so it does within a line. How wide a table is does not count. A block with a word behind "console" needs Flux, and
-# what this word stands for in t/t5044-docs.t: it is run with --live WORD only. The last line is "N blocks, N commands, N wrong".
+# what this word stands for in t/t5044-docs.t: it is run with --live WORD only. DOCS_VERBOSE=1 shows what was
+# printed. The last line is "N blocks, N commands, N wrong".
 set -u
 export COLUMNS=100 NO_COLOR=1 LC_ALL=C.UTF-8
 begin='```console'
@@ -26,6 +27,7 @@ check() { # FILE LINE COMMAND EXPECTED
 	local got want
 	commands=$((commands + 1))
 	eval "$3" >"$out" 2>&1 </dev/null
+	[ -z "${DOCS_VERBOSE:-}" ] || { printf '$ %s\n' "$3"; cat "$out"; }
 	got=$(squeeze <"$out")
 	want=$(printf '%s' "$4" | squeeze | as_pattern)
 	# A line of dots alone may stand for no line at all.
