@@ -3,8 +3,8 @@
 
 use super::examples::{exact, site, submit};
 use super::host::Host;
-use super::site::HostJob;
-use crate::engine::{Event, Fate, State};
+use super::site::{HostJob, NOW};
+use crate::engine::{Effect, Event, Fate, State};
 use crate::ids::{JobId, Limit};
 
 fn fates(host: &Host) -> Vec<(JobId, Fate)> {
@@ -52,6 +52,21 @@ fn a_promise_is_no_reason_to_hold_on() {
     host.end(a);
     assert_eq!(host.state(released), Some(State::Sched));
     assert_eq!(fates(&host), [(held, Fate::Stranded)]);
+}
+
+#[test]
+fn who_rests_loses_its_names_though_the_limit_is_full_and_takes_no_place_to_run() {
+    let (mut host, _, held) = held_twice();
+    let effects = host.engine.handle(NOW, Event::Rest(vec![held]));
+    let removed = effects.iter().filter_map(|effect| match effect {
+        Effect::RemoveDependency(id, name) if *id == held => Some(name.to_string()),
+        _ => None,
+    });
+    assert_eq!(removed.collect::<Vec<_>>(), ["max-running-jobs-user-limit.2"]);
+    assert_eq!(fates(&host), []);
+    let ledger = host.engine.ledger();
+    let association = ledger.job(held).and_then(|job| job.association()).unwrap();
+    assert_eq!(ledger.usage(association).unwrap().total.reserved.run.jobs(), 0);
 }
 
 #[test]
