@@ -36,6 +36,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "recou
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "usage" -d 'Show who used how much: node, core and GPU hours out of the records of ended jobs'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "scrub" -d 'Remove the records of jobs that ended long ago'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "compare" -d 'Compare policies on the same tree: who gains, who loses, how much the orders differ'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "report" -d 'Write a report of the site: one page of HTML that needs nothing else, to look at in a browser'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "why" -d 'Explain why a job waits, or a user\'s or a bank\'s fair-share, or why one is ahead of another, in words and numbers'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "what-if" -d 'Show who would move if something were different; nothing is changed'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "simulate" -d 'Replay a job history under other policies, weights, half-lives, limits and refresh intervals'
@@ -296,6 +297,33 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
+tree\t''
+export-db\t''
+csv\t''
+resource-group\t''
+pbsfs\t''
+sshare\t''
+sshare-json\t''
+sacctmgr-dump\t''
+sacctmgr-assoc\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
+fair-tree\t''
+classic\t''
+depth-oblivious\t''
+pbs\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l set -d 'Options of the policy' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l half-life -d 'How fast usage is forgotten, like 7d, where the tree does not say; a database does' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s o -l output -d 'The file, which is replaced as a whole; - is standard output. A link is refused' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l title -d 'What the page is called' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l json -d 'The data alone, as a JSON document'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l no-jobs -d 'Do not ask the plugin which jobs are held'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''

@@ -61,13 +61,13 @@ const ASKING: &[Entry] = &[
 
 /// True for the commands that can exit with status 1.
 pub(super) fn says_no(command: &str) -> bool {
-    !matches!(command, "update" | "push" | "compare" | "what-if" | "simulate" | "top" | "metrics")
+    !matches!(command, "update" | "push" | "compare" | "what-if" | "simulate" | "top" | "metrics" | "report")
 }
 
 /// The sections of a command's page, by its name.
 pub(super) fn sections(command: &str) -> Vec<(&'static str, &'static [Entry])> {
     let environment = match command {
-        "push" | "status" | "flux-fairshare" => INSTANCE,
+        "push" | "status" | "report" | "flux-fairshare" => INSTANCE,
         "jobs" | "standing" | "top" | "metrics" => ASKING,
         "show" | "why" | "compare" | "what-if" | "simulate" => COLOUR,
         _ => OTHERS,
@@ -131,6 +131,14 @@ fn examples(command: &str) -> &'static [Entry] {
                 "flux fairshare compare --policies weighted-walk,fair-tree",
                 "Who would gain and who would lose under Slurm's rule.",
             ),
+        ],
+        "report" => &[
+            ("flux fairshare report -o report.html", "The site as a page, to open in a browser or to send."),
+            (
+                "sshare -a -l -P | flux fairshare report --tree - --half-life 7d -o report.html",
+                "That of a Slurm site; when usage is even again needs to know how fast it is forgotten.",
+            ),
+            ("flux fairshare report --json", "What the page shows, for programs."),
         ],
         "update" => &[
             ("flux fairshare update --dry-run", "Who would move, and how far."),

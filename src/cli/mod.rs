@@ -36,6 +36,7 @@ mod printable;
 mod progress;
 mod push;
 mod recount;
+mod report;
 mod screen;
 mod scrub;
 mod shells;
@@ -88,6 +89,7 @@ enum Command {
     Usage(usage::Args),
     Scrub(scrub::Args),
     Compare(compare::Args),
+    Report(report::Args),
     // Left alone, clap counts options that have a default among those that must be given.
     #[command(override_usage = "flux fairshare why [OPTIONS] <JOBID|USER[/BANK]> [JOBID2|USER2[/BANK2]]")]
     Why(why::Args),
@@ -178,6 +180,7 @@ pub fn main() -> ExitCode {
         Command::Usage(args) => usage::run(&args),
         Command::Scrub(args) => scrub::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Why(args) => why::run(&args),
         Command::WhatIf(args) => what_if::run(&args),
         Command::Simulate(args) => simulate::run(&args),
