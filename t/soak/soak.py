@@ -14,8 +14,9 @@ import time
 from collections import defaultdict
 
 import flux
+import flux.kvs
 from actors import USERS, handle_of, texts_of
-from bench import handle, memory
+from bench import handle, memory, used
 from flux import job
 
 path, minutes, jobs, leaves, live = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
@@ -90,9 +91,14 @@ def complaints():
 
 
 def probed(seconds):
-    """Jobs are submitted one by one, five a second; how long each took."""
-    times, end = [], time.monotonic() + seconds
+    """Jobs are submitted one by one, five a second, and each time something is put into the KVS, where a submission goes first;
+    how long each took."""
+    times, puts, end = [], [], time.monotonic() + seconds
     while time.monotonic() < end:
+        start = time.monotonic()
+        flux.kvs.put(handle, "soak.probe", start)
+        flux.kvs.commit(handle)
+        puts.append(time.monotonic() - start)
         start = time.monotonic()
         try:
             job.submit_async(prober, probe, pre_signed=True).get_id()
@@ -100,7 +106,7 @@ def probed(seconds):
         except OSError:
             pass
         time.sleep(0.2)
-    return times
+    return times, puts
 
 
 def purge():
@@ -135,7 +141,7 @@ def quarters(rows, key):
 
 COLUMNS = [
     ("minute", 6, "{:.0f}"), ("jobs", 8, "{}"), ("refused", 8, "{}"), ("alive", 6, "{}"), ("held", 6, "{}"), ("ended", 6, "{}"),
-    ("rss", 7, "{:.1f}"), ("broker", 7, "{:.1f}"), ("manager", 7, "{:.2f}"), ("own", 6, "{:.2f}"), ("submit50", 9, "{:.1f}"), ("submit99", 9, "{:.1f}"),
+    ("rss", 7, "{:.1f}"), ("broker", 7, "{:.1f}"), ("manager", 7, "{:.2f}"), ("own", 6, "{:.2f}"), ("cpu", 6, "{:.2f}"), ("put50", 7, "{:.1f}"), ("submit50", 9, "{:.1f}"), ("submit99", 9, "{:.1f}"), ("over", 5, "{:.2f}"),
     ("push", 7, "{:.0f}"), ("explain50", 9, "{:.1f}"), ("explain99", 9, "{:.1f}"), ("reloads", 7, "{}"), ("drift", 5, "{}"), ("log", 4, "{}"),
 ]
 
@@ -172,11 +178,13 @@ actors.start("jobs", jobs / minutes / 60, live)
 if is_ours:
     actors.start("guests")
 print(f"{jobs} jobs in {minutes:.0f} minutes, {live} at a time, {leaves} associations")
-print("MiB: resident, given out, of that to the job manager's thread, of that what the plugin gave back at its last reload; ms")
+print("MiB: resident, given out, of that to the job manager's thread, of that what the plugin gave back at its last reload")
+print("cpu: ms of the job manager's thread for a job; put50: a KVS commit, and over: how many of them a submission takes; the others ms")
 print(" ".join(name.rjust(width) for name, width, _ in COLUMNS), flush=True)
 began = time.monotonic()
 while time.monotonic() - began < minutes * 60:
-    submits = probed(min(60, max(1, began + minutes * 60 - time.monotonic())))
+    cpu, count = used(), actors.last.get("accepted", 0)
+    submits, puts = probed(min(60, max(1, began + minutes * 60 - time.monotonic())))
     told, last = actors.taken()
     for act in told["act"]:
         kinds[act] += 1
@@ -192,7 +200,8 @@ while time.monotonic() - began < minutes * 60:
         minute=(time.monotonic() - began) / 60, jobs=last.get("accepted", 0), refused=last.get("refused", 0),
         alive=counted["active_jobs"], ended=counted["inactive_jobs"], held=stats["jobs"]["held"] if stats else 0,
         rss=memory() / MIB, broker=given[0], manager=given[1], own=last.get("own", float("nan")) / MIB,
-        submit50=part(submits, 50), submit99=part(submits, 99), push=1000 * statistics.median(pushes) if pushes else float("nan"),
+        cpu=1000 * (used() - cpu) / max(1, last.get("accepted", 0) - count),
+        put50=part(puts, 50), submit50=part(submits, 50), over=part(submits, 50) / part(puts, 50), submit99=part(submits, 99), push=1000 * statistics.median(pushes) if pushes else float("nan"),
         explain50=part(told["explain"], 50), explain99=part(told["explain"], 99), reloads=reloads,
         drift=len(check["drift"]) if check else 0, log=len(log),
     )
@@ -250,12 +259,13 @@ for key, what in (
     # What other threads keep, the KVS above all, is Flux's.
     if key in ("manager", "own") and (rate - half) * MIB / (done / took) > BYTES_PER_JOB:
         failures.append(f"{what} grows: {per_job:.0f} bytes a job")
-for key in ("submit50", "submit99", "push", "explain50", "explain99"):
+for key in ("cpu", "put50", "submit50", "submit99", "over", "push", "explain50", "explain99"):
     if not any(row[key] == row[key] for row in warm):
         continue
     first, last = quarters(warm, key)
-    print(f"{key}: {first:.1f} ms in the first quarter, {last:.1f} ms in the last, {last / first:.2f} times")
-    if last > SLOWER * first and last - first > 1:
+    print(f"{key}: {first:.2f} in the first quarter, {last:.2f} in the last, {last / first:.2f} times")
+    # The time of a clock is also the machine's and the KVS's, of which nothing is ours.
+    if key in ("cpu", "over") and last > SLOWER * first:
         failures.append(f"{key} is {last / first:.2f} times what it was")
 print("\n".join(["verdict: FAILED", *failures]) if failures else "verdict: flat")
 sys.exit(bool(failures))
