@@ -24,6 +24,7 @@ class Follower(Release):
 
     def reprioritize(self):
         """Flux asks for the price of each job in PRIORITY and SCHED, in any order; then a pass for everybody."""
+        self.model.is_stale = False
         pending = {job.id for job in self.model.jobs.values() if job.state in ("PRIORITY", "SCHED")}
         for job in self.model.jobs.values():
             if job.late:
@@ -109,6 +110,9 @@ class Follower(Release):
         self.reading.clear()
         while self.due:
             self.a_pass(self.due.pop(0))
+        for job, text in self.to_follow:
+            if job in self.line(job.assoc):
+                self.fail(text)
         if self.sent_round:
             self.fail(f"expected a jobspec-update of {self.sent_round}")
         if self.due_fatal:
@@ -194,7 +198,8 @@ class Follower(Release):
         if job.id in self.sent_round and context == {"attributes.system.bank": job.bank}:
             self.take()
             self.sent_round.discard(job.id)
-            self.bounce(job)
+            job.state = "PRIORITY"
+            self.on_priority(job)
             return
         if job.id != self.updating:
             self.fail("not expected")

@@ -105,6 +105,7 @@ def begin(follower, step, outcome, names):
         if model.loaded:
             key = next(key for key in ("data", "push", "policy", "parts") if key in step)
             model.update(step[key], whole=key in ("policy", "parts"))
+            model.is_stale = key == "data" or model.is_stale
             if key != "data":
                 follower.reprioritize()
     elif "config" in step:

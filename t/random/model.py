@@ -62,6 +62,8 @@ class Model(Limits):
         self.happens = None  # asks for what may be so this time, and otherwise the next
         self.jobs = {}
         self.loaded = True
+        self.found = []  # jobs of which it is found out in this step that they were released
+        self.is_stale = False  # data came that no reprioritize followed
         self.table = {}  # [fairshare] of Flux's configuration
         self.clear()
 
@@ -70,6 +72,7 @@ class Model(Limits):
         other = copy.copy(self)
         for name in ("associations", "defaults", "queues", "banks", "weights"):
             setattr(other, name, dict(getattr(self, name)))
+        other.found = []
         other.jobs = {jobid: job.clone() if job.active() else job for jobid, job in self.jobs.items()}
         return other
 
@@ -134,6 +137,7 @@ class Model(Limits):
             is_scheduled = job.charge == "sched" or job.bounced and job.state == "PRIORITY"
             if job.assoc is not None and job.was_held and is_scheduled:
                 job.grant = self.finds(job, whole or scopes, ways)
+                self.found += [job] if job.grant else []
 
     def finds(self, job, is_whole, ways):
         """Whether a new plugin finds out that a job in SCHED was released, and so reserves until it runs (5.1 #5). It is in

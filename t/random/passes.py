@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Passes: whoever is held and may go goes, in the order of 5.1; over limits that associations share, by price."""
-from job import OWN, kind_of
+from job import NAMES, OWN, kind_of
 from stream import Stream
 
 
@@ -133,10 +133,15 @@ class Passes(Stream):
                 wrong = [self.goes_before(job, walk, walks[walk], blocked) for walk in walks
                          if self.is_release(event, walk)]
                 if None not in wrong:
-                    self.fail(f"job {job.id} goes before {wrong[0]}")
+                    other, text = wrong[0]
+                    if len(walks) == 1:
+                        self.fail(f"job {job.id} goes before {text}")
+                    # Of several passes each may have decided who goes before the others' decisions are carried out.
+                    self.to_follow.append((other, f"job {job.id} went, and not {text}"))
             self.try_release(job, binding, blocked)
             if self.peek() is event:
-                self.fail("not expected: it is held, and none of its names goes")
+                names = [NAMES[kind] for kind in self.model.exceeded(job, binding)]
+                self.fail(f"not expected: job {job.id} is held by {', '.join(names)}")
         for walk in walks:
             left = self.left(walk, walks[walk], blocked)
             if left and walk == key and must:
@@ -163,12 +168,12 @@ class Passes(Stream):
         return [(is_kept, job) for is_kept, _, job in sorted(turns, key=lambda turn: turn[:2]) if is_kept in lines]
 
     def goes_before(self, job, walk, lines, blocked):
-        """A held job that should go before this one in a pass of `walk`, as a text; None if there is none."""
+        """A held job that should go before this one in a pass of `walk`, and a text; None if there is none."""
         for is_kept, other in self.in_turn(job.assoc, lines):
             if other is job:
                 break
             if self.could_go(other, blocked):
-                return f"{other.id} of the same association"
+                return other, f"{other.id} of the same association"
         circle = [key for key in self.model.circle(walk) if key != job.assoc]
         mine = self.places(job.assoc, walk, lines)
         for key in circle:
@@ -177,7 +182,7 @@ class Passes(Stream):
                 continue
             for _, other in self.in_turn(key, lines):
                 if self.compete(job, other) and self.could_go(other, blocked):
-                    return f"{other.id} of {key}, whose place is {max(theirs)}, not {min(mine)}"
+                    return other, f"{other.id} of {key}, whose place is {max(theirs)}, not {min(mine)}"
         return None
 
     def places(self, key, walk, lines):
@@ -199,7 +204,8 @@ class Passes(Stream):
     def left(self, walk, lines, blocked):
         """Held jobs that may go, and of the association itself those that carry a name too many."""
         found = []
-        for key in self.model.circle(walk):
+        # What data changed counts for an association when they are followed by a reprioritize, or at its own pass.
+        for key in [walk] if self.model.is_stale else self.model.circle(walk):
             for _, job in self.in_turn(key, lines):
                 if self.could_go(job, blocked):
                     found.append(job)

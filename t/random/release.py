@@ -17,15 +17,32 @@ class Release(Passes):
                 self.fail(f"job {job.id} was accepted without {self.missing(job)}")
             job.state = "DEPEND"
             full = model.exceeded(job) if job.assoc is not None else []
+            least = self.least(job) if full else []
             # A keeper that let go before the job was stored: its event stands in line before the names.
             while full and (event := self.peek()) and event[0] == job.id and event[1] == "dependency-remove":
                 name = self.take()[2]["description"]
                 if name in job.deps:
                     job.deps.remove(name)
-            for kind in full:
-                self.hold(job, kind)
+            self.hold_for(job, full, least)
         job.state = "DEPEND"
         self.after_names(job)
+
+    def least(self, job):
+        """The limits that hold a job also if it is not known yet which replayed jobs in SCHED were released."""
+        found = [other for other in self.model.found if other.grant]
+        for other in found:
+            other.grant = False
+        try:
+            return self.model.exceeded(job)
+        finally:
+            for other in found:
+                other.grant = True
+
+    def hold_for(self, job, full, least):
+        for kind in full:
+            name = (job.id, "dependency-add", {"description": job.fresh(kind)})
+            if kind in least or self.peek() == name:
+                self.hold(job, kind)
 
     def hold(self, job, kind):
         name = job.fresh(kind)
@@ -47,7 +64,7 @@ class Release(Passes):
             self.expect(job, "depend")
             job.blocked = False
             if self.model.loaded and job.assoc is not None and not job.unseen:
-                full = self.model.exceeded(job)
+                full = self.least(job)
                 if full:
                     self.fail(f"job {job.id} goes past {', '.join(NAMES[kind] for kind in full)}")
             job.state = "PRIORITY"
@@ -156,10 +173,8 @@ class Release(Passes):
             job.unseen = True
             job.grant, job.blocked = job.was_held, False
             return
-        full = self.model.exceeded(job)
-        for kind in full:
-            self.hold(job, kind)
-        if not full:
+        self.hold_for(job, self.model.exceeded(job), self.least(job))
+        if not job.ours():
             job.blocked = False
             job.grant = job.was_held or self.does("judged_reserves")
             job.suspended = self.model.is_suspended(job)
