@@ -249,6 +249,7 @@ def new_job(model, jobid, step, after=None):
         queue=step.get("queue", ""), bank=step.get("bank"), project=step.get("project"),
         urgency=step.get("urgency", 16), told=step.get("urgency", 16), gpus=nodes * tasks * step.get("gpus", 0),
     )
+    job.given_gpus = job.gpus if model.has_gpus else 0
     job.declared = job.subscribed = after is not None or "keep" in step or "begin" in step
     return job
 

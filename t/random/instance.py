@@ -12,6 +12,7 @@ from flux.constants import FLUX_RPC_STREAMING
 
 NODES = 128
 CORES = 4
+GPUS = 4
 STATES = {1: "NEW", 2: "DEPEND", 4: "PRIORITY", 8: "SCHED", 16: "RUN", 32: "CLEANUP", 64: "INACTIVE"}
 SERVICE = "job-manager.mf_priority."
 ANY = (1 << 64) - 1
@@ -69,7 +70,7 @@ class Instance:
     def conf(self):
         """Flux's configuration."""
         return {
-            "fake-resources": {"nnodes": NODES, "cores-per-node": CORES},
+            "fake-resources": {"nnodes": NODES, "cores-per-node": CORES, "gpus-per-node": GPUS},
             "exec": {"testexec": {"allow-guests": True}},
             "ingest": {"validator": {"disable": True}},
             "queues": {name: {} for name in self.queues},

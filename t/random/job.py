@@ -44,6 +44,7 @@ class Job:
     bank: str = None
     project: str = None
     gpus: int = 0
+    given_gpus: int = 0
     urgency: int = 16
     told: int = 16  # the urgency that the plugin knows: of a change in DEPEND nobody tells it
     state: str = "NEW"

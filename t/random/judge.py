@@ -10,8 +10,9 @@ ENOUGH = 64  # ways to read one step
 class Judge:
     """`models`: those that agree so far, one for each reading of what the specification leaves open."""
 
-    def __init__(self, document):
+    def __init__(self, document, has_gpus=False):
         self.models, self.names = [Model()], {}
+        self.models[0].has_gpus = has_gpus
         self.models[0].update(document, whole=True)
         self.conf = document  # what a restarted job manager loads the plugin with
 

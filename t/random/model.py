@@ -62,6 +62,7 @@ class Model(Limits):
         self.happens = None  # asks for what may be so this time, and otherwise the next
         self.jobs = {}
         self.loaded = True
+        self.has_gpus = False  # whether R has the GPUs that a job asks for
         self.found = []  # jobs of which it is found out in this step that they were released
         self.is_stale = False  # data came that no reprioritize followed
         self.table = {}  # [fairshare] of Flux's configuration

@@ -46,8 +46,8 @@ def asks(job, measure):
 
 
 def has(job, measure):
-    """What a running job was given: what it asked for, but no GPUs; the made-up nodes of the players have none."""
-    return 0 if measure == "gpus" else asks(job, measure)
+    """What a running job was given: what it asked for, but no GPUs where the made-up nodes have none."""
+    return job.given_gpus if measure == "gpus" else asks(job, measure)
 
 
 def is_on_running(amount):
