@@ -87,6 +87,26 @@ class Caps:
                  for bank, parent in PARENTS.items()]
         return dict(document, banks=banks, limits=copy.deepcopy(self.limits))
 
+    def siege(self, site, number):
+        """Steps for the beginning: a job of one bank asks for all there is, others without end ask for little. Labels of
+        jobs are numbered from `number`."""
+        site.associations = {key: {"userid": key[0], "bank": key[1], "queues": "q1,q2", "fairshare": 0.5}
+                             for key in site.associations}
+        site.queues = {name: {"queue": name, "priority": 0} for name in site.queues}
+        self.limits = [{"scope": "bank", "name": "S", "run-sched-gpus": 4}]
+        steps, small = [{"policy": self.added(copy.deepcopy(site.whole()))}], []
+        for count in range(4 + 112):
+            if count == 4:
+                steps.append({"submit": f"j{number}", "user": 5001, "bank": "B", "nodes": 1, "queue": "q1", "gpus": 4})
+                number += 1
+            user = self.rng.choice([5002, 5003])
+            steps.append({"submit": f"j{number}", "user": user, "nodes": 1, "queue": "q1", "gpus": 1, "urgency": 20})
+            small.append(f"j{number}")
+            number += 1
+            if count >= 4:
+                steps.append({"cancel": small.pop(0)})
+        return steps
+
     def some_gpus(self):
         """GPUs that a job asks for, beside all else."""
         return self.rng.choice([0, 0, 0, 1, 1, 2]) if self.has_scopes else 0

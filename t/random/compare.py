@@ -71,7 +71,7 @@ class Follower(Release):
             self.expect(job, "priority", {"priority": outcome[1]})
             self.priced(job, outcome[1])
             if job.charge is None:
-                job.charge = "sched"
+                self.scheduled(job)
 
     def replay(self, is_restart):
         """After load or restart: names may be added for what is exceeded, PRIORITY jobs are priced, passes follow."""
@@ -111,7 +111,7 @@ class Follower(Release):
         while self.due:
             self.a_pass(self.due.pop(0))
         for job, text in self.to_follow:
-            if job in self.line(job.assoc):
+            if job in self.model.line(job.assoc):
                 self.fail(text)
         if self.sent_round:
             self.fail(f"expected a jobspec-update of {self.sent_round}")

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """The oracle: what counts against which limit, whom it holds, and who waits for the same room."""
+from claims import Claims
 from job import NAMES, OWN
 from scopes import asks, is_on_running, used
 
 
-class Limits:
+class Limits(Claims):
     """The part of the model that counts. Counts are never kept: each question is answered by a sum over all jobs."""
 
     def of(self, key):
@@ -107,6 +108,12 @@ class Limits:
         mine = {group.id for group in self.scopes.of(key)}
         return [other for other in self.associations
                 if other == key or mine and any(group.id in mine for group in self.scopes.of(other))]
+
+    def line(self, key):
+        """The held jobs of an association, by id."""
+        held = [job for job in self.of(key) if job.state == "DEPEND" and job.ours()]
+        held += [job for job in self.of(key) if job.state == "PRIORITY" and job.waits and job.in_line]
+        return sorted(held, key=lambda job: job.id)
 
     def place(self, job):
         """What places an association among others by its first job `job`: the highest price first, then the lowest id."""

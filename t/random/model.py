@@ -65,13 +65,14 @@ class Model(Limits):
         self.has_gpus = False  # whether R has the GPUs that a job asks for
         self.found = []  # jobs of which it is found out in this step that they were released
         self.is_stale = False  # data came that no reprioritize followed
+        self.scopes = Scopes()
         self.table = {}  # [fairshare] of Flux's configuration
         self.clear()
 
     def clone(self):
         """A copy to go on with: records are never changed in place, nor are jobs that have ended."""
         other = copy.copy(self)
-        for name in ("associations", "defaults", "queues", "banks", "weights"):
+        for name in ("associations", "defaults", "queues", "banks", "weights", "overtaken"):
             setattr(other, name, dict(getattr(self, name)))
         other.found = []
         other.jobs = {jobid: job.clone() if job.active() else job for jobid, job in self.jobs.items()}
@@ -83,7 +84,7 @@ class Model(Limits):
         self.projects = []
         self.weights = dict(WEIGHTS)
         self.zero_score, self.deny_unknown = "hold", False
-        self.data = False
+        self.data, self.overtaken = False, {}
         self.limit({}, {})
 
     # Data
@@ -91,7 +92,9 @@ class Model(Limits):
     def limit(self, pushed, parents):
         """Limits over scopes, those of a push beside those of the configuration; `parents`: the bank above each bank."""
         self.pushed = (pushed, parents)
-        self.scopes = Scopes(self.table.get("limits", ()), pushed, parents)
+        scopes = Scopes(self.table.get("limits", ()), pushed, parents)
+        if (scopes.table, scopes.parents) != (self.scopes.table, self.scopes.parents):
+            self.scopes, self.overtaken = scopes, {}
 
     def configure(self, table):
         """The table [fairshare]: (whether other limits are set, whether another rule is)."""

@@ -44,12 +44,6 @@ class Passes(Stream):
         """Whether the plugin knows who else keeps it."""
         return job.subscribed or (job.unheld and self.does("sees_unheld")) or self.does("sees_undeclared")
 
-    def line(self, key):
-        """The held jobs of an association, by id."""
-        held = [job for job in self.model.of(key) if job.state == "DEPEND" and job.ours()]
-        held += [job for job in self.model.of(key) if job.state == "PRIORITY" and job.waits and job.in_line]
-        return sorted(held, key=lambda job: job.id)
-
     def bound(self, key, seen):
         """Blocked grants of earlier passes that count against jobs that others keep too."""
         earlier = [job for job in self.model.of(key) if job.blocked]
@@ -65,7 +59,7 @@ class Passes(Stream):
         if len(self.model.circle(key)) > 1:
             self.shared_pass(key, lines, must)
             return
-        held = self.line(key)
+        held = self.model.line(key)
         seen = {job.id: bool(job.foreign()) and self.sees(job) for job in held}
         earlier, blocked = self.bound(key, seen), []
         for is_kept in lines:
@@ -82,6 +76,7 @@ class Passes(Stream):
                 self.unhold(job, name)
             return
         job.grant, job.suspended, job.told = True, self.model.is_suspended(job), job.urgency
+        self.took(job)
         if job.waits:
             self.goes_on(job, self.model.price(job))
             return
@@ -95,6 +90,11 @@ class Passes(Stream):
                 self.may_free.add(job.assoc)
             job.grant, job.blocked, job.subscribed = False, True, True
             blocked.append(job)
+
+    def took(self, job):
+        """A job took room where others may wait for it."""
+        if wrong := self.model.took(job):
+            self.fail(wrong)
 
     @staticmethod
     def satisfied(job, full):
@@ -158,13 +158,15 @@ class Passes(Stream):
 
     def could_go(self, job, blocked):
         """Whether a held job must go, if it is its turn: whatever may count against it counts."""
+        if self.model.may_be_kept_from(job):
+            return False
         return not self.model.exceeded(job, blocked + [o for o in self.model.jobs.values() if o.blocked])
 
     def in_turn(self, key, lines):
         """The held jobs of an association that take part, in order: [(whether others keep it, job)]."""
         if key in self.reading:
             return []
-        turns = [(bool(job.foreign()) and self.sees(job), job.id, job) for job in self.line(key)]
+        turns = [(bool(job.foreign()) and self.sees(job), job.id, job) for job in self.model.line(key)]
         return [(is_kept, job) for is_kept, _, job in sorted(turns, key=lambda turn: turn[:2]) if is_kept in lines]
 
     def goes_before(self, job, walk, lines, blocked):

@@ -39,7 +39,7 @@ class Release(Passes):
                 other.grant = True
 
     def hold_for(self, job, full, least):
-        for kind in full:
+        for kind in sorted({*full, *self.model.kept_names(job)}):
             name = (job.id, "dependency-add", {"description": job.fresh(kind)})
             if kind in least or self.peek() == name:
                 self.hold(job, kind)
@@ -124,8 +124,14 @@ class Release(Passes):
 
     def on_sched(self, job):
         if job.charge is None and job.assoc is not None:
-            job.charge = "sched"
+            self.scheduled(job)
         self.inline(job.assoc)
+
+    def scheduled(self, job):
+        """It counts in SCHED from now on."""
+        job.charge = "sched"
+        if not job.grant:
+            self.took(job)
 
     def on_run(self, job):
         job.state = "RUN"
@@ -177,6 +183,8 @@ class Release(Passes):
         if not job.ours():
             job.blocked = False
             job.grant = job.was_held or self.does("judged_reserves")
+            if job.grant:
+                self.took(job)
             job.suspended = self.model.is_suspended(job)
 
     # Updates

@@ -6,6 +6,7 @@ A limit is a record `{"scope", "name", "queue"?, "counts"?, MEASURE: cap, ..}`, 
 PHASES, MEASURES = ("run", "sched", "run-sched"), ("jobs", "nodes", "cores", "gpus")
 AMOUNTS = tuple(f"{phase}-{measure}" for phase in PHASES for measure in MEASURES)
 KINDS = ("association", "association-queue", "bank", "bank-queue", "user")
+OWN = 8  # names of flux-accounting's limits come before these
 NAMES = tuple(f"max-{amount}-{kind}" for kind in KINDS for amount in AMOUNTS)
 UNITS = {"nodes": "node(s)", "cores": "core(s)", "gpus": "gpu(s)"}
 DOES = {"run": "run", "sched": "be scheduled", "run-sched": "run or be scheduled"}
@@ -25,6 +26,10 @@ class Group:
     def name_of(self, amount):
         """The dependency that holds a job for want of it."""
         return f"max-{amount}-{self.scope}" + ("-queue" if self.queue is not None else "")
+
+    def kinds(self, job):
+        """The limits (indices of all names) of which a job takes something."""
+        return [OWN + NAMES.index(self.name_of(amount)) for amount in self.caps if asks(job, amount.rsplit("-", 1)[1])]
 
     def refusals(self, job):
         """What is said of a job that asks for more than a whole cap. One job too many is no reason: it waits."""
