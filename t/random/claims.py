@@ -4,6 +4,8 @@
 When a hundred jobs have taken room before the first job of an association that waits there, room is kept for it. From when
 exactly the plugin counts is its own matter: from the hundredth on it may keep room, and some later it must.
 """
+from scopes import OWN
+
 OVERTAKEN, LEEWAY = 100, 10
 
 
@@ -39,7 +41,7 @@ class Claims:
     def has_a_right(self, job, key):
         """Whether nothing but limits over scopes holds it, and it would find room if nobody else were there."""
         groups = [group for group in self.scopes.of(key) if group.has(job.queue)]
-        return (all(kind >= 8 for kind in self.exceeded(job)) and not job.foreign() and self.price_when_free(job) > 0
+        return (all(kind >= OWN for kind in self.exceeded(job)) and not job.foreign() and self.price_when_free(job) > 0
                 and not any(True for group in groups for _ in group.refusals(job))
                 and all(cap > 0 for group in groups for amount, (cap, _) in group.caps.items() if amount.endswith("jobs")))
 
