@@ -20,12 +20,19 @@ class Caps:
     def __init__(self, rng, can):
         self.rng = rng
         self.has_scopes, self.has_strict = "scopes" in can and rng.random() < 0.8, "strict" in can and rng.random() < 0.6
-        self.limits = [self.limit() for _ in range(rng.randint(1, 3))] if self.has_scopes else []
+        self.limits = [self.common()] + [self.limit() for _ in range(rng.randint(0, 2))] if self.has_scopes else []
         self.table = {}
 
     def is_on(self):
         """Whether the history has any of it."""
         return self.has_scopes or self.has_strict
+
+    def common(self):
+        """A limit for whose room several associations wait."""
+        rng = self.rng
+        amount, caps = rng.choice([("run-sched-jobs", (2, 3, 5)), ("sched-jobs", (1, 2)), ("run-sched-nodes", (4, 6, 8)),
+                                   ("run-jobs", (2, 3)), ("run-sched-gpus", (2, 4))])
+        return {"scope": "bank", "name": rng.choice(["S", "S", "root", "A"]), amount: rng.choice(caps)}
 
     def limit(self):
         """A record of one or two limits."""
@@ -45,6 +52,8 @@ class Caps:
     def change(self, limits):
         """One cap is raised or lowered, moved to others, dropped or added."""
         rng, limits = self.rng, copy.deepcopy(limits)
+        if rng.random() < 0.3:
+            return [self.common()] + limits[1:]
         what = rng.choice(["size", "size", "size", "move", "drop", "add", "add"] if limits else ["add"])
         at = rng.randrange(len(limits)) if limits else 0
         if what == "size":

@@ -153,7 +153,7 @@ class Maker:
             ("policy", 2), ("reprioritize", 2), ("keep", 5), ("drop", 8), ("queues", 6), ("reload", 2.5),
             ("restart", 1.5), ("remove", 0.8), ("rush", 1), ("module", 1),
         ]
-        if self.is_loaded and self.caps.is_on() and self.caps.rng.random() < 0.08:
+        if self.is_loaded and self.caps.is_on() and self.caps.rng.random() < 0.05:
             return self.a_cap()
         kinds = [(kind, weight) for kind, weight in kinds if kind not in OPTIONAL or kind in self.can]
         if not self.is_loaded:
