@@ -185,7 +185,7 @@ random() {
 	local log=$out/random.log only=() python=python3 rc n found place
 	need gcc libc6-dev || { failed=$((failed + 1)); return; }
 	say "random histories: $1 s, plugin ${plugin:-target/release/libmf_priority.so}"
-	if (cd t/random && python3 -m unittest -q test_oracle) >"$log" 2>&1; then
+	if (cd t/random && python3 -m unittest -q test_oracle test_scopes) >"$log" 2>&1; then
 		passed=$((passed + $(sed -nE 's/^Ran ([0-9]+) test.*/\1/p' "$log")))
 	else
 		cat "$log"
