@@ -55,21 +55,6 @@ fn a_promise_is_no_reason_to_hold_on() {
 }
 
 #[test]
-fn who_rests_is_in_sched_at_priority_0_and_takes_no_place_to_run() {
-    let (mut host, taker, held) = held_twice();
-    host.set_urgency(held, 0);
-    host.event(Event::Rest(vec![held]));
-    assert_eq!(host.state(held), Some(State::Sched));
-    assert_eq!(host.names(held), Vec::<String>::new());
-    assert_eq!(fates(&host), []);
-    exact(&host);
-    host.end(taker);
-    let next = submit(&mut host, 1);
-    assert_eq!(host.state(next), Some(State::Sched), "the place is free");
-    exact(&host);
-}
-
-#[test]
 fn who_is_not_held_is_left_as_it_is() {
     let (mut host, taker, held) = held_twice();
     host.event(Event::Rest(vec![taker, JobId(4711)]));
