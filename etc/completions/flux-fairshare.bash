@@ -34,6 +34,9 @@ _flux__fairshare() {
             flux__fairshare,metrics)
                 cmd="flux__fairshare__subcmd__metrics"
                 ;;
+            flux__fairshare,migrate)
+                cmd="flux__fairshare__subcmd__migrate"
+                ;;
             flux__fairshare,policy)
                 cmd="flux__fairshare__subcmd__policy"
                 ;;
@@ -86,7 +89,7 @@ _flux__fairshare() {
 
     case "${cmd}" in
         flux__fairshare)
-            opts="-h -V --help --version show update policy limit push sync recount usage scrub compare report why what-if simulate jobs standing top metrics status check-import doctor"
+            opts="-h -V --help --version show update policy limit push sync recount usage scrub compare report why what-if simulate jobs standing top metrics status check-import doctor migrate"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -489,6 +492,34 @@ _flux__fairshare() {
                     ;;
                 --uri)
                     COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        flux__fairshare__subcmd__migrate)
+            opts="-P -h --to-upstream --all --uri --json --csv --parsable --color --no-pager --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --uri)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
                     fi

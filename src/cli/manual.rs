@@ -67,7 +67,7 @@ pub(super) fn says_no(command: &str) -> bool {
 /// The sections of a command's page, by its name.
 pub(super) fn sections(command: &str) -> Vec<(&'static str, &'static [Entry])> {
     let environment = match command {
-        "push" | "status" | "report" | "flux-fairshare" => INSTANCE,
+        "push" | "status" | "doctor" | "migrate" | "report" | "flux-fairshare" => INSTANCE,
         "jobs" | "standing" | "top" | "metrics" => ASKING,
         "show" | "why" | "compare" | "what-if" | "simulate" => COLOUR,
         _ => OTHERS,
@@ -176,6 +176,20 @@ fn examples(command: &str) -> &'static [Entry] {
             (
                 "flux fairshare metrics --textfile /var/lib/prometheus/node-exporter/flux_fairshare.prom --every 30s",
                 "For node_exporter's textfile collector.",
+            ),
+        ],
+        "doctor" => &[
+            ("flux fairshare doctor", "What is wrong, whom it harms, what to do."),
+            (
+                "flux fairshare doctor --json",
+                "The same for a monitoring system; exit status 1 if something is to be done.",
+            ),
+        ],
+        "migrate" => &[
+            ("flux fairshare migrate", "Which held jobs flux-accounting's plugin would lose, or has lost."),
+            (
+                "flux fairshare migrate --to-upstream --all >let-go.sh",
+                "Before going back: all held jobs rest at urgency 0; \"sh let-go.sh\" lets them go when the other plugin is loaded.",
             ),
         ],
         "status" => &[

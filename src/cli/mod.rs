@@ -23,8 +23,10 @@ mod input;
 mod jobs;
 mod limit;
 mod manual;
+mod manual_plugin;
 mod mending;
 mod metrics;
+mod migrate;
 mod moves;
 mod order;
 mod output;
@@ -102,6 +104,7 @@ enum Command {
     Status(status::Args),
     CheckImport(check_import::Args),
     Doctor(doctor::Args),
+    Migrate(migrate::Args),
     Generate(generate::Args),
     Demo(demo::Args),
     #[command(hide = true)]
@@ -191,6 +194,7 @@ pub fn main() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::CheckImport(args) => check_import::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Migrate(args) => migrate::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Embedded(args) => embedded::run(&args),

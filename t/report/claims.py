@@ -279,6 +279,7 @@ def a_user_has_a_page(bench):
     press(page, "Array.from(document.querySelectorAll('#standings-table tbody a')).find((a) => a.textContent === 'bela')")
     assert page.wait("!document.getElementById('person').hidden"), "it opens"
     equal((text(page, "#person h2"), page.js("document.activeElement.id")), ("bela", "person-title"))
+    assert page.js("document.title").startswith("bela"), "and is named so"
     assert page.js("document.getElementById('overview').hidden"), "instead of the rest"
     page.js("history.back()")
     assert page.wait("!document.getElementById('overview').hidden"), "and back"
