@@ -69,7 +69,7 @@ impl Engine {
             if self.due.half_pushed.contains(&association) {
                 self.due.passes.insert(association, line);
             } else {
-                effects.extend(self.pass_along(association, line));
+                effects.extend(self.pass_in_turn(association, line));
             }
         }
         effects.extend(replayed);
