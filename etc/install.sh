@@ -101,7 +101,7 @@ put() {
 place=$so
 [ -z "$keep" ] || place=$own
 put 755 "$from/flux-fairshare" "$cmddir/flux-fairshare"
-for page in "$here"/man1/*.1; do put 644 "$page" "$data/man/man1/${page##*/}"; done
+for page in "$here"/man[17]/*.[17]; do put 644 "$page" "$data/man/man${page##*.}/${page##*/}"; done
 put 644 "$here/completions/flux-fairshare.bash" "$etc/bash_completion.d/flux-fairshare.bash"
 put 644 "$here/completions/_flux-fairshare" "$data/zsh/site-functions/_flux-fairshare"
 put 644 "$here/completions/flux-fairshare.fish" "$data/fish/vendor_conf.d/flux-fairshare.fish"

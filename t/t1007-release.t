@@ -146,7 +146,7 @@ test_expect_success 'a job that others have let go is not passed over, and goes 
 	a=$(mf submit 5017 -q q1) && running $a && x=$(mf submit 5017 -q q1 -N 1) && held_by $x max-running-jobs-user-limit &&
 	other=$(mf submit 5018 -q q1) && running $other &&
 	kept=$(mf submit 5017 -q q1 -d begin-time:$(($(date +%s) + 3600))) && held_by $kept max-running-jobs-user-limit &&
-	soon=$(mf submit 5017 -q q1 -d begin-time:$(($(date +%s) + 2))) && held_by $soon max-running-jobs-user-limit &&
+	soon=$(mf submit 5017 -q q1 -d begin-time:$(($(date +%s) + 8))) && held_by $soon max-running-jobs-user-limit &&
 	cancel $x && cancel $a && wait_for dependency-remove $soon description=max-running-jobs-user-limit && running $soon &&
 	deps_are $kept none
 '

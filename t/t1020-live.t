@@ -27,7 +27,7 @@ settings() { write_conf ".fairshare = $1" && flux config reload; }
 used() { ask usages "{\"user\":$1}" | jq -r '"\(.now) \(.associations[0].usage)"'; }
 # began ID: when the job began, as its R says. over ID: when it became inactive.
 began() { flux job info "$1" R | jq .execution.starttime; }
-over() { mf events "$1" >/dev/null; flux job eventlog --format=json "$1" | jq 'select(.name == "clean") | .timestamp'; }
+over() { mf times "$1" clean; }
 # counted HALF_LIFE NODES NOW (START END)...: the usage of those runs at NOW, worked out anew. END is null for one that runs.
 counted() {
 	python3 - "$@" <<-'END'
@@ -90,13 +90,13 @@ test_expect_success 'an ended job counts to its end, until a push covers it' '
 	mf rpc policy_update "$(cat covers.json)" && set -- $(used 5001) && near $2 3 1e-2
 '
 test_expect_success 'who ended while the plugin was away is asked of job-list, once' '
-	start_queues && away=$(mf submit 5003 -N 2) && running $away && stop_queues && remove_plugin && cancel $away && ended $away &&
+	cancel $mine $other && ended $mine $other && start_queues && away=$(mf submit 5003 -N 2) && running $away && stop_queues && remove_plugin && cancel $away && ended $away &&
 	from=$(began $away) && to=$(over $away) && load_plugin && tree fair-tree 600 && sleep 1 && set -- $(used 5003) &&
 	near $2 $(counted 600 2 $1 $from $to) 0.05 && tree fair-tree 600 && set -- $(used 5003) &&
 	near $2 $(counted 600 2 $1 $from $to) 0.05 && not_logged "job-list does not answer"
 '
 test_expect_success 'with a half-life of 20 s usages go down as predicted, while others go up' '
-	cancel $mine $other && ended $mine $other && tree classic 20 1000 && start_queues && run=$(mf submit 5003 -N 2) && running $run &&
+	tree classic 20 1000 && start_queues && run=$(mf submit 5003 -N 2) && running $run &&
 	start=$(began $run) && for i in 1 2 3 4 5; do
 		sleep 2 && set -- $(used 5002) && near $2 $(jq -n "1000 * pow(2; -($1 - $at_of_push) / 20)") 0.01 || return 1
 		set -- $(used 5003) && near $2 $(counted 20 2 $1 $start null $from $to) 0.01 || return 1

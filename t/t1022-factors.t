@@ -18,7 +18,7 @@ tree() {
 live() { mf query 'q["live"]' | jq -c "$1"; }
 settings() { write_conf ".fairshare = $1" && flux config reload; }
 # when ID EVENT [NUMBER]: the time of an event in the eventlog, of the last one, or of one counted from 0.
-when() { flux job eventlog --format=json "$1" | jq -s "map(select(.name == \"$2\")) | .[${3:--1}].timestamp"; }
+when() { mf times "$1" "$2" | if test $# -gt 2; then sed -n "$(($3 + 1))p"; else tail -1; fi; }
 # differ ID ID POINTS: the first goes before the second by so many points, but for the rounding of either.
 differ() {
 	jq -ne "$(mf prio "$1") - $(mf prio "$2") - ($3) | fabs <= 1" >/dev/null ||

@@ -16,8 +16,8 @@ about() { ask "$1" explain "{\"jobs\":[$(flux job id "$2")]}"; }
 # is JSON_FILE FILTER: the filter is true of what was answered.
 is() { jq -e "$2" "$1" >/dev/null || { echo "not so: $2"; jq . "$1"; return 1; }; }
 # posted ID: the priority that the job's eventlog ends with.
-posted() { flux job eventlog --format=json "$1" | jq -s '[.[] | select(.name == "priority")] | last | .context.priority'; }
-when_posted() { flux job eventlog --format=json "$1" | jq -s '[.[] | select(.name == "priority")] | last | .timestamp'; }
+posted() { mf prio "$1"; }
+when_posted() { mf times "$1" priority | tail -1; }
 expires() { flux job info "$1" R | jq .execution.expiration; }
 counter() { mf query "[b for u in q['mf_priority_map'] if u['userid'] == $1 for b in u['banks'] if b['bank_name'] == '$2'][0]['$3']"; }
 

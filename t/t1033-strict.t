@@ -19,18 +19,11 @@ refuses() {
 in_force() { mf query | jq -c .running_limits; }
 five() { local u=$1; shift; for _ in 1 2 3 4 5; do mf submit "$u" -q batch "$@"; done; }
 # states UID STATE: how many jobs of a user are in a state.
-states() { flux jobs -a -u "$1" -n -o '{state}' | grep -cx "$2"; }
+states() { mf jobs "$1" | grep -c " $2 "; }
 n_are() {
 	local n
 	n=$(states "$1" "$2")
-	test "$n" = "$3" || { echo "$n of $1 are in $2, not $3"; flux jobs -a -u "$1"; return 1; }
-}
-# most_ran UID: the largest number of jobs of a user that ever ran at once, from the eventlogs.
-most_ran() {
-	for id in $(flux jobs -a -u "$1" -n -o '{id}'); do
-		flux job eventlog --format=json "$id" | jq -r 'select(.name == "alloc" or .name == "clean") |
-			"\(.timestamp) \(if .name == "alloc" then 1 else -1 end)"'
-	done | sort -n -k1,1 -k2,2 | awk '{ n += $2; if (n > most) most = n } END { print most + 0 }'
+	test "$n" = "$3" || { echo "$n of $1 are in $2, not $3"; mf jobs "$1"; return 1; }
 }
 records="assoc 5001 A max_running_jobs=2 queues=batch,debug assoc 5002 A max_running_jobs=2 queues=batch,debug
 	assoc 5003 A max_nodes=2 queues=batch,debug assoc 5004 A queues=batch,debug
@@ -45,7 +38,7 @@ test_expect_success 'flux-accounting'\''s way: with a limit of 2 all five get to
 	ids=$(five 5001) && scheduled $ids && settled && n_are 5001 SCHED 5
 '
 test_expect_success 'and all five run' '
-	start_queues && running $ids && n_are 5001 RUN 5 && cancel_all && test "$(most_ran 5001)" = 5
+	start_queues && running $ids && n_are 5001 RUN 5 && cancel_all && test "$(mf most_ran 5001)" = 5
 '
 test_expect_success 'the strict rule, by flux config load' '
 	rules "{\"running-limits\": \"strict\"}" && in_force >out && test "$(cat out)" = "{\"default\":\"strict\",\"queues\":{}}"
@@ -57,7 +50,7 @@ test_expect_success 'two get to the scheduler' '
 test_expect_success 'two run, and the others follow one by one, in order' '
 	set -- $ids && start_queues && running $1 $2 && settled && is_state DEPEND $3 $4 $5 && cancel $2 && running $3 && settled &&
 	is_state DEPEND $4 $5 && cancel $1 && running $4 && settled && is_state DEPEND $5 && cancel $3 && running $5 && cancel_all &&
-	test "$(most_ran 5002)" = 2
+	test "$(mf most_ran 5002)" = 2
 '
 test_expect_success 'nodes count by size' '
 	stop_queues && a=$(mf submit 5003 -q batch -N 2) && scheduled $a && b=$(mf submit 5003 -q batch -N 1) &&
@@ -68,7 +61,7 @@ test_expect_success 'a job that will not be scheduled lets the next one go, and 
 	stop_queues && ids=$(five 5002) && set -- $ids && scheduled $1 $2 && flux job urgency $1 0 && scheduled $3 && settled &&
 	is_state SCHED $1 $2 $3 && is_state DEPEND $4 && flux job urgency $1 16 && settled && is_state PRIORITY $1 &&
 	mf counts 5002 A sched=2 && start_queues && running $2 $3 && settled && is_state PRIORITY $1 && cancel $2 && running $1 &&
-	settled && is_state DEPEND $4 $5 && cancel_all && test "$(most_ran 5002)" = 2
+	settled && is_state DEPEND $4 $5 && cancel_all && test "$(mf most_ran 5002)" = 2
 '
 test_expect_success 'what is in SCHED at a switch stays there, and counts from then on' '
 	rules "{}" && stop_queues && ids=$(five 5001) && scheduled $ids && rules "{\"running-limits\": \"strict\"}" && settled &&
@@ -122,7 +115,7 @@ test_expect_success 'a reload and a restart leave them in PRIORITY, and in order
 	settled && is_state PRIORITY $5 && is_state DEPEND $l && cancel $3 && running $5 && settled && is_state DEPEND $l &&
 	cancel $4 && running $l
 '
-test_expect_success 'never more than two at once' 'cancel_all && test "$(most_ran 5005)" = 2'
+test_expect_success 'never more than two at once' 'cancel_all && test "$(mf most_ran 5005)" = 2'
 test_expect_success 'one that waits in PRIORITY may end there' '
 	reload_plugin && ids=$(five 5002) && set -- $ids && wait_for depend $5 && set -f && mf push $site && set +f && running $1 $2 &&
 	settled && is_state PRIORITY $3 && cancel $3 && ended $3 && cancel $1 && running $4 && settled && is_state PRIORITY $5 &&

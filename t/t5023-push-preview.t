@@ -7,8 +7,8 @@ test_description='flux fairshare push --dry-run: the plugin says what it would d
 . "$T_DIR/fairshare.sh"
 
 preview() { flux fairshare push -n -p $DB --json; }
-# priorities: id and priority of each pending job.
-priorities() { flux jobs -A -n -f pending -o "{id.dec} {priority}" | sort; }
+# priorities: id and priority of each job.
+priorities() { mf jobs | cut -d" " -f1,4 | sort; }
 
 test_expect_success 'pending jobs of three users' '
 	write_conf "$(with_plugin)" && start_instance && make_site && flux fairshare push -p $DB && stop_queues &&

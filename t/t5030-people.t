@@ -24,7 +24,7 @@ says_no() {
 # is FILE FILTER: the filter is true of what was answered.
 is() { jq -e "$2" "$1" >/dev/null || { echo "not so: $2"; jq . "$1"; return 1; }; }
 # posted ID: the priority that the job's eventlog ends with.
-posted() { flux job eventlog --format=json "$1" | jq -s '[.[] | select(.name == "priority")] | last | .context.priority'; }
+posted() { mf prio "$1"; }
 # tree USAGE_OF_5002 [USAGE_OF_5003 SHARES_OF_A SHARES_OF_B]: users 5001 and 5002 in A, 5003 in B, of a tree that the plugin keeps
 # itself.
 tree() {

@@ -36,6 +36,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "recou
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "usage" -d 'Show who used how much: node, core and GPU hours out of the records of ended jobs'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "scrub" -d 'Remove the records of jobs that ended long ago'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "compare" -d 'Compare policies on the same tree: who gains, who loses, how much the orders differ'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "report" -d 'Write a report of the site: one page of HTML that needs nothing else, to look at in a browser'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "why" -d 'Explain why a job waits, or a user\'s or a bank\'s fair-share, or why one is ahead of another, in words and numbers'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "what-if" -d 'Show who would move if something were different; nothing is changed'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "simulate" -d 'Replay a job history under other policies, weights, half-lives, limits and refresh intervals'
@@ -46,6 +47,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "metri
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "status" -d 'Show the state of the priority plugin that is loaded: its data, jobs held by each limit, a recount'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "check-import" -d 'Compare the values in a document with ours: how many agree, and which do not'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "doctor" -d 'Look the database and the plugin over for what goes wrong quietly, and say what to do about each'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "migrate" -d 'Before going back to flux-accounting\'s plugin: which held jobs it would lose, and how it loses none'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
@@ -296,6 +298,33 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
+tree\t''
+export-db\t''
+csv\t''
+resource-group\t''
+pbsfs\t''
+sshare\t''
+sshare-json\t''
+sacctmgr-dump\t''
+sacctmgr-assoc\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
+fair-tree\t''
+classic\t''
+depth-oblivious\t''
+pbs\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l set -d 'Options of the policy' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l half-life -d 'How fast usage is forgotten, like 7d, where the tree does not say; a database does' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s o -l output -d 'The file, which is replaced as a whole; - is standard output. A link is refused' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l title -d 'What the page is called' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l json -d 'The data alone, as a JSON document'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l no-jobs -d 'Do not ask the plugin which jobs are held'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l format -d 'What the document is, where it can\'t be told from its beginning' -r -f -a "database\t''
@@ -492,6 +521,17 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l stale -d 'Data and usage are old after so many hours' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l json -d 'Print a JSON document'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l to-upstream -d 'Have those that would be lost rest at urgency 0, and print what lets them go again'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l all -d 'All held jobs: so it does not matter which jobs end before the other plugin is loaded'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l csv -d 'Print comma-separated values (RFC 4180)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l no-pager -d 'Don\'t start a pager for what is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -s h -l help -d 'Print help (see more with \'--help\')'
 
 function __fish_flux_fairshare_below_flux
     set -l words (commandline -opc)

@@ -9,15 +9,16 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, Command, CommandFactory, ValueHint};
 use clap_complete::Shell;
 
-use super::{Answer, Cli, EXIT_STATUS, Failure, Outcome, manual, shells};
+use super::{Answer, Cli, EXIT_STATUS, Failure, Outcome, manual, manual_plugin, shells};
 use crate::fairshare::Policy;
 use crate::store::formats::Format;
+use manual_plugin::Part;
 
 /// Write manual pages and completions below a directory
 #[derive(Debug, clap::Args)]
 #[command(hide = true)]
 pub(super) struct Args {
-    /// The directory; man1/ and completions/ are made in it
+    /// The directory; man1/, man7/ and completions/ are made in it
     directory: PathBuf,
 }
 
@@ -31,9 +32,11 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 fn write(directory: &Path) -> io::Result<()> {
-    let (pages, completions) = (directory.join("man1"), directory.join("completions"));
-    fs::create_dir_all(&pages)?;
-    fs::create_dir_all(&completions)?;
+    let [pages, of_plugin, completions] = ["man1", "man7", "completions"].map(|name| directory.join(name));
+    for directory in [&pages, &of_plugin, &completions] {
+        fs::create_dir_all(directory)?;
+    }
+    plugin_page(&of_plugin)?;
     let mut command = Cli::command();
     command.build();
     page(&command, PROGRAM, &pages)?;
@@ -100,9 +103,25 @@ fn page(command: &Command, name: &str, directory: &Path) -> io::Result<()> {
         .chain([PROGRAM.to_owned(), "flux".to_owned(), "flux-jobtap".to_owned()])
         .filter(|other| other != name)
         .map(|other| format!("\\fB{}\\fR(1)", roff(&other)))
+        .chain([format!("\\fB{}\\fR(7)", roff(manual_plugin::NAME))])
         .collect::<Vec<_>>();
     writeln!(text, ".SH \"SEE ALSO\"\n{}", others.join(", "))?;
     fs::write(directory.join(format!("{name}.1")), text)
+}
+
+/// The page of the plugin, which is no command.
+fn plugin_page(directory: &Path) -> io::Result<()> {
+    let name = manual_plugin::NAME;
+    let mut text = format!(".TH {name} 7 \"\" \"{PROGRAM} {}\"\n", env!("CARGO_PKG_VERSION"));
+    for part in manual_plugin::PAGE {
+        text += &match part {
+            Part::Section(title) => format!(".SH \"{title}\"\n"),
+            Part::Text(words) => format!(".PP\n{}\n", roff(words)),
+            Part::Entry(key, what) => format!(".TP\n\\fB{}\\fR\n{}\n", roff(key), roff(what)),
+            Part::Lines(lines) => format!(".PP\n.nf\n{}\n.fi\n", roff(lines)),
+        };
+    }
+    fs::write(directory.join(format!("{name}.7")), text)
 }
 
 /// A heading and the (key, text) below it.

@@ -173,6 +173,11 @@ impl Input {
         self.tree.is_some() || self.database.is_given()
     }
 
+    /// Whether the tree comes from a document.
+    pub(super) fn is_document(&self) -> bool {
+        self.tree.is_some() && self.format != Some(Format::Database)
+    }
+
     /// How long to wait for others.
     pub(super) fn wait(&self) -> Wait {
         self.wait

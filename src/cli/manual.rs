@@ -61,13 +61,13 @@ const ASKING: &[Entry] = &[
 
 /// True for the commands that can exit with status 1.
 pub(super) fn says_no(command: &str) -> bool {
-    !matches!(command, "update" | "push" | "compare" | "what-if" | "simulate" | "top" | "metrics")
+    !matches!(command, "update" | "push" | "compare" | "what-if" | "simulate" | "top" | "metrics" | "report")
 }
 
 /// The sections of a command's page, by its name.
 pub(super) fn sections(command: &str) -> Vec<(&'static str, &'static [Entry])> {
     let environment = match command {
-        "push" | "status" | "flux-fairshare" => INSTANCE,
+        "push" | "status" | "doctor" | "migrate" | "report" | "flux-fairshare" => INSTANCE,
         "jobs" | "standing" | "top" | "metrics" => ASKING,
         "show" | "why" | "compare" | "what-if" | "simulate" => COLOUR,
         _ => OTHERS,
@@ -132,6 +132,14 @@ fn examples(command: &str) -> &'static [Entry] {
                 "Who would gain and who would lose under Slurm's rule.",
             ),
         ],
+        "report" => &[
+            ("flux fairshare report -o report.html", "The site as a page, to open in a browser or to send."),
+            (
+                "sshare -a -l -P | flux fairshare report --tree - --half-life 7d -o report.html",
+                "That of a Slurm site; when usage is even again needs to know how fast it is forgotten.",
+            ),
+            ("flux fairshare report --json", "What the page shows, for programs."),
+        ],
         "update" => &[
             ("flux fairshare update --dry-run", "Who would move, and how far."),
             (
@@ -168,6 +176,20 @@ fn examples(command: &str) -> &'static [Entry] {
             (
                 "flux fairshare metrics --textfile /var/lib/prometheus/node-exporter/flux_fairshare.prom --every 30s",
                 "For node_exporter's textfile collector.",
+            ),
+        ],
+        "doctor" => &[
+            ("flux fairshare doctor", "What is wrong, whom it harms, what to do."),
+            (
+                "flux fairshare doctor --json",
+                "The same for a monitoring system; exit status 1 if something is to be done.",
+            ),
+        ],
+        "migrate" => &[
+            ("flux fairshare migrate", "Which held jobs flux-accounting's plugin would lose, or has lost."),
+            (
+                "flux fairshare migrate --to-upstream --all >let-go.sh",
+                "Before going back: all held jobs rest at urgency 0; \"sh let-go.sh\" lets them go when the other plugin is loaded.",
             ),
         ],
         "status" => &[

@@ -23,8 +23,10 @@ mod input;
 mod jobs;
 mod limit;
 mod manual;
+mod manual_plugin;
 mod mending;
 mod metrics;
+mod migrate;
 mod moves;
 mod order;
 mod output;
@@ -36,6 +38,7 @@ mod printable;
 mod progress;
 mod push;
 mod recount;
+mod report;
 mod screen;
 mod scrub;
 mod shells;
@@ -88,6 +91,7 @@ enum Command {
     Usage(usage::Args),
     Scrub(scrub::Args),
     Compare(compare::Args),
+    Report(report::Args),
     // Left alone, clap counts options that have a default among those that must be given.
     #[command(override_usage = "flux fairshare why [OPTIONS] <JOBID|USER[/BANK]> [JOBID2|USER2[/BANK2]]")]
     Why(why::Args),
@@ -100,6 +104,7 @@ enum Command {
     Status(status::Args),
     CheckImport(check_import::Args),
     Doctor(doctor::Args),
+    Migrate(migrate::Args),
     Generate(generate::Args),
     Demo(demo::Args),
     #[command(hide = true)]
@@ -178,6 +183,7 @@ pub fn main() -> ExitCode {
         Command::Usage(args) => usage::run(&args),
         Command::Scrub(args) => scrub::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Report(args) => report::run(&args),
         Command::Why(args) => why::run(&args),
         Command::WhatIf(args) => what_if::run(&args),
         Command::Simulate(args) => simulate::run(&args),
@@ -188,6 +194,7 @@ pub fn main() -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::CheckImport(args) => check_import::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Migrate(args) => migrate::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Embedded(args) => embedded::run(&args),

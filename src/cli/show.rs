@@ -183,7 +183,7 @@ impl Args {
 }
 
 /// How many stored fair-shares are not those of the ranking; digits that flux-accounting does not store do not count.
-fn stale(tree: &Tree, ranking: &Ranking, stored: &[StoredAssociation]) -> usize {
+pub(super) fn stale(tree: &Tree, ranking: &Ranking, stored: &[StoredAssociation]) -> usize {
     let differs = |leaf: &NodeId| {
         let stored = stored.get(tree.list_index(*leaf)).and_then(|stored| stored.fairshare);
         ranking

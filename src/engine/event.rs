@@ -168,6 +168,8 @@ pub enum Event<'a> {
     PolicyAbort,
     /// `reprioritize`.
     Reprioritize,
+    /// `rest`: of these jobs, whose urgency is 0, our names are to go.
+    Rest(Vec<JobId>),
     /// Jobs that ended before the plugin was loaded, as they were kept, and what was given up of others.
     Recalled(Vec<Ended>, Vec<GivenUp>),
 

@@ -14,6 +14,7 @@ mod due;
 mod effect;
 mod event;
 mod foreign;
+mod hand_over;
 mod in_priority;
 mod keepers;
 mod kept;
@@ -40,6 +41,7 @@ pub use age::AgeSnapshot;
 pub use check::Check;
 pub use effect::{Effect, Level, Posting};
 pub use event::{EndedJob, Event, JobFacts, Past, Refusal, State};
+pub use hand_over::{Fate, HandedOver};
 pub use kept::{Kept, Rest};
 pub use live::{Cause, LastRefresh, LiveOutline, LiveSnapshot, Price, PricedJob, ShadowReport, Turn, Used};
 pub use preview::{Move, Preview};
@@ -201,6 +203,7 @@ impl Engine {
             Event::PolicyCommit => self.policy_commit(),
             Event::PolicyAbort => self.abort(),
             Event::Reprioritize => self.reprioritize(),
+            Event::Rest(ids) => self.let_rest(ids),
             Event::Timer(Timer::Turn) => self.deferred(),
             Event::Timer(Timer::Retry) => self.retry(),
             Event::Timer(Timer::Remember | Timer::Expire | Timer::Answer) => Vec::new(),

@@ -7,6 +7,7 @@ mod asked;
 mod doubt;
 mod examples;
 mod facts;
+mod hand_over;
 mod host;
 mod interleave;
 mod kept;

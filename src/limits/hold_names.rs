@@ -60,7 +60,8 @@ impl HoldNames {
         self.uses.iter().any(|uses| uses.0.iter().any(|(_, n)| *n > 0))
     }
 
-    fn uses(&self, hold: Hold) -> u32 {
+    /// How often the name of a limit was used: 0 if never.
+    pub fn uses(&self, hold: Hold) -> u32 {
         let row = hold.index();
         let uses = self.uses.iter().flat_map(|uses| &uses.0);
         uses.filter(|(used, _)| *used == row).map(|(_, count)| *count).next().unwrap_or(0)

@@ -113,6 +113,15 @@ impl Ledger {
         own.or(self.shared_exceeded(association, queue, job.size, Some(job)))
     }
 
+    /// The limits of associations and queues that a job would exceed if nothing were promised to anybody: what is counted
+    /// then is what is in SCHED and what runs.
+    pub fn exceeded_by_charges(&self, book: &Book, job: &Job) -> HoldSet {
+        let limits = job.association().and_then(|id| Some((book.association(id)?, self.usage(id)?)));
+        let Some((limits, usage)) = limits else { return HoldSet::NONE };
+        let queue = job.queue.as_ref().and_then(|queue| book.queue(queue.as_str()));
+        Room::left(self.rules(), limits, queue, &usage.without_promises()).exceeded(job.size)
+    }
+
     /// The limits that keep `id` where it is, as if it held nothing itself.
     pub fn exceeded_by(&self, book: &Book, id: JobId) -> HoldSet {
         let Some(job) = self.job(id) else { return HoldSet::NONE };

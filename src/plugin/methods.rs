@@ -65,6 +65,8 @@ pub(super) const METHODS: &[Method<MfPriority>] = &[
     owners(c"prices", |plugin, host, request| plugin.prices(host, request.payload)),
     owners(c"usages", |plugin, host, request| plugin.usages(host, request.payload)),
     owners(c"reprioritize", |plugin, host, _| plugin.reprioritize(host)),
+    owners(c"hand_over", |plugin, host, request| plugin.hand_over(host, request.payload)),
+    owners(c"rest", |plugin, host, request| plugin.rest(host, request.payload)),
     owners(c"check", |plugin, _, _| plugin.check()),
     guests(c"explain", |plugin, host, request| plugin.explain(host, request)),
     guests(c"standing", |plugin, host, request| plugin.standing(host, request)),

@@ -6,6 +6,7 @@ pub mod document;
 mod effects;
 mod ended;
 mod events;
+mod hand_over;
 mod jobspec;
 mod limits;
 mod live;

@@ -11,7 +11,7 @@ use super::{Site, job, topic};
 const EPERM: i32 = 1;
 
 /// Every method, with who may call it.
-const ROLES: [(&str, Role); 20] = [
+const ROLES: [(&str, Role); 22] = [
     ("rec_update", Role::Owner),
     ("rec_q_update", Role::Owner),
     ("rec_proj_update", Role::Owner),
@@ -27,6 +27,8 @@ const ROLES: [(&str, Role); 20] = [
     ("prices", Role::Owner),
     ("usages", Role::Owner),
     ("reprioritize", Role::Owner),
+    ("hand_over", Role::Owner),
+    ("rest", Role::Owner),
     ("check", Role::Owner),
     ("explain", Role::Guest),
     ("standing", Role::Guest),

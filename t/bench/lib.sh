@@ -22,6 +22,13 @@ path_of() {
 	echo "$dir/mf_priority.so"
 }
 
+# meter: builds the plugin $work/meter.so, and sees to it that each thread of a broker has memory of its own to give out, however many
+# there are and however large the pieces.
+meter() {
+	cc -O2 -fPIC -shared $(pkg-config --cflags flux-core) -o "$work/meter.so" "$bench/meter.c" >&2
+	export GLIBC_TUNABLES=glibc.malloc.arena_max=200:glibc.malloc.mmap_threshold=33554432
+}
+
 # The instances' configuration.
 write_conf() {
 	cat >"$work/conf.json" <<-EOF

@@ -10,7 +10,7 @@ use super::{directory, fairshare};
 
 fn files(root: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
-    for folder in ["man1", "completions"] {
+    for folder in ["man1", "man7", "completions"] {
         for entry in fs::read_dir(root.join(folder)).into_iter().flatten().flatten() {
             let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
             found.insert(name, fs::read_to_string(entry.path()).expect("text"));
@@ -23,7 +23,7 @@ fn files(root: &Path) -> BTreeMap<String, String> {
 fn manual_pages_and_completions_are_up_to_date() {
     let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("etc");
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        for folder in ["man1", "completions"] {
+        for folder in ["man1", "man7", "completions"] {
             let _ = fs::remove_dir_all(committed.join(folder));
         }
         fairshare(["generate".as_ref(), committed.as_os_str()]).ok();

@@ -5,6 +5,7 @@
 mod bad_files;
 mod complaints;
 mod databases;
+mod docs;
 mod documents;
 mod explain;
 mod generated;

@@ -288,18 +288,3 @@ fn what_is_wrong_is_named() {
     assert!(complaint(&text, "--nodes 3").contains("line 1: expected 18 numbers"));
     assert!(complaint("/nowhere/at/all", "").contains("/nowhere/at/all"));
 }
-
-/// The example of the README, as far as it is shown there.
-#[test]
-fn the_readme_shows_what_is_printed() {
-    let readme = include_str!("../../README.md");
-    let (_, block) = readme.split_once("$ flux fairshare simulate ").expect("an example");
-    let (arguments, shown) = block.split_once('\n').expect("its output");
-    let mut command = Command::new(super::PROGRAM);
-    command.arg("simulate").args(arguments.split_whitespace()).env("COLUMNS", "100").env("NO_COLOR", "1");
-    let ran = super::finish(command.current_dir(env!("CARGO_MANIFEST_DIR")), "");
-    let shown: Vec<&str> = shown.lines().take_while(|line| *line != "...").collect();
-    let printed: Vec<&str> = ran.ok().lines().take(shown.len()).collect();
-    assert_eq!(printed, shown);
-    assert!(shown.len() > 5, "{shown:?}");
-}

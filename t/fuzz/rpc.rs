@@ -34,6 +34,8 @@ fn payloads(method: &str) -> Vec<Value> {
         "policy_commit" | "policy_abort" => vec![json!({"push": 1})],
         "associations" => vec![json!({"after": [5001, "A"], "user": 5002, "limit": 10})],
         "prices" => vec![json!({"ids": [1, 2, 3], "after": 1, "limit": 10})],
+        "hand_over" => vec![json!({"after": 1, "limit": 10})],
+        "rest" => vec![json!({"ids": [1, 2, 3]})],
         "usages" => vec![json!({"after": [5001, "A"], "limit": 10})],
         "explain" => vec![json!({"id": 1}), json!({"id": 1, "userid": 5002}), json!({"ids": [1, 2]})],
         "standing" => vec![json!({"user": 5002, "bank": "A", "after": [5001, "A"], "limit": 10})],

@@ -11,7 +11,9 @@ Run it inside an instance: flux python mf.py COMMAND ...
   rejects METHOD WANT TEXT... each TEXT is an error that says WANT and leaves the query as it is
   submit UID [OPTIONS]        submit as UID (unsigned), print the job id
   update [--as UID] ID KEY=JSON...  a jobspec update, as `flux update` sends it
-  state ID | deps ID | prio ID | events ID | spec ID    about one job
+  most_ran UID                how many jobs of a user ever ran at once
+  jobs [UID]                  id, user, state and priority of the active jobs
+  state ID | deps ID | prio ID | events ID | times ID EVENT | spec ID    about one job
   counts UID BANK KEY=N...    compare the query's counters of one association
   query [EXPR]                the query document, or the Python value of EXPR over q (the document)
   reload FILE PLUGIN TOPIC JSON   a request, and in the same breath reload the plugin with the document of FILE
@@ -26,6 +28,7 @@ import errno
 import json
 import os
 import sys
+import time
 
 import flux
 from flux.job import JobID
@@ -33,6 +36,7 @@ from flux.job import JobID
 SERVICE = "job-manager.mf_priority."
 STATES = {1: "NEW", 2: "DEPEND", 4: "PRIORITY", 8: "SCHED", 16: "RUN", 32: "CLEANUP", 64: "INACTIVE"}
 UNLIMITED = 2147483647
+JOBID_ANY = -1  # ends what the journal of events tells of the past
 ORDER = [
     ("associations", "rec_update"),
     ("queues", "rec_q_update"),
@@ -286,11 +290,22 @@ def cmd_update(argv):
         fail(exc)
 
 
+def active(handle):
+    """The active jobs as the job manager has them; job-list, which `flux jobs` asks, comes to know of them later."""
+    attrs = ["userid", "urgency", "priority", "state", "annotations"]
+    return handle.rpc("job-manager.list", {"max_entries": 0, "attrs": attrs}).get()["jobs"]
+
+
 def live(handle, jobid):
     want = int(JobID(jobid))
-    attrs = ["userid", "urgency", "priority", "state", "annotations"]
-    reply = handle.rpc("job-manager.list", {"max_entries": 0, "attrs": attrs}).get()
-    return next((j for j in reply["jobs"] if j["id"] == want), None)
+    return next((job for job in active(handle) if job["id"] == want), None)
+
+
+def cmd_jobs(argv):
+    """jobs [UID]: id, user, state and posted priority of each active job, a line each, in order of id."""
+    for job in sorted(active(flux.Flux()), key=lambda job: job["id"]):
+        if not argv or job["userid"] == int(argv[0]):
+            print(job["id"], job["userid"], STATES[job["state"]], job["priority"])
 
 
 def cmd_state(argv):
@@ -300,11 +315,49 @@ def cmd_state(argv):
         print(STATES[job["state"]] if job else "INACTIVE")
 
 
+def journal(handle):
+    """(id, events) of every job, as the job manager has them in its memory: the KVS gets them later, a batch at a time."""
+    backlog = handle.rpc("job-manager.events-journal", {"full": True}, flags=flux.constants.FLUX_RPC_STREAMING)
+    while (entry := backlog.get())["id"] != JOBID_ANY:
+        yield entry["id"], entry["events"]
+        backlog.reset()
+
+
 def eventlog(handle, jobid):
-    reply = handle.rpc(
-        "job-info.lookup", {"id": int(JobID(jobid)), "keys": ["eventlog"], "flags": 0}
-    ).get()
-    return [json.loads(line) for line in reply["eventlog"].splitlines()]
+    """The job's events as they are in the KVS, when all that the job manager posted so far have arrived there.
+
+    Its own copies are no use: a later memo changes what an earlier one says.
+    """
+    jobid = int(JobID(jobid))
+    posted = next((len(events) for found, events in journal(handle) if found == jobid), 0)
+    request = {"id": jobid, "keys": ["eventlog"], "flags": 0}
+    for _ in range(600):
+        lines = handle.rpc("job-info.lookup", request).get()["eventlog"].splitlines()
+        if len(lines) >= posted:
+            return [json.loads(line) for line in lines]
+        time.sleep(0.05)
+    raise TimeoutError(f"of {posted} events of {jobid} the KVS has {len(lines)}")
+
+
+def cmd_most_ran(argv):
+    """most_ran UID: the largest number of jobs of a user that ever had their resources at once."""
+    changes = []
+    for _, events in journal(flux.Flux()):
+        if events[0]["context"]["userid"] == int(argv[0]):
+            changes += [(e["timestamp"], {"alloc": 1, "clean": -1}.get(e["name"], 0)) for e in events]
+    now = most = 0
+    for _, change in sorted(changes):
+        now += change
+        most = max(most, now)
+    print(most)
+
+
+def cmd_times(argv):
+    """times ID EVENT: when each event of that name was posted, a line each."""
+    jobid, name = argv
+    for event in eventlog(flux.Flux(), jobid):
+        if event["name"] == name:
+            print(repr(event["timestamp"]))
 
 
 def cmd_events(argv):

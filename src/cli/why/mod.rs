@@ -27,6 +27,8 @@ use super::suggest::did_you_mean;
 use super::{Answer, Failure, Outcome, failure, remark};
 use crate::fairshare::{NodeId, NodeKind, PbsWalk, Policy, Ranking, Tree};
 use crate::store::{Pace, UsageBin};
+pub(super) use one::lost;
+pub(super) use outlook::when_below;
 
 /// Explain why a job waits, or a user's or a bank's fair-share, or why one is ahead of another, in words and numbers
 ///

@@ -112,8 +112,7 @@ impl Site<'_> {
 
     /// The level where most was lost; `None` if each level used at most its share.
     pub(super) fn lost<'e>(&self, explanation: &'e Explanation) -> Option<&'e Level> {
-        let worst = explanation.levels.get(explanation.worst?)?;
-        worst.detail.level_fs.is_none_or(|level| level < 1.0).then_some(worst)
+        lost(explanation)
     }
 
     /// What competes with a node, the best first, with the value that decides.
@@ -173,4 +172,10 @@ impl Site<'_> {
         let more = nodes.len().saturating_sub(LISTED);
         if more > 0 { self.item(&format!("and {} more", number(more)), out) } else { Ok(()) }
     }
+}
+
+/// The level where most was lost; `None` if each level used at most its share.
+pub(in crate::cli) fn lost(explanation: &Explanation) -> Option<&Level> {
+    let worst = explanation.levels.get(explanation.worst?)?;
+    worst.detail.level_fs.is_none_or(|level| level < 1.0).then_some(worst)
 }

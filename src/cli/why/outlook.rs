@@ -159,15 +159,8 @@ impl Site<'_> {
 
     /// When a usage of these bins is at most `wanted`: seconds from now, and the date.
     pub(super) fn when_below(&self, wanted: f64, bins: &[(i64, f64)]) -> Option<(f64, String)> {
-        if let Some(half_life) = self.half_life {
-            let used: f64 = bins.iter().map(|(_, usage)| usage).sum();
-            let seconds = (used / wanted).log2().max(0.0) * half_life;
-            return seconds.is_finite().then(|| (seconds, day(self.now + seconds)));
-        }
-        let pace = self.pace?;
-        let crossed = (1..=pace.periods).find(|crossed| pace.left(bins, *crossed) <= wanted)?;
-        let date = pace.next_boundary(self.now) + f64::from(crossed - 1) * pace.period;
-        Some((date - self.now, day(date)))
+        let seconds = when_below(self.half_life, self.pace, self.now, wanted, bins)?;
+        Some((seconds, day(self.now + seconds)))
     }
 
     /// The recorded usage by period, what it counts now, and what it decays to.
@@ -223,4 +216,23 @@ impl Site<'_> {
     pub(super) fn walk_counts(&self) -> bool {
         self.of_pbs && self.policy == Policy::Pbs
     }
+}
+
+/// In how many seconds a usage of these (period, usage) has come down to `wanted`, if nothing is added: by a half-life, or else
+/// at the boundaries of a database's periods.
+pub(in crate::cli) fn when_below(
+    half_life: Option<f64>,
+    pace: Option<Pace>,
+    now: f64,
+    wanted: f64,
+    bins: &[(i64, f64)],
+) -> Option<f64> {
+    if let Some(half_life) = half_life {
+        let used: f64 = bins.iter().map(|(_, usage)| usage).sum();
+        let seconds = (used / wanted).log2().max(0.0) * half_life;
+        return seconds.is_finite().then_some(seconds);
+    }
+    let pace = pace?;
+    let crossed = (1..=pace.periods).find(|crossed| pace.left(bins, *crossed) <= wanted)?;
+    Some(pace.next_boundary(now) + f64::from(crossed - 1) * pace.period - now)
 }

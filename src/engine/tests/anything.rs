@@ -212,7 +212,7 @@ fn event<'a>(of: &mut Choices<'_>) -> Event<'a> {
             Event::PolicyPart(part, site(of))
         }
         26 => Event::PolicyCommit,
-        27 => of.pick(&[Event::PolicyAbort, Event::Reprioritize, Event::TryAgain]),
+        27 => of.pick(&[Event::PolicyAbort, Event::Reprioritize, Event::TryAgain, Event::Rest(vec![id])]),
         28 => Event::Timer(of.pick(&Timer::ALL.iter().map(|(timer, ..)| *timer).collect::<Vec<_>>())),
         29 => Event::SiteNodes(of.pick(&[None, Some(0), Some(8), Some(u64::MAX)])),
         30 => Event::Urgency(id, of.pick(&URGENCIES)),

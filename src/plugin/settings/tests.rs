@@ -124,3 +124,12 @@ fn a_queue_that_the_instance_lacks_is_told() {
 fn one_bad_value_refuses_the_whole_table() {
     assert!(read(r#"{"budget": 1, "depth": 0}"#).is_err());
 }
+
+#[test]
+fn the_manual_page_has_every_key() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/etc/man7/flux-fairshare-plugin.7");
+    let page = std::fs::read_to_string(path).unwrap();
+    for name in names() {
+        assert!(page.contains(&format!(".TP\n\\fB{}\\fR\n", name.replace('-', "\\-"))), "{name}");
+    }
+}

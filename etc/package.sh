@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+# Makes packages of what was built: the files that etc/install.sh would put below /usr, with --keep-upstream.
+#
+# usage: etc/package.sh [--from DIR] [--out DIR] deb|rpm...
+#   --from DIR  where the plugin and the command were built (default: target/release)
+#   --out DIR   where packages are put (default: target/packages)
+#
+# Needs cargo-deb and cargo-generate-rpm on PATH; `--tools DIR` installs the versions that this was tried with below DIR, and uses
+# those. Nothing is compiled of ours: build first, as README says.
+set -eu
+cd "$(dirname "$0")/.."
+from=target/release out=target/packages tools='' wanted=()
+CARGO_DEB=3.8.0 CARGO_GENERATE_RPM=0.21.1
+
+die() { printf 'package.sh: %s\n' "$*" >&2; exit 1; }
+while [ $# -gt 0 ]; do
+	case $1 in
+	--from | --out | --tools)
+		[ $# -ge 2 ] && [ -n "$2" ] || die "$1 wants a directory"
+		declare "${1#--}=$2"
+		shift 2
+		;;
+	deb | rpm) wanted+=("$1"); shift ;;
+	-h | --help) sed -n '3,/^set/s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	*) die "unknown argument \"$1\"; see --help" ;;
+	esac
+done
+[ ${#wanted[@]} -gt 0 ] || die 'which? deb, rpm, or both'
+
+# tool NAME VERSION: has it on PATH.
+tool() {
+	[ -z "$tools" ] || PATH=$tools/bin:$PATH
+	command -v "$1" >/dev/null && return
+	[ -n "$tools" ] || die "$1 is not on PATH: cargo install --locked $1@$2, or --tools DIR"
+	cargo install --quiet --locked --root "$tools" "$1@$2" || die "cannot install $1"
+}
+
+# All in one tree, as on the machine where it is installed. Where Flux is on that machine nobody knows: below /usr.
+rm -rf target/package
+PKG_CONFIG_LIBDIR=/nonexistent PKG_CONFIG_PATH='' bash etc/install.sh --prefix /usr --keep-upstream --destdir "$PWD/target/package" --from "$from" >/dev/null
+# A package system has a list of its own.
+rm target/package/usr/share/flux-fairshare/installed
+mkdir -p "$out"
+for kind in "${wanted[@]}"; do
+	case $kind in
+	deb)
+		tool cargo-deb "$CARGO_DEB"
+		cargo deb --quiet --no-build --no-strip --output "$out"
+		ls -t "$out"/*.deb | head -1
+		;;
+	rpm)
+		tool cargo-generate-rpm "$CARGO_GENERATE_RPM"
+		cargo generate-rpm --output "$out"
+		ls -t "$out"/*.rpm | head -1
+		;;
+	esac
+done

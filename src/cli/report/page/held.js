@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+// Jobs that limits hold, as the plugin told when the report was made.
+
+const LIMITS = {
+  'max-run-jobs-queue': 'running jobs of an association in a queue',
+  'max-sched-jobs-queue-limit': 'jobs of an association that a queue may start',
+  'max-sched-nodes-queue-limit': 'their nodes',
+  'max-sched-cores-queue-limit': 'their cores',
+  'max-resources-queue': 'nodes of an association in a queue',
+  'max-running-jobs-user-limit': 'running jobs of an association',
+  'max-sched-jobs-user-limit': 'jobs of an association that may start',
+  'max-resources-user-limit': 'running nodes or cores of an association',
+};
+
+function drawHeld(bank) {
+  const held = data.held && data.held.answer;
+  if (!held) {
+    const why = data.held ? data.held.unknown : 'The plugin was not asked.';
+    put('held-jobs', element('p', { class: 'empty' }, shown(why)));
+    return;
+  }
+  const whose = held.everybody ? '' : ' of yours';
+  const lead = element('p', { class: 'lead' }, `At ${moment(held.when)} ${count(held.held, 'job')}${whose} ${held.held === 1 ? 'was' : 'were'} held by limits` +
+    ` and ${grouped.format(held.pending)} pending${held.running === null ? '' : `, ${grouped.format(held.running)} running`}.`);
+  if (held.held === 0) {
+    put('held-jobs', lead);
+    return;
+  }
+  const most = Math.max(1, ...held.by_limit.map(([, jobs]) => jobs));
+  const bar = (jobs) => {
+    const filled = element('i');
+    filled.style.width = `${(jobs / most) * 100}%`;
+    filled.style.backgroundColor = kind(0);
+    return element('span', { class: 'meter', 'aria-hidden': 'true' }, filled);
+  };
+  const limits = held.by_limit.map(([limit, jobs]) => [shown(limit), LIMITS[limit] || '', bar(jobs), grouped.format(jobs)]);
+  put('held-jobs', lead,
+    table('Held by limit; a job may be held by several', [['Limit'], ['What it limits'], ['', 'wide-cell'], ['Jobs', 'number']].map(([title, kindOf]) => [title || 'As a bar', kindOf]), limits, { class: 'bars' }),
+    jobsTable(held.jobs.filter((job) => bank === ROOT || inFocus(job.bank)), held.more));
+}
+
+function inFocus(name) {
+  const bank = banks.name.indexOf(name);
+  return bank >= 0 && within(focus.bank)[bank] === 1;
+}
+
+const JOBS = 100;
+function jobsTable(jobs, more) {
+  const rows = jobs.slice(0, JOBS).map((job) => [shown(job.id), shown(job.user), job.bank === null ? '–' : shown(job.bank),
+    job.queue === null ? '–' : shown(job.queue), grouped.format(job.nodes), grouped.format(job.cores),
+    job.submitted === null ? '–' : moment(job.submitted), job.holds.map(shown).join(', ')]);
+  const left = jobs.length - rows.length + more;
+  return element('details', null, element('summary', null, 'The jobs'),
+    table(left > 0 ? `The first of them; ${grouped.format(left)} more are held` : 'The held jobs',
+      [['Job'], ['User', 'name'], ['Bank', 'name'], ['Queue', 'name'], ['Nodes', 'number'], ['Cores', 'number'], ['Submitted'], ['Held by']], rows));
+}
+
+function startHeld() {
+  focus.followers.push(drawHeld);
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+// Puts the page together: the figures at the top, the theme, and where an address leads.
+
+function drawTiles() {
+  let over = 0;
+  for (let user = 0; user < userCount; user++) if (ratios[user] > 1) over += 1;
+  const tiles = [
+    ['Associations', grouped.format(userCount), data.ranked === userCount ? '' : `${grouped.format(userCount - data.ranked)} inactive`],
+    ['Banks', grouped.format(bankCount), ''],
+    [inHours ? 'Node-hours that count' : 'Usage that counts', figure(banks.usage[ROOT]), ''],
+    ['Over their share', grouped.format(over), percent(userCount ? over / userCount : 0)],
+  ];
+  const { forgetting, held } = data;
+  if (forgetting && forgetting.next) tiles.push(['Next decay', day(forgetting.next), `keeps ${percent(forgetting.factor)}`]);
+  if (data.stale !== null) tiles.push(['Stored fair-shares', data.stale ? `${grouped.format(data.stale)} old` : 'up to date', data.stale ? '“flux fairshare update” stores these' : '']);
+  if (held && held.answer) tiles.push(['Held jobs', grouped.format(held.answer.held), `${grouped.format(held.answer.pending)} pending`]);
+  put('tiles', tiles.map(([what, text, note]) => element('div', null, element('dt', null, what), element('dd', null, text),
+    note ? element('dd', { class: 'note' }, note) : null)));
+}
+
+function drawHead() {
+  const options = Object.entries(data.options).map(([name, value]) => `${name} ${value}`).join(', ');
+  put('meta', `${shown(data.source)} · ${moment(data.generated)} · policy ${data.policy}`);
+  put('made', `Made by ${data.program} from ${shown(data.source)} at ${moment(data.generated)}; ${options}. Nothing on this page leaves it.`);
+}
+
+function redraw() {
+  drawLegend();
+  drawHead();
+  drawTiles();
+  look(focus.bank);
+}
+
+let drawnFor = 0;
+// Draws anew what was drawn for another width.
+function follow() {
+  if (drawnFor === plotWidth()) return;
+  drawnFor = plotWidth();
+  look(focus.bank);
+}
+
+// To whom or where an address leads: #user=NAME, #bank=NAME, or a section.
+function route(arrived) {
+  const [what, name] = location.hash.slice(1).split(/=(.*)/s);
+  let decoded = '';
+  try { decoded = decodeURIComponent(name || ''); } catch { /* no address of ours */ }
+  const person = what === 'user';
+  document.getElementById('overview').hidden = person;
+  document.getElementById('person').hidden = !person;
+  document.title = person ? `${shown(decoded)} – ${data.title}` : data.title;
+  if (person) {
+    drawUser(decoded, arrived);
+    if (arrived) scrollTo(0, 0);
+    return;
+  }
+  const bank = what === 'bank' ? banks.name.indexOf(decoded) : ROOT;
+  const wanted = bank < 0 ? ROOT : bank;
+  if (what === 'bank' || what === '') {
+    if (wanted !== focus.bank) look(wanted);
+  } else document.getElementById(what)?.scrollIntoView();
+  follow();
+}
+
+function startTheme() {
+  const button = document.getElementById('theme');
+  const system = matchMedia('(prefers-color-scheme: dark)');
+  let chosen = null;
+  try { chosen = localStorage.getItem('flux-fairshare-theme'); } catch { /* a file may have no storage */ }
+  const apply = () => {
+    const dark = chosen ? chosen === 'dark' : system.matches;
+    document.documentElement.dataset.theme = dark ? 'dark' : 'light';
+    button.textContent = dark ? 'Light' : 'Dark';
+    button.setAttribute('aria-label', dark ? 'Light colours' : 'Dark colours');
+  };
+  const anew = () => {
+    apply();
+    icicle.cells = new Map();
+    redraw();
+    if (!document.getElementById('person').hidden) route(false);
+  };
+  button.addEventListener('click', () => {
+    chosen = isDark() ? 'light' : 'dark';
+    try { localStorage.setItem('flux-fairshare-theme', chosen); } catch { /* it lasts as long as the page */ }
+    anew();
+  });
+  system.addEventListener('change', anew);
+  apply();
+}
+
+const PRINTED = 50;
+function startPrint() {
+  let before = null;
+  document.getElementById('print').addEventListener('click', () => print());
+  addEventListener('beforeprint', () => {
+    before = document.documentElement.dataset.theme;
+    document.documentElement.dataset.theme = 'light';
+    redraw();
+    grid.rows = grid.rows.slice(0, PRINTED);
+    render(true, PRINTED);
+  });
+  addEventListener('afterprint', () => {
+    document.documentElement.dataset.theme = before;
+    redraw();
+  });
+}
+
+startTheme();
+startTree();
+startStandings();
+startPolicies();
+startUsage();
+startHeld();
+startPrint();
+redraw();
+drawnFor = plotWidth();
+addEventListener('hashchange', () => route(true));
+route(true);
+let resized = 0;
+addEventListener('resize', () => {
+  cancelAnimationFrame(resized);
+  resized = requestAnimationFrame(() => (document.getElementById('person').hidden ? follow() : route(false)));
+});
+document.documentElement.dataset.ready = String(Math.round(performance.now()));

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+// The tree as an icicle: a row for each level, as wide as the shares. What is too narrow to be seen is drawn together.
+
+const icicle = { box: document.getElementById('icicle'), cells: new Map(), current: null };
+const ROW = 53;
+const LEVELS = 6;
+const THIN = 52; // narrower ones have no text
+const NARROW = 110; // narrower ones have no figures
+const LEAST = 4; // pixels; narrower ones are joined
+
+const describe = (node) => `${whoIs(node)}: ${details(node)}`;
+function details(node) {
+  const used = column(node, 'usage');
+  if (node === ROOT) return `${amount(used)} used by ${count(usersBelow[ROOT], 'association')} in all`;
+  const above = whoIs(parentOf(node));
+  const shares = column(node, 'shares');
+  const has = shares === null ? 'its parent’s shares' : count(shares, 'share');
+  const ratio = ratioOf(node);
+  const verdict = ratio === Infinity ? 'without a share'
+    : ratio === 0 ? 'nothing of its share' : `${times(ratio)} its share`;
+  const place = isBank(node) ? count(usersBelow[node], 'association') : standing(node - bankCount);
+  return `${has}, ${percent(column(node, 'share'))} of ${above}, used ${percent(column(node, 'part'))} ` +
+    `of its usage, ${verdict}; of the site promised ${percent(promisedOf(node))}, used ${percent(deliveredOf(node))} ` +
+    `(${amount(used)}); ${place}`;
+}
+
+function standing(user) {
+  const place = users.places[0][user];
+  return place ? `${ordinal(place)} of ${grouped.format(data.ranked)}` : 'inactive, without a place';
+}
+
+// Where everything is drawn: left and width in parts of the whole, level by level.
+function layout(root, width) {
+  const cells = [{ node: root, left: 0, width: 1, level: 0, parent: null }];
+  for (let at = 0; at < cells.length; at++) {
+    const cell = cells[at];
+    if (cell.nodes || !isBank(cell.node) || cell.level + 1 >= LEVELS || cell.width * width < 2 * LEAST) continue;
+    const children = below(cell.node);
+    let sum = 0;
+    for (const child of children) sum += column(child, 'share');
+    const scale = cell.width / Math.max(sum, 1);
+    let { left } = cell;
+    let joined = null;
+    const close = () => {
+      if (joined) cells.push(joined);
+      joined = null;
+    };
+    for (const child of children) {
+      const wide = column(child, 'share') * scale;
+      if (wide * width >= LEAST) {
+        close();
+        cells.push({ node: child, left, width: wide, level: cell.level + 1, parent: cell.node });
+      } else if (wide > 0) {
+        joined = joined || { nodes: [], left, width: 0, level: cell.level + 1, parent: cell.node, share: 0, part: 0 };
+        joined.nodes.push(child);
+        joined.width += wide;
+        joined.share += column(child, 'share');
+        joined.part += column(child, 'part');
+        if (joined.width * width >= LEAST) close();
+      }
+      left += wide;
+    }
+    // Too narrow even together: nothing is lost that could be seen.
+    if (joined && joined.width * width >= 0.5) close();
+  }
+  return cells;
+}
+
+const keyOf = (cell) => (cell.nodes ? `${cell.nodes[0]}+${cell.nodes.length}` : String(cell.node));
+
+function paintCell(made, cell, width) {
+  const ratio = cell.nodes ? (cell.share > 0 ? cell.part / cell.share : 1) : ratioOf(cell.node);
+  const colour = colourOf(ratio);
+  const { style } = made;
+  style.left = `${cell.left * 100}%`;
+  style.width = `${cell.width * 100}%`;
+  style.top = `${cell.level * ROW}px`;
+  style.backgroundColor = css(colour);
+  style.color = inkOn(colour);
+  made.classList.toggle('thin', cell.width * width < THIN);
+  made.classList.toggle('narrow', cell.width * width < NARROW);
+}
+
+function makeCell(cell) {
+  if (cell.nodes) {
+    const names = cell.nodes.slice(0, 5).map((node) => shown(nameOf(node))).join(', ');
+    const more = cell.nodes.length > 5 ? ', …' : '';
+    return element('div', { class: 'joined', 'aria-hidden': 'true', title: `${cell.nodes.length} small ones: ${names}${more}` });
+  }
+  const { node } = cell;
+  const figures = node === ROOT ? amount(banks.usage[ROOT]) : `${percent(column(node, 'share'))} · ${times(ratioOf(node))}`;
+  return element('button', {
+    type: 'button', tabindex: '-1', 'data-node': node,
+    // It begins with what is to be seen, for those who speak to their machine.
+    'aria-label': `${shown(nameOf(node))} ${figures}, ${isBank(node) ? 'bank' : 'user'}: ${details(node)}`,
+  }, element('b', null, shown(nameOf(node))), ' ', element('span', null, figures));
+}
+
+function drawIcicle() {
+  const width = icicle.box.clientWidth || 1100;
+  const cells = layout(focus.bank, width);
+  const kept = new Map();
+  const list = [];
+  let levels = 1;
+  for (const cell of cells) {
+    const key = keyOf(cell);
+    const made = icicle.cells.get(key) || makeCell(cell);
+    kept.set(key, made);
+    paintCell(made, cell, width);
+    levels = Math.max(levels, cell.level + 1);
+    if (!cell.nodes) list.push({ ...cell, made });
+  }
+  icicle.cells = kept;
+  icicle.list = list;
+  const held = icicle.box.contains(document.activeElement);
+  icicle.box.replaceChildren(...kept.values());
+  icicle.box.style.height = `${levels * ROW}px`;
+  const at = list.find(({ node }) => node === icicle.current) || list[0];
+  choose(at.node, held);
+}
+
+// The one that Tab comes to.
+function choose(node, take) {
+  icicle.current = node;
+  for (const cell of icicle.list) cell.made.tabIndex = cell.node === node ? 0 : -1;
+  const cell = icicle.list.find((other) => other.node === node);
+  if (take && cell) cell.made.focus({ preventScroll: true });
+}
+
+function open(node) {
+  if (!isBank(node)) location.hash = `user=${encodeURIComponent(nameOf(node))}`;
+  else if (node === focus.bank) zoomOut();
+  else zoom(node);
+}
+function zoom(bank) {
+  icicle.current = bank;
+  location.hash = `bank=${encodeURIComponent(banks.name[bank])}`;
+}
+function zoomOut() {
+  const above = banks.parent[focus.bank];
+  if (above !== null) zoom(above);
+}
+
+function step(key) {
+  const { list, current } = icicle;
+  const cell = list.find(({ node }) => node === current);
+  const beside = list.filter(({ level }) => level === cell.level);
+  const at = beside.indexOf(cell);
+  const to = {
+    ArrowLeft: () => beside[at - 1],
+    ArrowRight: () => beside[at + 1],
+    Home: () => beside[0],
+    End: () => beside[beside.length - 1],
+    ArrowUp: () => list.find(({ node }) => node === cell.parent),
+    ArrowDown: () => list.find(({ parent }) => parent === current),
+  }[key]();
+  if (to) choose(to.node, true);
+}
+
+function startTree() {
+  const nodeAt = (event) => {
+    const made = event.target.closest('[data-node]');
+    return made ? Number(made.dataset.node) : null;
+  };
+  const tell = (event) => {
+    const node = nodeAt(event);
+    if (node !== null) put('told', describe(node));
+  };
+  icicle.box.addEventListener('click', (event) => nodeAt(event) !== null && open(nodeAt(event)));
+  icicle.box.addEventListener('pointerover', tell);
+  icicle.box.addEventListener('focusin', (event) => {
+    const node = nodeAt(event);
+    if (node !== null && node !== icicle.current) choose(node, false);
+    tell(event);
+  });
+  icicle.box.addEventListener('keydown', (event) => {
+    if (['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown', 'Home', 'End'].includes(event.key)) step(event.key);
+    else if (event.key === 'Escape' || event.key === 'Backspace') zoomOut();
+    else return;
+    event.preventDefault();
+  });
+  focus.followers.push((bank) => {
+    drawIcicle();
+    drawCrumbs(bank);
+    drawBelow(bank);
+    put('told', describe(bank));
+  });
+}
+
+function drawLegend() {
+  const ramp = element('div', { class: 'ramp', 'aria-hidden': 'true' });
+  const stops = [0.25, 0.5, 1, 2, 4].map((ratio) => css(colourOf(ratio)));
+  ramp.style.background = `linear-gradient(to right, ${stops.join(', ')})`;
+  const marks = ['¼ ×', '½ ×', 'even', '2 ×', '4 ×'].map((mark) => element('span', null, mark));
+  put('legend', element('div', null, 'Used, beside the share among siblings'), ramp, element('div', { class: 'marks' }, marks));
+}
+
+function drawCrumbs(bank) {
+  const path = pathOf(bank);
+  const seen = path.length > 9 ? [...path.slice(0, 3), null, ...path.slice(-5)] : path;
+  const items = seen.map((node) => element('li', null, node === null ? '…' : node === bank
+    ? element('span', { 'aria-current': 'true' }, shown(nameOf(node)))
+    : element('button', { type: 'button', class: 'plain', click: () => zoom(node) }, shown(nameOf(node)))));
+  put('crumbs', element('ol', null, items));
+}
+
+const LISTED = 12;
+function drawBelow(bank) {
+  const children = below(bank);
+  if (children.length === 0) {
+    put('below', element('p', { class: 'empty' }, 'Nobody is below this bank.'));
+    return;
+  }
+  const rows = children.slice(0, LISTED).map((node) => {
+    const ratio = ratioOf(node);
+    const shares = column(node, 'shares');
+    const link = isBank(node)
+      ? element('button', { type: 'button', class: 'plain', click: () => zoom(node) }, shown(nameOf(node)))
+      : userLink(node - bankCount);
+    return [link, isBank(node) ? 'bank' : 'user', shares === null ? 'parent' : grouped.format(shares),
+      percent(column(node, 'share')), figure(column(node, 'usage')), percent(column(node, 'part')),
+      meter(column(node, 'part'), column(node, 'share'), ratio), element('span', { class: side(ratio) }, times(ratio))];
+  });
+  const columns = [['Name', 'name'], [''], ['Shares', 'number'], ['Share', 'number'],
+    [inHours ? 'Node-hours' : 'Usage', 'number'], ['Used', 'number'], ['Used, and the share'], ['Used / share', 'number']];
+  columns[1][0] = 'Kind';
+  const more = children.length - rows.length;
+  const caption = `Right below ${shown(nameOf(bank))}${more > 0 ? `: the first ${LISTED} of ${grouped.format(children.length)}` : ''}`;
+  put('below', table(caption, columns, rows));
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+// A user's page: where each association stands, where that was lost, and when its usage is even with the share again.
+
+function drawUser(name, arrived) {
+  const found = associationsOf(name);
+  const back = element('p', null, element('a', { href: '#standings' }, '← All standings'));
+  const head = element('h2', { tabindex: '-1', id: 'person-title' }, found.length ? shown(name) : `No user ${shown(name)}`);
+  const parts = found.map((user) => about(`, in ${shown(banks.name[users.bank[user]])}`, () => association(user)));
+  put('person', element('div', { class: 'person-head' }, back, head), parts);
+  if (arrived) head.focus({ preventScroll: true });
+}
+
+function association(user) {
+  const path = pathOf(bankCount + user);
+  const where = path.slice(0, -1).map((bank) => shown(nameOf(bank))).join(' / ');
+  const ratio = ratios[user];
+  const facts = [
+    ['Place', ranks[user] ? `${ordinal(ranks[user])} of ${grouped.format(data.ranked)}` : 'none: inactive'],
+    ['Fair-share', users.fairshare[user] === null ? '–' : users.fairshare[user].toFixed(4)],
+    [inHours ? 'Node-hours' : 'Usage', figure(users.usage[user])],
+    ['Used / share', times(ratio)],
+    ['Promised of the site', percent(promisedOf(bankCount + user))],
+    ['Used of the site', percent(deliveredOf(bankCount + user))],
+  ].map(([what, text]) => element('div', null, element('dt', null, what), element('dd', null, text)));
+  return element('section', { 'aria-label': `In ${where}` },
+    element('h3', null, `In ${where}`), element('dl', { class: 'tiles facts' }, facts),
+    outlook(user), levels(path, user),
+    element('div', { class: 'pair' }, element('div', null, recorded(user)), element('div', null, places(user))), heldOf(user));
+}
+
+// The sentence, and how its usage comes down to it.
+function outlook(user) {
+  const lost = users.lost[user];
+  if (lost === null) {
+    const text = !ranks[user] ? 'An inactive association has no place to lose or to win.'
+      : data.by_rank ? 'No level used more than its share: nothing was lost.'
+        : `By ${data.policy} there is no usage that is even with a share; less usage is better at any time.`;
+    return element('p', { class: 'even-again' }, text);
+  }
+  const node = lost < 0 ? bankCount + user : lost;
+  const even = users.even_usage[user];
+  const seconds = users.even_in[user];
+  const who = lost < 0 ? shown(users.name[user]) : whoIs(node);
+  const idle = lost < 0 ? 'if idle' : 'if everyone below it is idle';
+  if (even === null) return element('p', { class: 'even-again' }, `Most was lost at ${who}, which used ${times(ratioOf(node))} its share.`);
+  const when = seconds === null ? 'when it will be back there is not known' : `it is back there in ${duration(seconds)}, ${idle} while the others go on as they did`;
+  return element('div', null,
+    element('p', { class: 'even-again' }, seconds === null ? null : element('strong', null, `Even again on ${day(data.generated + seconds)}. `),
+      `Most was lost at ${who}: it used ${amount(column(node, 'usage'))}. Beside what the others used ${amount(even)} would be its share; ${when}.`),
+    course(node, user, even, seconds));
+}
+
+// A usage as it is forgotten: in steps at the boundaries, or by halves all the time.
+function course(node, user, even, seconds) {
+  const { forgetting } = data;
+  // Without the bins of users there is nothing to draw one's own from.
+  const known = isBank(node) || !data.usage || data.usage.users.length > 0;
+  if (!forgetting || seconds === null || !known) return null;
+  const used = column(node, 'usage');
+  const own = isBank(node) ? [] : binsOf(user);
+  const bins = own.length ? own : [[0, used]];
+  const points = [[0, used]];
+  let end;
+  if (forgetting.half_life === null) {
+    const first = forgetting.next - data.generated;
+    const steps = Math.min(60, Math.max(3, Math.ceil((seconds - first) / forgetting.period) + 2));
+    for (let at = 0; at < steps; at++) points.push([first + at * forgetting.period, left(bins, at + 1)]);
+    end = first + (steps - 0.5) * forgetting.period;
+  } else {
+    end = Math.max(seconds * 1.25, forgetting.half_life);
+    for (let at = 1; at <= 60; at++) points.push([(end * at) / 60, used * 2 ** (-(end * at) / 60 / forgetting.half_life)]);
+  }
+  const stepped = forgetting.half_life === null;
+  const width = plotWidth();
+  const [high, from, bottom, top, right] = [230, 64, 196, 14, width - 20];
+  const marks = ticks(amountOf(Math.max(used, even)));
+  const x = (at) => from + (at / end) * (right - from);
+  const y = (usage) => bottom - (amountOf(usage) / marks[marks.length - 1]) * (bottom - top);
+  let line = `M${x(0)} ${y(used)}`;
+  points.slice(1).forEach(([at, usage]) => { line += stepped ? `H${x(at)}V${y(usage)}` : `L${x(at)} ${y(usage)}`; });
+  if (stepped) line += `H${x(end)}`;
+  const svg = drawn('svg', { viewBox: `0 0 ${width} ${high}`, class: 'plot', role: 'img', 'aria-label': `How the usage of ${shown(nameOf(node))} is forgotten, and when it is even` });
+  for (const mark of marks) {
+    const at = bottom - (mark / marks[marks.length - 1]) * (bottom - top);
+    svg.append(drawn('line', { x1: from, x2: right, y1: at, y2: at, class: 'grid' }),
+      drawn('text', { x: from - 10, y: at + 4, 'text-anchor': 'end' }, short.format(mark)));
+  }
+  const days = stepped ? points.slice(1).map(([at]) => at) : [0.25, 0.5, 0.75, 1].map((part) => end * part);
+  // No two so near that they would be written over one another.
+  let free = from + 75;
+  for (const at of days) {
+    if (x(at) < free || x(at) > right - 20) continue;
+    free = x(at) + 85;
+    svg.append(drawn('text', { x: x(at), y: bottom + 20, 'text-anchor': 'middle' }, day(data.generated + at)));
+  }
+  svg.append(drawn('text', { x: from, y: bottom + 20 }, 'now'),
+    drawn('line', { x1: from, x2: right, y1: y(even), y2: y(even), class: 'even' }),
+    drawn('text', { x: right, y: y(even) - 6, 'text-anchor': 'end', class: 'strong' }, `even at ${figure(even)}`),
+    drawn('path', { d: line, class: 'course' }),
+    drawn('circle', { cx: x(seconds), cy: y(Math.min(even, stepped ? left(bins, Math.round((seconds - points[1][0]) / forgetting.period) + 1) : even)), r: 4, class: 'gain' }));
+  return svg;
+}
+
+function levels(path, user) {
+  const rows = path.slice(1).map((node) => {
+    const ratio = ratioOf(node);
+    const name = isBank(node)
+      ? element('a', { href: `#bank=${encodeURIComponent(nameOf(node))}` }, shown(nameOf(node))) : shown(nameOf(node));
+    const worst = users.lost[user] === (isBank(node) ? node : -1);
+    return [name, isBank(node) ? 'bank' : 'user', percent(column(node, 'share')), percent(column(node, 'part')),
+      meter(column(node, 'part'), column(node, 'share'), ratio), element('span', { class: side(ratio) }, times(ratio)), worst ? 'most was lost here' : ''];
+  });
+  return table('From the bank below the root down: used, and the mark at the share', [['Level', 'name'], ['Kind'], ['Share', 'number'], ['Used', 'number'], ['Used, and the share', 'wide-cell'], ['Used / share', 'number'], ['Remark']], rows, { class: 'bars' });
+}
+
+function recorded(user) {
+  const bins = binsOf(user);
+  if (!data.usage || bins.length === 0) return element('p', { class: 'empty' }, 'No usage is recorded by period.');
+  const whole = bins.reduce((sum, [, usage]) => sum + usage, 0);
+  const rows = bins.map(([period, usage]) => [day(data.usage.from[0] - period * data.usage.length), figure(usage), percent(usage / whole)]);
+  return table('What the usage is made of: what counts now of each period', [['Period from'], [inHours ? 'Node-hours' : 'Usage', 'number'], ['Part', 'number']], rows);
+}
+
+function places(user) {
+  const rows = data.policies.map(({ policy }, at) => {
+    const place = users.places[at][user];
+    const gain = at && place && ranks[user] ? change(ranks[user] - place) : '';
+    return [policy, place ? ordinal(place) : '–', gain];
+  });
+  return table('By policy', [['Policy'], ['Place', 'number'], ['Places', 'number']], rows);
+}
+
+function heldOf(user) {
+  const held = data.held && data.held.answer;
+  const jobs = held ? held.jobs.filter((job) => job.user === users.name[user] && job.bank === banks.name[users.bank[user]]) : [];
+  return jobs.length ? element('div', null, element('h3', null, count(jobs.length, 'held job')), jobsTable(jobs, 0)) : null;
+}

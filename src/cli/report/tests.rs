@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The data against figures made by hand and sums that the database adds up itself; names; files.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use clap::Parser;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use super::{held, page, text, write};
+use crate::cli::answers::{JobsPage, Stats};
+use crate::cli::golden::{NOW, words};
+use crate::cli::progress::Progress;
+use crate::cli::{Cli, Command};
+
+const WEEK: i64 = 604_800;
+
+/// A database in a directory; users are (name, bank, shares, usage that counts now by period), half of which goes each week,
+/// the next time in a day.
+fn site(directory: &Path, banks: &[(&str, &str, i64)], users: &[(&str, &str, i64, &[f64])]) -> Connection {
+    let database = Connection::open(directory.join("site.db")).expect("a database");
+    let schema = "
+        PRAGMA user_version = 38;
+        CREATE TABLE association_table (
+            active int NOT NULL DEFAULT 1, username text NOT NULL, bank text NOT NULL, shares int NOT NULL,
+            job_usage real NOT NULL, fairshare real NOT NULL DEFAULT 0.5, PRIMARY KEY (username, bank));
+        CREATE TABLE bank_table (bank text NOT NULL, active int NOT NULL DEFAULT 1, parent_bank text, shares int NOT NULL);
+        CREATE TABLE config_table (key text PRIMARY KEY NOT NULL, value text NOT NULL);
+        CREATE TABLE t_half_life_period_table (cluster text PRIMARY KEY, end_half_life_period real);
+        CREATE TABLE job_usage_per_association_table (
+            username text NOT NULL, userid int NOT NULL DEFAULT 1, bank text NOT NULL, period int NOT NULL, value real);
+        INSERT INTO config_table VALUES ('priority_decay_half_life', '604800'), ('priority_usage_reset_period', '2419200');";
+    database.execute_batch(schema).expect("a schema");
+    database
+        .execute("INSERT INTO t_half_life_period_table VALUES ('cluster', ?1)", [NOW + 86_400.0])
+        .expect("a period");
+    for bank in banks {
+        let sql = "INSERT INTO bank_table (bank, parent_bank, shares) VALUES (?1, ?2, ?3)";
+        database.execute(sql, *bank).expect("a bank");
+    }
+    for (user, bank, shares, bins) in users {
+        let sql = "INSERT INTO association_table (username, bank, shares, job_usage) VALUES (?1, ?2, ?3, ?4)";
+        database.execute(sql, (user, bank, shares, bins.iter().sum::<f64>())).expect("an association");
+        for (period, usage) in bins.iter().enumerate() {
+            let sql = "INSERT INTO job_usage_per_association_table (username, bank, period, value) VALUES (?1, ?2, ?3, ?4)";
+            database.execute(sql, (user, bank, period as i64, usage)).expect("a bin");
+        }
+    }
+    database
+}
+
+/// What `flux fairshare report -p site.db` with more arguments writes.
+fn report(directory: &Path, more: &[&str]) -> String {
+    let database = directory.join("site.db");
+    let start = ["flux-fairshare", "report", "--no-jobs", "-o", "-", "-p", database.to_str().expect("text")];
+    let cli = Cli::try_parse_from(start.iter().chain(more)).expect("arguments");
+    let Command::Report(args) = cli.command else { panic!("a report") };
+    text(&args, NOW, &mut Progress::none()).expect("a page")
+}
+
+fn data(directory: &Path, more: &[&str]) -> Value {
+    let more: Vec<&str> = more.iter().chain(&["--json"]).copied().collect();
+    serde_json::from_str(&report(directory, &more)).expect("JSON")
+}
+
+/// Two banks of equal shares, three users: ann used three times as much as ben, together as much as cat.
+fn three(directory: &Path) -> Connection {
+    site(
+        directory,
+        &[("root", "", 1), ("A", "root", 1), ("B", "root", 1)],
+        &[("ann", "A", 1, &[200.0, 100.0]), ("ben", "A", 1, &[0.0, 60.0, 40.0]), ("cat", "B", 1, &[400.0])],
+    )
+}
+
+#[test]
+fn the_figures_are_those_made_by_hand() {
+    let directory = tempfile::tempdir().expect("a directory");
+    three(directory.path());
+    let data = data(directory.path(), &[]);
+    assert_eq!(
+        (&data["policy"], &data["ranked"], &data["source"]),
+        (&json!("weighted-walk"), &json!(3), &json!("site.db"))
+    );
+    let banks = &data["banks"];
+    assert_eq!(banks["name"], json!(["root", "A", "B"]));
+    assert_eq!(banks["parent"], json!([null, 0, 0]));
+    assert_eq!(banks["usage"], json!([800, 400, 400]));
+    assert_eq!(banks["share"], json!([1, 0.5, 0.5]));
+    assert_eq!(banks["part"], json!([1, 0.5, 0.5]));
+    let users = &data["users"];
+    assert_eq!((&users["name"], &users["bank"]), (&json!(["ann", "ben", "cat"]), &json!([1, 1, 2])));
+    assert_eq!(users["share"], json!([0.5, 0.5, 1]));
+    assert_eq!(users["part"], json!([0.75, 0.25, 1]));
+    // The banks are even, so they count as one: ben (0.5 / 0.25) is before cat (1), cat before ann (0.5 / 0.75).
+    assert_eq!(users["places"][0], json!([3, 1, 2]));
+    assert_eq!(users["fairshare"], json!([0.3333333, 1, 0.6666667]));
+    // Ann lost most by herself. Beside ben's 100 half of the shares are 100 too: 300 are 150 in a day, and 75 a week later.
+    assert_eq!(users["lost"], json!([-1, null, null]));
+    assert_eq!(users["even_usage"], json!([100, null, null]));
+    assert_eq!(users["even_in"], json!([86_400 + WEEK, null, null]));
+    assert_eq!(data["forgetting"]["next"], json!(NOW as i64 + 86_400));
+}
+
+#[test]
+fn a_bank_that_lost_most_is_named_and_its_usage_taken_for_new() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let banks = [("root", "", 1), ("A", "root", 1), ("B", "root", 3)];
+    site(directory.path(), &banks, &[("ann", "A", 1, &[0.0, 900.0]), ("cat", "B", 1, &[300.0])]);
+    let data = data(directory.path(), &[]);
+    // A quarter of the shares beside 300: even with 100. 900, 450, 225, 112.5: all is dropped the fourth time.
+    assert_eq!(data["users"]["lost"], json!([1, null]));
+    assert_eq!(data["users"]["even_usage"], json!([100, null]));
+    assert_eq!(data["users"]["even_in"], json!([86_400 + 3 * WEEK, null]));
+    // With a half-life of a day instead: log2(9) days.
+    let data = self::data(directory.path(), &["--half-life", "1d"]);
+    assert_eq!(data["users"]["even_in"][0], json!((9f64.log2() * 86_400.0).ceil() as i64));
+    assert_eq!(data["forgetting"]["half_life"], json!(86_400));
+}
+
+#[test]
+fn usage_by_period_and_bank_is_what_the_database_adds_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = three(directory.path());
+    let data = data(directory.path(), &[]);
+    let usage = &data["usage"];
+    let began = NOW as i64 + 86_400 - WEEK;
+    assert_eq!(usage["from"], json!([began, began - WEEK, began - 2 * WEEK]));
+    assert_eq!(usage["users"], json!([[200, 0, 400], [100, 60, 0], [0, 40, 0]]));
+    // Half was forgotten at each boundary.
+    let sum = |period: i64, bank: &str| -> f64 {
+        let sql = "SELECT coalesce(sum(value * (1 << period)), 0) FROM job_usage_per_association_table
+                   WHERE period = ?1 AND (bank = ?2 OR ?2 = 'root')";
+        database.query_row(sql, (period, bank), |row| row.get(0)).expect("a sum")
+    };
+    for period in 0..3 {
+        let wanted = ["root", "A", "B"].map(|bank| sum(period, bank));
+        let found: Vec<f64> =
+            serde_json::from_value(usage["banks"][period as usize].clone()).expect("numbers");
+        assert_eq!(found, wanted, "{period}");
+    }
+    assert_eq!(usage["banks"][2][1], json!(160), "ben's 40 were 160");
+}
+
+#[test]
+fn places_under_other_policies_and_what_cannot_be_ranked() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = three(directory.path());
+    database.execute_batch("UPDATE association_table SET active = 0 WHERE username = 'cat'").expect("done");
+    let data = data(directory.path(), &["--policy", "classic"]);
+    let policies: Vec<&str> = data["policies"]
+        .as_array()
+        .expect("policies")
+        .iter()
+        .filter_map(|policy| policy["policy"].as_str())
+        .collect();
+    assert_eq!(policies, ["classic", "weighted-walk", "fair-tree", "depth-oblivious", "pbs"]);
+    assert_eq!(data["users"]["places"], json!(vec![json!([2, 1, 0]); 5]), "ben, then ann; cat is not ranked");
+    assert_eq!((&data["by_rank"], &data["users"]["lost"]), (&json!(false), &json!([null, null, null])));
+    // 2^-(usage / shares), both of the whole site: ben has 0.125 of one, and a quarter of the shares.
+    assert_eq!(data["users"]["fairshare"][2], Value::Null);
+    assert_eq!(data["stale"], json!(2), "none is stored as it is computed");
+}
+
+/// The data block of a page, and what is around it.
+fn taken_apart(page: &str) -> (String, String) {
+    let (before, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").expect("a block");
+    let (data, after) = rest.split_once("</script>").expect("its end");
+    (data.to_owned(), format!("{before}{after}"))
+}
+
+#[test]
+fn names_never_leave_the_data() {
+    let names = [
+        "</script><script>alert(1)</script>",
+        "<!--<script>",
+        "]]>",
+        "{{script}}{{data}}{{title}}",
+        "\u{2028}\u{202e}\u{7}\"'\\",
+        "&lt;",
+    ];
+    let directory = tempfile::tempdir().expect("a directory");
+    let users: Vec<(&str, &str, i64, &[f64])> =
+        names.iter().map(|name| (*name, names[0], 1, &[1.0][..])).collect();
+    site(directory.path(), &[("root", "", 1), (names[0], "root", 1)], &users);
+    let title = "</title><script>\u{202e}&\"";
+    let (inside, around) = taken_apart(&report(directory.path(), &["--title", title]));
+    assert!(!inside.contains(['<', '>', '&']), "{inside}");
+    let parsed: Value = serde_json::from_str(&inside).expect("JSON");
+    assert_eq!(parsed, data(directory.path(), &["--title", title]));
+    let mut sorted = names;
+    sorted.sort_unstable();
+    assert_eq!(parsed["users"]["name"], json!(sorted));
+    // Besides the data, a page is the same whatever is in it.
+    let other = tempfile::tempdir().expect("a directory");
+    three(other.path());
+    let (_, plain) = taken_apart(&report(other.path(), &["--title", "plain"]));
+    assert_eq!(around.replace(&page::text(title), "plain"), plain);
+    assert_eq!(page::text(title), "&lt;/title&gt;&lt;script&gt;\\u{202e}&amp;&quot;");
+}
+
+#[test]
+fn only_a_file_is_replaced_and_as_a_whole() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("precious"), "precious").expect("written");
+    symlink(at("precious"), at("link")).expect("a link");
+    symlink(at("nothing"), at("dangling")).expect("a link");
+    fs::create_dir(at("folder")).expect("a folder");
+    for name in ["link", "dangling", "folder"] {
+        assert!(write::check(&at(name)).is_err() && write::replace(&at(name), b"x").is_err(), "{name}");
+    }
+    assert!(write::check(Path::new("/dev/null")).is_err(), "a device is not replaced by a file");
+    assert_eq!(fs::read_to_string(at("precious")).expect("there"), "precious");
+    assert!(fs::symlink_metadata(at("dangling")).expect("there").is_symlink() && !at("nothing").exists());
+    write::replace(&at("report.html"), b"one").expect("written");
+    let open = fs::File::open(at("report.html")).expect("there");
+    fs::set_permissions(at("report.html"), fs::Permissions::from_mode(0o640)).expect("done");
+    write::replace(&at("report.html"), b"two").expect("written");
+    assert_eq!(std::io::read_to_string(open).expect("the old one"), "one");
+    assert_eq!(fs::read_to_string(at("report.html")).expect("there"), "two");
+    let mode = fs::metadata(at("report.html")).expect("there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o640, "who may read it is left as it was");
+    assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 5, "nothing is left over");
+    assert!(write::replace(Path::new("/nonexistent/report.html"), b"x").is_err());
+}
+
+#[test]
+fn numbers_are_short_and_json() {
+    let written = |number: f64| serde_json::to_string(&super::data::Number(number)).expect("JSON");
+    let rows = [
+        (0.0, "0"),
+        (-0.0, "0"),
+        (1.0, "1"),
+        (-2.0, "-2"),
+        (1.0 / 3.0, "0.3333333"),
+        (12_345_678.9, "12345679"),
+        // An instant: not one of its seconds is lost.
+        (1_763_862_401.4, "1763862401"),
+        (1e-9 / 3.0, "3.333333e-10"),
+        (5e-324, "5e-324"),
+        (f64::INFINITY, "null"),
+        (f64::NAN, "null"),
+    ];
+    for (number, text) in rows {
+        assert_eq!(written(number), text);
+    }
+    for large in [1e20, f64::MAX, 1e16 + 2.0] {
+        assert_eq!(written(large).parse(), Ok(large));
+    }
+}
+
+#[test]
+fn held_jobs_are_counted_by_limit_and_bank() {
+    let row = |id: u64, bank: &str, holds: &[&str]| {
+        let (nodes, cores) = (2, 8);
+        json!({"id": id, "userid": 5001, "bank": bank, "state": "DEPEND", "nodes": nodes, "cores": cores, "holds": holds})
+    };
+    let jobs = [
+        row(1, "chem", &["max-run-jobs-queue"]),
+        row(2, "chem", &["max-run-jobs-queue", "max-resource-queue"]),
+        row(3, "phys", &[]),
+    ];
+    let page: JobsPage =
+        serde_json::from_value(json!({"now": NOW, "terms": [], "jobs": jobs, "next": null})).expect("a page");
+    let own = serde_json::to_value(held::of(None, &page, &words())).expect("JSON");
+    assert_eq!((&own["held"], &own["pending"], &own["running"]), (&json!(2), &json!(1), &Value::Null));
+    assert_eq!(own["by_limit"], json!([["max-run-jobs-queue", 2], ["max-resource-queue", 1]]));
+    assert_eq!(own["by_bank"], json!([["chem", 0, 2], ["phys", 1, 0]]));
+    assert_eq!(
+        (&own["jobs"][1]["id"], &own["jobs"][1]["user"], &own["more"]),
+        (&json!("ƒ2"), &json!("ann"), &json!(0))
+    );
+    // The owner's plugin counts all, also those that were not told one by one.
+    let stats: Stats = serde_json::from_value(json!({
+        "jobs": {"held": 7, "pending": 4, "running": 3}, "held_by_limit": {"max-run-jobs-queue": 7, "other": 0},
+        "held": [{"bank": "chem", "jobs": 7}], "pending": [{"bank": "phys", "jobs": 4}]
+    }))
+    .expect("statistics");
+    let all = serde_json::to_value(held::of(Some(&stats), &page, &words())).expect("JSON");
+    assert_eq!((&all["held"], &all["running"], &all["more"]), (&json!(7), &json!(3), &json!(5)));
+    assert_eq!(all["by_limit"], json!([["max-run-jobs-queue", 7]]));
+    assert_eq!(all["by_bank"], json!([["chem", 0, 7], ["phys", 4, 0]]));
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Going back to flux-accounting's plugin: what becomes of each held job there, and how those that it would lose are put
+//! where it leaves them in peace.
+//!
+//! When that plugin is loaded it adds the plain name of every limit that a job in DEPEND exceeds, and takes off only what it
+//! added itself. So whoever carries any other name waits for ever: one with a number, one of a limit that it does not know, one
+//! of a limit that has room by then. And a plain name that was taken off a job once can't be added again, which Flux does
+//! not say: the plugin takes it off all the same when there is room, fails, and ends the job. What it can't hold by a
+//! name it leaves alone at urgency 0, in SCHED.
+
+use super::step::{Pass, Step};
+use super::{Effect, Engine};
+use crate::ids::{BankName, JobId, QueueName, UserId};
+use crate::limits::{Demand, Grant, Job, Line, Phase};
+
+/// What becomes of a held job under flux-accounting's plugin, loaded now with the data that are in force here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is held on, and released when there is room.
+    Held,
+    /// Nobody ever takes off a name that it carries.
+    Stranded,
+    /// It is ended when there is room.
+    Ended,
+    /// It is in PRIORITY, where that plugin holds nobody, and goes on at once.
+    Released,
+}
+
+/// A held job that another plugin is to take over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandedOver {
+    /// Its id.
+    pub id: JobId,
+    /// Who submitted it.
+    pub user: UserId,
+    /// Its bank.
+    pub bank: Option<BankName>,
+    /// The queue it names.
+    pub queue: Option<QueueName>,
+    /// The names that it carries; none in PRIORITY.
+    pub names: Vec<String>,
+    /// What becomes of it.
+    pub fate: Fate,
+}
+
+impl Engine {
+    /// So many held jobs, by id, from the one that comes after `after`. `None` while eventlogs are being read: nobody knows
+    /// yet who carries which names.
+    pub fn hand_over(&self, after: Option<JobId>, most: usize) -> Option<Vec<HandedOver>> {
+        if self.is_replaying() || self.ledger.has_unread() || !self.unreadable.is_empty() {
+            return None;
+        }
+        let held = self.ledger.jobs_after(after).filter(|(_, job)| job.is_held());
+        Some(held.take(most).map(|(id, job)| self.handed_over(id, job)).collect())
+    }
+
+    fn handed_over(&self, id: JobId, job: &Job) -> HandedOver {
+        let record = job.association().and_then(|association| self.book.association(association));
+        HandedOver {
+            id,
+            user: job.user,
+            bank: record.map(|record| record.bank.clone()),
+            queue: job.queue.clone(),
+            names: job.names.iter(self.ledger.rules()).map(|name| name.to_string()).collect(),
+            fate: self.fate(job),
+        }
+    }
+
+    fn fate(&self, job: &Job) -> Fate {
+        if job.phase == Phase::Priority {
+            return Fate::Released;
+        }
+        let rules = self.ledger.rules();
+        let full = self.ledger.exceeded_by_charges(&self.book, job);
+        let plain = job.names.iter(rules).filter(|name| name.use_count == 1).map(|name| name.hold).collect();
+        let is_used_up = |hold| job.names.uses(hold) > 0;
+        if rules.members(full.without(plain)).any(is_used_up) {
+            Fate::Ended
+        } else if job.names.outstanding().without(plain.and(full)).is_empty() {
+            Fate::Held
+        } else {
+            Fate::Stranded
+        }
+    }
+
+    /// Takes our names off jobs whose urgency is 0: they rest in SCHED, or wait on for whoever else keeps them.
+    pub(super) fn let_rest(&mut self, ids: Vec<JobId>) -> Vec<Effect> {
+        ids.into_iter().flat_map(|id| self.let_one_rest(id)).collect()
+    }
+
+    fn let_one_rest(&mut self, id: JobId) -> Vec<Effect> {
+        let is_here = |job: &&Job| job.is_held() && job.phase == Phase::Depend;
+        let Some(association) = self.ledger.job(id).filter(is_here).and_then(Job::association) else {
+            return Vec::new();
+        };
+        let rules = self.ledger.rules();
+        let names = self.ledger.change(id, |job| {
+            (job.grant, job.demand) = (Grant::Given, Demand::Resting);
+            let names: Vec<_> = job.names.iter(rules).collect();
+            names.into_iter().filter_map(|name| job.names.remove(name.hold)).collect::<Vec<_>>()
+        });
+        let names = names.unwrap_or_default().into_iter();
+        let mut effects: Vec<Effect> = names.map(|name| Effect::RemoveDependency(id, name)).collect();
+        let walk = self.ledger.walk(association, Line::All);
+        effects.push(Effect::Then(Step::Pass(Box::new(Pass { walk, freed: vec![id] }))));
+        effects
+    }
+}

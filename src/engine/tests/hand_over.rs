@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What becomes of held jobs under flux-accounting's plugin, and jobs that are let rest for it.
+
+use super::examples::{exact, site, submit};
+use super::host::Host;
+use super::site::HostJob;
+use crate::engine::{Event, Fate, State};
+use crate::ids::{JobId, Limit};
+
+fn fates(host: &Host) -> Vec<(JobId, Fate)> {
+    let page = host.engine.hand_over(None, 100).unwrap();
+    page.into_iter().map(|job| (job.id, job.fate)).collect()
+}
+
+/// One job that runs where one may, and one that is held a second time by the same limit.
+fn held_twice() -> (Host, JobId, JobId) {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let first = submit(&mut host, 1);
+    host.start(first);
+    let held = host.submit(HostJob::new(7).after("keep=x")).unwrap();
+    host.end(first);
+    assert!(host.names(held).iter().all(|name| name == "keep=x"), "let go, as far as we are concerned");
+    let taker = submit(&mut host, 1);
+    host.start(taker);
+    host.remove_dependency(held, "keep=x");
+    assert_eq!(host.names(held), ["max-running-jobs-user-limit.2"]);
+    (host, taker, held)
+}
+
+#[test]
+fn a_plain_name_of_a_full_limit_is_held_on() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let a = submit(&mut host, 1);
+    host.start(a);
+    let held = submit(&mut host, 1);
+    assert_eq!(fates(&host), [(held, Fate::Held)]);
+}
+
+#[test]
+fn a_name_that_was_used_up_ends_the_job() {
+    let (host, _, held) = held_twice();
+    assert_eq!(fates(&host), [(held, Fate::Ended)]);
+}
+
+#[test]
+fn a_promise_is_no_reason_to_hold_on() {
+    // The place is promised to a job that others keep back from SCHED no longer, and has not run: theirs does not count it.
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let a = submit(&mut host, 1);
+    host.start(a);
+    let (released, held) = (submit(&mut host, 1), submit(&mut host, 1));
+    host.end(a);
+    assert_eq!(host.state(released), Some(State::Sched));
+    assert_eq!(fates(&host), [(held, Fate::Stranded)]);
+}
+
+#[test]
+fn who_rests_is_in_sched_at_priority_0_and_takes_no_place_to_run() {
+    let (mut host, taker, held) = held_twice();
+    host.set_urgency(held, 0);
+    host.event(Event::Rest(vec![held]));
+    assert_eq!(host.state(held), Some(State::Sched));
+    assert_eq!(host.names(held), Vec::<String>::new());
+    assert_eq!(fates(&host), []);
+    exact(&host);
+    host.end(taker);
+    let next = submit(&mut host, 1);
+    assert_eq!(host.state(next), Some(State::Sched), "the place is free");
+    exact(&host);
+}
+
+#[test]
+fn who_is_not_held_is_left_as_it_is() {
+    let (mut host, taker, held) = held_twice();
+    host.event(Event::Rest(vec![taker, JobId(4711)]));
+    assert_eq!((host.state(taker), host.state(held)), (Some(State::Run), Some(State::Depend)));
+    exact(&host);
+}

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""One instance of scale.sh: `fill` it and measure, look at it `restarted`, or `drain` what a limit holds.
+
+A line of JSON for each figure. What is compared between plugins is processor time of the job manager's thread: it says the
+same whoever else uses the machine; of whole submissions and restarts also the time that passed.
+"""
+import errno
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+from bench import association, handle, reprioritize, settle, used, wait
+from flux import job
+
+what, plugin, jobs, leaves, out = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
+SERVICE = "job-manager.mf_priority."
+BANKS, DAY, uid = 100, 86400.0, os.getuid()
+
+
+def note(measure, value, unit):
+    line = dict(plugin=plugin, jobs=jobs, leaves=leaves, measure=measure, value=value, unit=unit)
+    print(f"   {measure:<44} {value:12.3f} {unit}", file=sys.stderr, flush=True)
+    with open(out, "a", encoding="utf-8") as stream:
+        stream.write(json.dumps(line) + "\n")
+
+
+def spent(act):
+    """Seconds of the job manager for it, its requests and answers included, and until it serves again."""
+    settle()
+    start = used()
+    act()
+    settle()
+    return used() - start
+
+
+def call(method, payload=None):
+    text = handle.rpc(SERVICE + method, None if payload is None else json.dumps(payload)).get_str()
+    return json.loads(text) if text else {}
+
+
+def has(method, payload):
+    try:
+        call(method, payload)
+        return True
+    except OSError as exc:
+        return exc.errno != errno.ENOSYS
+
+
+def given_out():
+    """Bytes that the job manager's thread has from the C library: Flux's own part and the plugin's."""
+    return handle.rpc("job-manager.meter.memory", {}).get()["job_manager"]
+
+
+def bank(i):
+    return f"B{i % BANKS:02}"
+
+
+def owner(fairshare):
+    """The owner is in each bank; each of these prices is new when `fairshare` is."""
+    return [association(uid, bank(i), def_bank=bank(0), fairshare=fairshare * (1 + i) / 101) for i in range(BANKS)]
+
+
+def records(fairshare):
+    others = [association(100000 + i, bank(i), fairshare=fairshare) for i in range(leaves - BANKS)]
+    return owner(fairshare) + others
+
+
+def in_parts(fairshare):
+    """The longest request of a push in parts with a tree, and all of them."""
+    banks = [dict(bank="root", priority=0, parent="", shares=1, active=1)]
+    banks += [dict(bank=bank(i), priority=0, parent="root", shares=1 + i, active=1) for i in range(BANKS)]
+    rule = dict(policy="weighted-walk", at=time.time(), half_life=7 * DAY, node_weight=1, core_weight=0, gpu_weight=0)
+    all_records = records(fairshare)
+    for i, record in enumerate(all_records):
+        name = "owner" if i < BANKS else f"u{i}"
+        record.update(username=name, shares=1 + i % 9, usage=1e6 * (1 + i * 7919 % 1000) * fairshare, counted_until=0)
+    number = call("policy_begin", {})["push"]
+    head = dict(associations=[], queues=[], projects=[{"project": "*"}], banks=banks, priority_factors=[], tree=rule, push=number)
+    costs = [spent(lambda: call("policy_part", head))]
+    for at in range(0, len(all_records), 500):
+        part = {"push": number, "associations": all_records[at : at + 500]}
+        costs.append(spent(lambda: call("policy_part", part)))
+    costs.append(spent(lambda: call("policy_commit", {"push": number})))
+    return max(costs), sum(costs)
+
+
+def submit(count, **attributes):
+    """Jobs of one core, the banks in turn; the last id."""
+    texts = []
+    for i in range(BANKS):
+        spec = job.JobspecV1.from_command(["true"])
+        spec.duration = 7200
+        spec.setattr("system.exec.test.run_duration", attributes.get("run", "1h"))
+        spec.setattr("system.bank", bank(0 if attributes else i))
+        texts.append(spec.dumps())
+    last = None
+    for at in range(0, count, 2000):
+        part = [job.submit_async(handle, texts[k % BANKS]) for k in range(at, min(at + 2000, count))]
+        last = [future.get_id() for future in part][-1]
+    return last
+
+
+def changed(fairshare):
+    call("rec_update", {"data": owner(fairshare)})
+    settle()
+    return spent(reprioritize)
+
+
+def fill():
+    # One round first: buffers of messages stay allocated. One job runs, so that usage moves.
+    call("rec_update", {"data": owner(0.5)})
+    call("reprioritize")
+    wait(submit(1), "start")
+    subprocess.run(["flux", "queue", "stop", "--all", "--quiet"], check=True)
+    before = given_out()
+    first = {"data": records(0.5)}
+    note("push: all new", spent(lambda: call("rec_update", first)) / leaves * 1e6, "us of an association")
+    note("push: memory", max(0, given_out() - before) / max(1, leaves - BANKS), "bytes an association")
+    second = {"data": records(0.25)}
+    note("push: all changed", spent(lambda: call("rec_update", second)) / leaves * 1e6, "us of an association")
+    call("reprioritize")
+    settle()
+
+    before, start, cpu = given_out(), time.monotonic(), used()
+    wait(submit(jobs), "priority")
+    settle()
+    note("submit: a second", jobs / (time.monotonic() - start), "jobs/s")
+    note("submit", (used() - cpu) / jobs * 1e6, "us a job")
+    note("submit: memory", max(0, given_out() - before) / jobs, "bytes a job")
+
+    note("reprioritize: nothing new", min(spent(reprioritize) for _ in range(3)) / jobs * 1e6, "us a job")
+    note("reprioritize: all new", min(changed(f) for f in (0.4, 0.3, 0.2)) / jobs * 1e6, "us a job")
+    ask = lambda: handle.rpc("job-manager.jobtap-query", {"name": "mf_priority.so"}).get()
+    note("query of everything", min(spent(ask) for _ in range(3)) * 1e3, "ms")
+    if not has("policy_abort", {"push": 0}):
+        return
+    longest, whole = in_parts(0.5)
+    note("push in parts: longest request", longest * 1e3, "ms")
+    note("push in parts: all", whole / leaves * 1e6, "us of an association")
+    some = [one["id"] for one in call("jobs", {"limit": 200})["jobs"]]
+    explained = [spent(lambda: call("explain", {"jobs": [one]})) for one in some]
+    note("explain", statistics.median(explained) * 1e3, "ms")
+    live()
+
+
+def live():
+    """What refreshes cost a second, one a second, beside none."""
+    conf = handle.rpc("config.get").get()
+
+    def over(refresh, seconds=10):
+        conf["fairshare"] = dict(refresh=refresh)
+        handle.rpc("config.load", conf).get()
+        settle()
+        time.sleep(2)
+        start = used()
+        time.sleep(seconds)
+        return (used() - start) / seconds
+
+    idle = over(0)
+    note("a live refresh", max(0, over(1) - idle) * 1e3, "ms")
+    # The default again: the restart is of an instance as sites have it.
+    over("30s", 0.1)
+
+
+def restarted():
+    settle()
+    note("restart", time.time() - float(sys.argv[6]), "s")
+    note("restart: the job manager", used() / jobs * 1e6, "us a job")
+    start, number = used(), len(handle.rpc("job-manager.list", {"max_entries": 0, "attrs": []}).get()["jobs"])
+    if number != jobs + 1:
+        sys.exit(f"{number} of {jobs + 1} jobs are there after the restart")
+    call("rec_update", {"data": records(0.5)})
+    reprioritize()
+    note("restart: first push", (used() - start) * 1e3, "ms")
+
+
+def drain():
+    """Held jobs that a limit of 1 lets go one after the other, for so many seconds at most."""
+    call("rec_update", {"data": [association(uid, bank(0), max_running_jobs=1)]})
+    call("reprioritize")
+    first = submit(1, run="1h")
+    wait(first, "start")
+    wait(submit(jobs, run="0.001s"), "dependency-add" if plugin != "nothing" else "priority")
+    settle()
+    start, cpu = time.monotonic(), used()
+    job.cancel(handle, first)
+    left = jobs
+    while left and time.monotonic() - start < float(sys.argv[6]):
+        time.sleep(0.2)
+        left = handle.rpc("job-manager.stats-get", {}).get()["active_jobs"]
+    note("drain of held jobs", (used() - cpu) / max(1, jobs - left) * 1e6, "us a job")
+    note("drain: a second", (jobs - left) / (time.monotonic() - start), "jobs/s")
+
+
+{"fill": fill, "restarted": restarted, "drain": drain}[what]()

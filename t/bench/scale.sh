@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+# Scale: what jobs and associations cost as there are more of them, plugin beside plugin in one run. A Markdown table on stdout,
+# plots in SVG, the raw figures beside them.
+# usage: scale.sh PLUGIN.so [UPSTREAM.so] [nothing]   (JOBS="1000 10000 50000", LEAVES="1000 10000 100000",
+#        ONE=1000 of the one while the other grows, SECONDS_MOST=60 of a drain, BROKERS=1, OUT=scale with .md, .svg and .jsonl)
+# The first is called flux-fairshare, the second flux-accounting; NAMES="a b c" says otherwise. With NESTED=1 the instances are
+# sub-instances of another (flux alloc). Jobs have one core and run nowhere: nothing is executed.
+
+. "$(dirname "$0")/lib.sh"
+out=${OUT:-scale} one=${ONE:-1000} most=${SECONDS_MOST:-60} brokers=${BROKERS:-1}
+read -ra names <<<"${NAMES:-flux-fairshare flux-accounting nothing}"
+: >"$out.jsonl"
+meter
+export PYTHONPATH=$bench FLUX_DISABLE_JOB_CLEANUP=t
+
+# instance STATE CONF COMMAND: a broker on a state directory, or several.
+instance() {
+	local start=(flux start --test-size="$brokers" -c "$2" -Slog-stderr-level=0)
+	[ "$brokers" != 1 ] || start=(flux start -c "$2" -Slog-stderr-level=0)
+	[ -z "${NESTED:-}" ] || start=(flux start flux alloc -N1 "${start[@]}")
+	"${start[@]}" -Sstatedir="$1" bash -c "$3"
+}
+
+# run NAME PLUGIN JOBS LEAVES: two instances, of which the first is restarted.
+run() {
+	local so state=$work/state conf=$work/conf.json loaded=$work/loaded.json
+	local step="flux python $bench/scale.py"
+	so=$(path_of "$2") || exit
+	rm -rf "$state" && mkdir "$state"
+	write_conf
+	sed "s#\(\"remove\": \".priority-default\"\)}#\1}, {\"load\": \"$so\"}#" "$conf" >"$loaded"
+	echo "-- $1: $3 jobs, $4 associations" >&2
+	instance "$state" "$conf" "flux jobtap load $work/meter.so && flux jobtap load $so && $step fill $1 $3 $4 $out.jsonl"
+	instance "$state" "$loaded" "$step restarted $1 $3 $4 $out.jsonl $(date +%s.%N)"
+	rm -rf "$state" && mkdir "$state"
+	[ "$4" != "$one" ] || instance "$state" "$conf" "flux jobtap load $so && $step drain $1 $3 $4 $out.jsonl $most"
+}
+
+for jobs in ${JOBS-1000 10000 50000}; do
+	n=0
+	for so; do run "${names[n]}" "$so" "$jobs" "$one"; n=$((n + 1)); done
+done
+for leaves in ${LEAVES-1000 10000 100000}; do
+	[ "$leaves" != "$one" ] || continue # was among the jobs
+	n=0
+	for so; do run "${names[n]}" "$so" "$one" "$leaves"; n=$((n + 1)); done
+done
+flux python "$bench/plots.py" "$out.jsonl" "$out.svg" "$one" | tee "$out.md"

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Accounting databases for the report: a site to look at, one of any size, and one whose names want to do something."""
+
+import random
+import sqlite3
+import time
+
+WEEK = 604800.0
+SCHEMA = """
+    PRAGMA user_version = 38;
+    CREATE TABLE association_table (
+        creation_time bigint NOT NULL DEFAULT 0, active int NOT NULL DEFAULT 1, username tinytext NOT NULL,
+        userid int NOT NULL DEFAULT 65534, bank tinytext NOT NULL, default_bank tinytext NOT NULL DEFAULT '',
+        shares int NOT NULL DEFAULT 1, job_usage real NOT NULL DEFAULT 0, fairshare real NOT NULL DEFAULT 0.5,
+        PRIMARY KEY (username, bank));
+    CREATE TABLE bank_table (
+        bank_id integer PRIMARY KEY AUTOINCREMENT, bank text NOT NULL, active int NOT NULL DEFAULT 1,
+        parent_bank text DEFAULT '', shares int NOT NULL, job_usage real NOT NULL DEFAULT 0);
+    CREATE TABLE config_table (key text PRIMARY KEY NOT NULL, value text NOT NULL);
+    CREATE TABLE t_half_life_period_table (cluster text PRIMARY KEY, end_half_life_period real);
+    CREATE TABLE job_usage_per_association_table (
+        username tinytext NOT NULL, userid int NOT NULL, bank tinytext NOT NULL, period int NOT NULL,
+        value real DEFAULT 0, PRIMARY KEY (username, bank, period));
+"""
+USERS = """ada alan alba amir anna aron astrid ayla bela boris carl carmen cem chen clara dana david dunja edgar elena emil
+    erik esra fabio farid felix finn freya georg gina goran greta hana heidi hugo ida igor ines ivan jana jens jiri jonas
+    juli kaan karla kira lars laura leo lin lotte luca maja malte mara marek mila nadia nils nora olga oskar paula petra
+    quinn rafael ravi rosa ruth samir sara silas sina sofia stefan sven tara theo tilda timo uma vera viktor wanda wei
+    xenia yara yusuf zoe""".split()
+
+
+def make(path, banks, users, periods, now=None):
+    """banks: (name, parent, shares); users: (name, bank, shares, [usage by period as it was used]). Half is forgotten each week."""
+    now = time.time() if now is None else now
+    db = sqlite3.connect(path)
+    db.executescript(SCHEMA)
+    db.executemany("INSERT INTO bank_table (bank, parent_bank, shares) VALUES (?, ?, ?)", banks)
+    counts = [[used / 2 ** period for period, used in enumerate(bins)] for _, _, _, bins in users]
+    rows = [(name, at + 5001, bank, bank, shares, sum(bins)) for at, ((name, bank, shares, _), bins) in enumerate(zip(users, counts))]
+    db.executemany("INSERT INTO association_table (username, userid, bank, default_bank, shares, job_usage) VALUES (?, ?, ?, ?, ?, ?)", rows)
+    bins = ((user[0], at + 5001, user[1], period, used) for at, (user, used_by) in enumerate(zip(users, counts))
+            for period, used in enumerate(used_by) if used)
+    db.executemany("INSERT INTO job_usage_per_association_table VALUES (?, ?, ?, ?, ?)", bins)
+    settings = [("priority_decay_half_life", str(WEEK)), ("priority_usage_reset_period", str(periods * WEEK)), ("decay_factor", "0.5")]
+    db.executemany("INSERT INTO config_table VALUES (?, ?)", settings)
+    db.execute("INSERT INTO t_half_life_period_table VALUES ('cluster', ?)", (now + 0.4 * WEEK,))
+    db.commit()
+    db.close()
+
+
+def demo(path, now=None):
+    """A site of five departments, some with groups, and 96 associations; eight weeks."""
+    dice = random.Random(17)
+    banks = [("root", "", 1), ("physics", "root", 40), ("chemistry", "root", 25), ("biology", "root", 20), ("engineering", "root", 12),
+             ("teaching", "root", 3), ("astro", "physics", 5), ("plasma", "physics", 3), ("quantum", "physics", 2),
+             ("catalysis", "chemistry", 1), ("polymers", "chemistry", 1), ("genomics", "biology", 3), ("ecology", "biology", 1),
+             ("fluids", "engineering", 2), ("materials", "engineering", 1)]
+    # How busy each is beside its share, and how that has changed.
+    busy = {"astro": 1.7, "plasma": 1.0, "quantum": 0.4, "catalysis": 1.1, "polymers": 0.55, "genomics": 1.6, "ecology": 0.25,
+            "fluids": 0.9, "materials": 1.35, "teaching": 0.3}
+    trend = {"astro": 1.12, "genomics": 1.2, "catalysis": 0.9, "plasma": 0.97, "fluids": 1.05}
+    share = {"astro": 20, "plasma": 12, "quantum": 8, "catalysis": 12.5, "polymers": 12.5, "genomics": 15, "ecology": 5, "fluids": 8,
+             "materials": 4, "teaching": 3}
+    groups = list(busy)
+    users = []
+    for at, name in enumerate(USERS):
+        bank = groups[at % len(groups)] if dice.random() < 0.6 else dice.choice(["astro", "genomics", "catalysis", "plasma", "fluids"])
+        weight = dice.lognormvariate(0, 1.1) * (0 if dice.random() < 0.08 else 1)
+        base = 3600.0 * 24 * 3 * share[bank] * busy[bank] * weight
+        bins = [round(base * trend.get(bank, 1.0) ** -week * dice.uniform(0.55, 1.45) * (0.4 if week == 0 else 1)) for week in range(8)]
+        users.append((name, bank, dice.choice([1, 1, 1, 2, 4]), bins))
+    users.append(("ada", "quantum", 2, [0, 400000.0, 900000.0, 0, 0, 0, 0, 0]))
+    make(path, banks, users, 8, now)
+
+
+def large(path, associations, now=None):
+    """Banks three deep, four weeks."""
+    dice = random.Random(associations)
+    banks, leaves = [("root", "", 1)], []
+    for area in range(10):
+        banks.append((f"area{area}", "root", dice.randint(1, 40)))
+        for group in range(max(1, associations // 1000)):
+            name = f"area{area}-group{group}"
+            banks.append((name, f"area{area}", dice.randint(1, 20)))
+            leaves.append(name)
+    users = [(f"user{at:06}", leaves[dice.randrange(len(leaves))], dice.randint(1, 10),
+              [float(int(dice.expovariate(1e-6))) if dice.random() < 0.8 else 0.0 for _ in range(4)]) for at in range(associations)]
+    make(path, banks, users, 4, now)
+
+
+# Names that do something where they are taken for markup, script, an address, or a terminal.
+HOSTILE = [
+    "</script><script>window.hit=1</script>", "<img src=x onerror=window.hit=2>", "\"><svg onload=window.hit=3>",
+    "' onfocus=window.hit=4 autofocus '", "<!--<script>", "]]></title><b>", "javascript:window.hit=5", "{{script}}{{data}}", "${window.hit=6}",
+    "&lt;b&gt;", "a\u202egnp.exe", "\u2066left\u2069", "bell\x07esc\x1b[31m", "line\nbreak\u2028\u2029", "__proto__", "constructor", "=1+1",
+    "%00%2F../..", "#user=x&bank=y", "\ud55c\uae00 \U0001f600 e\u0301", " ", "x" * 3000,
+]
+
+
+def hostile(path, now=None):
+    banks = [("root", "", 1)] + [(f"bank {name}", "root", at + 1) for at, name in enumerate(HOSTILE)]
+    banks += [("</style><script>window.hit=7</script>", "root", 30)]
+    users = [(name, f"bank {HOSTILE[(at + 1) % len(HOSTILE)]}", at % 3 + 1, [1e6 * (at % 5), 5e5]) for at, name in enumerate(HOSTILE)]
+    users += [(name, "</style><script>window.hit=7</script>", 1, [1e5 * at]) for at, name in enumerate(HOSTILE)]
+    make(path, banks, users, 4, now)

@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+# Runs the commands in documents, and compares what they print with what the documents say.
+#
+# usage: t/scripts/docs.sh [--live WORD] FILE.md...
+#
+# In a block that begins with ```console each line "$ COMMAND" is run by bash, a trailing \ or an open quote or here
+# document goes on, and the lines up to the next such line are what it prints, on both outputs; "..." stands for any number of
+# lines, and so it does within a line. How wide a table is does not count. A block with a word behind "console" needs Flux, and
+# what this word stands for in t/t5044-docs.t: it is run with --live WORD only. DOCS_VERBOSE=1 shows what was
+# printed. The last line is "N blocks, N commands, N wrong".
+set -u
+export COLUMNS=100 NO_COLOR=1 LC_ALL=C.UTF-8
+begin='```console'
+[ "${1:-}" != --live ] || { begin+=" $2"; shift 2; }
+blocks=0 commands=0 wrong=0
+
+# as_pattern: what is expected, as a pattern for [[ == ]].
+as_pattern() { sed -e 's/[][*?\\]/\\&/g' -e 's/\.\.\./*/g'; }
+squeeze() { sed -e 's/[[:space:]]\{1,\}/ /g' -e 's/ $//'; }
+
+# One shell for a file, so that variables and functions last; answers come through a file.
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+
+check() { # FILE LINE COMMAND EXPECTED
+	local got want
+	commands=$((commands + 1))
+	eval "$3" >"$out" 2>&1 </dev/null
+	[ -z "${DOCS_VERBOSE:-}" ] || { printf '$ %s\n' "$3"; cat "$out"; }
+	got=$(squeeze <"$out")
+	want=$(printf '%s' "$4" | squeeze | as_pattern)
+	# A line of dots alone may stand for no line at all.
+	want=${want//$'\n*\n'/$'\n*'}
+	# shellcheck disable=SC2053
+	[[ $got == $want ]] && return
+	wrong=$((wrong + 1))
+	printf '%s:%s: $ %s\n-- it says\n%s\n-- it prints\n%s\n' "$1" "$2" "$3" "$4" "$(cat "$out")"
+}
+
+for file; do
+	inside='' command='' expected='' number=0 at=0
+	while IFS= read -r line <&3; do
+		number=$((number + 1))
+		if [ -z "$inside" ]; then
+			[[ $line == "$begin" ]] && inside=1 blocks=$((blocks + 1)) command='' expected=''
+			continue
+		fi
+		if [[ $line == '```' ]]; then
+			[ -z "$command" ] || check "$file" "$at" "$command" "$expected"
+			inside=''
+		elif [[ $line == '$ '* ]]; then
+			[ -z "$command" ] || check "$file" "$at" "$command" "$expected"
+			command=${line#\$ } expected='' at=$number
+		elif [[ $command == *\\ ]]; then
+			command+=$'\n'$line
+		else
+			expected+=${expected:+$'\n'}$line
+		fi
+	done 3<"$file"
+done
+echo "$blocks blocks, $commands commands, $wrong wrong"
+[ "$wrong" -eq 0 ] && [ "$blocks" -gt 0 ]

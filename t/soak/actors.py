@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Who lives in the instance of a soak, each in a process of its own: `jobs` submits, `changes` pushes, changes limits and
+configuration, updates, cancels and reloads, `guests` ask. Each writes a line of JSON for what it has done."""
+import errno
+import json
+import os
+import random
+import sys
+import time
+from collections import Counter
+
+import flux
+from bench import association, queue
+from flux import job
+from flux.security import SecurityContext
+
+SERVICE = "job-manager.mf_priority."
+USERS = list(range(5001, 5031))
+BANKS = {"root": "", "east": "root", "west": "root", "chem": "east", "phys": "east", "bio": "west", "geo": "west"}
+LEAF_BANKS = ["chem", "phys", "bio", "geo"]
+QUEUES = ["batch", "debug"]
+
+
+def bank_of(uid):
+    return LEAF_BANKS[uid % len(LEAF_BANKS)]
+
+
+def handle_of(uid, rolemask=None):
+    """A handle that speaks as this user, by default with the owner's role: who signs with `none` needs it."""
+    claims = {"FLUX_HANDLE_USERID": str(uid)} | ({"FLUX_HANDLE_ROLEMASK": rolemask} if rolemask else {})
+    os.environ.update(claims)
+    own = flux.Flux()
+    for claim in claims:
+        del os.environ[claim]
+    return own
+
+
+def tell(**what):
+    print(json.dumps(what), flush=True)
+
+
+def texts_of(uid):
+    """What a user submits: one core up to two nodes, half a second to four, both queues, with the bank and without, signed."""
+    context, texts = SecurityContext(), []
+    for number in range(12):
+        size = {} if number % 4 else {"num_nodes": 1 + number % 8 // 4, "cores_per_task": 2, "num_tasks": 2}
+        spec = job.JobspecV1.from_command(["true"], **size)
+        spec.duration = 60
+        spec.setattr("system.exec.test.run_duration", f"{0.5 + number % 5 * 0.8}s")
+        spec.setattr("system.queue", QUEUES[number % 5 == 0])
+        if number % 3 == 0:
+            spec.setattr("system.bank", bank_of(uid))
+        texts.append(context.sign_wrap_as(uid, spec.dumps(), mech_type="none"))
+    return texts
+
+
+def active(owner):
+    return owner.rpc("job-manager.stats-get", {}).get()["active_jobs"]
+
+
+def submit(rate, most):
+    """So many jobs a second, and never more alive than `most`. One in a hundred is urgent, held, or depends on another."""
+    chance, owner = random.Random(1), flux.Flux()
+    users = [(handle_of(uid), texts_of(uid)) for uid in USERS]
+    why = Counter()
+    began, accepted, refused, count, last = time.monotonic(), 0, 0, 0, time.monotonic()
+    while True:
+        due = int((time.monotonic() - began) * rate) - count
+        room = most - active(owner)
+        if due > rate * 20:
+            # What the machine could not do is not made up for by a crowd.
+            began += due / rate - 1
+        batch = max(0, min(due, room, 100))
+        futures = []
+        for _ in range(batch):
+            own, texts = chance.choice(users)
+            urgency = chance.choice((0, 31, 20)) if chance.random() < 0.01 else 16
+            futures.append(job.submit_async(own, chance.choice(texts), urgency=urgency, pre_signed=True))
+        for future in futures:
+            try:
+                future.get_id()
+                accepted += 1
+            except OSError as exc:
+                refused += 1
+                # Limits refuse some; whoever watches sees why.
+                why[(exc.strerror or str(exc))[:60].rstrip("0123456789")] += 1
+        count += batch
+        if time.monotonic() - last > 1:
+            last = time.monotonic()
+            tell(accepted=accepted, refused=refused, why=why)
+        time.sleep(0.05 if batch == 0 else 0.01)
+
+
+class Changes:
+    """What an administrator and impatient users do, one after another."""
+
+    def __init__(self, path, leaves):
+        self.path, self.leaves, self.number = path, leaves, 0
+        self.owner, self.chance = flux.Flux(), random.Random(2)
+        self.is_ours = True
+
+    def call(self, method, payload=None, service=SERVICE):
+        text = None if payload is None else json.dumps(payload)
+        answer = self.owner.rpc(service + method, text).get_str()
+        return json.loads(answer) if answer else {}
+
+    def records(self):
+        """The users with limits that change from push to push, and many others who do nothing."""
+        records = []
+        for at, uid in enumerate(USERS):
+            limits = {}
+            if at % 5 == 0:
+                limits = {"max_running_jobs": self.chance.choice((5, 20, 80))}
+            elif at % 5 == 1:
+                limits = {"max_nodes": self.chance.choice((4, 16, 64))}
+            elif at % 5 == 2:
+                limits = {"max_sched_jobs": self.chance.choice((10, 50, 200))}
+            records.append(association(uid, bank_of(uid), max_active_jobs=400, queues=",".join(QUEUES), **limits))
+        records.append(association(os.getuid(), "chem", queues=",".join(QUEUES)))
+        records += [association(100000 + n, LEAF_BANKS[n % 4]) for n in range(self.leaves)]
+        for at, record in enumerate(records):
+            record.update(username=f"u{record['userid']}", shares=1 + at % 7, usage=1e4 * (at * 7919 % 1000), counted_until=0)
+        return records
+
+    def document(self):
+        banks = [dict(bank=name, parent=parent, priority=0, shares=1, active=1) for name, parent in BANKS.items()]
+        policy = self.chance.choice(("weighted-walk", "fair-tree", "classic"))
+        tree = dict(policy=policy, at=time.time(), half_life=604800, node_weight=1, core_weight=0, gpu_weight=0)
+        queues = [queue("batch"), queue("debug", max_sched_jobs=self.chance.choice((200, 1000)))]
+        return dict(associations=self.records(), queues=queues, projects=[{"project": "*"}], banks=banks,
+                    priority_factors=[{"factor": "fairshare", "weight": 100000}], config={}, tree=tree)
+
+    def push_whole(self):
+        self.call("policy_update", self.document())
+
+    def push_in_parts(self):
+        document = self.document()
+        records = document.pop("associations")
+        number = self.call("policy_begin", {"keep_config": True})["push"]
+        self.call("policy_part", dict(document, push=number))
+        for at in range(0, len(records), 500):
+            self.call("policy_part", {"push": number, "associations": records[at : at + 500]})
+        self.call("policy_commit", {"push": number})
+
+    def push_half(self):
+        """A push that nobody ends."""
+        number = self.call("policy_begin", {"expires": 5})["push"]
+        self.call("policy_part", {"push": number, "associations": self.records()[:100]})
+
+    def limits(self):
+        some = [record for record in self.records()[: len(USERS)] if self.chance.random() < 0.3]
+        self.call("rec_update", {"data": some})
+        self.call("reprioritize")
+
+    def configure(self):
+        conf = self.owner.rpc("config.get").get()
+        conf["fairshare"] = dict(
+            refresh=self.chance.choice(("2s", "5s", "30s")),
+            weights=dict(age=self.chance.choice((0, 1000)), size=self.chance.choice((0, 100))),
+            annotate=self.chance.random() < 0.5,
+        )
+        conf["fairshare"]["running-limits"] = self.chance.choice(("strict", "upstream"))
+        self.owner.rpc("config.load", conf).get()
+
+    def some_jobs(self, count):
+        attrs = ["userid", "state"]
+        jobs = self.owner.rpc("job-manager.list", {"max_entries": 500, "attrs": attrs}).get()["jobs"]
+        return [one["id"] for one in self.chance.sample(jobs, min(count, len(jobs)))]
+
+    def each(self, topic, payloads):
+        """Jobs end meanwhile: who is gone, or whose eventlog is closed, is no fault."""
+        for future in [self.owner.rpc(topic, payload) for payload in payloads]:
+            try:
+                future.get()
+            except OSError as exc:
+                if exc.errno not in (errno.ENOENT, errno.EINVAL, errno.EPERM, errno.EROFS):
+                    raise
+
+    def cancel(self):
+        self.each("job-manager.raise", [dict(id=one, severity=0, type="cancel") for one in self.some_jobs(50)])
+
+    def urgency(self):
+        self.each("job-manager.urgency", [dict(id=one, urgency=self.chance.choice((0, 10, 16, 31))) for one in self.some_jobs(50)])
+
+    def unhold(self):
+        """Nobody waits for ever by an urgency of 0."""
+        jobs = self.owner.rpc("job-manager.list", {"max_entries": 0, "attrs": ["urgency"]}).get()["jobs"]
+        self.each("job-manager.urgency", [dict(id=one["id"], urgency=16) for one in jobs if one["urgency"] == 0])
+
+    def update(self):
+        for key, value in (("duration", 90), ("queue", self.chance.choice(QUEUES)), ("bank", self.chance.choice(LEAF_BANKS))):
+            key = "attributes.system." + key
+            self.each("job-manager.update", [dict(id=one, updates={key: value}) for one in self.some_jobs(20)])
+
+    def reload(self):
+        """What the plugin keeps is what is free when it has gone. All four are sent before one is answered."""
+        meter, jobtap = "job-manager.meter.memory", "job-manager.jobtap"
+        requests = [self.owner.rpc(meter, {}), self.owner.rpc(jobtap, {"remove": "mf_priority.so"}), self.owner.rpc(meter, {}),
+                    self.owner.rpc(jobtap, {"load": self.path})]
+        before, _, after, _ = [future.get() for future in requests]
+        tell(own=before["job_manager"] - after["job_manager"])
+
+    def run(self):
+        try:
+            self.push_whole()
+        except OSError as exc:
+            if exc.errno != errno.ENOSYS:
+                raise
+            self.is_ours = False
+        tell(ready=True)
+        ours = [self.push_whole, self.limits, self.push_in_parts, self.push_half]
+        always = [self.configure, self.cancel, self.urgency, self.unhold, self.update]
+        acts, last = always + (ours if self.is_ours else []), time.monotonic() - 150
+        while True:
+            act = self.chance.choice(acts)
+            if time.monotonic() - last > 180:
+                # Flux first, then a whole push: half of the reloads go by what is remembered.
+                last, act = time.monotonic(), self.reload
+            start = time.monotonic()
+            act()
+            tell(act=act.__name__, seconds=time.monotonic() - start)
+            time.sleep(2)
+            if act == self.reload:
+                time.sleep(3)
+                if self.is_ours:
+                    self.push_whole()
+                    tell(act="push_whole", seconds=0)
+
+
+def ask():
+    """Guests who ask for what they may, and now and then for what they may not."""
+    chance, count = random.Random(3), 0
+    guests = [handle_of(uid, "0x2") for uid in USERS[:5]]
+    while True:
+        own = chance.choice(guests)
+        method = chance.choice(("standing", "jobs", "jobs", "stats"))
+        try:
+            answer = own.rpc(SERVICE + method, json.dumps({"limit": 20} if method == "jobs" else {})).get_str()
+            if method == "stats":
+                raise SystemExit("a guest was answered by stats")
+            for one in json.loads(answer).get("jobs", [])[:3]:
+                start = time.monotonic()
+                own.rpc(SERVICE + "explain", json.dumps({"jobs": [one["id"]]})).get_str()
+                tell(explain=time.monotonic() - start)
+        except OSError as exc:
+            # ENOSYS while the plugin is reloaded, EAGAIN before there are data.
+            wanted = [errno.EPERM, errno.ENOSYS] if method == "stats" else [errno.ENOSYS, errno.EAGAIN, errno.ENOENT]
+            if exc.errno not in wanted:
+                raise
+        count += 1
+        if count % 20 == 0:
+            tell(asked=count)
+        time.sleep(0.2)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "jobs":
+        submit(float(sys.argv[2]), int(sys.argv[3]))
+    elif sys.argv[1] == "changes":
+        Changes(sys.argv[2], int(sys.argv[3])).run()
+    else:
+        ask()

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The recorder of a soak: starts the actors, writes a row a minute, and at the end a verdict.
+
+usage: soak.py PLUGIN MINUTES JOBS LEAVES LIVE
+"""
+import errno
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+
+import flux
+import flux.kvs
+from actors import USERS, handle_of, texts_of
+from bench import handle, memory, used
+from flux import job
+
+path, minutes, jobs, leaves, live = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
+HERE = os.path.dirname(os.path.abspath(__file__))
+SERVICE = "job-manager.mf_priority."
+MIB = 1 << 20
+# By how much a job may make the instance grow before it is called a leak: a record of an ended job has hundreds of bytes.
+BYTES_PER_JOB = 64
+# Latencies of the last quarter in those of the first.
+SLOWER = 2.0
+
+
+class Actors:
+    """The processes, and what they told since the last row."""
+
+    def __init__(self):
+        self.lock, self.lists, self.last, self.processes = threading.Lock(), defaultdict(list), {}, []
+
+    def start(self, *args):
+        command = [sys.executable, os.path.join(HERE, "actors.py"), *map(str, args)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.processes.append((args[0], process))
+        threading.Thread(target=self.read, args=(process,), daemon=True).start()
+
+    def read(self, process):
+        for line in process.stdout:
+            with self.lock:
+                for key, value in json.loads(line).items():
+                    self.lists[key].append(value)
+                    self.last[key] = value
+
+    def taken(self):
+        with self.lock:
+            lists, self.lists = self.lists, defaultdict(list)
+            return lists, dict(self.last)
+
+    def dead(self):
+        return [name for name, process in self.processes if process.poll() is not None]
+
+    def stop(self):
+        for _, process in self.processes:
+            process.kill()
+
+
+def part(times, q):
+    """A quantile, in milliseconds."""
+    if len(times) < 2:
+        return float("nan")
+    return 1000 * statistics.quantiles(times, n=100, method="inclusive")[q - 1]
+
+
+def ask(method, payload=None):
+    try:
+        return json.loads(handle.rpc(SERVICE + method, json.dumps(payload or {})).get_str())
+    except OSError as exc:
+        if exc.errno in (errno.ENOSYS, errno.EAGAIN):
+            return None
+        raise
+
+
+def meter():
+    """What is given out in all of the broker, and to the thread of the job manager."""
+    told = handle.rpc("job-manager.meter.memory", {}).get()
+    return told["used"] / MIB, told["job_manager"] / MIB
+
+
+def complaints():
+    """What the broker logged of trouble since the last time."""
+    lines = subprocess.run(["flux", "dmesg"], capture_output=True, text=True, check=True).stdout.splitlines()
+    subprocess.run(["flux", "dmesg", "-C"], check=True)
+    return [line for line in lines if any(word in line for word in ("BUG:", "panic", "callback returned error"))]
+
+
+def probed(seconds):
+    """Jobs are submitted one by one, five a second, and each time something is put into the KVS, where a submission goes first;
+    how long each took."""
+    times, puts, end = [], [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        start = time.monotonic()
+        flux.kvs.put(handle, "soak.probe", start)
+        flux.kvs.commit(handle)
+        puts.append(time.monotonic() - start)
+        start = time.monotonic()
+        try:
+            job.submit_async(prober, probe, pre_signed=True).get_id()
+            times.append(time.monotonic() - start)
+        except OSError:
+            pass
+        time.sleep(0.2)
+    return times, puts
+
+
+def purge():
+    """Flux purges a hundred of those over its limit with each heartbeat; the others by request."""
+    own = flux.Flux()
+    while True:
+        try:
+            while own.rpc("job-manager.purge", dict(age_limit=-1.0, num_limit=1000, batch=100, force=True)).get()["count"] > 0:
+                pass
+        except OSError:
+            pass
+        time.sleep(1)
+
+
+def slope(rows, key):
+    """The growth per hour of a column by the least squares, and the half width of its 95 % interval."""
+    xs, ys = [row["minute"] / 60 for row in rows], [row[key] for row in rows]
+    if len(xs) < 4:
+        return float("nan"), float("nan")
+    mean_x, mean_y = statistics.fmean(xs), statistics.fmean(ys)
+    spread = sum((x - mean_x) ** 2 for x in xs)
+    rate = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys)) / spread
+    rest = sum((y - mean_y - rate * (x - mean_x)) ** 2 for x, y in zip(xs, ys))
+    return rate, 1.96 * (rest / (len(xs) - 2) / spread) ** 0.5
+
+
+def quarters(rows, key):
+    values = [row[key] for row in rows if row[key] == row[key]]
+    size = max(1, len(values) // 4)
+    return statistics.median(values[:size]), statistics.median(values[-size:])
+
+
+COLUMNS = [
+    ("minute", 6, "{:.0f}"), ("jobs", 8, "{}"), ("refused", 8, "{}"), ("alive", 6, "{}"), ("held", 6, "{}"), ("ended", 6, "{}"),
+    ("rss", 7, "{:.1f}"), ("broker", 7, "{:.1f}"), ("manager", 7, "{:.2f}"), ("own", 6, "{:.2f}"), ("cpu", 6, "{:.2f}"), ("put50", 7, "{:.1f}"), ("submit50", 9, "{:.1f}"), ("submit99", 9, "{:.1f}"), ("over", 5, "{:.2f}"),
+    ("push", 7, "{:.0f}"), ("explain50", 9, "{:.1f}"), ("explain99", 9, "{:.1f}"), ("reloads", 7, "{}"), ("drift", 5, "{}"), ("log", 4, "{}"),
+]
+
+
+def show(row):
+    print(" ".join(form.format(row[name]).rjust(width) for name, width, form in COLUMNS), flush=True)
+
+
+def settled(seconds):
+    """Everything that lives is ended and forgotten; whether that came to pass."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        subprocess.run(["flux", "cancel", "--all", "--user=all", "--quiet"], stderr=subprocess.DEVNULL, check=False)
+        time.sleep(1)
+        if handle.rpc("job-manager.stats-get", {}).get()["active_jobs"] == 0:
+            return True
+    return False
+
+
+prober = handle_of(USERS[3])
+probe = texts_of(USERS[3])[1]
+actors, rows, failures, kinds, reloads = Actors(), [], [], defaultdict(int), 0
+threading.Thread(target=purge, daemon=True).start()
+handle.rpc("job-manager.jobtap", {"remove": "mf_priority.so"}).get()
+empty = meter()[1]
+handle.rpc("job-manager.jobtap", {"load": path}).get()
+actors.start("changes", path, leaves)
+while "ready" not in actors.last:
+    time.sleep(0.1)
+    if actors.dead():
+        sys.exit("nobody is there to push")
+is_ours = ask("check") is not None
+actors.start("jobs", jobs / minutes / 60, live)
+if is_ours:
+    actors.start("guests")
+print(f"{jobs} jobs in {minutes:.0f} minutes, {live} at a time, {leaves} associations")
+print("MiB: resident, given out, of that to the job manager's thread, of that what the plugin gave back at its last reload")
+print("cpu: ms of the job manager's thread for a job; put50: a KVS commit, and over: how many of them a submission takes; the others ms")
+print(" ".join(name.rjust(width) for name, width, _ in COLUMNS), flush=True)
+began = time.monotonic()
+while time.monotonic() - began < minutes * 60:
+    cpu, count = used(), actors.last.get("accepted", 0)
+    submits, puts = probed(min(60, max(1, began + minutes * 60 - time.monotonic())))
+    told, last = actors.taken()
+    for act in told["act"]:
+        kinds[act] += 1
+    pushes = [seconds for act, seconds in zip(told["act"], told["seconds"]) if act in ("push_whole", "push_in_parts") and seconds]
+    check, stats = ask("check"), ask("stats")
+    while is_ours and (check is None or stats is None):
+        time.sleep(0.1)
+        check, stats = ask("check"), ask("stats")
+    counted = handle.rpc("job-manager.stats-get", {}).get()
+    log, given = complaints(), meter()
+    reloads += len(told["own"])
+    row = dict(
+        minute=(time.monotonic() - began) / 60, jobs=last.get("accepted", 0), refused=last.get("refused", 0),
+        alive=counted["active_jobs"], ended=counted["inactive_jobs"], held=stats["jobs"]["held"] if stats else 0,
+        rss=memory() / MIB, broker=given[0], manager=given[1], own=last.get("own", float("nan")) / MIB,
+        cpu=1000 * (used() - cpu) / max(1, last.get("accepted", 0) - count),
+        put50=part(puts, 50), submit50=part(submits, 50), over=part(submits, 50) / part(puts, 50), submit99=part(submits, 99), push=1000 * statistics.median(pushes) if pushes else float("nan"),
+        explain50=part(told["explain"], 50), explain99=part(told["explain"], 99), reloads=reloads,
+        drift=len(check["drift"]) if check else 0, log=len(log),
+    )
+    rows.append(row)
+    show(row)
+    for line in log[:5]:
+        print("    " + line, flush=True)
+    if row["drift"]:
+        failures.append(f"minute {row['minute']:.0f}: check is not clean: {json.dumps(check)[:500]}")
+    if log:
+        failures.append(f"minute {row['minute']:.0f}: {len(log)} lines of trouble in the log")
+    if actors.dead():
+        failures.append(f"minute {row['minute']:.0f}: ended early: {actors.dead()}")
+        break
+took = (time.monotonic() - began) / 3600
+actors.stop()
+
+print("\nwhat was done: " + ", ".join(f"{kinds[kind]} {kind}" for kind in sorted(kinds)) + f"; guests asked {actors.last.get('asked', 0)} times")
+ended = settled(300)
+if not ended:
+    failures.append("jobs are left that do not end")
+time.sleep(5)
+while handle.rpc("job-manager.purge", dict(age_limit=-1.0, num_limit=0, batch=100, force=True)).get()["count"] > 0:
+    pass
+if is_ours:
+    check = ask("check")
+    print("all jobs ended: check " + json.dumps(check))
+    if check["drift"] or (ended and check["jobs"]):
+        failures.append("jobs are counted that have ended")
+before = meter()
+handle.rpc("job-manager.jobtap", {"remove": "mf_priority.so"}).get()
+after = meter()
+left = (after[1] - empty) * MIB / max(1, rows[-1]["jobs"])
+print(f"the job manager had {empty:.2f} MiB before the first job, without the plugin: {left:.1f} bytes a job are left of all of them")
+if after[1] - empty > 1 and left > BYTES_PER_JOB:
+    failures.append(f"{left:.0f} bytes a job are left of those that have ended, and of the plugins")
+print(f"without jobs: the plugin {before[1] - after[1]:.2f} MiB, the job manager without it {after[1]:.2f} MiB, the broker {after[0]:.1f} MiB")
+
+warm = rows[max(1, len(rows) // 5):]
+done = rows[-1]["jobs"]
+print("refused: " + json.dumps(actors.last.get("why", {})))
+if done == 0:
+    sys.exit("no job was accepted")
+print(f"{done} jobs accepted in {60 * took:.1f} minutes, {done / took / 3600:.0f} a second")
+for key, what in (
+    ("rss", "resident memory of the broker"), ("broker", "given out in the broker"),
+    ("manager", "given out to the job manager's thread"), ("own", "the plugin's own"),
+):
+    rate, half = slope([row for row in warm if row[key] == row[key]], key)
+    if rate != rate:
+        print(f"{what}: too few rows to tell")
+        continue
+    per_job = rate * MIB / (done / took)
+    print(f"{what}: {rate:+.1f} +- {half:.1f} MiB an hour after a warm-up of {rows[len(rows) - len(warm) - 1]['minute']:.0f} minutes, {per_job:+.0f} bytes a job")
+    # What other threads keep, the KVS above all, is Flux's.
+    if key in ("manager", "own") and (rate - half) * MIB / (done / took) > BYTES_PER_JOB:
+        failures.append(f"{what} grows: {per_job:.0f} bytes a job")
+for key in ("cpu", "put50", "submit50", "submit99", "over", "push", "explain50", "explain99"):
+    if not any(row[key] == row[key] for row in warm):
+        continue
+    first, last = quarters(warm, key)
+    print(f"{key}: {first:.2f} in the first quarter, {last:.2f} in the last, {last / first:.2f} times")
+    # The time of a clock is also the machine's and the KVS's, of which nothing is ours.
+    if key in ("cpu", "over") and last > SLOWER * first:
+        failures.append(f"{key} is {last / first:.2f} times what it was")
+print("\n".join(["verdict: FAILED", *failures]) if failures else "verdict: flat")
+sys.exit(bool(failures))

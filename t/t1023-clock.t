@@ -1,0 +1,88 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='A clock that is set back an hour, and one that runs a year ahead: no negative usage, no refresh that stops, no job that is lost'
+
+# A sequence: each test works with what those before it made.
+. "$(dirname "$0")/lib.sh"
+
+# The broker reads its clock from a file, by libfaketime; its timers go on as ever, as those of a machine whose clock is set.
+# Modules that look for the time in the C library first would not see it.
+faketime=$(find /usr/lib -name libfaketimeMT.so.1 2>/dev/null | head -1)
+if test -z "$faketime" || test -n "$MF_WRAP"; then
+	skip_all='libfaketime is not installed, or the broker runs under another program'
+	test_done
+fi
+MF_WRAP="env,FLUX_LOAD_WITH_DEEPBIND=0,LD_PRELOAD=$faketime,FAKETIME_TIMESTAMP_FILE=$PWD/clock"
+MF_WRAP="$MF_WRAP,FAKETIME_NO_CACHE=1,FAKETIME_DONT_FAKE_MONOTONIC=1"
+# clock OFFSET: the broker's clock is so far from the true one.
+clock() { echo "$1" >clock.new && mv clock.new clock; }
+clock +0
+
+ask() { mf rpc "$@" | sed "s/^ok //"; }
+live() { mf query 'q["live"]' | jq -r "$1"; }
+# used USERID: what live fair-share says, as "NOW USAGE".
+used() { ask usages "{\"user\":$1}" | jq -r '"\(.now) \(.associations[0].usage)"'; }
+is() { jq -ne "$*" >/dev/null || { echo "not so: $*"; return 1; }; }
+soon() {
+	local i
+	for i in $(seq 60); do "$@" >soon.out 2>&1 && return 0; sleep 0.3; done
+	cat soon.out
+	return 1
+}
+# refreshed: a refresh has begun and ended from now on.
+refreshed() {
+	local last
+	last=$(live .last.when) && soon eval "test \"\$(live .last.when)\" != $last"
+}
+# time_is CONDITION: the plugin's instant.
+time_is() { set -- "$1" $(used 5001) && is "$2 $1"; }
+first_of() { test "$(mf prio "$1")" -gt "$(mf prio "$2")"; }
+
+test_expect_success 'a site, one who runs, and two who wait' '
+	write_conf ".fairshare = {refresh: 1}" && start_instance && load_plugin && at=$(date +%s) &&
+	mf doc assoc 5001 A username=ann shares=1 usage=1000 counted_until=0 assoc 5002 A username=bob shares=1 usage=1000 counted_until=0 \
+		bank root 0 parent= shares=1 active=1 bank A 0 parent=root shares=1 active=1 project "*" >doc.json &&
+	jq -c --argjson at $at ". + {tree: {policy: \"classic\", at: \$at, half_life: 86400, node_weight: 1, core_weight: 0, gpu_weight: 0}}" \
+		doc.json >policy.json && mf rpc policy_update "$(cat policy.json)" &&
+	run=$(mf submit 5001 -N 2) && running $run && stop_queues && a=$(mf submit 5001) && b=$(mf submit 5002) && scheduled $a $b &&
+	soon first_of $b $a
+'
+test_expect_success 'usage is what two nodes use' '
+	set -- $(used 5001) && now=$1 && first=$2 && sleep 2 && set -- $(used 5001) &&
+	is "($2 - $first) - 2 * ($1 - $now) | fabs < 1"
+'
+test_expect_success 'an hour back: the broker has the new time' '
+	cancel $a $b && ended $a $b && set -- $(used 5001) && before=$1 && clock -3600 && soon time_is "< $before - 3000"
+'
+test_expect_success 'nobody has a usage below 0, and the job that has not begun yet has used nothing' '
+	for user in 5001 5002; do set -- $(used $user) && echo "$@" && is "$2 > 990 and $2 < 1100" || return 1; done
+'
+test_expect_success 'refreshes go on' 'refreshed && refreshed'
+test_expect_success 'jobs are submitted, run and end' '
+	start_queues && c=$(mf submit 5002 --run 0.5s) && ended $c && settled && mf counts 5002 A active=0
+'
+test_expect_success 'what it used is not negative, and counts when its time has come' '
+	set -- $(used 5002) && is "$2 > 990" && clock +0 && soon time_is ">= $before" && set -- $(used 5002) && is "$2 > 990 and $2 < 1010"
+'
+test_expect_success 'with the clock right again usage is what it would have been' '
+	set -- $(used 5001) && is "$2 - $first - 2 * ($1 - $now) | fabs < 2 + 0.001 * $2" && refreshed
+'
+test_expect_success 'a year ahead: what was used is forgotten, but for what runs' '
+	clock +365d && soon time_is "> $before + 30000000" && set -- $(used 5002) && is "$2 >= 0 and $2 < 1e-3" && set -- $(used 5001) && echo "$@" &&
+	is "$2 > 0 and $2 < 2 * 86400 / 0.693 * 1.01"
+'
+test_expect_success 'refreshes go on, and order follows' 'refreshed && refreshed'
+test_expect_success 'who is charged a year for one job is behind' '
+	stop_queues && d=$(mf submit 5001) && e=$(mf submit 5002) && scheduled $d $e && soon first_of $e $d
+'
+test_expect_success 'jobs are submitted, run and end there as well' '
+	start_queues && f=$(mf submit 5002 --run 0.5s) && ended $f
+'
+test_expect_success 'and back again, over a reload and what is remembered' '
+	clock +0 && soon time_is "< $before + 30000000" && reload_plugin && mf rpc policy_update "$(cat policy.json)" && refreshed &&
+	for user in 5001 5002; do set -- $(used $user) && echo "$@" && is "$2 >= 0 and $2 < 1e6" || return 1; done
+'
+test_expect_success 'no job is lost: all of them are active and end when they are told to' '
+	is_state RUN $run && cancel_all && mf counts 5001 A active=0 && mf counts 5002 A active=0
+'
+finish

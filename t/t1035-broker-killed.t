@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='kill -9 of the broker amid jobs and pushes, and of a push; and then the restart on what is left'
+
+# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
+. "$(dirname "$0")/lib.sh"
+
+USERS="5001 5002 5003 5004 5005 5006"
+
+# policy N: everybody may run N jobs, so that a mix of two policies can be seen.
+policy() {
+	local user
+	mf doc $(for user in $USERS; do echo "assoc $user A max_running_jobs=$1"; done) project "*" bank A 1
+}
+# limits: the limits in force, each once. A push brings the owner too, who has none.
+limits() { mf query "sorted({b['max_run_jobs'] for u in q['mf_priority_map'] for b in u['banks'] if u['userid'] != $(id -u)})"; }
+
+# pushes: the two policies in turn, until the broker is gone.
+pushes() {
+	while mf rpc policy_update "$(cat doc2)" && mf rpc policy_update "$(cat doc3)"; do :; done
+}
+# jobs: of all users, some of which end at once and some never, until the broker is gone.
+submits() {
+	while :; do
+		for user in $USERS; do
+			mf submit $user -j 10 --run 0.05s && mf submit $user --run 1h || return
+		done
+	done
+}
+# killed: the broker dies while both go on, as soon as it has so many jobs; what it has run and what it pushed is not looked at.
+killed() {
+	local pid pushing submitting n=0
+	pid=$(flux getattr broker.pid) && flux getattr broker.pid >>pids || return 1
+	pushes >pushes.out 2>&1 & pushing=$!
+	submits >submits.out 2>&1 & submitting=$!
+	while test $(wc -l <submits.out) -lt $1; do
+		n=$((n + 1)) && test $n -lt $((MF_WAIT * 40)) || { tail submits.out; return 1; }
+		sleep 0.05
+	done
+	kill -9 $pid
+	exec 8>&-
+	wait $pushing $submitting
+	wait $broker_pid
+	broker_pid=
+	unset FLUX_URI
+}
+in_force() {
+	local now until=$((SECONDS + MF_WAIT))
+	while test $SECONDS -le $until; do
+		now=$(limits) && test "$now" = "$1" -o "$now" = "${2:-$1}" && return 0
+		sleep 0.1
+	done
+	echo "$now is in force"
+	return 1
+}
+# nobody_over N: of nobody more jobs run than any policy allowed. Running limits are strict here: they hold whoever starts first.
+nobody_over() {
+	mf query "[(u['userid'], b['cur_run_jobs']) for u in q['mf_priority_map'] for b in u['banks'] if b['cur_run_jobs'] > $1]" >over &&
+	test "$(cat over)" = "[]" || { cat over; return 1; }
+}
+
+# checkpointed: the KVS has what is remembered of a push, and a checkpoint was due several times since.
+checkpointed() {
+	local until=$((SECONDS + MF_WAIT))
+	until flux kvs get mf_priority.remember.manifest >/dev/null 2>&1; do
+		test $SECONDS -le $until || return 1
+		sleep 0.1
+	done
+	sleep 2
+}
+
+test_expect_success 'an instance that checkpoints its KVS often' '
+	policy 2 >doc2 && policy 3 >doc3 &&
+	write_conf "$(with_plugin) | .kvs[\"checkpoint-period\"] = \"200ms\" | .fairshare[\"running-limits\"] = \"strict\"" && start_instance &&
+	mf rpc policy_update "$(cat doc2)" && checkpointed
+'
+for round in 1 2 3; do
+	test_expect_success "killed amid jobs and pushes, round $round" '
+		killed $((round * 60)) && start_instance
+	'
+	test_expect_success 'one whole policy is in force again' '
+		in_force "[2]" "[3]" && mf check && nobody_over 3
+	'
+	test_expect_success 'and jobs go on by the next push' '
+		start_queues && mf rpc policy_update "$(cat doc3)" && in_force "[3]" && id=$(mf submit 5001 --run 0.01s) && mf check && nobody_over 3
+	'
+done
+test_expect_success 'nothing is left of any of them when they have ended' '
+	cancel_all && mf check | jq -e ".jobs == 0 and .waiting == 0" && nobody_over 0
+'
+test_expect_success 'killed while nothing happens: the same again' '
+	run=$(mf submit 5001) && running $run && sleep 1 && held=$(mf submit 5002 -j 9 | tail -1) && held_by $held max-running-jobs-user-limit && sleep 1 &&
+	kill -9 $(flux getattr broker.pid); exec 8>&-; wait $broker_pid; broker_pid= &&
+	start_instance && in_force "[3]" && mf check && nobody_over 3 && cancel_all && mf check | jq -e ".jobs == 0"
+'
+
+PUSH="$T_DIR/../target/release/flux-fairshare push"
+test -x "$T_DIR/../target/release/flux-fairshare" && test_set_prereq COMMAND
+test_expect_success COMMAND 'kill -9 of a push at twelve moments: the old values or the new, never a mix' '
+	jq ".associations += [range(6000; 8000) as \$u | .associations[0] | .userid = \$u]" doc2 >large2 &&
+	sed "s/\"max_running_jobs\": *2,/\"max_running_jobs\": 3,/g" large2 >large3 && ! cmp -s large2 large3 &&
+	$PUSH -p large2 && in_force "[2]" &&
+	for moment in 01 02 04 06 08 10 13 16 20 25 30 40; do
+		$PUSH -p large3 >push.out 2>&1 & push=$!
+		sleep 0.$moment
+		kill -9 $push 2>/dev/null
+		wait $push
+		limits >now && cat now && grep -q -x -e "\[2\]" -e "\[3\]" now || return 1
+		$PUSH -p large2 || return 1
+	done
+'
+finish

@@ -1,0 +1,94 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='from flux-accounting'"'"'s plugin to ours and back, with jobs in every state: nothing is lost'
+
+# A sequence: one instance, whose plugins change places over its jobs.
+#   UPSTREAM_PLUGIN  flux-accounting's mf_priority.so (default: the one below Flux's prefix)
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+
+UPSTREAM_PLUGIN=${UPSTREAM_PLUGIN:-$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so}
+for theirs in "$UPSTREAM_PLUGIN" "$UPSTREAM_PLUGIN.flux-accounting"; do
+	test -e "$theirs" && ! grep -qa "mf_priority: loaded (version" "$theirs" && test_set_prereq UPSTREAM && break
+done
+test_have_prereq UPSTREAM || echo "!! flux-accounting's mf_priority.so is not at $UPSTREAM_PLUGIN: migration is NOT tested" >&2
+
+# As docs/migrate.md has them.
+to_ours() { flux jobtap load -r mf_priority.so "$PLUGIN" && flux fairshare push -p $DB; }
+to_theirs() { flux jobtap load -r mf_priority.so "$theirs" "config=$(flux account export-json)"; }
+migrate() { flux fairshare migrate "$@"; }
+drop() { mf rpc job-manager.keeper.drop "{\"id\":$(flux job id "$1"),\"name\":\"$2\"}"; }
+# fate_is ID FATE: what migrate says of the job.
+fate_is() {
+	migrate --json >fates.json
+	jq -e --arg id "$1" --arg fate "$2" '.held[] | select(.id == $id) | .fate == $fate' fates.json || { cat fates.json; return 1; }
+}
+# all_there: no job of the list ended, and nobody raised an exception.
+all_there() {
+	local id
+	for id; do
+		! is_state INACTIVE $id >/dev/null && ! mf events $id | grep exception || { echo "$id is lost"; mf events $id; return 1; }
+	done
+}
+# held_2 USER: sets $kept, a job that is held under a second name, and $taker, which runs in its place.
+held_2() {
+	local a
+	a=$(mf submit $1) && running $a && kept=$(mf submit $1 -d keep:x) && held_by $kept max-running-jobs-user-limit &&
+		cancel $a && ended $a && freed_from $kept max-running-jobs-user-limit && settled && taker=$(mf submit $1) &&
+		running $taker && drop $kept keep=x && held_by $kept max-running-jobs-user-limit.2
+}
+
+test_expect_success UPSTREAM 'under their plugin jobs run, are held, wait for resources and for others' '
+	gcc -shared -fPIC -o keeper.so "$T_DIR/random/keeper.c" && start_instance && make_site &&
+	for u in 5001 5002; do flux account edit-user user$u --max-running-jobs=1 || return 1; done &&
+	flux jobtap load "$PWD/keeper.so" && flux jobtap load "$theirs" "config=$(flux account export-json)" &&
+	run=$(mf submit 5001) && running $run && held1=$(mf submit 5001) && held2=$(mf submit 5001) &&
+	held_by $held1 max-running-jobs-user-limit && held_by $held2 max-running-jobs-user-limit &&
+	big=$(mf submit 5003 -N 4 -n 16) && scheduled $big && after=$(mf submit 5003 -d afterany:$big) && wait_for dependency-add $after &&
+	is_state RUN $run && is_state SCHED $big && is_state DEPEND $held1 $held2 $after
+'
+test_expect_success UPSTREAM 'in their place ours finds all jobs as they are' '
+	to_ours && settled && all_there $run $held1 $held2 $big $after && is_state DEPEND $held1 $held2 $after && is_state SCHED $big && is_state RUN $run &&
+	mf counts 5001 A active=3 run=1 held=2 && mf counts 5003 B active=2 && mf check
+'
+test_expect_success UPSTREAM 'what theirs held ours lets go, one by one' '
+	cancel $big && running $after && cancel $run && running $held1 && settled && is_state DEPEND $held2 && mf counts 5001 A active=2 run=1 held=1
+'
+test_expect_success UPSTREAM 'whom theirs would go on holding, end, or keep for ever' '
+	held_2 5002 && late=$kept && place=$taker &&
+	flux fairshare limit set user user5004 run-nodes=1 -p $DB >out && flux fairshare push -p $DB &&
+	wide=$(mf submit 5004 -N 1) && running $wide && scope=$(mf submit 5004 -N 1) && held_by $scope max-run-nodes-user &&
+	fate_is $held2 "held on" && fate_is $late "ended when there is room" && fate_is $scope "waits for ever" &&
+	test_expect_code 1 migrate >out && cat out && grep "2 of 3 jobs would be lost: flux fairshare migrate --to-upstream" out
+'
+test_expect_success UPSTREAM 'nobody but the owner may ask, or let jobs rest' '
+	test_must_fail mf rpc --as 5001 hand_over >out && grep EPERM out && test_must_fail mf rpc --as 5001 rest "{\"ids\":[]}" >out && grep EPERM out
+'
+test_expect_success UPSTREAM 'only jobs of urgency 0 are let rest' '
+	mf rpc rest "{\"ids\":[$(flux job id $late)]}" >out && grep "\"left\":\[$(flux job id $late)\]" out && settled && is_state DEPEND $late
+'
+test_expect_success UPSTREAM 'those that would be lost rest in SCHED, the other is held on' '
+	migrate --to-upstream >let-go.sh 2>err && cat err let-go.sh && grep "2 jobs rest at urgency 0" err && scheduled $late && scheduled $scope && settled &&
+	is_state SCHED $late $scope && prio_is $late 0 && prio_is $scope 0 && is_state DEPEND $held2 && migrate && fate_is $held2 "held on"
+'
+test_expect_success UPSTREAM 'theirs takes over, and nothing is lost' '
+	to_theirs && settled && all_there $held1 $held2 $late $place $scope $wide $after && is_state RUN $held1 $place $wide &&
+	is_state DEPEND $held2 && is_state SCHED $late $scope && migrate >out && grep "has lost no job" out
+'
+test_expect_success UPSTREAM 'it lets go whom it holds on, and the script the others' '
+	cancel $held1 && running $held2 && sh let-go.sh && running $late $scope && all_there $held2 $late $scope
+'
+test_expect_success UPSTREAM 'without this a job waits for ever, which is told; ours lets it go' '
+	to_ours && cancel_all && held_2 5002 && to_theirs && settled && is_state DEPEND $kept &&
+	test_expect_code 1 migrate >out && cat out && grep "$kept.*waits for ever.*max-running-jobs-user-limit.2" out &&
+	test_must_fail migrate --to-upstream 2>err && grep "is flux-accounting.s already" err &&
+	to_ours && cancel $taker && running $kept
+'
+test_expect_success UPSTREAM '--all has all rest, whatever ends before theirs is loaded' '
+	held=$(mf submit 5002 -u 20) && held_by $held max-running-jobs-user-limit && migrate && migrate --to-upstream --all >let-go.sh &&
+	grep "flux job urgency $held 20" let-go.sh && scheduled $held && settled && is_state SCHED $held && cancel $kept && ended $kept && to_theirs && settled &&
+	is_state SCHED $held && sh let-go.sh && running $held
+'
+test_expect_success UPSTREAM 'the site goes on with ours' 'to_ours'
+test_expect_success UPSTREAM 'the service that edits the database ends' 'stop_service'
+finish

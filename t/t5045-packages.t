@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='packages: what is in them, what it needs, and that it runs when it is installed'
+
+# A sequence: packages are made once.
+#   PACKAGE_TOOLS  where cargo-deb and cargo-generate-rpm are, or are installed to (default: a directory in the user's cache)
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+unset FLUX_EXEC_PATH # the command that was installed
+
+TOP=$T_DIR/..
+tools=${PACKAGE_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/flux-fairshare-tools}
+root=$PWD/root packages=$PWD/packages
+so=usr/lib/flux/flux-fairshare/mf_priority.so cmd=usr/libexec/flux/cmd
+# What is packed is what is being tested.
+mkdir built && cp "$FAIRSHARE_UNDER_TEST" built/flux-fairshare && cp "$PLUGIN_UNDER_TEST" built/libmf_priority.so
+# What is packed lies below the root of the sources: one at a time.
+pack() { flock "$TOP/target" bash "$TOP/etc/package.sh" --from "$PWD/built" --out "$packages" --tools "$tools" "$1" >"$1.out" 2>&1; }
+# newest FILE: the newest version of glibc's symbols that it needs.
+newest() { readelf -VW "$1" | grep -o "GLIBC_[0-9.]*" | sed "s/GLIBC_//" | sort -Vu | tail -1; }
+# The oldest glibc that the documents name.
+named=$(sed -n 's/^| glibc | \([0-9.]*\) or newer.*/\1/p' "$TOP/docs/admin.md")
+
+pack deb && test_set_prereq DEB || { tail -5 deb.out >&2; echo "!! cargo-deb cannot be had: the Debian package is NOT tested" >&2; }
+pack rpm && test_set_prereq RPM || { tail -5 rpm.out >&2; echo "!! cargo-generate-rpm cannot be had: the RPM is NOT tested" >&2; }
+command -v rpm2cpio >/dev/null && command -v cpio >/dev/null && test_set_prereq RPM_THERE || echo "!! rpm or cpio is not installed: only that the RPM is made is tested" >&2
+test "$(uname -m)" = x86_64 && test_set_prereq X86_64
+
+test_expect_success 'the plugin calls these functions of Flux, and no others' '
+	grep -v "^#" "$TOP/etc/flux-symbols.txt" >listed && nm -D --undefined-only "$PLUGIN_UNDER_TEST" | sed -n "s/.* \(flux_[a-z0-9_]*\).*/\1/p" | LC_ALL=C sort >needed &&
+	test_cmp listed needed
+'
+test_expect_success X86_64 'neither needs a newer glibc than the documents name' '
+	test -n "$named" && for file in "$PLUGIN_UNDER_TEST" "$FAIRSHARE_UNDER_TEST"; do
+		test "$(printf "%s\n" "$named" "$(newest "$file")" | sort -V | tail -1)" = "$named" || { echo "$file needs $(newest "$file")"; return 1; }; done
+'
+test_expect_success 'the plugin carries neither a database nor the command' '
+	! strings "$PLUGIN_UNDER_TEST" | grep -q -e "SQLite format" -e "flux fairshare show"
+'
+test_expect_success DEB 'the Debian package has what install.sh installs, where it does' '
+	PKG_CONFIG_LIBDIR=/nonexistent bash "$TOP/etc/install.sh" --prefix /usr --keep-upstream --destdir "$PWD/dest" --from built >out &&
+	(cd dest && find . -type f ! -name installed | sort) >wanted && dpkg-deb -x "$packages"/*.deb deb &&
+	(cd deb && find . -type f ! -path "./usr/share/doc/*" | sed "s/\.gz$//" | sort) >found && test_cmp wanted found && cmp dest/$so deb/$so
+'
+test_expect_success DEB 'it says what it is and needs' '
+	dpkg-deb -f "$packages"/*.deb >control && cat control && grep "^Package: flux-fairshare$" control && grep "^Version: " control &&
+	grep "^Depends: .*libc6" control && grep "^Depends: .*libjansson4" control && dpkg-deb -e "$packages"/*.deb deb-control && grep 02-flux-fairshare deb-control/conffiles
+'
+# Not into this machine: below a directory, by a copy of its list of packages, so that what it depends on is looked for.
+test_expect_success DEB 'dpkg installs it where what it needs is there' '
+	mkdir -p "$root/var/lib/dpkg/updates" "$root/var/lib/dpkg/info" "$root/var/log" && cp /var/lib/dpkg/status "$root/var/lib/dpkg/status" &&
+	fakeroot=$(test "$(id -u)" = 0 || echo fakeroot) && $fakeroot dpkg --root="$root" --force-not-root --force-script-chrootless --log=/dev/null -i "$packages"/*.deb >out 2>&1 ||
+		{ cat out; return 1; }
+	dpkg --root="$root" -s flux-fairshare | grep "Status: install ok installed" && test -x "$root/$cmd/flux-fairshare"
+'
+test_expect_success DEB 'its command is found by flux, its plugin serves a live instance, its manual is readable' '
+	FLUX_EXEC_PATH=$root/$cmd flux fairshare --version && start_instance && flux jobtap load "$root/$so" && make_site &&
+	FLUX_EXEC_PATH_PREPEND=$root/$cmd flux fairshare push -p $DB && a=$(mf submit 5001) && running $a && mf counts 5001 A run=1 &&
+	MANPATH=$root/usr/share/man man 7 flux-fairshare-plugin | grep -i running-limits && MANPATH=$root/usr/share/man man flux-fairshare-migrate | grep -i upstream
+'
+test_expect_success DEB 'the service that edits the database ends' 'stop_service'
+test_expect_success DEB 'dpkg takes all of it away' '
+	fakeroot=$(test "$(id -u)" = 0 || echo fakeroot) && $fakeroot dpkg --root="$root" --force-not-root --force-script-chrootless --log=/dev/null -P flux-fairshare >out 2>&1 &&
+	(cd "$root" && find . -type f ! -path "./var/*") >left && test_must_be_empty left
+'
+test_expect_success RPM 'there is an RPM' 'test -s "$(ls "$packages"/*.rpm)"'
+test_expect_success RPM,RPM_THERE 'the RPM has the same, and says what it needs' '
+	(cd dest && find . -type f ! -name installed | sed "s/^\.//" | sort) >wanted && rpm -qpl "$packages"/*.rpm | sort >found && test_cmp wanted found &&
+	rpm -qpR "$packages"/*.rpm >needs && grep "libjansson.so.4" needs && grep "libc.so.6" needs && rpm -qpi "$packages"/*.rpm | grep "^Name *: flux-fairshare"
+'
+test_expect_success RPM,RPM_THERE 'and can be unpacked: the plugin is the same' '
+	mkdir rpm && rpm2cpio "$packages"/*.rpm | (cd rpm && cpio -idm --quiet) && cmp rpm/$so dest/$so
+'
+finish
