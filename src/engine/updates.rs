@@ -176,7 +176,7 @@ impl Engine {
             // What a job leaves that is to stay in PRIORITY is others' when Flux has heard that it is.
             effects.extend(match is_taken_back {
                 true => self.pass_later(association, Line::All),
-                false => self.pass_in_turn(association, Line::All),
+                false => self.pass(association),
             });
         }
         effects
