@@ -99,11 +99,7 @@ class Caps:
     def siege(self, site, number):
         """Steps for the beginning: a job of one bank asks for all there is, others without end ask for little. Labels of
         jobs are numbered from `number`."""
-        site.associations = {key: {"userid": key[0], "bank": key[1], "queues": "q1,q2", "fairshare": 0.5}
-                             for key in site.associations}
-        site.queues = {name: {"queue": name, "priority": 0} for name in site.queues}
-        self.limits = [{"scope": "bank", "name": "S", "run-sched-gpus": 4}]
-        steps, small = [{"policy": self.added(copy.deepcopy(site.whole()))}], []
+        steps, small = [self.opened(site, {"scope": "bank", "name": "S", "run-sched-gpus": 4}, (0.5,))], []
         for count in range(4 + 112):
             if count == 4:
                 steps.append({"submit": f"j{number}", "user": 5001, "bank": "B", "nodes": 1, "queue": "q1", "gpus": 4})
@@ -115,6 +111,29 @@ class Caps:
             if count >= 4:
                 steps.append({"cancel": small.pop(0)})
         return steps
+
+    def contest(self, site, number):
+        """Steps for the beginning: many wait for the room of one bank, and one after the other ends."""
+        rng, steps = self.rng, []
+        cap = rng.choice([{"run-sched-jobs": 2}, {"sched-jobs": 1}, {"run-sched-nodes": 3}, {"run-jobs": 2}])
+        steps.append(self.opened(site, {"scope": "bank", "name": "S", **cap}, (0.1, 0.25, 0.5, 0.75, 1.0)))
+        for count in range(45):
+            if count < 12 or rng.random() < 0.4:
+                user, bank = rng.choice(list(site.associations))
+                steps.append({"submit": f"j{number}", "user": user, "bank": bank, "nodes": rng.choice([1, 1, 1, 2]),
+                              "queue": rng.choice(["q1", "q1", "q2"]), "urgency": rng.choice([16, 16, 16, 10, 24, 31])})
+                number += 1
+            else:
+                steps.append({"cancel": f"j{rng.randrange(max(1, number - 16), number)}"})
+        return steps
+
+    def opened(self, site, limit, shares):
+        """The site without any other limit than this."""
+        site.associations = {key: {"userid": key[0], "bank": key[1], "queues": "q1,q2", "fairshare": self.rng.choice(shares)}
+                             for key in site.associations}
+        site.queues = {name: {"queue": name, "priority": 0} for name in ("q1", "q2")}
+        self.limits = [limit]
+        return {"policy": self.added(copy.deepcopy(site.whole()))}
 
     def some_gpus(self):
         """GPUs that a job asks for, beside all else."""

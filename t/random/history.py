@@ -102,10 +102,11 @@ class Maker:
     def __init__(self, rng, can, caps):
         self.rng, self.can, self.caps = rng, can, caps
         self.site = Site(rng)
-        self.jobs, self.kept, self.late, self.siege = [], [], 0, []
-        if "siege" in can and caps.has_scopes and caps.rng.random() < 0.1:
-            self.siege = caps.siege(self.site, 1)
-            self.jobs = [(step["submit"], step["user"]) for step in self.siege if "submit" in step]
+        self.jobs, self.kept, self.late, self.opening = [], [], 0, []
+        if caps.has_scopes and (chance := caps.rng.random()) < 0.4:
+            is_siege = "siege" in can and chance < 0.1
+            self.opening = caps.siege(self.site, 1) if is_siege else caps.contest(self.site, 1)
+            self.jobs = [(step["submit"], step["user"]) for step in self.opening if "submit" in step]
         self.is_loaded, self.has_data, self.is_started, self.has_conf = True, True, True, True
 
     def submission(self):
@@ -146,8 +147,8 @@ class Maker:
 
     def step(self):
         rng = self.rng
-        if self.siege:
-            return self.siege.pop(0)
+        if self.opening:
+            return self.opening.pop(0)
         kinds = [
             ("submit", 30), ("batch", 6), ("cancel", 22), ("urgency", 7), ("update", 8), ("push", 7), ("data", 3),
             ("policy", 2), ("reprioritize", 2), ("keep", 5), ("drop", 8), ("queues", 6), ("reload", 2.5),

@@ -36,6 +36,10 @@ class Passes(Stream):
         """There may be room: a pass comes at once, or when eventlogs that are being read are."""
         circle = self.model.circle(key)
         if not any(other in self.reading and other in self.due for other in circle):
+            if key in self.due:
+                # The pass that was due is over, or this is before it: then it finds whom this one leaves.
+                self.due = [other for other in self.due if other != key]
+                self.may.add(key)
             self.a_pass(key)
         elif key not in self.due:
             self.due.append(key)

@@ -237,7 +237,8 @@ class Release(Passes):
             self.take()
         if is_inline:
             self.after_names(job)
-        self.bounce(job)
+        else:
+            self.bounce(job)
 
     def adapt(self, job):
         """The names of a held job after its limits have changed."""

@@ -241,3 +241,24 @@ fn after_a_replay_names_of_limits_that_have_room_go_whoever_is_read_last() {
         }
     }
 }
+
+/// What is decided in one association counts with those that went before it in another, and whether these take a place to
+/// run is known only when they are let go.
+#[test]
+fn of_passes_that_come_together_each_is_over_before_the_next_begins() {
+    let of = |user: u32, running: i64| {
+        let limits =
+            Association { max_running_jobs: Limit(running), max_nodes: Limit(3), ..association(user, "A") };
+        AssociationRecord { fairshare: 0.5, ..record(limits, "A") }
+    };
+    let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 100)]);
+    host.event(Event::Associations(vec![of(7, 0), of(8, 0)]));
+    let resting = |nodes| HostJob { urgency: 0, ..job(7, "A", 0).size(nodes, nodes) };
+    let ids = [1, 3, 1].map(|nodes| host.submit(resting(nodes)).unwrap());
+    let other = host.submit(job(8, "A", 0)).unwrap();
+    host.event(Event::Associations(vec![of(7, 9)]));
+    host.event(Event::Reprioritize);
+    assert_eq!(ids.map(|id| host.state(id)), [Some(State::Sched); 3], "none of them takes a place to run");
+    assert_eq!(host.state(other), Some(State::Depend));
+    exact(&host);
+}
