@@ -9,8 +9,10 @@
 #   --valgrind     only the sharness tests, each broker under valgrind (see t/README.md)
 #   -j N           sharness tests at a time (default two for each processor: they wait more than they work)
 #   --random [S]   only the random driver (t/random), for S seconds (default 60)
-#   --long [M]     only what takes long: each fuzzing target for M minutes (default 5), properties of 20,000 cases, random
-#                  histories for 6 M minutes, the sharness tests under valgrind if it is installed
+#   --long [M]     only what takes long: each fuzzing target for M minutes (default 5, or 0.2), properties of 20,000 cases, jansson
+#                  without memory at 200 places, 10,000 loads and removals, a push of a million associations, random histories for
+#                  6 M minutes, a soak of 12 M minutes, the sharness tests under valgrind. LONG="fuzz cycles" picks some of:
+#                  fuzz properties memory cycles million random soak valgrind
 #   TEST           only these sharness tests: names or beginnings of names, as t1005
 # The last line is "N passed, N failed, N skipped"; exit 0 only if none failed. Logs of failed tests are kept.
 set -u
@@ -29,10 +31,10 @@ while [ $# -gt 0 ]; do
 		;;
 	--long)
 		long=5
-		case ${2:-} in [1-9]*) long=$2; shift ;; esac
+		case ${2:-} in [0-9]*) long=$2; shift ;; esac
 		shift
 		;;
-	-h | --help) sed -n '3,16s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	-h | --help) sed -n '3,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
 	-*) echo "t/run.sh: unknown option $1" >&2; exit 2 ;;
 	*) only+=("$(basename "$1")"); shift ;;
 	esac
@@ -183,7 +185,7 @@ random() {
 	local log=$out/random.log only=() python=python3 rc n found place
 	need gcc libc6-dev || { failed=$((failed + 1)); return; }
 	say "random histories: $1 s, plugin ${plugin:-target/release/libmf_priority.so}"
-	if (cd t/random && python3 -m unittest -q test_oracle) >"$log" 2>&1; then
+	if (cd t/random && python3 -m unittest -q test_oracle test_scopes) >"$log" 2>&1; then
 		passed=$((passed + $(sed -nE 's/^Ran ([0-9]+) test.*/\1/p' "$log")))
 	else
 		cat "$log"
@@ -245,31 +247,67 @@ under_valgrind() {
 	[ $bad -eq 0 ] || { keep=1; say "reports are kept in $out/valgrind"; }
 }
 
+# of M FACTOR: so many whole seconds.
+of() { awk -v m="$1" -v factor="$2" 'BEGIN { printf "%d", m * factor + 0.5 }'; }
+
+# step NAME: whether it is asked for.
+step() {
+	case " ${LONG:-fuzz properties memory cycles million random soak valgrind} " in *" $1 "*) say "$1"; began=$SECONDS ;; *) return 1 ;; esac
+}
+
+# long_test WHAT COMMAND...: what it prints that matches WHAT, and whether it went well: with nothing of that kind it did not run.
+long_test() {
+	local what=$1 log=$out/long.log rc
+	shift
+	"$@" >"$log" 2>&1
+	rc=$?
+	grep -aE "$what|FAILED|minimal failing" "$log" | cut -c1-300
+	if [ $rc -eq 0 ] && grep -qaE "$what" "$log"; then passed=$((passed + 1)); else
+		failed=$((failed + 1))
+		cp "$log" "$out/long-failed-$failed.log"
+		keep=1
+	fi
+	say "took $((SECONDS - began)) s"
+}
+
+# ignored VARIABLES TEST: a test that others run in a process of its own, or that takes long.
+ignored() { env $1 cargo test --color never --test abi -- --ignored --exact "abi::$2" --nocapture; }
+
 # What takes long. Each fuzzing target says with what seed it ran, for how long and how often.
 long() {
-	local log=$out/long.log n rc
 	need gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); return; }
 	say "at $(git rev-parse --short HEAD 2>/dev/null): each fuzzing target for $1 min"
-	n=$failed
-	for what in '--lib any_sequence_of_events' '--test abi fuzz::'; do
-		# shellcheck disable=SC2086
-		FUZZ_SECONDS=$(($1 * 60)) cargo test --color never $what -- --nocapture --test-threads 1 >"$log" 2>&1
-		rc=$?
-		grep -aE '^fuzz |FAILED' "$log"
-		passed=$((passed + $(grep -ac '^fuzz .* executions in ' "$log")))
-		[ $rc -eq 0 ] || { failed=$((failed + 1)); cp "$log" "$out/long-failed-$failed.log"; }
-	done
-	say 'properties, 20,000 cases each'
-	if PROPTEST_CASES=20000 cargo test --color never --lib properties >"$log" 2>&1; then
-		passed=$((passed + 1))
-	else
-		grep -aE 'FAILED|minimal failing' "$log"
-		failed=$((failed + 1))
+	if step fuzz; then
+		export FUZZ_SECONDS
+		FUZZ_SECONDS=$(of "$1" 60)
+		long_test '^fuzz ' cargo test --color never --lib any_sequence_of_events -- --nocapture --test-threads 1
+		long_test '^fuzz ' cargo test --color never --test abi fuzz:: -- --nocapture --test-threads 1
 	fi
-	[ $failed -eq "$n" ] || { keep=1; say "logs are kept in $out"; }
-	build
-	random $(($1 * 360))
-	if command -v valgrind >/dev/null; then under_valgrind; else skipped=$((skipped + 1)); fi
+	if step properties; then
+		long_test '^test result' env PROPTEST_CASES=20000 cargo test --color never --lib properties
+	fi
+	if step memory; then long_test '^[0-9]+ histories' ignored STEP=${STEP:-97} memory::anywhere; fi
+	if step cycles; then
+		long_test 'bytes more' ignored "CYCLES=10000 GLIBC_TUNABLES=glibc.malloc.tcache_count=0" cycles::a_thousand_cycles
+	fi
+	[ -n "$plugin" ] || build
+	if step million; then
+		long_test 'associations|longest|a job' ignored \
+			"N=1000000 PLUGIN_UNDER_TEST=$(realpath "${plugin:-target/release/libmf_priority.so}")" push_cost::a_million_associations
+	fi
+	if step random; then random "$(of "$1" 360)"; fi
+	if step soak; then
+		if command -v flux >/dev/null; then
+			MINUTES=$(of "$1" 12) JOBS=$(of "$1" 100000) \
+				long_test '^ +[0-9]|^minute|jobs|hour|quarter|verdict|what was' bash t/soak/soak.sh "${plugin:-target/release/libmf_priority.so}"
+		else
+			skipped=$((skipped + 1))
+		fi
+	fi
+	if step valgrind; then
+		if command -v valgrind >/dev/null; then under_valgrind; else skipped=$((skipped + 1)); fi
+	fi
+	[ -z "${keep:-}" ] || say "logs are kept in $out"
 }
 
 # One block, so that all of this file is read before anything runs: it may be edited meanwhile.

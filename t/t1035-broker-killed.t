@@ -59,10 +59,20 @@ nobody_over() {
 	test "$(cat over)" = "[]" || { cat over; return 1; }
 }
 
+# checkpointed: the KVS has what is remembered of a push, and a checkpoint was due several times since.
+checkpointed() {
+	local until=$((SECONDS + MF_WAIT))
+	until flux kvs get mf_priority.remember.manifest >/dev/null 2>&1; do
+		test $SECONDS -le $until || return 1
+		sleep 0.1
+	done
+	sleep 2
+}
+
 test_expect_success 'an instance that checkpoints its KVS often' '
 	policy 2 >doc2 && policy 3 >doc3 &&
 	write_conf "$(with_plugin) | .kvs[\"checkpoint-period\"] = \"200ms\" | .fairshare[\"running-limits\"] = \"strict\"" && start_instance &&
-	mf rpc policy_update "$(cat doc2)"
+	mf rpc policy_update "$(cat doc2)" && checkpointed
 '
 for round in 1 2 3; do
 	test_expect_success "killed amid jobs and pushes, round $round" '

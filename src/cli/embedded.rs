@@ -22,6 +22,8 @@ use crate::embedded::{Cred, Host, Options, Order, Shape, State, Submission};
 
 const OWNER: Cred = Cred { userid: 0, rolemask: 1 };
 const UNLIMITED: i64 = 2_147_483_647;
+/// Records in one part of a policy.
+const PART: usize = 3;
 
 /// Run the embedded job manager.
 #[derive(Debug, clap::Args)]
@@ -54,18 +56,19 @@ pub fn run(args: &Args) -> Outcome {
     let text = fs::read_to_string(scenario).map_err(|error| at(&error))?;
     let document: Value = serde_json::from_str(&text).map_err(|error| at(&error))?;
     let queues = document.get("queues").and_then(Value::as_array).into_iter().flatten();
+    let queues: Vec<String> = queues.filter_map(Value::as_str).map(str::to_string).collect();
     let options = Options {
         owner: OWNER.userid,
         priority_default: false,
         trace: *trace,
         nodes: document.get("nodes").and_then(Value::as_u64).map_or(4, |n| n as usize),
-        queues: queues.filter_map(Value::as_str).map(str::to_string).collect(),
+        queues: queues.clone(),
         ..Options::default()
     };
     let host = Host::new(options).map_err(failure)?;
     host.load(plugin, Some(&conf(document.get("document").unwrap_or(&Value::Null)))).map_err(failure)?;
     keeper.iter().try_for_each(|keeper| host.load(keeper, None)).map_err(failure)?;
-    let mut play = Play { host, plugin: plugin.clone(), ids: BTreeMap::new() };
+    let mut play = Play { host, plugin: plugin.clone(), ids: BTreeMap::new(), queues };
     let steps = document.get("steps").and_then(Value::as_array).ok_or_else(|| at(&"no steps"))?;
     for (index, step) in steps.iter().enumerate() {
         if *trace {
@@ -102,6 +105,8 @@ struct Play {
     host: Rc<Host>,
     plugin: PathBuf,
     ids: BTreeMap<String, u64>,
+    /// Those that Flux's configuration has.
+    queues: Vec<String>,
 }
 
 fn text<'a>(step: &'a Value, key: &str) -> Option<&'a str> {
@@ -144,9 +149,20 @@ impl Play {
 
     /// Does one step; the text of a refusal that a scenario may ask for.
     fn step(&mut self, step: &Value) -> Result<Option<String>, String> {
-        let verb =
-            ["push", "data", "policy", "restart", "reload", "load", "remove", "reprioritize", "submit"];
-        if let Some(verb) = verb.iter().find(|verb| step.get(**verb).is_some()) {
+        let verbs = [
+            "push",
+            "data",
+            "policy",
+            "parts",
+            "config",
+            "restart",
+            "reload",
+            "load",
+            "remove",
+            "reprioritize",
+            "submit",
+        ];
+        if let Some(verb) = verbs.iter().find(|verb| step.get(**verb).is_some()) {
             let value = step.get(*verb).unwrap_or(&Value::Null);
             return match *verb {
                 "submit" => Ok(self.submit(step).err()),
@@ -190,11 +206,13 @@ impl Play {
             }
             "remove" => self.host.remove(&basename),
             "load" => self.host.load(&self.plugin, conf.as_ref()),
-            "reprioritize" => self.request("reprioritize", &json!({})),
-            "policy" => self.request("policy_update", &complete(value)),
+            "reprioritize" => self.request("reprioritize", &json!({})).map(drop),
+            "policy" => self.request("policy_update", &complete(value)).map(drop),
+            "parts" => self.parts(&complete(value)),
+            "config" => self.configure(value),
             _ => {
                 self.data(value)?;
-                if verb == "push" { self.request("reprioritize", &json!({})) } else { Ok(()) }
+                if verb == "push" { self.request("reprioritize", &json!({})).map(drop) } else { Ok(()) }
             }
         }
     }
@@ -210,15 +228,38 @@ impl Play {
             ("config", "rec_config_update"),
         ];
         methods.iter().try_for_each(|(key, method)| match document.get(key) {
-            Some(data) => self.request(method, &json!({"data": data})),
+            Some(data) => self.request(method, &json!({"data": data})).map(drop),
             None => Ok(()),
         })
     }
 
-    fn request(&self, method: &str, payload: &Value) -> Result<(), String> {
+    /// A whole policy, a few records at a time.
+    fn parts(&self, document: &Value) -> Result<(), String> {
+        let begun = self.request("policy_begin", &json!({}))?;
+        let push = begun.get("push").cloned().ok_or("policy_begin gives no number")?;
+        for (kind, records) in document.as_object().into_iter().flatten() {
+            let part = |records: Value| self.request("policy_part", &json!({"push": push, kind: records}));
+            match records.as_array() {
+                Some(records) if !records.is_empty() => {
+                    records.chunks(PART).try_for_each(|some| part(some.into()).map(drop))?;
+                }
+                _ => part(records.clone()).map(drop)?,
+            }
+        }
+        self.request("policy_commit", &json!({"push": push})).map(drop)
+    }
+
+    /// The table `[fairshare]` of Flux's configuration, in force at once.
+    fn configure(&self, table: &Value) -> Result<(), String> {
+        let queues: Map<String, Value> = self.queues.iter().map(|queue| (queue.clone(), json!({}))).collect();
+        self.host.reload_config(&json!({"fairshare": table, "queues": queues}))
+    }
+
+    fn request(&self, method: &str, payload: &Value) -> Result<Value, String> {
         let topic = format!("job-manager.mf_priority.{method}");
         let answer = self.host.request(&topic, Some(&payload.to_string()), OWNER);
-        answer.map(drop).map_err(|refused| format!("{method}: {}", refused.text))
+        let text = answer.map_err(|refused| format!("{method}: {}", refused.text))?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null))
     }
 
     fn submit(&mut self, step: &Value) -> Result<(), String> {
@@ -245,6 +286,13 @@ impl Play {
         let mut submission = Submission::simple(number(step, "user") as u32, &shape);
         if step.get("urgency").is_some() {
             submission.urgency = number(step, "urgency") as i32;
+        }
+        let gpus = number(step, "gpus");
+        let slot = if shape.nodes > 0 { "/resources/0/with/0/with" } else { "/resources/0/with" };
+        if let Some(slot) =
+            submission.jobspec.pointer_mut(slot).and_then(Value::as_array_mut).filter(|_| gpus > 0)
+        {
+            slot.push(json!({"type": "gpu", "count": gpus}));
         }
         if let Some(system) =
             submission.jobspec.pointer_mut("/attributes/system").and_then(Value::as_object_mut)

@@ -1,12 +1,29 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Calls into Flux that fail, and answers that lie: for tests of what becomes of a plugin then.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 
 use super::host::Host;
 use super::job::Errno;
 use super::reactor::Wanted;
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether this thread runs a plugin's code, or what that has called: for an allocator that fails for plugins alone.
+pub fn is_in_plugin() -> bool {
+    DEPTH.get() > 0
+}
+
+pub(super) fn as_plugin<T>(code: impl FnOnce() -> T) -> T {
+    DEPTH.set(DEPTH.get() + 1);
+    let result = code();
+    DEPTH.set(DEPTH.get() - 1);
+    result
+}
 
 /// Which call fails, and how.
 #[derive(Clone, Debug)]

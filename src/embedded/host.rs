@@ -105,6 +105,8 @@ pub struct Host {
     pub(super) store: RefCell<Store>,
     pub(super) plugins: RefCell<Vec<Rc<Plugin>>>,
     pub(super) next_uid: Cell<usize>,
+    /// Flux's configuration.
+    pub(super) config: RefCell<Value>,
 }
 
 impl Host {
@@ -141,6 +143,7 @@ impl Host {
             store: RefCell::new(store),
             plugins: RefCell::new(Vec::new()),
             next_uid: Cell::new(1),
+            config: RefCell::new(json!({})),
         }))
     }
 
@@ -326,13 +329,16 @@ impl Host {
         args.get(OUT).ok_or_else(|| "plugin.query returned no document".into())
     }
 
-    /// Tells every plugin the configuration. All are asked in load order; the first refusal ends it.
+    /// Tells every plugin the configuration. All are asked in load order; the first refusal ends it. Plugins that are
+    /// loaded later are told the same.
     ///
     /// # Errors
     /// The plugin's text.
     pub fn reload_config(&self, config: &Value) -> Result<(), String> {
         let plugins = self.plugins.borrow().clone();
-        plugins.iter().try_for_each(|plugin| self.conf_update(plugin, config))
+        plugins.iter().try_for_each(|plugin| self.conf_update(plugin, config))?;
+        self.config.replace(config.clone());
+        Ok(())
     }
 
     pub(super) fn conf_update(&self, plugin: &Rc<Plugin>, config: &Value) -> Result<(), String> {

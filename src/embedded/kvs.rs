@@ -36,11 +36,20 @@ impl Kvs {
                     self.written += text.len() as u64;
                     self.texts.insert(key, text);
                 } else {
-                    let below = format!("{key}.");
-                    self.texts.retain(|name, _| *name != key && !name.starts_with(&below));
+                    let gone: Vec<String> = self.below(&key).cloned().collect();
+                    gone.iter().chain([&key]).for_each(|name| drop(self.texts.remove(name)));
                 }
             }
         }
+    }
+
+    /// The keys below one, which lie together.
+    fn below(&self, key: &str) -> impl Iterator<Item = &String> {
+        let prefix = format!("{key}.");
+        self.texts
+            .range(prefix.clone()..)
+            .map(|(name, _)| name)
+            .take_while(move |name| name.starts_with(&prefix))
     }
 
     /// What was sent never arrives.
@@ -57,10 +66,9 @@ impl Kvs {
         if let Some(errno) = self.unreadable {
             return Err(errno);
         }
-        let below = format!("{key}.");
         match self.texts.get(key) {
             Some(text) => Ok(text.clone()),
-            None if self.texts.keys().any(|name| name.starts_with(&below)) => Err(Errno::EISDIR),
+            None if self.below(key).next().is_some() => Err(Errno::EISDIR),
             None => Err(Errno::ENOENT),
         }
     }

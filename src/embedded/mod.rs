@@ -26,7 +26,7 @@ mod service;
 mod submit;
 mod update;
 
-pub use fault::Fault;
+pub use fault::{Fault, is_in_plugin};
 pub use host::{Host, LOG_ERR, LogLine, Options};
 pub use job::{Errno, Job, State, f58};
 pub use plugin::Init;

@@ -189,7 +189,7 @@ impl Host {
         let ready = if rc < 0 {
             Err(format!("{shown}: flux_plugin_init failed"))
         } else {
-            self.conf_update(&plugin, &json!({}))
+            self.conf_update(&plugin, &self.config.borrow().clone())
         };
         if let Err(text) = ready {
             self.unload(&plugin);

@@ -387,7 +387,7 @@ impl Host {
     /// Runs plugin code: what it creates meanwhile is its own.
     pub(super) fn as_plugin<T>(&self, uid: usize, code: impl FnOnce() -> T) -> T {
         self.store.borrow_mut().agenda.calling.push(uid);
-        let result = code();
+        let result = super::fault::as_plugin(code);
         self.store.borrow_mut().agenda.calling.pop();
         result
     }

@@ -65,13 +65,11 @@ impl Engine {
         effects.extend(self.discover());
         // What is to be read first is known before anybody goes.
         let replayed = self.replay_seen();
-        for (association, line) in std::mem::take(&mut self.due.passes) {
-            if self.due.half_pushed.contains(&association) {
-                self.due.passes.insert(association, line);
-            } else {
-                effects.extend(self.pass_along(association, line));
-            }
-        }
+        let (later, due): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.due.passes)
+            .into_iter()
+            .partition(|(association, _)| self.due.half_pushed.contains(association));
+        self.due.passes = later;
+        effects.extend(self.passes(due));
         effects.extend(replayed);
         effects
     }

@@ -22,12 +22,29 @@ impl Engine {
         self.pass_on(Pass { walk, freed: Vec::new() })
     }
 
+    /// Several passes. Nothing is decided in one before what the one before it decided was carried out, since only then is it
+    /// known whether those who went take a place to run.
+    pub(super) fn passes(&mut self, due: impl IntoIterator<Item = (AssociationId, Line)>) -> Vec<Effect> {
+        let mut due = due.into_iter();
+        let first = due.next().map(|(association, line)| self.pass_along(association, line));
+        let mut effects = first.unwrap_or_default();
+        for (association, line) in due {
+            if self.is_looping {
+                effects.extend(self.pass_later(association, line));
+                continue;
+            }
+            let walk = self.ledger.walk(association, line);
+            effects.push(Effect::Then(Step::Pass(Box::new(Pass { walk, freed: Vec::new() }))));
+        }
+        effects
+    }
+
     pub(super) fn release_all(&mut self) -> Vec<Effect> {
         self.due.passes.clear();
         let pushed = std::mem::take(&mut self.due.half_pushed);
         self.ledger.place_all_anew();
         let associations: Vec<AssociationId> = self.ledger.in_line().collect();
-        let mut effects: Vec<Effect> = associations.into_iter().flat_map(|a| self.pass(a)).collect();
+        let mut effects = self.passes(associations.into_iter().map(|association| (association, Line::All)));
         // Of the others it is decided when their eventlogs are read.
         let read = pushed.into_iter().filter(|association| !self.ledger.is_unread(*association));
         effects.extend(read.map(|association| Effect::Then(Step::ReplayRead(association))));

@@ -270,12 +270,22 @@ impl Engine {
             return Vec::new();
         }
         self.all_may_be_known();
+        let mut effects = self.passes_put_off();
         if self.due.half_pushed.contains(&association) {
-            return Vec::new();
+            return effects;
         }
-        let mut effects = self.pass(association);
+        effects.extend(self.pass(association));
         effects.push(Effect::Then(Step::ReplayRead(association)));
         effects
+    }
+
+    /// An association that was read before others with which it shares a limit has its turn when all are read.
+    fn passes_put_off(&mut self) -> Vec<Effect> {
+        if self.ledger.has_unread() {
+            return Vec::new();
+        }
+        let put_off = self.ledger.take_put_off();
+        put_off.into_iter().flat_map(|association| self.pass_later(association, Line::All)).collect()
     }
 
     /// Whether that was the last of all that is read. Of a job that can't be read somebody is still being asked: should

@@ -174,6 +174,21 @@ impl Groups {
         self
     }
 
+    /// Everybody who stands in line, group by group.
+    pub fn lines(&self) -> impl Iterator<Item = (GroupId, Key)> {
+        let of = |(at, group): (usize, &'_ Group)| {
+            let keys: Vec<Key> = group.line.ids().collect();
+            keys.into_iter().map(move |key| (GroupId(at as u32), key))
+        };
+        self.all.iter().enumerate().flat_map(of)
+    }
+
+    /// The same as they are known by since when they stand there.
+    pub fn since(&self) -> impl Iterator<Item = (GroupId, AssociationId)> {
+        let all = self.all.iter().enumerate();
+        all.flat_map(|(at, group)| group.since.iter().map(move |(_, id)| (GroupId(at as u32), *id)))
+    }
+
     pub fn get(&self, id: GroupId) -> Option<&Group> {
         self.all.get(id.0 as usize)
     }
@@ -342,7 +357,7 @@ impl Ledger {
                 used: meter.used_but(Some(job.footprint())),
                 limit: meter.cap.limit,
                 needed: job.size.of(meter.amount.measure),
-                is_claimed: is_claimed && job.size.of(meter.amount.measure) > 0,
+                is_claimed,
             }));
         }
         all.retain(|one| one.needed > 0 && (one.is_claimed || !one.limit.admits(one.used, one.needed)));

@@ -42,6 +42,8 @@ pub struct Ledger {
     pub(super) in_line: BTreeSet<AssociationId>,
     /// Jobs whose eventlog is being read.
     unread: usize,
+    /// Associations that took no part in a pass because of that.
+    pub(super) put_off: BTreeSet<AssociationId>,
 }
 
 impl Default for Ledger {
@@ -65,6 +67,7 @@ impl Ledger {
             waiting: BTreeMap::new(),
             in_line: BTreeSet::new(),
             unread: 0,
+            put_off: BTreeSet::new(),
         }
     }
 

@@ -51,7 +51,7 @@ pub(super) struct Claim {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     /// In these lines.
-    lines: Vec<(GroupId, Key)>,
+    pub(super) lines: Vec<(GroupId, Key)>,
     /// Of each group its first job there, and how many had taken room when it became that.
     first: BTreeMap<GroupId, (JobId, u64)>,
     /// Its place among others, wherever they wait.

@@ -48,6 +48,22 @@ impl Ledger {
                 drift.push((id, "lists of jobs".to_owned()));
             }
         }
+        // Who waits for room that is shared stands where its account says, and nowhere else.
+        let accounts = self.accounts.iter().flat_map(|account| account.waiting.lines.iter().copied());
+        let (said, stands): (BTreeSet<_>, BTreeSet<_>) = (accounts.collect(), self.groups.lines().collect());
+        let wrong = said.symmetric_difference(&stands);
+        drift.extend(
+            wrong.map(|(group, key)| (key.association, format!("its place in the line of {group:?}"))),
+        );
+        let stands: BTreeSet<_> = stands.iter().map(|(group, key)| (*group, key.association)).collect();
+        let since: BTreeSet<_> = self.groups.since().collect();
+        let wrong = stands.symmetric_difference(&since);
+        drift
+            .extend(wrong.map(|(group, id)| (*id, format!("since when it stands in the line of {group:?}"))));
+        if self.groups.nobody_waits() != stands.is_empty() {
+            let all = stands.iter().map(|(_, id)| (*id, "whether anybody waits".to_owned()));
+            drift.extend(all);
+        }
         // An association without live jobs must count nothing.
         let idle = |account: &Account| account.usage.equals(&Usage::default());
         let stale = |id: &AssociationId| self.account_of(*id).is_some_and(|a| !idle(a));

@@ -87,8 +87,8 @@ impl Ledger {
     pub fn release_next(&mut self, book: &Book, walk: &mut Walk) -> Option<Released> {
         loop {
             let association = self.candidate(walk)?;
-            let mut course =
-                walk.courses.remove(&association).unwrap_or_else(|| self.course(association, walk.line));
+            let course = walk.courses.remove(&association);
+            let mut course = course.unwrap_or_else(|| self.course(association, walk.line));
             match self.next_of(book, &mut course) {
                 Some(released) => {
                     walk.courses.insert(association, course);
@@ -105,15 +105,23 @@ impl Ledger {
         }
     }
 
-    /// Nobody takes part while eventlogs are being read of the association's jobs, or of others with which it shares a limit.
-    fn course(&self, association: AssociationId, line: Line) -> Course {
-        let classes = if self.is_unread(association) { Vec::new() } else { self.classes(association) };
-        let takes_part = |class: &Class| {
-            (line == Line::All || class.keepers == Keepers::NobodyElse)
-                && !self.shares_with_unread(association, class.queue.as_ref())
-        };
-        let unsought = classes.into_iter().filter(takes_part).map(|class| (class, None)).collect();
+    /// Nobody takes part while eventlogs are being read of the association's jobs, or of others with which it shares a limit:
+    /// then its turn is put off.
+    fn course(&mut self, association: AssociationId, line: Line) -> Course {
+        let mut classes = if self.is_unread(association) { Vec::new() } else { self.classes(association) };
+        classes.retain(|class| line == Line::All || class.keepers == Keepers::NobodyElse);
+        let takes_part = |class: &Class| !self.shares_with_unread(association, class.queue.as_ref());
+        let (known, later): (Vec<Class>, Vec<Class>) = classes.into_iter().partition(takes_part);
+        if !later.is_empty() {
+            self.put_off.insert(association);
+        }
+        let unsought = known.into_iter().map(|class| (class, None)).collect();
         Course { association, turns: BinaryHeap::new(), unsought }
+    }
+
+    /// Associations whose turn was put off because of eventlogs that were being read.
+    pub fn take_put_off(&mut self) -> BTreeSet<AssociationId> {
+        std::mem::take(&mut self.put_off)
     }
 
     fn next_of(&mut self, book: &Book, course: &mut Course) -> Option<Released> {

@@ -47,18 +47,27 @@ impl Priced {
         self.lags() && (special(self.posted) || special(self.exact))
     }
 
-    fn by_exact(&self) -> u128 {
-        place(self.exact, self.id)
+    fn by_exact(&self) -> Place {
+        Place::new(self.exact, self.id)
     }
 
-    fn by_posted(&self) -> u128 {
-        place(self.posted, self.id)
+    fn by_posted(&self) -> Place {
+        Place::new(self.posted, self.id)
     }
 }
 
-/// A number that sorts as the queue does: higher prices first, then the earlier id.
-fn place(price: u32, id: JobId) -> u128 {
-    u128::from(!price) << 64 | u128::from(id.0)
+/// A number that sorts as the queue does: higher prices first, then the earlier id. No two jobs have the same.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place(u128);
+
+impl Place {
+    fn new(price: u32, id: JobId) -> Place {
+        Place((u128::from(!price) << 64) + u128::from(id.0))
+    }
+
+    fn is_before(self, other: Place) -> bool {
+        self.0 < other.0
+    }
 }
 
 impl<T> Pending<T> {
@@ -149,13 +158,14 @@ impl Head {
             before = Some((job, step));
         }
         let end = before.map_or(Step::default(), |(_, step)| step);
-        let behind = |limit: u128| rest.iter().filter(move |job| job.is_urgent() || job.by_posted() < limit);
+        let behind =
+            |limit: Place| rest.iter().filter(move |job| job.is_urgent() || job.by_posted().is_before(limit));
         let with_exact = end.exact + behind(last.by_exact()).count();
         // If the last of the head keeps a price below its exact one, nobody else's price may lie between.
         let keeps = end.kept.filter(|_| {
             let ends_before = |job: &Priced| {
-                let touched = job.is_urgent() || job.by_posted() < last.by_posted();
-                touched && job.by_exact() < last.by_posted()
+                let touched = job.is_urgent() || job.by_posted().is_before(last.by_posted());
+                touched && job.by_exact().is_before(last.by_posted())
             };
             !rest.iter().any(ends_before)
         });
@@ -208,9 +218,9 @@ fn step(before: Option<(&Priced, Step)>, job: &Priced) -> Step {
         return Step { kept: (!job.is_urgent()).then_some(0), exact: touched, ..Step::default() };
     };
     // The fewest touches after which this place comes behind the job above.
-    let behind = |place: u128| {
-        let exact = (above.by_exact() < place).then_some((last.exact, false));
-        let kept = last.kept.filter(|_| above.by_posted() < place).map(|kept| (kept, true));
+    let behind = |place: Place| {
+        let exact = above.by_exact().is_before(place).then_some((last.exact, false));
+        let kept = last.kept.filter(|_| above.by_posted().is_before(place)).map(|kept| (kept, true));
         [exact, kept].into_iter().flatten().min()
     };
     // Among exact prices there is always a way.

@@ -19,6 +19,7 @@ mod facts;
 mod faults;
 mod guests;
 mod hostile;
+mod memory;
 mod nested;
 mod odd_sites;
 mod panics;

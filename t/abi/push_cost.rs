@@ -232,3 +232,83 @@ fn longest_call() {
     site.host.query(SO).unwrap();
     println!("the query as one document: {:.0} ms, the host's own reading included", (now() - start) * 1e3);
 }
+
+/// `cargo test --release --test abi -- --ignored --nocapture a_million`, with PLUGIN_UNDER_TEST a release build; t/run.sh --long does.
+#[test]
+#[ignore = "takes gigabytes, and a minute"]
+fn a_million_associations() {
+    const SIZE: u32 = 1000;
+    let count = std::env::var("N").ok().and_then(|n| n.parse().ok()).unwrap_or(1_000_000u32);
+    let site = Site::empty(plugin());
+    site.load(&json!({}));
+    let longest = [const { Cell::new(0.0f64) }; 4];
+    let call = |kind: usize, method: &str, payload: &str| {
+        let start = now();
+        let answer = site.host.request_now(&topic(method), Some(payload), OWNER).unwrap();
+        longest[kind].set(longest[kind].get().max((now() - start) * 1e3));
+        answer.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
+    };
+    let before = super::allocated();
+    let bank = |name: String, parent: &str| json!({"bank": name, "priority": 0, "parent": parent, "shares": 1, "active": 1});
+    let mut banks = vec![bank("root".into(), "")];
+    banks.extend((0..1000).map(|n| bank(format!("B{n}"), "root")));
+    let mut first = document();
+    first["associations"] = json!([]);
+    first["tree"] = json!({
+        "policy": "fair-tree", "at": 1.0, "half_life": 604_800, "node_weight": 1, "core_weight": 0, "gpu_weight": 0,
+    });
+    for fairshare in [0.25, 0.5] {
+        let push = call(0, "policy_begin", "{}")["push"].clone();
+        let mut head = first.clone();
+        head["push"] = push.clone();
+        for some in banks.chunks(500) {
+            head["banks"] = json!(some);
+            call(1, "policy_part", &head.to_string());
+            head = json!({ "push": push });
+        }
+        // Text of text: a million values would take longer than the plugin.
+        let sample = association(
+            7_777_777,
+            "BANK",
+            json!({
+                "def_bank": "BANK", "fairshare": fairshare, "queues": "q", "username": "NAME", "shares": 3, "usage": 8_888_888,
+                "counted_until": 1.0,
+            }),
+        );
+        let sample = sample.to_string();
+        for at in (0..count).step_by(SIZE as usize) {
+            let record = |n: u32| {
+                let record = sample.replace("7777777", &(10_000 + n).to_string());
+                let record =
+                    record.replace("BANK", &format!("B{}", n % 1000)).replace("NAME", &format!("u{n}"));
+                record.replace("8888888", &(f64::from(n % 977) * fairshare).to_string())
+            };
+            let records: Vec<String> = (at..count.min(at + SIZE)).map(record).collect();
+            call(1, "policy_part", &format!("{{\"push\":{push},\"associations\":[{}]}}", records.join(",")));
+        }
+        let open = super::allocated() - before;
+        let answer = call(2, "policy_commit", &json!({ "push": push }).to_string());
+        // What is left to do after the answer comes in pieces: the longest of 50 ms of the host's time.
+        for _ in 0..100 {
+            let start = now();
+            site.host.advance(0.05);
+            longest[3].set(longest[3].get().max((now() - start) * 1e3));
+        }
+        site.host.take_log();
+        site.host.take_trace();
+        let kept = super::allocated() - before;
+        println!("{answer}");
+        println!("{count} associations: {} MiB while the push is open, {} MiB after", open >> 20, kept >> 20);
+        assert!(kept / (count as usize) < 2048, "{} bytes of each", kept / count as usize);
+    }
+    let [begin, part, commit, after] = longest.map(|longest| longest.get());
+    println!(
+        "longest, in ms of processor time: begin {begin:.2}, part {part:.2}, commit {commit:.2}, 50 ms after it {after:.2}"
+    );
+    let start = now();
+    let id = site.submit(&job(10_000 + count - 1, 1));
+    println!("a job of the last of them: {:.2} ms", (now() - start) * 1e3);
+    let check = site.check();
+    assert_eq!([&check["associations"], &check["jobs"]], [&json!(count), &json!(1)], "{check}");
+    site.finish(id);
+}

@@ -14,6 +14,7 @@ Freedom that the specification leaves, and that is accepted here, each at its pl
 """
 from job import Job, kind_of
 from release import Release
+from scopes import Group, used
 
 
 class Follower(Release):
@@ -23,6 +24,7 @@ class Follower(Release):
 
     def reprioritize(self):
         """Flux asks for the price of each job in PRIORITY and SCHED, in any order; then a pass for everybody."""
+        self.model.is_stale = False
         pending = {job.id for job in self.model.jobs.values() if job.state in ("PRIORITY", "SCHED")}
         for job in self.model.jobs.values():
             if job.late:
@@ -57,13 +59,19 @@ class Follower(Release):
             # The pass after this decides when it goes; that it may is decided.
             job.in_line, job.unchecked = True, False
             return
+        if self.model.wakes_too_late(job):
+            if job.state == "PRIORITY":
+                self.take_back(job)
+            else:
+                self.sent_round.add(job.id)
+            return
         job.suspended = self.model.is_suspended(job)
         self.memo(job, outcome[2])
         if outcome[1] != job.priority or job.state == "PRIORITY":
             self.expect(job, "priority", {"priority": outcome[1]})
             self.priced(job, outcome[1])
             if job.charge is None:
-                job.charge = "sched"
+                self.scheduled(job)
 
     def replay(self, is_restart):
         """After load or restart: names may be added for what is exceeded, PRIORITY jobs are priced, passes follow."""
@@ -99,8 +107,14 @@ class Follower(Release):
         """All events of the step; then nothing may be owed."""
         while self.peek() is not None:
             self.one()
+        self.reading.clear()
         while self.due:
             self.a_pass(self.due.pop(0))
+        for job, text in self.to_follow:
+            if job in self.model.line(job.assoc):
+                self.fail(text)
+        if self.sent_round:
+            self.fail(f"expected a jobspec-update of {self.sent_round}")
         if self.due_fatal:
             self.fail(f"expected exceptions {self.due_fatal}")
         for job in self.model.jobs.values():
@@ -121,22 +135,28 @@ class Follower(Release):
             if not self.model.loaded and name == "priority":
                 self.take()
                 self.priced(job, context["priority"])
-            elif self.is_release(event) and job.assoc in self.due:
-                self.due.remove(job.assoc)
-                self.a_pass(job.assoc)
-                if self.peek() is event:
-                    self.fail("not expected: the pass is over")
-            elif self.is_release(event) and job.assoc in self.may | self.may_free:
-                self.may_pass(job.assoc)
-                if self.peek() is event:
-                    self.fail("not expected")
-            else:
+            elif not self.is_release(event) or not self.takes_turn(job):
                 self.fail("not expected")
         elif name in ("submit", "validate", "urgency", "flux-restart", "exception", "alloc", "clean"):
             self.take()
             getattr(self, "host_" + name.replace("-", "_"))(job, context)
         else:
             self.fail("not expected")
+
+    def takes_turn(self, job):
+        """A held job changes, in a pass that is due or may come. False: there is none."""
+        event = self.peek()
+        key = self.which(self.due, job.assoc)
+        if key is not None:
+            self.due.remove(key)
+            self.a_pass(key, must=False)
+            if self.peek() is event:
+                self.fail("not expected: the pass is over")
+            return True
+        key = self.which(self.may | self.may_free, job.assoc)
+        if key is not None:
+            self.may_pass(key)
+        return key is not None
 
     def may_pass(self, key):
         """A pass that may come has come."""
@@ -161,14 +181,7 @@ class Follower(Release):
         elif is_add and job.foreign() and job.assoc is not None and not self.model.judges:
             self.rehold[job.id] = set()
             self.late_name(self.take())
-        elif not is_add and job.assoc in self.due:
-            self.due.remove(job.assoc)
-            self.a_pass(job.assoc)
-            if self.peek() == (job.id, name, {"description": description}):
-                self.fail("not expected: the pass is over")
-        elif not is_add and job.assoc in self.may | self.may_free:
-            self.may_pass(job.assoc)
-        else:
+        elif is_add or not self.takes_turn(job):
             self.fail("not expected")
 
     def jobspec_update(self, job, context):
@@ -181,6 +194,12 @@ class Follower(Release):
         before = self.at
         self.absorb(job)
         if self.at != before:
+            return
+        if job.id in self.sent_round and context == {"attributes.system.bank": job.bank}:
+            self.take()
+            self.sent_round.discard(job.id)
+            job.state = "PRIORITY"
+            self.on_priority(job)
             return
         if job.id != self.updating:
             self.fail("not expected")
@@ -228,8 +247,9 @@ def new_job(model, jobid, step, after=None):
     job = Job(
         id=jobid, uid=step["user"], nodes=nodes, cores=nodes * tasks * step.get("cores", 4),
         queue=step.get("queue", ""), bank=step.get("bank"), project=step.get("project"),
-        urgency=step.get("urgency", 16),
+        urgency=step.get("urgency", 16), told=step.get("urgency", 16), gpus=nodes * tasks * step.get("gpus", 0),
     )
+    job.given_gpus = job.gpus if model.has_gpus else 0
     job.declared = job.subscribed = after is not None or "keep" in step or "begin" in step
     return job
 
@@ -264,6 +284,25 @@ def of_query(model, query):
                     wrong.append(f"{key} queue_usage {queue}: expected nothing, seen {have}")
     missing = [key for key, record in model.associations.items() if key not in seen and not record.get("gone")]
     wrong += [f"{key}: not in the query" for key in missing]
+    if "limits" in query:
+        wrong += of_limits(model, query)
     if set(query["queues"]) != set(model.queues):
         wrong.append(f"queues: expected {sorted(model.queues)}, seen {sorted(query['queues'])}")
+    return wrong
+
+
+def of_limits(model, query):
+    """The same of limits over scopes, and of the rule by which jobs count for limits on what runs."""
+    keys = ("scope", "name", "queue", "measure", "limit", "counts")
+    seen = {tuple(one[key] for key in keys): one["used"] for one in query["limits"]}
+    want = {}
+    for scope, name, queue, amount, cap, counts in model.scopes.shown():
+        jobs = model.parted(model.counted(Group(scope, name, queue, {}))) if name != "*" else None
+        want[scope, name, queue, amount, cap, counts] = jobs and used(amount, counts == "given", jobs)
+    wrong = [f"limit {key}: expected {want.get(key, 'none')}, seen {seen.get(key, 'none')}"
+             for key in {**want, **seen} if key not in seen or key not in want or want[key] != seen[key]]
+    rules = {queue: t["running-limits"] for queue, t in model.table.get("queues", {}).items()}
+    rules = {"default": model.table.get("running-limits", "upstream"), "queues": rules}
+    if query["running_limits"] != rules:
+        wrong.append(f"running_limits: expected {rules}, seen {query['running_limits']}")
     return wrong

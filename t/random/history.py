@@ -7,6 +7,8 @@ it: steps name jobs by label, and one whose job does not exist does nothing.
 import copy
 import random
 
+from caps import Caps
+
 UNLIMITED = 2147483647
 USERS = ((5001, "A"), (5001, "B"), (5002, "A"), (5003, "A"))
 FEW = (1, 1, 2, 2, 3, UNLIMITED)
@@ -97,10 +99,14 @@ class Site:
 class Maker:
     """Steps one after the other."""
 
-    def __init__(self, rng, can):
-        self.rng, self.can = rng, can
+    def __init__(self, rng, can, caps):
+        self.rng, self.can, self.caps = rng, can, caps
         self.site = Site(rng)
-        self.jobs, self.kept, self.late = [], [], 0
+        self.jobs, self.kept, self.late, self.opening = [], [], 0, []
+        if caps.has_scopes and (chance := caps.rng.random()) < 0.4:
+            is_siege = "siege" in can and chance < 0.1
+            self.opening = caps.siege(self.site, 1) if is_siege else caps.contest(self.site, 1)
+            self.jobs = [(step["submit"], step["user"]) for step in self.opening if "submit" in step]
         self.is_loaded, self.has_data, self.is_started, self.has_conf = True, True, True, True
 
     def submission(self):
@@ -132,6 +138,8 @@ class Maker:
         elif "run" in self.can and chance < 0.2:
             step["run"] = "0.1s"
         self.jobs.append((step["submit"], uid))
+        if gpus := self.caps.some_gpus():
+            step["gpus"] = gpus
         return step
 
     def some_job(self):
@@ -139,11 +147,15 @@ class Maker:
 
     def step(self):
         rng = self.rng
+        if self.opening:
+            return self.opening.pop(0)
         kinds = [
             ("submit", 30), ("batch", 6), ("cancel", 22), ("urgency", 7), ("update", 8), ("push", 7), ("data", 3),
             ("policy", 2), ("reprioritize", 2), ("keep", 5), ("drop", 8), ("queues", 6), ("reload", 2.5),
             ("restart", 1.5), ("remove", 0.8), ("rush", 1), ("module", 1),
         ]
+        if self.is_loaded and self.caps.is_on() and self.caps.rng.random() < 0.05:
+            return self.a_cap()
         kinds = [(kind, weight) for kind, weight in kinds if kind not in OPTIONAL or kind in self.can]
         if not self.is_loaded:
             return self.loading("load")
@@ -186,8 +198,22 @@ class Maker:
 
     def a_policy(self):
         self.site.change()
+        return self.policy("policy")
+
+    def policy(self, key):
         self.has_data = True
-        return {"policy": copy.deepcopy(self.site.whole())}
+        return {key: self.whole()}
+
+    def whole(self):
+        """A whole policy, limits over scopes and all."""
+        return self.caps.added(copy.deepcopy(self.site.whole()))
+
+    def a_cap(self):
+        """Other limits over scopes are pushed, or another table [fairshare] is in force."""
+        if not self.caps.has_scopes or self.caps.rng.random() < 0.4:
+            return {"config": self.caps.change_table()}
+        self.caps.change_pushed()
+        return self.policy(self.caps.rng.choice(["policy", "parts"]))
 
     def a_reprioritize(self):
         return {"reprioritize": True}
@@ -211,7 +237,7 @@ class Maker:
     def loading(self, key):
         self.is_loaded = True
         self.has_data = self.rng.random() < 0.7 or "nodata" not in self.can
-        return {key: copy.deepcopy(self.site.whole()) if self.has_data else None}
+        return {key: self.whole() if self.has_data else None}
 
     def a_reload(self):
         return self.loading("reload")
@@ -237,14 +263,16 @@ class Maker:
 
 
 OPTIONAL = {"keep", "drop", "queues", "policy", "rush", "module", "nodata"}
-FLUX = OPTIONAL | {"begin", "run"}
-EMBEDDED = {"keep", "drop", "policy", "nodata"}
+# Drawn apart from all else: a history without them is as it was before there were any.
+CAPS = {"scopes", "strict"}
+FLUX = OPTIONAL | {"begin", "run"} | CAPS
+EMBEDDED = {"keep", "drop", "policy", "nodata", "siege"} | CAPS
 
 
 def make(seed, steps, can=FLUX):
     """The history of a seed; the same seed and the same `can` give the same one."""
-    maker = Maker(random.Random(seed), can)
-    document = copy.deepcopy(maker.site.whole())
+    maker = Maker(random.Random(seed), can, Caps(random.Random(f"caps {seed}"), can))
+    document = maker.whole()
     # The embedded job manager has no queues to stop: a small cluster makes jobs wait in SCHED.
     return {"seed": seed, "queues": ["q1", "q2", "q3"], "nodes": maker.rng.choice([3, 5, 8, 40]), "document": document,
             "steps": [maker.step() for _ in range(steps)]}

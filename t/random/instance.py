@@ -12,6 +12,7 @@ from flux.constants import FLUX_RPC_STREAMING
 
 NODES = 128
 CORES = 4
+GPUS = 4
 STATES = {1: "NEW", 2: "DEPEND", 4: "PRIORITY", 8: "SCHED", 16: "RUN", 32: "CLEANUP", 64: "INACTIVE"}
 SERVICE = "job-manager.mf_priority."
 ANY = (1 << 64) - 1
@@ -28,7 +29,8 @@ class Instance:
         self.plugin = os.path.join(directory, "mf_priority.so")
         if not os.path.lexists(self.plugin):
             os.symlink(os.path.realpath(plugin), self.plugin)
-        self.broker = self.handle = self.journal = None
+        self.broker = self.handle = self.journal = self.load = None
+        self.table = {}
         self.seen = {}  # time of the last event of each job: not all events are logged, so counting them will not do
         self.events = []
         self.replaying = False
@@ -37,21 +39,12 @@ class Instance:
 
     def start(self, document=None):
         """Bring up a broker on the same state directory; the plugin is loaded with `document`, or without any."""
-        load = {"load": self.plugin}
+        self.load = {"load": self.plugin}
         if document is not None:
-            load["conf"] = {"config": document}
-        conf = {
-            "fake-resources": {"nnodes": NODES, "cores-per-node": CORES},
-            "exec": {"testexec": {"allow-guests": True}},
-            "ingest": {"validator": {"disable": True}},
-            "queues": {name: {} for name in self.queues},
-            # What a history does not push is not there.
-            "fairshare": {"remember": False},
-            "job-manager": {"plugins": [{"remove": ".priority-default"}, load, {"load": self.keeper}]},
-        }
+            self.load["conf"] = {"config": document}
         path = os.path.join(self.dir, "conf.json")
         with open(path, "w", encoding="utf-8") as stream:
-            json.dump(conf, stream)
+            json.dump(self.conf(), stream)
         env = {k: v for k, v in os.environ.items() if k not in ("FLUX_URI", "FLUX_CONF_DIR")}
         env.update(FLUX_DISABLE_JOB_CLEANUP="t", FLUX_PYCLI_LOGLEVEL="30")
         state = os.path.join(self.dir, "state")
@@ -73,6 +66,23 @@ class Instance:
         with open(uri, encoding="utf-8") as stream:
             self.uri = stream.read().strip()
         self.connect()
+
+    def conf(self):
+        """Flux's configuration."""
+        return {
+            "fake-resources": {"nnodes": NODES, "cores-per-node": CORES, "gpus-per-node": GPUS},
+            "exec": {"testexec": {"allow-guests": True}},
+            "ingest": {"validator": {"disable": True}},
+            "queues": {name: {} for name in self.queues},
+            # What a history does not push is not there.
+            "fairshare": {"remember": False, **self.table},
+            "job-manager": {"plugins": [{"remove": ".priority-default"}, self.load, {"load": self.keeper}]},
+        }
+
+    def configure(self, table):
+        """Another table [fairshare], in force at once and after a restart."""
+        self.table = table
+        self.rpc("config.load", self.conf())
 
     def connect(self):
         """A handle on the running broker, and its journal of events: the known ones of each job are left out."""

@@ -1,20 +1,30 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """A job as the oracle sees it, and the names by which the plugin holds jobs."""
 import copy
+import functools
 import itertools
 import re
 from dataclasses import dataclass, field
 
-NAMES = (
+from scopes import NAMES as OVER_SCOPES
+
+OWN = (
     "max-run-jobs-queue", "max-sched-jobs-queue-limit", "max-sched-nodes-queue-limit", "max-sched-cores-queue-limit",
     "max-resources-queue", "max-running-jobs-user-limit", "max-sched-jobs-user-limit", "max-resources-user-limit",
 )
+NAMES = OWN + OVER_SCOPES
 
 
+@functools.lru_cache(maxsize=None)
 def kind_of(name):
     """The limit that a dependency's name speaks of: its index in NAMES. None: the name of another plugin."""
     base = re.sub(r"\.\d+$", "", name)
     return NAMES.index(base) if base in NAMES else None
+
+
+def is_of_queue(kind):
+    """Whether a limit counts the jobs of one queue."""
+    return kind < 5 or NAMES[kind].endswith("-queue") and kind >= len(OWN)
 
 
 def in_order(names):
@@ -33,7 +43,10 @@ class Job:
     queue: str = ""
     bank: str = None
     project: str = None
+    gpus: int = 0
+    given_gpus: int = 0
     urgency: int = 16
+    told: int = 16  # the urgency that the plugin knows: of a change in DEPEND nobody tells it
     state: str = "NEW"
     priority: int = -1
     deps: list = field(default_factory=list)

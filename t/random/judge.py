@@ -10,8 +10,9 @@ ENOUGH = 64  # ways to read one step
 class Judge:
     """`models`: those that agree so far, one for each reading of what the specification leaves open."""
 
-    def __init__(self, document):
+    def __init__(self, document, has_gpus=False):
         self.models, self.names = [Model()], {}
+        self.models[0].has_gpus = has_gpus
         self.models[0].update(document, whole=True)
         self.conf = document  # what a restarted job manager loads the plugin with
 
@@ -99,14 +100,19 @@ def begin(follower, step, outcome, names):
         return
     if "update" in step:
         update(follower, step, answer, names)
-    elif "data" in step or "push" in step or "policy" in step:
+    elif set(step) & {"data", "push", "policy", "parts"}:
         if answer is not None:
             follower.fail(f"refused: {answer}")
         if model.loaded:
-            key = next(key for key in ("data", "push", "policy") if key in step)
-            model.update(step[key], whole=key == "policy")
+            key = next(key for key in ("data", "push", "policy", "parts") if key in step)
+            model.update(step[key], whole=key in ("policy", "parts"))
+            model.is_stale = key == "data" or model.is_stale
             if key != "data":
                 follower.reprioritize()
+    elif "config" in step:
+        if answer is not None:
+            follower.fail(f"refused: {answer}")
+        configure(follower, step["config"])
     elif "reprioritize" in step:
         if model.loaded:
             follower.reprioritize()
@@ -125,21 +131,31 @@ def begin(follower, step, outcome, names):
                 follower.replay(is_restart=key in ("restart", "module"))
 
 
+def configure(follower, table):
+    """Another table [fairshare]: new limits as at the end of a push; where jobs count otherwise whoever may go goes."""
+    model = follower.model
+    is_other, is_counted_otherwise = model.configure(table)
+    if model.loaded and is_other:
+        follower.reprioritize()
+    if model.loaded and is_counted_otherwise:
+        follower.due += [key for key in model.associations if key not in follower.due]
+
+
 def submit(follower, step, refused, jobid, names):
     model, after = follower.model, step.get("after")
     if after is not None and after not in names:
         after = None
     job = new_job(model, jobid, step, after)
     if not model.loaded:
-        want = None
+        want = []
         job.replayed = True
     else:
         want = model.validate(job)
     if jobid is None:
-        if not says(refused, want):
+        if not any(says(refused, text) for text in want):
             follower.fail(f"{step['submit']}: expected {want or 'to be accepted'}, refused: {refused}")
         return
-    if want is not None:
+    if want:
         follower.fail(f"{step['submit']}: expected to be refused: {want}")
     model.jobs[jobid] = job
     if model.loaded:

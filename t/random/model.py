@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""The oracle: what the plugin must hold, release, count, price and refuse, from the specification alone.
-
-Counts are never kept: each question is answered by a sum over all jobs.
-"""
+"""The oracle: what the plugin must hold, release, count, price and refuse, from the specification alone."""
 import copy
 
-from job import NAMES
+from job import NAMES, is_of_queue
+from limits import Limits
+from scopes import Scopes, is_on_running
 
 UNLIMITED = 2147483647
 WEIGHTS = {"fairshare": 100000, "queue": 10000, "bank": 0, "urgency": 1000}
@@ -44,12 +43,13 @@ OPEN = {
     "has ended with its pass (minimum)",
     "judged_reserves": "a job that was never held, judged when another plugin let it go, reserves a place to run as "
     "one that was released, or takes none until it runs, as t1005 pins of SCHED jobs that were never held",
+    "reads_all": "it knows which jobs in SCHED were released also where no limit was in reach when it saw them",
     "counts_bounced": "a job that a restart found in SCHED and sent back to PRIORITY, since there were no data: when "
     "they come it counts in SCHED at once (a bounce changes nothing), or when it is there again",
 }
 
 
-class Model:
+class Model(Limits):
     """Data, jobs, and every answer that follows from them."""
 
     # Off: as the plugin was before it judged jobs that others let go; then a grant that others keep may be taken back
@@ -62,13 +62,19 @@ class Model:
         self.happens = None  # asks for what may be so this time, and otherwise the next
         self.jobs = {}
         self.loaded = True
+        self.has_gpus = False  # whether R has the GPUs that a job asks for
+        self.found = []  # jobs of which it is found out in this step that they were released
+        self.is_stale = False  # data came that no reprioritize followed
+        self.scopes = Scopes()
+        self.table = {}  # [fairshare] of Flux's configuration
         self.clear()
 
     def clone(self):
         """A copy to go on with: records are never changed in place, nor are jobs that have ended."""
         other = copy.copy(self)
-        for name in ("associations", "defaults", "queues", "banks", "weights"):
+        for name in ("associations", "defaults", "queues", "banks", "weights", "overtaken"):
             setattr(other, name, dict(getattr(self, name)))
+        other.found = []
         other.jobs = {jobid: job.clone() if job.active() else job for jobid, job in self.jobs.items()}
         return other
 
@@ -78,12 +84,29 @@ class Model:
         self.projects = []
         self.weights = dict(WEIGHTS)
         self.zero_score, self.deny_unknown = "hold", False
-        self.data = False
+        self.data, self.overtaken = False, {}
+        self.limit({}, {})
 
     # Data
 
-    def update(self, document, whole=False):
-        """The records of `document`, as the data methods take them; `whole`: as policy_update does."""
+    def limit(self, pushed, parents):
+        """Limits over scopes, those of a push beside those of the configuration; `parents`: the bank above each bank."""
+        self.pushed = (pushed, parents)
+        scopes = Scopes(self.table.get("limits", ()), pushed, parents)
+        if (scopes.table, scopes.parents) != (self.scopes.table, self.scopes.parents):
+            self.scopes, self.overtaken = scopes, {}
+
+    def configure(self, table):
+        """The table [fairshare]: (whether other limits are set, whether another rule is)."""
+        rules = [{key: value for key, value in t.items() if key != "limits"} for t in (self.table, table)]
+        is_other = self.table.get("limits", []) != table.get("limits", [])
+        self.table = table
+        self.limit(*self.pushed)
+        return is_other, rules[0] != rules[1]
+
+    def update(self, document, whole=False, scopes=False):
+        """The records of `document`, as the data methods take them; `whole`: as policy_update does. `scopes`: limits over
+        scopes are part of it."""
         document = complete(document)
         if whole:
             gone = {key: dict(record, gone=True) for key, record in self.associations.items()}
@@ -91,6 +114,9 @@ class Model:
             # A removed association keeps its jobs until they end.
             live = {job.assoc for job in self.jobs.values() if job.active()}
             self.associations = {key: record for key, record in gone.items() if key in live}
+        if whole or scopes:
+            parents = {r["bank"]: r["parent"] for r in document.get("banks", []) if r.get("parent")}
+            self.limit(document.get("limits", ()), parents)
         for record in document.get("associations", []):
             self.associations[record["userid"], record["bank"]] = record
             self.defaults[record["userid"]] = record["def_bank"]
@@ -107,8 +133,30 @@ class Model:
             self.zero_score = document["config"].get("zero_score", self.zero_score)
             self.deny_unknown = document["config"].get("deny_unknown_queues", self.deny_unknown)
         self.forget_the_gone()
-        for job in self.jobs.values():
+        lost = [job for job in self.jobs.values() if job.assoc is None and job.active()]
+        for job in lost:
             self.attach(job)
+        ways = {}
+        for job in lost:
+            is_scheduled = job.charge == "sched" or job.bounced and job.state == "PRIORITY"
+            if job.assoc is not None and job.was_held and is_scheduled:
+                job.grant = self.finds(job, whole or scopes, ways)
+                self.found += [job] if job.grant else []
+
+    def finds(self, job, is_whole, ways):
+        """Whether a new plugin finds out that a job in SCHED was released, and so reserves until it runs (5.1 #5). It is in
+        the eventlog, which a plugin reads where it can decide something."""
+        active, record, queue = len(self.of(job.assoc)), self.associations[job.assoc], self.queues.get(job.queue)
+        groups = [group for group in self.scopes.of(job.assoc) if any(map(is_on_running, group.caps))]
+        sizes = [record["max_nodes"], record["max_cores"]]
+        if groups or active + 1 > record["max_running_jobs"] or any(size < UNLIMITED for size in sizes):
+            return True
+        if queue is not None and active + 1 > queue["max_running_jobs"]:
+            # Of queues that come after their associations it may know nothing yet.
+            key = (job.assoc, job.queue)
+            ways[key] = ways[key] if key in ways else is_whole or self.happens()
+            return ways[key]
+        return self.does("reads_all")
 
     def forget_the_gone(self):
         live = {job.assoc for job in self.jobs.values() if job.active()}
@@ -135,107 +183,19 @@ class Model:
         """A fresh plugin, loaded with `document` or without any, sees the jobs again."""
         self.clear()
         self.loaded = True
-        # That a SCHED job was released, and so reserves until it runs (5.1 #5), is in its eventlog. A plugin reads
-        # eventlogs where they can decide something: for each association it finds out, or starts anew.
-        finds = {}
         for job in (job for job in self.jobs.values() if job.active()):
             job.assoc = job.charge = job.memo = None
             job.blocked = job.unchecked = False
             job.was_held = job.was_ever_held()
-            job.grant = job.was_held and job.state == "SCHED"
-            job.suspended = job.urgency == 0
-            if job.grant:
-                owner = (job.uid, job.bank)
-                finds[owner] = job.grant = finds[owner] if owner in finds else self.happens()
+            job.grant = False
+            job.suspended, job.told = job.urgency == 0, job.urgency
             job.bounced = job.state == "SCHED"
             job.waits, job.in_line = job.state == "PRIORITY", False
             job.replayed = True
             # The eventlog of a job in DEPEND names those who keep it.
             job.subscribed = job.declared or bool(job.foreign())
         if document is not None:
-            self.update(document)
-
-    # Counts and limits
-
-    def of(self, key):
-        """The active jobs of an association."""
-        return [job for job in self.jobs.values() if job.assoc == key and job.state != "INACTIVE"]
-
-    def score(self, job):
-        """The sum of the factors, rounded half away from zero."""
-        fairshare = self.associations[job.assoc]["fairshare"]
-        queue = self.queues.get(job.queue)
-        total = (
-            self.weights["fairshare"] * fairshare + self.weights["bank"] * self.banks.get(job.assoc[1], 0)
-            + self.weights["queue"] * (queue["priority"] if queue else 0)
-            + self.weights["urgency"] * (job.urgency - 16)
-        )
-        return int(total + 0.5) if total >= 0 else -int(-total + 0.5)
-
-    def is_suspended(self, job):
-        """Never scheduled as things are: it takes no place to run. It counts so from when its price is asked for, or it is
-        let go: data that come without a reprioritize change no job."""
-        if job.urgency == 0:
-            return True
-        return job.urgency != 31 and self.zero_score == "hold" and self.score(job) <= 0
-
-    def exceeded(self, job, reserving=()):
-        """The limits (indices of NAMES) that keep this job from going; `reserving`: blocked grants that count too."""
-        record, queue = self.associations[job.assoc], self.queues.get(job.queue)
-        others = [other for other in self.of(job.assoc) if other is not job]
-        run = [o for o in others if o.charge == "run"]
-        sched = [o for o in others if o.charge == "sched"]
-        going = [o for o in others if (o.grant or o in reserving) and o.charge != "run"]
-        run += [o for o in going if not o.suspended]
-        sched += [o for o in going if o.charge is None]
-        found = []
-        if queue is not None:
-            run_q, sched_q = ([o for o in group if o.queue == job.queue] for group in (run, sched))
-            ran_nodes = sum(o.nodes for o in others if o.charge == "run" and o.queue == job.queue)
-            nodes, cores = sum(o.nodes for o in sched_q), sum(o.cores for o in sched_q)
-            found = [
-                len(run_q) >= queue["max_running_jobs"],
-                len(sched_q) >= queue["max_sched_jobs"],
-                nodes + job.nodes > queue["max_sched_nodes_per_assoc"],
-                cores + job.cores > queue["max_sched_cores_per_assoc"],
-                ran_nodes + nodes + job.nodes > queue["max_nodes_per_assoc"],
-            ]
-        else:
-            found = [False] * 5
-        found += [
-            len(run) >= record["max_running_jobs"],
-            len(sched) >= record["max_sched_jobs"],
-            sum(o.nodes for o in run) + job.nodes > record["max_nodes"]
-            or sum(o.cores for o in run) + job.cores > record["max_cores"],
-        ]
-        return [index for index, is_exceeded in enumerate(found) if is_exceeded]
-
-    def counts(self, key):
-        """The counters of an association, as its record in the query has them."""
-        jobs = self.of(key)
-        run, sched = ([job for job in jobs if job.charge == charge] for charge in ("run", "sched"))
-        usage = {}
-        for name in {job.queue for job in jobs}:
-            run_q, sched_q = ([job for job in group if job.queue == name] for group in (run, sched))
-            usage[name] = dict(
-                cur_run_jobs=len(run_q), cur_nodes=sum(j.nodes for j in run_q), cur_sched_jobs=len(sched_q),
-                cur_sched_nodes=sum(j.nodes for j in sched_q), cur_sched_cores=sum(j.cores for j in sched_q),
-            )
-        return dict(
-            cur_active_jobs=len(jobs), cur_run_jobs=len(run), cur_sched_jobs=len(sched),
-            cur_nodes=sum(j.nodes for j in run), cur_cores=sum(j.cores for j in run),
-        ), usage
-
-    def held(self, key):
-        """{id: entry} of held_jobs."""
-        found = {}
-        for job in self.of(key):
-            names = job.ours() if job.state == "DEPEND" else []
-            if job.state == "PRIORITY" and job.waits and job.in_line:
-                names = [NAMES[kind] for kind in self.exceeded(job)]
-            if names:
-                found[str(job.id)] = dict(nnodes=job.nodes, ncores=job.cores, queue=job.queue, deps=names)
-        return found
+            self.update(document, scopes=True)
 
     # Prices
 
@@ -251,14 +211,18 @@ class Model:
             return ("fatal", self.not_permitted(job.assoc, job.queue))
         if job.unchecked and self.wrong_project(self.associations[job.assoc], job):
             return ("fatal", self.wrong_project(self.associations[job.assoc], job))
+        return ("price", *self.priced(job))
+
+    def priced(self, job):
+        """The price of a job as things are, and the fair-share that made it, or None."""
         if job.urgency == 0:
-            return ("price", 0, None)
+            return 0, None
         if job.urgency == 31:
-            return ("price", EXPEDITE, None)
+            return EXPEDITE, None
         score = self.score(job)
         if score <= 0:
             score = 1 if self.zero_score == "floor" else 0
-        return ("price", min(score, HIGHEST), self.associations[job.assoc]["fairshare"])
+        return min(score, HIGHEST), self.associations[job.assoc]["fairshare"]
 
     # Refusals
 
@@ -279,7 +243,16 @@ class Model:
         return f'project "{job.project}" not valid for user; valid projects for user: {",".join(projects)}'
 
     def validate(self, job, new=True):
-        """Why job.validate refuses this job: a text, or None."""
+        """The reasons that job.validate may give to refuse this job, each a text; none: it is accepted."""
+        reason = self.refusal(job, new)
+        if reason is not None:
+            return [reason]
+        key = self.lookup(job.uid, job.bank)
+        groups = self.scopes.of(key) if key is not None else []
+        return [text for group in groups if group.has(job.queue) for text in group.refusals(job)]
+
+    def refusal(self, job, new):
+        """The first of those that flux-accounting's records and these rules have."""
         key = self.lookup(job.uid, job.bank)
         if key is None:
             return NO_ENTRY % job.uid if self.data else None
@@ -310,15 +283,19 @@ class Model:
             if job.state in ("PRIORITY", "SCHED"):
                 text = "updating to queue %s while it is already at %s limit is not allowed; try again later"
                 full = self.moved(job, queue=queue)
-                if any(kind < 5 for kind in full):
-                    return {text % (queue, NAMES[kind]) for kind in full if kind < 5}
-        return {self.validate(self.with_values(job, queue=queue), new=False)}
+                if any(is_of_queue(kind) for kind in full):
+                    return {text % (queue, NAMES[kind]) for kind in full if is_of_queue(kind)}
+        return self.answers(self.with_values(job, queue=queue))
+
+    def answers(self, job):
+        """What validate may answer to a job as it would be after an update."""
+        return set(self.validate(job, new=False)) or {None}
 
     def update_bank(self, job, bank):
         """The same for a change of the bank."""
         if job.state in ("RUN", "CLEANUP"):
             return {"update of bank for running job not supported"}
-        again = {self.validate(self.with_values(job, bank=bank), new=False)}
+        again = self.answers(self.with_values(job, bank=bank))
         if job.bank == bank:
             return again
         key = self.lookup(job.uid, bank)

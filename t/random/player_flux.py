@@ -15,6 +15,7 @@ METHODS = (
     ("associations", "rec_update"), ("queues", "rec_q_update"), ("projects", "rec_proj_update"),
     ("banks", "rec_bank_update"), ("priority_factors", "rec_fac_update"), ("config", "rec_config_update"),
 )
+PART = 3  # records in one part of a policy
 WHOLE = ("associations", "queues", "projects", "banks", "priority_factors")
 TROUBLE = ("BUG:", "callback returned error", "panic", "job-manager.crit", "job-manager.alert")
 
@@ -68,6 +69,8 @@ class Player:
     def submit(self, step):
         nodes, tasks, cores = step.get("nodes", 0), max(1, step.get("tasks", 0)), step.get("cores", 4)
         slot = {"type": "slot", "count": tasks, "label": "task", "with": [{"type": "core", "count": cores}]}
+        if step.get("gpus"):
+            slot["with"].append({"type": "gpu", "count": step["gpus"]})
         resource = {"type": "node", "count": nodes, "with": [slot]} if nodes else slot
         run = {"run_duration": step.get("run", "10h")}
         system = {"duration": 36000.0, "cwd": "/", "environment": {}, "exec": {"test": run}}
@@ -106,6 +109,10 @@ class Player:
             return instance.reload_manager()
         if "rush" in step:
             return self.rush(complete(step["rush"]))
+        if "config" in step:
+            return instance.configure(step["config"])
+        if "parts" in step:
+            return self.parts({**{key: [] for key in WHOLE}, **complete(step["parts"])})
         for key in ("data", "push"):
             if key in step:
                 self.data(step[key])
@@ -129,6 +136,15 @@ class Player:
         for kind, method in METHODS:
             if kind in document:
                 self.instance.rpc(SERVICE + method, {"data": document[kind]})
+
+    def parts(self, document):
+        """A whole policy, a few records at a time."""
+        push = json.loads(self.instance.rpc(SERVICE + "policy_begin", {}))["push"]
+        for kind, records in document.items():
+            some = [records[at:at + PART] for at in range(0, len(records), PART)] if isinstance(records, list) else []
+            for part in some or [records]:
+                self.instance.rpc(SERVICE + "policy_part", {"push": push, kind: part})
+        self.instance.rpc(SERVICE + "policy_commit", {"push": push})
 
     def rush(self, document):
         """Reload without data and push, each request sent before any is answered."""

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """What the plugin owes when a job changes its state: names, prices, counts, and the release rule (5.1)."""
-from job import NAMES, kind_of
-from stream import Stream, show
+from job import NAMES, is_of_queue, kind_of
+from passes import Passes
+from stream import show
 
 
-class Release(Stream):
+class Release(Passes):
     """A stream that knows the plugin's answers to each change."""
 
     # States
@@ -16,15 +17,32 @@ class Release(Stream):
                 self.fail(f"job {job.id} was accepted without {self.missing(job)}")
             job.state = "DEPEND"
             full = model.exceeded(job) if job.assoc is not None else []
+            least = self.least(job) if full else []
             # A keeper that let go before the job was stored: its event stands in line before the names.
             while full and (event := self.peek()) and event[0] == job.id and event[1] == "dependency-remove":
                 name = self.take()[2]["description"]
                 if name in job.deps:
                     job.deps.remove(name)
-            for kind in full:
-                self.hold(job, kind)
+            self.hold_for(job, full, least)
         job.state = "DEPEND"
         self.after_names(job)
+
+    def least(self, job):
+        """The limits that hold a job also if it is not known yet which replayed jobs in SCHED were released."""
+        found = [other for other in self.model.found if other.grant]
+        for other in found:
+            other.grant = False
+        try:
+            return self.model.exceeded(job)
+        finally:
+            for other in found:
+                other.grant = True
+
+    def hold_for(self, job, full, least):
+        for kind in sorted({*full, *self.model.kept_names(job)}):
+            name = (job.id, "dependency-add", {"description": job.fresh(kind)})
+            if kind in least or self.peek() == name:
+                self.hold(job, kind)
 
     def hold(self, job, kind):
         name = job.fresh(kind)
@@ -46,7 +64,7 @@ class Release(Stream):
             self.expect(job, "depend")
             job.blocked = False
             if self.model.loaded and job.assoc is not None and not job.unseen:
-                full = self.model.exceeded(job)
+                full = self.least(job)
                 if full:
                     self.fail(f"job {job.id} goes past {', '.join(NAMES[kind] for kind in full)}")
             job.state = "PRIORITY"
@@ -63,19 +81,29 @@ class Release(Stream):
         if job.waits:
             self.inline(job.assoc)
             return
-        suspended = job.assoc is not None and model.is_suspended(job)
-        if job.grant and job.assoc is not None and suspended != job.suspended:
-            job.suspended = suspended
-            self.due.append(job.assoc)
+        if model.wakes_too_late(job):
+            self.take_back(job)
+            return
+        if job.assoc is not None and model.is_suspended(job) != job.suspended:
+            job.suspended = not job.suspended
+            if model.is_promised(job):
+                self.due.append(job.assoc)
         self.inline(job.assoc)
         outcome = model.price(job)
         if outcome[0] == "fatal":
             self.due_fatal[job.id] = outcome[1]
         if outcome[0] != "price":
-            # What was in SCHED once keeps its place.
+            # What was in SCHED once keeps its place; who waits for a price has none.
             job.waits, job.in_line = not job.bounced, False
+            job.grant = job.grant and job.bounced
             return
         self.goes_on(job, outcome)
+
+    def take_back(self, job):
+        """It was in SCHED, and waits in PRIORITY now; what it leaves is others'."""
+        job.waits, job.in_line, job.charge, job.grant = True, True, None, False
+        self.due.append(job.assoc)
+        self.inline(job.assoc)
 
     def goes_on(self, job, outcome):
         self.memo(job, outcome[2])
@@ -96,8 +124,14 @@ class Release(Stream):
 
     def on_sched(self, job):
         if job.charge is None and job.assoc is not None:
-            job.charge = "sched"
+            self.scheduled(job)
         self.inline(job.assoc)
+
+    def scheduled(self, job):
+        """It counts in SCHED from now on."""
+        job.charge = "sched"
+        if not job.grant:
+            self.took(job)
 
     def on_run(self, job):
         job.state = "RUN"
@@ -117,6 +151,7 @@ class Release(Stream):
         job.deps = []
         self.due_fatal.pop(job.id, None)
         self.rehold.pop(job.id, None)
+        self.sent_round.discard(job.id)
         self.model.forget_the_gone()
         if self.model.loaded and key in self.model.associations:
             if freed:
@@ -144,91 +179,13 @@ class Release(Stream):
             job.unseen = True
             job.grant, job.blocked = job.was_held, False
             return
-        full = self.model.exceeded(job)
-        for kind in full:
-            self.hold(job, kind)
-        if not full:
+        self.hold_for(job, self.model.exceeded(job), self.least(job))
+        if not job.ours():
             job.blocked = False
             job.grant = job.was_held or self.does("judged_reserves")
+            if job.grant:
+                self.took(job)
             job.suspended = self.model.is_suspended(job)
-
-    # Passes
-
-    def inline(self, key):
-        """A pass that is due may come here."""
-        event = self.peek()
-        while key in self.due and self.is_release(event, key):
-            self.due.remove(key)
-            self.a_pass(key)
-            event = self.peek()
-
-    def is_release(self, event, key=None):
-        job = self.model.jobs.get(event[0]) if event is not None else None
-        if job is None or key is not None and job.assoc != key:
-            return False
-        if event[1] in ("memo", "priority"):
-            return job.waits and job.in_line
-        return event[1] == "dependency-remove" and kind_of(event[2]["description"]) is not None
-
-    def freed(self, key):
-        """There may be room: a pass comes at once, or when eventlogs that are being read are."""
-        if key not in self.reading or key not in self.due:
-            self.a_pass(key)
-
-    def sees(self, job):
-        """Whether the plugin knows who else keeps it."""
-        return job.subscribed or (job.unheld and self.does("sees_unheld")) or self.does("sees_undeclared")
-
-    def a_pass(self, key, lines=(False, True)):
-        """5.1: those that nobody else keeps first, each group by ascending id."""
-        model = self.model
-        held = [job for job in model.of(key) if job.state == "DEPEND" and job.ours()]
-        held += [job for job in model.of(key) if job.state == "PRIORITY" and job.waits and job.in_line]
-        held.sort(key=lambda job: job.id)
-        seen = {job.id: bool(job.foreign()) and self.sees(job) for job in held}
-        earlier = [job for job in model.of(key) if job.blocked]
-        if earlier and not (any(seen.values()) and self.does("grants_bind_kept")):
-            earlier = []
-        blocked = []
-        for is_kept in lines:
-            for job in held:
-                if seen[job.id] != is_kept or job.state != "DEPEND" and not job.waits:
-                    continue
-                binding = blocked + earlier if is_kept else blocked
-                if binding and not is_kept and not self.does("discovered_binds"):
-                    binding = []
-                self.try_release(job, binding, blocked)
-
-    def try_release(self, job, binding, blocked):
-        full = self.model.exceeded(job, binding)
-        names = job.ours()
-        if not full:
-            job.grant, job.suspended = True, self.model.is_suspended(job)
-            if job.waits:
-                self.goes_on(job, self.model.price(job))
-                return
-            for name in names:
-                self.unhold(job, name)
-            self.after_names(job)
-            if job.state == "DEPEND" and self.busy is not job:
-                # Blocked: its reservation ends with the pass, or as the policy says. If that was not known, those that
-                # nobody else keeps may take its place later.
-                if not job.subscribed:
-                    self.may_free.add(job.assoc)
-                job.grant, job.blocked, job.subscribed = False, True, True
-                blocked.append(job)
-            return
-        if job.waits:
-            return
-        satisfied = [name for name in names if kind_of(name) not in full]
-        if len(satisfied) == len(names):
-            satisfied.pop()
-        for name in satisfied:
-            self.unhold(job, name)
-
-    def unhold(self, job, name):
-        self.expect(job, "dependency-remove", {"description": name})
-        job.deps.remove(name)
 
     # Updates
 
@@ -246,6 +203,8 @@ class Release(Stream):
             # A waiting job that comes to name a bank of its user: it counts there now, or when it is next looked at.
             model.attach(job)
             old = job.assoc
+            if job.state == "DEPEND":
+                self.adapt(job)
         if not model.loaded or job.assoc is None or (job.assoc, job.queue) == (old, queue):
             self.may.add(job.assoc)
             self.bounce(job)
@@ -256,8 +215,9 @@ class Release(Stream):
                 self.busy, self.queued = job, []
             self.adapt(job)
         elif job.state == "SCHED":
-            # Of the limits of its association only if that is another one.
-            full = [kind for kind in model.exceeded(job) if kind < 5 or job.assoc != old]
+            # Of the limits of its association only if that is another one, or if it counts by another rule.
+            is_all = job.assoc != old or model.is_strict(job.queue) != model.is_strict(queue)
+            full = [kind for kind in model.exceeded(job) if is_of_queue(kind) or is_all]
             if full:
                 job.waits, job.in_line, job.charge, job.grant = True, True, None, False
         for key in dict.fromkeys(key for key in (old, job.assoc) if key is not None):
@@ -277,7 +237,8 @@ class Release(Stream):
             self.take()
         if is_inline:
             self.after_names(job)
-        self.bounce(job)
+        else:
+            self.bounce(job)
 
     def adapt(self, job):
         """The names of a held job after its limits have changed."""

@@ -68,7 +68,7 @@ def removable(script):
     for index, step in enumerate(script["steps"]):
         for at in reversed(range(len(step.get("batch", ())))):
             yield ("steps", index, "batch", at)
-        for key in ("push", "data", "policy", "reload", "load", "restart", "rush"):
+        for key in ("push", "data", "policy", "parts", "config", "reload", "load", "restart", "rush"):
             if isinstance(step.get(key), dict):
                 documents.append(("steps", index, key))
         if "submit" in step:
@@ -76,10 +76,12 @@ def removable(script):
                 yield ("steps", index, key)
     for path in documents:
         document = follow(script, path)
-        for kind in ("associations", "queues"):
-            for at in reversed(range(len(document.get(kind, ())))):
+        for kind in ("associations", "queues", "limits"):
+            if not isinstance(document.get(kind), list):
+                continue
+            for at in reversed(range(len(document[kind]))):
                 yield path + (kind, at)
-                for key in sorted(set(document[kind][at]) - {"userid", "bank", "queue", "queues"}):
+                for key in sorted(set(document[kind][at]) - {"userid", "bank", "queue", "queues", "scope", "name"}):
                     yield path + (kind, at, key)
         for kind in ("banks", "priority_factors", "config"):
             if kind in document:

@@ -3,12 +3,12 @@
 import unittest
 
 from compare import Follower
-from job import NAMES, Job
+from job import NAMES, OWN, Job
 from judge import merged
 from model import Model
 from stream import Difference
 
-Q_RUN, Q_SCHED, Q_NODES, Q_CORES, Q_ALL, RUN, SCHED, ALL = NAMES
+Q_RUN, Q_SCHED, Q_NODES, Q_CORES, Q_ALL, RUN, SCHED, ALL = OWN
 
 
 class Case(unittest.TestCase):
@@ -238,8 +238,8 @@ class Refusals(Case):
     def test_sizes_and_counts(self):
         self.site(max_nodes=2, max_active_jobs=1)
         big = self.job("A", nodes=3)
-        self.assertEqual(self.model.validate(big), "user has max active jobs")
-        self.assertIn("3 node(s), 3 core(s)", self.model.validate(big, new=False))
+        self.assertEqual(self.model.validate(big), ["user has max active jobs"])
+        self.assertIn("3 node(s), 3 core(s)", self.model.validate(big, new=False)[0])
 
     def test_a_move_to_a_full_queue(self):
         self.site(queues=[{"queue": "q1"}, {"queue": "q2", "max_running_jobs": 1}])

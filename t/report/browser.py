@@ -75,7 +75,7 @@ class Browser:
             try:
                 self.profile.cleanup()
                 return
-            except OSError:  # its helpers still write there
+            except OSError:  # its other processes still write there
                 time.sleep(0.1)
 
     def call(self, method, session=None, patience=None, **parameters):

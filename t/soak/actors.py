@@ -168,12 +168,12 @@ class Changes:
         return [one["id"] for one in self.chance.sample(jobs, min(count, len(jobs)))]
 
     def each(self, topic, payloads):
-        """Jobs end meanwhile: who is gone is no fault."""
+        """Jobs end meanwhile: who is gone, or whose eventlog is closed, is no fault."""
         for future in [self.owner.rpc(topic, payload) for payload in payloads]:
             try:
                 future.get()
             except OSError as exc:
-                if exc.errno not in (errno.ENOENT, errno.EINVAL, errno.EPERM):
+                if exc.errno not in (errno.ENOENT, errno.EINVAL, errno.EPERM, errno.EROFS):
                     raise
 
     def cancel(self):

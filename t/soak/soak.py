@@ -14,8 +14,9 @@ import time
 from collections import defaultdict
 
 import flux
+import flux.kvs
 from actors import USERS, handle_of, texts_of
-from bench import handle, memory
+from bench import handle, memory, used
 from flux import job
 
 path, minutes, jobs, leaves, live = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])
@@ -89,16 +90,32 @@ def complaints():
     return [line for line in lines if any(word in line for word in ("BUG:", "panic", "callback returned error"))]
 
 
+def timed(act):
+    start = time.monotonic()
+    result = act()
+    return time.monotonic() - start, result
+
+
+def put():
+    flux.kvs.put(handle, "soak.probe", time.monotonic())
+    flux.kvs.commit(handle)
+
+
 def probed(seconds):
-    """Jobs are submitted one by one, five a second; how long each took."""
-    times, end = [], time.monotonic() + seconds
+    """Jobs are submitted one by one, a few a second, and each is explained. Beside each a commit of the KVS, where a submission goes
+    first, and the shortest question that the job manager answers; how long each took."""
+    times, end = defaultdict(list), time.monotonic() + seconds
     while time.monotonic() < end:
-        start = time.monotonic()
+        times["put"].append(timed(put)[0])
         try:
-            job.submit_async(prober, probe, pre_signed=True).get_id()
-            times.append(time.monotonic() - start)
-        except OSError:
-            pass
+            took, one = timed(lambda: job.submit_async(prober, probe, pre_signed=True).get_id())
+            times["submit"].append(took)
+            times["ping"].append(timed(lambda: handle.rpc("job-manager.getinfo", {}).get())[0])
+            times["explain"].append(timed(lambda: ask("explain", {"jobs": [one]}))[0])
+        except OSError as exc:
+            # By a limit, or while the plugin is reloaded.
+            if exc.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOENT, errno.EPERM):
+                raise
         time.sleep(0.2)
     return times
 
@@ -135,7 +152,7 @@ def quarters(rows, key):
 
 COLUMNS = [
     ("minute", 6, "{:.0f}"), ("jobs", 8, "{}"), ("refused", 8, "{}"), ("alive", 6, "{}"), ("held", 6, "{}"), ("ended", 6, "{}"),
-    ("rss", 7, "{:.1f}"), ("broker", 7, "{:.1f}"), ("manager", 7, "{:.2f}"), ("own", 6, "{:.2f}"), ("submit50", 9, "{:.1f}"), ("submit99", 9, "{:.1f}"),
+    ("rss", 7, "{:.1f}"), ("broker", 7, "{:.1f}"), ("manager", 7, "{:.2f}"), ("own", 6, "{:.2f}"), ("cpu", 6, "{:.2f}"), ("put50", 7, "{:.1f}"), ("submit50", 9, "{:.1f}"), ("submit99", 9, "{:.1f}"), ("submit", 6, "{:.2f}"), ("ping50", 6, "{:.2f}"), ("explain", 7, "{:.2f}"),
     ("push", 7, "{:.0f}"), ("explain50", 9, "{:.1f}"), ("explain99", 9, "{:.1f}"), ("reloads", 7, "{}"), ("drift", 5, "{}"), ("log", 4, "{}"),
 ]
 
@@ -172,11 +189,14 @@ actors.start("jobs", jobs / minutes / 60, live)
 if is_ours:
     actors.start("guests")
 print(f"{jobs} jobs in {minutes:.0f} minutes, {live} at a time, {leaves} associations")
-print("MiB: resident, given out, of that to the job manager's thread, of that what the plugin gave back at its last reload; ms")
+print("MiB: resident, given out, of that to the job manager's thread, of that what the plugin gave back at its last reload")
+print("cpu: ms of the job manager's thread for a job; put50, ping50: a KVS commit, the shortest question; submit, explain:"
+      " how many of them these take; the others ms")
 print(" ".join(name.rjust(width) for name, width, _ in COLUMNS), flush=True)
 began = time.monotonic()
 while time.monotonic() - began < minutes * 60:
-    submits = probed(min(60, max(1, began + minutes * 60 - time.monotonic())))
+    cpu, count = used(), actors.last.get("accepted", 0)
+    probes = probed(min(60, max(1, began + minutes * 60 - time.monotonic())))
     told, last = actors.taken()
     for act in told["act"]:
         kinds[act] += 1
@@ -192,7 +212,9 @@ while time.monotonic() - began < minutes * 60:
         minute=(time.monotonic() - began) / 60, jobs=last.get("accepted", 0), refused=last.get("refused", 0),
         alive=counted["active_jobs"], ended=counted["inactive_jobs"], held=stats["jobs"]["held"] if stats else 0,
         rss=memory() / MIB, broker=given[0], manager=given[1], own=last.get("own", float("nan")) / MIB,
-        submit50=part(submits, 50), submit99=part(submits, 99), push=1000 * statistics.median(pushes) if pushes else float("nan"),
+        cpu=1000 * (used() - cpu) / max(1, last.get("accepted", 0) - count),
+        put50=part(probes["put"], 50), submit50=part(probes["submit"], 50), submit=part(probes["submit"], 50) / part(probes["put"], 50),
+        ping50=part(probes["ping"], 50), explain=part(probes["explain"], 50) / part(probes["ping"], 50), submit99=part(probes["submit"], 99), push=1000 * statistics.median(pushes) if pushes else float("nan"),
         explain50=part(told["explain"], 50), explain99=part(told["explain"], 99), reloads=reloads,
         drift=len(check["drift"]) if check else 0, log=len(log),
     )
@@ -247,15 +269,18 @@ for key, what in (
         continue
     per_job = rate * MIB / (done / took)
     print(f"{what}: {rate:+.1f} +- {half:.1f} MiB an hour after a warm-up of {rows[len(rows) - len(warm) - 1]['minute']:.0f} minutes, {per_job:+.0f} bytes a job")
-    # What other threads keep, the KVS above all, is Flux's.
-    if key in ("manager", "own") and (rate - half) * MIB / (done / took) > BYTES_PER_JOB:
+    # What other threads keep, the KVS above all, is Flux's, and the job manager keeps much of each job while it lives: of that
+    # thread what counts is what is left in the end.
+    if key == "own" and (rate - half) * MIB / (done / took) > BYTES_PER_JOB:
         failures.append(f"{what} grows: {per_job:.0f} bytes a job")
-for key in ("submit50", "submit99", "push", "explain50", "explain99"):
+for key in ("cpu", "put50", "submit50", "submit99", "submit", "ping50", "explain", "push", "explain50", "explain99"):
     if not any(row[key] == row[key] for row in warm):
         continue
     first, last = quarters(warm, key)
-    print(f"{key}: {first:.1f} ms in the first quarter, {last:.1f} ms in the last, {last / first:.2f} times")
-    if last > SLOWER * first and last - first > 1:
+    print(f"{key}: {first:.2f} in the first quarter, {last:.2f} in the last, {last / first:.2f} times")
+    # The time of a clock is also the machine's and the KVS's, of which nothing is ours; a job's part of the job manager's time grows
+    # where fewer jobs come.
+    if key in ("submit", "explain") and last > SLOWER * first:
         failures.append(f"{key} is {last / first:.2f} times what it was")
-print("\n".join(["verdict: FAILED", *failures]) if failures else "verdict: flat")
+print("\n".join(["verdict: FAILED", *failures]) if failures else "verdict: flat" if len(warm) >= 8 else "verdict: nothing failed, too short to tell more")
 sys.exit(bool(failures))

@@ -229,15 +229,34 @@ fn only_a_file_is_replaced_and_as_a_whole() {
 #[test]
 fn numbers_are_short_and_json() {
     let written = |number: f64| serde_json::to_string(&super::data::Number(number)).expect("JSON");
-    let numbers =
-        [0.0, 1.0, -2.0, 1.0 / 3.0, 12_345_678.9, 1e-9 / 3.0, 1e20, f64::INFINITY, f64::NAN, 5e-324];
-    let texts = ["0", "1", "-2", "0.3333333", "12345680", "3.333333e-10", "1e20", "null", "null", "5e-324"];
-    assert_eq!(numbers.map(written), texts);
+    let rows = [
+        (0.0, "0"),
+        (-0.0, "0"),
+        (1.0, "1"),
+        (-2.0, "-2"),
+        (1.0 / 3.0, "0.3333333"),
+        (12_345_678.9, "12345679"),
+        // An instant: not one of its seconds is lost.
+        (1_763_862_401.4, "1763862401"),
+        (1e-9 / 3.0, "3.333333e-10"),
+        (5e-324, "5e-324"),
+        (f64::INFINITY, "null"),
+        (f64::NAN, "null"),
+    ];
+    for (number, text) in rows {
+        assert_eq!(written(number), text);
+    }
+    for large in [1e20, f64::MAX, 1e16 + 2.0] {
+        assert_eq!(written(large).parse(), Ok(large));
+    }
 }
 
 #[test]
 fn held_jobs_are_counted_by_limit_and_bank() {
-    let row = |id: u64, bank: &str, holds: &[&str]| json!({"id": id, "userid": 5001, "bank": bank, "state": "DEPEND", "nodes": 2, "cores": 8, "holds": holds});
+    let row = |id: u64, bank: &str, holds: &[&str]| {
+        let (nodes, cores) = (2, 8);
+        json!({"id": id, "userid": 5001, "bank": bank, "state": "DEPEND", "nodes": nodes, "cores": cores, "holds": holds})
+    };
     let jobs = [
         row(1, "chem", &["max-run-jobs-queue"]),
         row(2, "chem", &["max-run-jobs-queue", "max-resource-queue"]),

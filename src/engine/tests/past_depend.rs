@@ -151,6 +151,42 @@ fn an_update_to_where_there_is_room_releases_it() {
 }
 
 #[test]
+fn an_update_into_another_bank_meets_all_limits_there_and_one_that_stays_meets_none_anew() {
+    let record_in = |bank: &str, most: i64| {
+        let mut one = association(7, bank);
+        one.max_sched_jobs = Limit(most);
+        record(one, "A")
+    };
+    let mut host = Host::with(vec![record_in("A", 9), record_in("B", 1)], vec![queue("q1"), queue("q2")]);
+    let mut in_bank = |bank: &str| host.submit(HostJob::new(7).queue("q1").bank(bank)).unwrap();
+    let [a, b, c] = ["B", "A", "A"].map(&mut in_bank);
+    host.force_update(b, Some("q1".to_owned()), Some("B".to_owned()));
+    assert_eq!(states(&host, &[a, b, c]), [Sched, Priority, Sched], "bank B is full");
+    settled(&host);
+    host.event(Event::Associations(vec![record_in("A", 0), record_in("B", 1)]));
+    host.force_update(c, Some("q2".to_owned()), Some("A".to_owned()));
+    assert_eq!(host.state(c), Some(Sched), "what it has of its bank it keeps in another queue");
+    host.end(a);
+    assert_eq!(host.state(b), Some(Sched));
+    settled(&host);
+}
+
+#[test]
+fn an_update_into_a_queue_with_another_rule_counts_by_it_at_once() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    host.event(Event::Settings(rules(RunningLimits::Upstream, &[("q2", RunningLimits::Strict)])));
+    let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
+    let [b, a] = ["q1", "q2"].map(&mut in_queue);
+    assert_eq!(states(&host, &[a, b]), [Sched; 2]);
+    host.force_update(b, Some("q2".to_owned()), Some("A".to_owned()));
+    assert_eq!(states(&host, &[a, b]), [Sched, Priority]);
+    settled(&host);
+    host.end(a);
+    assert_eq!(host.state(b), Some(Sched));
+    settled(&host);
+}
+
+#[test]
 fn by_the_strict_rule_a_job_that_wakes_finds_its_place_taken_and_waits() {
     for (settings, wanted) in
         [(Settings::default(), [Sched; 2]), (rules(RunningLimits::Strict, &[]), [Priority, Sched])]

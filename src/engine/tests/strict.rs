@@ -102,6 +102,10 @@ fn who_rests_gives_its_place_to_the_next() {
     host.set_urgency(a, 0);
     assert_eq!(states(&host, &[a, b]), [Sched, Sched]);
     exact(&host);
+    // It still rests: there is nothing to send it back for.
+    host.event(Event::Reprioritize);
+    assert_eq!(states(&host, &[a, b]), [Sched, Sched]);
+    exact(&host);
 }
 
 #[test]

@@ -48,6 +48,55 @@ fn what_holds_a_job_is_what_it_would_exceed_now() {
 }
 
 #[test]
+fn those_who_would_free_it_are_named_the_first_to_end_first() {
+    let mut host = Host::with(vec![limited(2, 99)], vec![queue("q1")]);
+    let [late, early] = [200.0, 100.0].map(|limit| host.submit(timed(7, limit)).unwrap());
+    host.start(late);
+    host.start(early);
+    let held = host.submit(timed(7, 100.0)).unwrap();
+    let hold = why(&host, held).holds.remove(0);
+    assert_eq!(hold.text, "2 of 2 running jobs of user 7 in bank A are in use; this job takes 1");
+    assert_eq!(hold.frees.iter().map(|one| one.id).collect::<Vec<_>>(), [early, late]);
+    let first = host.jobs[&early].started.map(|start| start + 100.0);
+    assert_eq!((hold.frees_total, hold.latest), (2, first), "one end is enough");
+}
+
+#[test]
+fn twenty_of_those_who_would_free_it_are_named_and_all_are_counted() {
+    let mut host = Host::with(vec![limited(21, 99)], vec![queue("q1")]);
+    for _ in 0..21 {
+        let id = host.submit(timed(7, 100.0)).unwrap();
+        host.start(id);
+    }
+    let held = host.submit(timed(7, 100.0)).unwrap();
+    let hold = why(&host, held).holds.remove(0);
+    assert_eq!((hold.frees.len(), hold.frees_total), (20, 21));
+}
+
+#[test]
+fn of_a_queue_only_its_own_jobs_would_free_it() {
+    let mut small = queue("q1");
+    small.max_running_jobs = Limit(1);
+    let mut host = Host::with(vec![limited(9, 99)], vec![small, queue("q2")]);
+    let [other, own] = ["q2", "q1"].map(|name| host.submit(timed(7, 100.0).queue(name)).unwrap());
+    host.start(other);
+    host.start(own);
+    let held = host.submit(timed(7, 100.0).queue("q1")).unwrap();
+    let hold = why(&host, held).holds.remove(0);
+    assert_eq!(hold.text, "1 of 1 running jobs of user 7 in bank A, queue q1 are in use; this job takes 1");
+    assert_eq!((hold.frees.iter().map(|one| one.id).collect::<Vec<_>>(), hold.frees_total), (vec![own], 1));
+}
+
+#[test]
+fn what_only_others_keep_no_limit_holds_though_it_is_full() {
+    let mut host = Host::with(vec![limited(1, 99)], vec![queue("q1")]);
+    let kept = host.submit(HostJob::new(7).after("after-finish=17")).unwrap();
+    let first = host.submit(HostJob::new(7)).unwrap();
+    host.start(first);
+    assert_eq!(why(&host, kept).holds, []);
+}
+
+#[test]
 fn what_else_keeps_a_job_is_named() {
     let mut host = Host::with(vec![limited(9, 9)], vec![queue("q1")]);
     let causes = |host: &Host, id| why(host, id).others.iter().map(|it| it.cause.code).collect::<Vec<_>>();

@@ -126,6 +126,13 @@ fn queues_share_a_budget_and_each_is_right_to_a_depth() {
     assert!(both.plan(Bounds { depth: 50, few: 5, budget: 30 }).touch.is_empty());
 }
 
+#[test]
+fn a_budget_that_holds_use_up_still_says_to_where_the_order_is_right() {
+    let jobs = [job(1, 9, 9), job(2, 0, 8), job(3, 7, 7), job(4, 2, 6), job(5, 5, 1)];
+    let plan = pending(&jobs).plan(Bounds { depth: NO_END, few: 0, budget: 1 });
+    assert_eq!((plan.touch, plan.lagging, plan.only_to), (vec![(JobId(2), 8)], 2, Some(3)));
+}
+
 /// Jobs from an id on, all of whom go the other way round: as many as the depth have to be touched.
 fn reversed(first: u64, many: u64, base: u32) -> Vec<Priced> {
     (0..many).map(|at| job(first + at, base + at as u32, base + 200 - at as u32)).collect()

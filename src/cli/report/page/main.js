@@ -47,6 +47,7 @@ function route(arrived) {
   const person = what === 'user';
   document.getElementById('overview').hidden = person;
   document.getElementById('person').hidden = !person;
+  document.title = person ? `${shown(decoded)} – ${data.title}` : data.title;
   if (person) {
     drawUser(decoded, arrived);
     if (arrived) scrollTo(0, 0);
@@ -86,7 +87,7 @@ function startTheme() {
   apply();
 }
 
-const PRINTED = 60;
+const PRINTED = 50;
 function startPrint() {
   let before = null;
   document.getElementById('print').addEventListener('click', () => print());

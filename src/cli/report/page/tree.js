@@ -197,7 +197,8 @@ function drawLegend() {
 
 function drawCrumbs(bank) {
   const path = pathOf(bank);
-  const items = path.map((node) => element('li', null, node === bank
+  const seen = path.length > 9 ? [...path.slice(0, 3), null, ...path.slice(-5)] : path;
+  const items = seen.map((node) => element('li', null, node === null ? '…' : node === bank
     ? element('span', { 'aria-current': 'true' }, shown(nameOf(node)))
     : element('button', { type: 'button', class: 'plain', click: () => zoom(node) }, shown(nameOf(node)))));
   put('crumbs', element('ol', null, items));

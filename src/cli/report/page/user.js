@@ -53,7 +53,9 @@ function outlook(user) {
 // A usage as it is forgotten: in steps at the boundaries, or by halves all the time.
 function course(node, user, even, seconds) {
   const { forgetting } = data;
-  if (!forgetting || seconds === null) return null;
+  // Without the bins of users there is nothing to draw one's own from.
+  const known = isBank(node) || !data.usage || data.usage.users.length > 0;
+  if (!forgetting || seconds === null || !known) return null;
   const used = column(node, 'usage');
   const own = isBank(node) ? [] : binsOf(user);
   const bins = own.length ? own : [[0, used]];

@@ -2,6 +2,7 @@
 //! Limits over scopes when something changes: caps, jobs, lives of the plugin, prices.
 
 use super::*;
+use crate::accounts::Association;
 
 #[test]
 fn caps_that_a_push_lowers_raises_and_moves() {
@@ -204,5 +205,60 @@ fn a_capped_bank_is_used_by_shares() {
     }
     let ratio = used[0] / used[1];
     assert!((ratio - 3.0).abs() < 0.15, "{used:?}: {ratio}");
+    exact(&host);
+}
+
+/// Who shares a limit with jobs whose eventlogs are still being read takes no part in a pass: their own comes afterwards.
+#[test]
+fn after_a_replay_names_of_limits_that_have_room_go_whoever_is_read_last() {
+    let narrow = || AssociationRecord {
+        association: Association { max_sched_jobs: Limit(0), ..association(7, "A") },
+        ..with_fairshare(7, "A", 0.2)
+    };
+    for is_first in [true, false] {
+        for is_reload in [true, false] {
+            let limits = || vec![limit(bank("science"), None, "run-sched-jobs", 1)];
+            let mut host = site(limits());
+            host.event(Event::Associations(vec![narrow()]));
+            let running = host.submit(job(8, "A", 0)).unwrap();
+            host.start(running);
+            let mut others = if is_first { Vec::new() } else { vec![host.submit(job(8, "A", 0)).unwrap()] };
+            let held = host.submit(job(7, "A", 0)).unwrap();
+            others.extend(is_first.then(|| host.submit(job(8, "A", 0)).unwrap()));
+            assert_eq!(host.names(held), ["max-run-sched-jobs-bank", "max-sched-jobs-user-limit"]);
+            // Raised, and nobody was told to look.
+            host.event(Event::Associations(vec![with_fairshare(7, "A", 0.2)]));
+            let mut engine = Engine::new(OWNER);
+            engine.handle(NOW, Event::Policy(policy(limits()), SitePart::default()));
+            host.replay(is_reload, engine);
+            assert_eq!(
+                host.names(held),
+                ["max-run-sched-jobs-bank"],
+                "first: {is_first}, reload: {is_reload}"
+            );
+            assert_eq!(host.names(others[0]), ["max-run-sched-jobs-bank"]);
+            exact(&host);
+        }
+    }
+}
+
+/// What is decided in one association counts with those that went before it in another, and whether these take a place to
+/// run is known only when they are let go.
+#[test]
+fn of_passes_that_come_together_each_is_over_before_the_next_begins() {
+    let of = |user: u32, running: i64| {
+        let limits =
+            Association { max_running_jobs: Limit(running), max_nodes: Limit(3), ..association(user, "A") };
+        AssociationRecord { fairshare: 0.5, ..record(limits, "A") }
+    };
+    let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 100)]);
+    host.event(Event::Associations(vec![of(7, 0), of(8, 0)]));
+    let resting = |nodes| HostJob { urgency: 0, ..job(7, "A", 0).size(nodes, nodes) };
+    let ids = [1, 3, 1].map(|nodes| host.submit(resting(nodes)).unwrap());
+    let other = host.submit(job(8, "A", 0)).unwrap();
+    host.event(Event::Associations(vec![of(7, 9)]));
+    host.event(Event::Reprioritize);
+    assert_eq!(ids.map(|id| host.state(id)), [Some(State::Sched); 3], "none of them takes a place to run");
+    assert_eq!(host.state(other), Some(State::Depend));
     exact(&host);
 }

@@ -1,69 +1,10 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""What the page has to do. What it shows is compared with sums of the database itself, or with what other commands say."""
+"""What the page shows and does, compared with sums of the database itself, or with what other commands say."""
 
 import json
-import os
 import re
-import sqlite3
-import subprocess
-import tarfile
-import time
 
-import sites
-
-ALL = []
-AXE = "axe-core@4.14.1"
-
-
-def claim(function):
-    ALL.append((function.__name__, function))
-    return function
-
-
-def query(bench, site, sql, *values):
-    database = sqlite3.connect(f"file:{bench.database(site)}?mode=ro", uri=True)
-    try:
-        return database.execute(sql, values).fetchall()
-    finally:
-        database.close()
-
-
-def quiet(page):
-    told = page.complaints()
-    assert not told, f"nothing on the console, nothing asked for: {told}"
-
-
-def equal(found, wanted, what=""):
-    assert found == wanted, f"{what} {str(found)[:300]} instead of {str(wanted)[:300]}".strip()
-
-
-def text(page, selector):
-    return page.js(f"document.querySelector({json.dumps(selector)}).textContent")
-
-
-def texts(page, selector):
-    return page.js(f"Array.from(document.querySelectorAll({json.dumps(selector)}), (e) => e.textContent)")
-
-
-def names(page, number=8):
-    """The first users of the standings."""
-    return texts(page, "#standings-table tbody th a")[:number]
-
-
-def found(page, wanted):
-    """How many associations the standings say they show; that takes a moment."""
-    page.wait(f"/^{wanted:,}( |$)/.test(document.getElementById('found').textContent)", 20)
-    told = text(page, "#found")
-    equal(int(re.match(r"[\d,]+", told).group().replace(",", "")), wanted, told)
-
-
-def press(page, expression):
-    page.js(f"{expression}.click()")
-
-
-def below(bank):
-    return f"""WITH RECURSIVE inside(bank) AS (VALUES ('{bank}') UNION SELECT bank_table.bank FROM bank_table
-               JOIN inside ON parent_bank = inside.bank)"""
+from asking import below, claim, equal, found, names, press, query, quiet, text, texts
 
 
 @claim
@@ -279,6 +220,7 @@ def a_user_has_a_page(bench):
     press(page, "Array.from(document.querySelectorAll('#standings-table tbody a')).find((a) => a.textContent === 'bela')")
     assert page.wait("!document.getElementById('person').hidden"), "it opens"
     equal((text(page, "#person h2"), page.js("document.activeElement.id")), ("bela", "person-title"))
+    assert page.js("document.title").startswith("bela"), "and is named so"
     assert page.js("document.getElementById('overview').hidden"), "instead of the rest"
     page.js("history.back()")
     assert page.wait("!document.getElementById('overview').hidden"), "and back"
@@ -304,171 +246,21 @@ def a_user_has_a_page(bench):
 
 
 @claim
-def light_and_dark(bench):
-    paper = "getComputedStyle(document.body).backgroundColor"
-    page = bench.open("demo", dark=True)
-    dark = page.js(paper)
-    press(page, "document.getElementById('theme')")
-    light = page.js(paper)
-    equal((dark, light), ("rgb(21, 23, 26)", "rgb(255, 255, 255)"))
-    page.theme(False)
-    equal(page.js(paper), light, "what was chosen stays")
+def usage_is_forgotten_as_the_database_says(bench):
+    """The steps of the drawing, read off its own axis, beside sums of the bins: half goes each week, after eight weeks all."""
+    page = bench.open("demo")
+    user = "rosa"
+    bins = query(bench, "demo", "SELECT period, value FROM job_usage_per_association_table WHERE username = ?", user)
+    page.js(f"location.hash = 'user={user}'")
+    page.wait("document.querySelector('#person svg path.course')")
+    assert "Most was lost at rosa" in text(page, "#person .even-again"), text(page, "#person .even-again")
+    marks = page.js("""Array.from(document.querySelectorAll('#person svg text[text-anchor=end]:not(.strong)'),
+        (e) => [Number(e.textContent.replace(/,/g, '')), Number(e.getAttribute('y')) - 4])""")
+    (low, bottom), (high, top) = marks[0], marks[-1]
+    drawn = [float(y) for y in re.findall(r"V([\d.]+)", page.js("document.querySelector('#person path.course').getAttribute('d')"))]
+    found = [low + (bottom - y) / (bottom - top) * (high - low) for y in drawn]
+    for step, hours in enumerate(found, 1):
+        wanted = sum(value * 0.5 ** step for period, value in bins if period + step < 8) / 3600
+        assert abs(hours - wanted) < 1e-3 * high, f"after {step} weeks {hours} instead of {wanted}"
+    assert len(found) >= 3, found
     quiet(page)
-
-
-@claim
-def narrow_screens_need_no_scrolling_sideways(bench):
-    for width in [320, 390, 768, 1920]:
-        page = bench.open("demo", width, 800)
-        for place in ["", "#user=ada"]:
-            page.js(f"location.hash = '{place}'")
-            page.wait(f"document.getElementById('person').hidden === {json.dumps(not place)}")
-            over = page.js("document.documentElement.scrollWidth - innerWidth")
-            assert over <= 0, f"{over} pixels too wide at {width}{place}"
-        quiet(page)
-
-
-@claim
-def prints_on_a_few_pages(bench):
-    pages, data = bench.open("demo").pdf()
-    assert 1 <= pages <= 8 and data.startswith(b"%PDF"), pages
-    page = bench.open("10000")
-    pages, _ = page.pdf()
-    assert 1 <= pages <= 10, f"{pages} pages for 10,000 associations"
-    found(page, 10_000)
-    quiet(page)
-    return f"{pages} pages for 10,000 associations"
-
-
-HELD = {"answer": {"when": 1763776000, "everybody": True, "running": 12, "pending": 40, "held": 9, "more": 7,
-                   "by_limit": [["max-run-jobs-queue", 6], ["<img src=x onerror=window.hit=1>", 3]], "by_bank": [["astro", 4, 6]],
-                   "jobs": [{"id": "ƒ1a", "user": "ada", "bank": "astro", "queue": "b<i>", "nodes": 2, "cores": 8, "submitted": 1763775000,
-                             "holds": ["max-run-jobs-queue"]},
-                            {"id": "ƒ1b", "user": "leo", "bank": "teaching", "queue": None, "nodes": 1, "cores": 1, "submitted": None,
-                             "holds": ["max-run-jobs-queue", "x"]}]}}
-
-
-@claim
-def held_jobs_are_shown_where_a_plugin_answered(bench):
-    source = open(bench.html("demo"), encoding="utf-8").read()
-    before, rest = source.split('id="data">', 1)
-    data, after = rest.split("</script>", 1)
-    document = json.loads(data)
-    document["held"] = HELD
-    with open(bench.path("held.html"), "w", encoding="utf-8") as file:
-        file.write(before + 'id="data">' + json.dumps(document).replace("<", "\\u003c") + "</script>" + after)
-    page = bench.open("held.html")
-    rows = page.js("Array.from(document.querySelectorAll('#held-jobs .bars tbody tr'), (r) => [r.children[0].textContent, r.children[3].textContent])")
-    equal(rows, [["max-run-jobs-queue", "6"], ["<img src=x onerror=window.hit=1>", "3"]])
-    assert "9 jobs were held by limits and 40 pending, 12 running" in text(page, "#held-jobs"), text(page, "#held-jobs")
-    equal(len(texts(page, "#held-jobs details tbody tr")), 2)
-    page.js("location.hash = 'bank=physics'")
-    assert page.wait("document.querySelectorAll('#held-jobs details tbody tr').length === 1"), "those below the bank"
-    page.js("location.hash = 'user=ada'")
-    page.wait("!document.getElementById('person').hidden")
-    assert "1 held job" in text(page, "#person"), "and the user's own"
-    page.js("location.hash = ''")
-    equal(clean(bench, page), [])
-    equal(page.js("window.hit"), None)
-    quiet(page)
-
-
-@claim
-def hostile_names_do_nothing(bench):
-    page = bench.open("hostile")
-    scripts = page.js("document.scripts.length")
-    equal(scripts, 2)
-    found(page, 2 * len(sites.HOSTILE))
-    acts = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-    for name in [*sites.HOSTILE, "</style><script>window.hit=7</script>"]:
-        page.js(f"location.hash = 'bank=' + encodeURIComponent({json.dumps('bank ' + name)})")
-        page.js(f"location.hash = 'user=' + encodeURIComponent({json.dumps(name)})")
-        page.wait("!document.getElementById('person').hidden")
-        shown = page.js("document.body.innerText")
-        assert not acts.search(shown), f"{name[:30]!r}: {acts.search(shown)}"
-        title = text(page, "#person h2")
-        if not acts.search(name) and name.strip() and not name.startswith("</style>"):
-            equal(title, name)
-    page.js("location.hash = ''")
-    page.wait("document.getElementById('person').hidden")
-    for key in ["user", "bank"]:
-        page.click(f"document.querySelector('#standings-table th[data-key={key}] button')")
-    page.js("document.getElementById('search').value = '<img'; document.getElementById('search').dispatchEvent(new Event('input'))")
-    found(page, query(bench, "hostile", "SELECT count(*) FROM association_table WHERE username || ' ' || bank LIKE '%<img%'")[0][0])
-    equal(page.js("[window.hit, window.ran, document.scripts.length, document.images.length, document.querySelectorAll('[onload], [onerror], [onfocus], b b').length]"),
-          [None, None, scripts, 0, 0])
-    equal(page.js("document.title"), "Fair-share report")
-    quiet(page)
-
-
-@claim
-def empty_sites_and_single_ones(bench):
-    for name, users in [("none", []), ("one", [("ann", "root", 1, [])])]:
-        path = bench.path(f"{name}-site.db")
-        if not os.path.exists(path):
-            sites.make(path, [("root", "", 1)], users, 4)
-            bench.fairshare("report", "--no-jobs", "-p", path, "-o", bench.path(f"{name}.html"))
-        page = bench.open(f"{name}.html")
-        found(page, len(users))
-        equal(clean(bench, page), [])
-        quiet(page)
-
-
-def axe(bench):
-    """The text of axe-core, from npm, of one version; None where it can't be had."""
-    cache = os.path.join(bench.directory, "axe")
-    script = os.path.join(cache, "package", "axe.min.js")
-    if not os.path.exists(cache):
-        os.mkdir(cache)
-        try:
-            subprocess.run(["npm", "pack", "--silent", AXE], cwd=cache, check=True, capture_output=True, timeout=120)
-            archive = next(name for name in os.listdir(cache) if name.endswith(".tgz"))
-            with tarfile.open(os.path.join(cache, archive)) as tar:
-                tar.extract("package/axe.min.js", cache)
-        except (OSError, subprocess.SubprocessError, StopIteration, KeyError):
-            pass
-    return open(script, encoding="utf-8").read() if os.path.exists(script) else None
-
-
-def clean(bench, page):
-    """What axe-core has to say against what is seen now; nothing where there is no axe-core."""
-    script = axe(bench)
-    if script is None:
-        return []
-    page.js("typeof axe === 'undefined' || delete window.axe")
-    page.js(script + "\n;1")
-    return page.js("""axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations.map((v) =>
-        `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 120)).slice(0, 3).join(' | ')}`))""")
-
-
-@claim
-def axe_finds_nothing(bench):
-    if axe(bench) is None:
-        return f"skipped: {AXE} can't be had from npm"
-    rules = 0
-    for dark in [False, True]:
-        page = bench.open("demo", dark=dark)
-        for place in ["", "bank=astro", "user=ada", "user=nobody"]:
-            page.js(f"location.hash = {json.dumps(place)}")
-            page.wait(f"document.getElementById('person').hidden === {json.dumps(not place.startswith('user'))}")
-            page.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
-            equal(clean(bench, page), [], f"{place} {'dark' if dark else 'light'}:")
-        rules = page.js("axe.run(document).then((r) => r.passes.length)")
-        page.size(390, 800)
-        page.js("location.hash = ''")
-        page.wait("document.getElementById('person').hidden")
-        equal(clean(bench, page), [], f"narrow {'dark' if dark else 'light'}:")
-    page = bench.open("hostile")
-    equal(clean(bench, page), [], "hostile:")
-    return f"{rules} rules passed on the last"
-
-
-@claim
-def large_sites_are_ready_soon(bench):
-    """Measured and told; whether it is soon enough is asked where nothing else runs: --bench."""
-    began = time.monotonic()
-    page = bench.open("10000")
-    took = time.monotonic() - began
-    found(page, 10_000)
-    quiet(page)
-    return f"10,000 associations after {took:.2f} s"

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The oracle: limits over scopes. Whose jobs count together, under which caps, and what is in use.
+
+A limit is a record `{"scope", "name", "queue"?, "counts"?, MEASURE: cap, ..}`, as it is pushed and configured.
+"""
+PHASES, MEASURES = ("run", "sched", "run-sched"), ("jobs", "nodes", "cores", "gpus")
+AMOUNTS = tuple(f"{phase}-{measure}" for phase in PHASES for measure in MEASURES)
+KINDS = ("association", "association-queue", "bank", "bank-queue", "user")
+OWN = 8  # names of flux-accounting's limits come before these
+NAMES = tuple(f"max-{amount}-{kind}" for kind in KINDS for amount in AMOUNTS)
+UNITS = {"nodes": "node(s)", "cores": "core(s)", "gpus": "gpu(s)"}
+DOES = {"run": "run", "sched": "be scheduled", "run-sched": "run or be scheduled"}
+
+
+class Group:
+    """Jobs that count together: those of `scope` and `name`, in one queue or all; `caps`: {amount: (cap, is_given)}."""
+
+    def __init__(self, scope, name, queue, caps):
+        self.scope, self.name, self.queue, self.caps = scope, name, queue, caps
+        self.id = (scope, name, queue)
+
+    def has(self, queue):
+        """Whether it counts jobs of a queue."""
+        return self.queue is None or self.queue == queue
+
+    def name_of(self, amount):
+        """The dependency that holds a job for want of it."""
+        return f"max-{amount}-{self.scope}" + ("-queue" if self.queue is not None else "")
+
+    def kinds(self, job):
+        """The limits (indices of all names) of which a job takes something."""
+        return [OWN + NAMES.index(self.name_of(amount)) for amount in self.caps if asks(job, amount.rsplit("-", 1)[1])]
+
+    def refusals(self, job):
+        """What is said of a job that asks for more than a whole cap. One job too many is no reason: it waits."""
+        target = f"{self.scope} {self.name}"
+        if self.scope == "association":
+            target = "user {} in bank {}".format(*self.name.split("/", 1))
+        where = f" in queue {self.queue}" if self.queue is not None else ""
+        for amount, (cap, _) in self.caps.items():
+            phase, measure = amount.rsplit("-", 1)
+            asked = asks(job, measure)
+            if measure != "jobs" and asked > cap:
+                yield (f"job size ({asked} {UNITS[measure]}) is greater than what may {DOES[phase]} at once of "
+                       f"{target}{where} ({cap} {UNITS[measure]})")
+
+
+def asks(job, measure):
+    """What a job asks for."""
+    return {"jobs": 1, "nodes": job.nodes, "cores": job.cores, "gpus": job.gpus}[measure]
+
+
+def has(job, measure):
+    """What a running job was given: what it asked for, but no GPUs where the made-up nodes have none."""
+    return job.given_gpus if measure == "gpus" else asks(job, measure)
+
+
+def is_on_running(amount):
+    """Whether it counts those that run, and are promised to, alone."""
+    return amount.startswith("run-") and not amount.startswith("run-sched-")
+
+
+def used(amount, is_given, counted):
+    """What is in use: `counted` are (run, sched, promised to run, promised to be scheduled)."""
+    phase, measure = amount.rsplit("-", 1)
+    run, sched, to_run, to_sched = counted
+    running = sum((has if is_given else asks)(job, measure) for job in run)
+    scheduled = sum(asks(job, measure) for job in sched + to_sched)
+    if phase == "run":
+        return running + sum(asks(job, measure) for job in to_run)
+    return scheduled if phase == "sched" else running + scheduled
+
+
+class Scopes:
+    """All limits over scopes that are in force."""
+
+    def __init__(self, configured=(), pushed=(), parents=None):
+        self.table, self.known = {}, {}
+        # Where both speak of the same, the push counts.
+        for record in (*configured, *pushed):
+            key = (record["scope"], str(record["name"]), record.get("queue"))
+            is_given = record.get("counts") == "given"
+            caps = {amount: (record[amount], is_given) for amount in AMOUNTS if amount in record}
+            self.table.setdefault(key, {}).update(caps)
+        self.parents = dict(parents or {})
+
+    def above(self, bank):
+        """A bank and those above it, up to the root."""
+        while bank is not None:
+            yield bank
+            bank = self.parents.get(bank)
+
+    def of(self, key):
+        """The groups that the jobs of an association (user, bank) count in."""
+        if key not in self.known:
+            user, bank = key
+            targets = [("association", f"{user}/{bank}", True)]
+            # "Each bank" is each that has none below it.
+            targets += [("bank", b, b not in self.parents.values()) for b in self.above(bank)]
+            targets.append(("user", str(user), True))
+            self.known[key] = [group for target in targets for group in self.on(*target)]
+        return self.known[key]
+
+    def on(self, scope, name, is_of_each):
+        queues = sorted({q or "" for s, n, q in self.table if s == scope and n in ("*", name)})
+        for queue in (q or None for q in queues):
+            caps = dict(self.table.get((scope, "*", queue), {})) if is_of_each else {}
+            caps.update(self.table.get((scope, name, queue), {}))
+            if caps:
+                yield Group(scope, name, queue, caps)
+
+    def is_in(self, key, group):
+        """Whether the jobs of an association count in a group."""
+        return any(other.id == group.id for other in self.of(key))
+
+    def shown(self):
+        """(scope, name, queue, amount, cap, "given" or "asked") of all of them, as they were set."""
+        return [(*key, amount, cap, "given" if is_given else "asked")
+                for key, caps in self.table.items() for amount, (cap, is_given) in caps.items()]

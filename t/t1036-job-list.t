@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='job-list is gone, slow, silent, refuses, lies or raves: what is counted is what lives'
+
+# A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
+. "$(dirname "$0")/lib.sh"
+
+# stand_in HOW: who answers for job-list from now on. end_stand_in: nobody does.
+stand_in() {
+	rm -f asked
+	flux python "$T_DIR/scripts/job-list.py" $1 asked >>stand-in.log 2>&1 &
+	stand_in=$!
+	local until=$((SECONDS + MF_WAIT))
+	while ! grep -q ready asked 2>/dev/null; do
+		kill -0 $stand_in && test $SECONDS -le $until || { tail stand-in.log; return 1; }
+		sleep 0.05
+	done
+}
+end_stand_in() {
+	test -z "$stand_in" || { kill $stand_in; wait $stand_in; }
+	stand_in=
+}
+cleanup end_stand_in
+
+# counted: one runs, four are held, and one waits for another, of which nothing is taken twice.
+counted() { mf counts 5001 A active=5 run=1 held=4 && mf counts 5002 A active=2 && mf check; }
+in_force_again() {
+	local until=$((SECONDS + MF_WAIT))
+	until counted >counted.out 2>&1; do
+		test $SECONDS -le $until || { cat counted.out; return 1; }
+		sleep 0.1
+	done
+}
+
+test_expect_success 'jobs that run, are held, and wait for others' '
+	write_conf ".fairshare[\"running-limits\"] = \"strict\"" && start_instance && load_plugin &&
+	mf doc assoc 5001 A max_running_jobs=1 assoc 5002 A project "*" bank A 1 >doc &&
+	jq ".banks += [{bank: \"root\", parent: \"\", priority: 0, shares: 1, active: 1}] |
+		.banks[0] += {parent: \"root\", shares: 1, active: 1} |
+		.associations |= [.[] | . + {username: \"u\(.userid)\", shares: 1, usage: 100, counted_until: 1}] |
+		.tree = {policy: \"fair-tree\", at: 1, half_life: 604800, node_weight: 1, core_weight: 0, gpu_weight: 0}" doc >tree &&
+	mf rpc policy_update "$(cat tree)" &&
+	run=$(mf submit 5001) && running $run && mf submit 5001 -j 4 >held && held_by $(tail -1 held) max-running-jobs-user-limit &&
+	first=$(mf submit 5002) && running $first && waits=$(mf submit 5002 -d afterany:$first) && wait_for dependency-add $waits && in_force_again
+'
+test_expect_success 'without job-list: a reload counts the same' '
+	flux module remove job-list && reload_plugin && mf rpc policy_update "$(cat tree)" && in_force_again
+'
+for how in slow silent refuses lies raves; do
+	test_expect_success "job-list $how: so does it" '
+		stand_in $how && reload_plugin && mf rpc policy_update "$(cat tree)" && in_force_again && settled && counted &&
+		grep job-list asked
+	'
+	test_expect_success 'jobs come and go meanwhile' '
+		id=$(mf submit 5002 --run 0.01s) && ended $id && counted
+	'
+	test_expect_success 'the usage is of numbers' '
+		mf rpc usages "{}" >usages && sed "s/^ok //" usages | jq -e "[.. | numbers | select(. < 0)] == []" || { cut -c1-600 usages; return 1; }
+	'
+	test_expect_success 'and go on when it has gone' 'end_stand_in && counted && mf check'
+done
+test_expect_success 'with the real one again all end' '
+	flux module load job-list && cancel $run $first && running $(head -1 held) $waits &&
+	cancel_all && mf check | jq -e ".jobs == 0"
+'
+finish
