@@ -149,6 +149,16 @@ impl Play {
         self.agrees();
     }
 
+    /// Held jobs are to be left in peace by another plugin, and then go on.
+    fn hand_over(&mut self) {
+        let mut held = self.site.host.jobs();
+        held.retain(|id| self.site.state(*id) == State::Depend);
+        held.iter().for_each(|id| self.urgency(Some(*id), 0));
+        self.request("hand_over", &json!({}));
+        self.request("rest", &json!({"ids": held}));
+        held.iter().for_each(|id| self.urgency(Some(*id), 16));
+    }
+
     /// Waiting jobs wait for the last of these.
     fn push(&mut self, document: &Value) {
         for (key, method) in METHODS {
@@ -242,6 +252,7 @@ impl Play {
         self.questions();
         self.live();
         self.without_eventlog();
+        self.hand_over();
     }
 
     /// A tree is pushed: jobs accrue, the order follows, and all of it is there again after a reload.
