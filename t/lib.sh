@@ -105,6 +105,8 @@ start_instance() {
 # stop_instance: an orderly shutdown; jobs stay as they are, for the next start_instance.
 stop_instance() {
 	test -n "$broker_pid" || return 0
+	# A broker waits for a service that runs in it.
+	! type stop_service >/dev/null 2>&1 || stop_service >/dev/null 2>&1
 	exec 8>&-
 	wait $broker_pid
 	broker_rc=$?
