@@ -27,7 +27,7 @@ use std::sync::atomic::AtomicU64;
 
 pub use measures::{BankShare, Group, Measures, Spread};
 pub use scheduler::Scheduler;
-pub use trace::{Job, Party, Trace};
+pub use trace::{Job, Means, Party, Trace};
 
 use crate::accounts::Policy;
 use crate::engine::Settings;

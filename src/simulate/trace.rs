@@ -34,6 +34,17 @@ pub struct Party {
     pub queue: Option<QueueName>,
 }
 
+/// Means over all jobs of a history, by which histories are compared.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Means {
+    /// Seconds from one submission to the next.
+    pub between: f64,
+    /// Seconds that a job ran.
+    pub run: f64,
+    /// Cores of a job.
+    pub cores: f64,
+}
+
 /// Jobs in the order of their submission.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
@@ -74,6 +85,18 @@ impl Trace {
     /// All jobs.
     pub fn jobs(&self) -> &[Job] {
         &self.jobs
+    }
+
+    /// What the jobs are like; of two jobs at least, in the order of their submission.
+    pub fn means(&self) -> Option<Means> {
+        let [first, .., last] = self.jobs.as_slice() else { return None };
+        let many = self.jobs.len() as f64;
+        let mean = |of: fn(&Job) -> f64| self.jobs.iter().map(of).sum::<f64>() / many;
+        Some(Means {
+            between: (last.submit - first.submit) / (many - 1.0),
+            run: mean(|job| job.run),
+            cores: mean(|job| f64::from(job.cores)),
+        })
     }
 
     /// All there are jobs of.

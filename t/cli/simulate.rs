@@ -46,6 +46,8 @@ fn a_history_worked_out_by_hand() {
     let told = simulated(&path, "--sweep scheduler=fcfs,easy");
     assert_eq!((&told["jobs"], &told["cores"]), (&3.into(), &4.into()));
     assert_eq!(told["recorded_wait_mean"], 5.0);
+    let means = ["interarrival_mean", "run_mean", "cores_mean"].map(|key| told[key].as_f64().unwrap());
+    assert_eq!(means, [10.0, 250.0 / 3.0, 8.0 / 3.0]);
     // First come first served they run from 0, 100 and 200 s; the last fits beside the first, and delays nobody there.
     let wanted = [
         ("scheduler=fcfs", 90.0, 180.0, 2.5, 0.7, 250.0),
@@ -243,7 +245,7 @@ fn tables_and_lists_for_people_and_programs() {
     let table = fairshare(["simulate", "--trace", &path, "--sweep", "scheduler=fcfs,easy"]);
     let lines: Vec<&str> = table.ok().lines().collect();
     assert_eq!(lines[0], "3 jobs on 4 nodes with 4 cores.");
-    assert!(lines[2].starts_with("Scenario"), "{lines:?}");
+    assert!(lines[3].starts_with("Scenario"), "{lines:?}");
     assert!(lines.iter().any(|line| line.starts_with("scheduler=fcfs ") && line.contains("1.5 min")));
     let csv = fairshare(["simulate", "--trace", &path, "--csv"]);
     assert!(csv.ok().starts_with("scenario,jobs,rejected,never,wait_mean,"), "{}", csv.out);

@@ -26,7 +26,7 @@ use super::printable::count;
 use super::progress::Progress;
 use super::{Answer, Failure, Outcome, fingers, remark};
 use crate::fairshare::Policy;
-use crate::simulate::{Measures, Scheduler, Trace, replay};
+use crate::simulate::{Means, Measures, Scheduler, Trace, replay};
 use crate::store::PolicyData;
 
 const SWEEPS: &str = "\
@@ -120,7 +120,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let plans = product(&sweeps, site::policy(&site))?;
     let common = Common { scheduler: args.scheduler, depth: args.backfill_depth, ..cluster };
-    let jobs = trace.jobs().len();
+    let (jobs, means) = (trace.jobs().len(), trace.means());
     let measured = all(args, &trace, &site, &plans, common, &mut progress)?;
     let told: Vec<Told> = plans
         .into_iter()
@@ -139,6 +139,9 @@ pub(super) fn run(args: &Args) -> Outcome {
         ("nodes", json!(common.nodes)),
         ("cores", json!(common.cores)),
         ("recorded_wait_mean", json!(recorded)),
+        ("interarrival_mean", json!(means.map(|means| means.between))),
+        ("run_mean", json!(means.map(|means| means.run))),
+        ("cores_mean", json!(means.map(|means| means.cores))),
         ("job_bytes", json!(Trace::BYTES)),
     ];
     let mut before = vec![format!(
@@ -147,6 +150,10 @@ pub(super) fn run(args: &Args) -> Outcome {
         count(common.nodes as usize, "node"),
         count(common.cores as usize, "core")
     )];
+    if let Some(Means { between, run, cores }) = means {
+        let (between, run) = (print::span(between), print::span(run));
+        before.push(format!("One came every {between}, and ran {run} on {cores:.1} cores, on average."));
+    }
     if skipped > 0 {
         let text = format!(
             "{} of which the trace does not tell how long or on what they ran",

@@ -189,7 +189,7 @@ pub(super) fn print(
 }
 
 /// A time in three digits and a unit.
-fn span(seconds: f64) -> String {
+pub(super) fn span(seconds: f64) -> String {
     let units = [(86_400.0, "d"), (3600.0, "h"), (60.0, "min")];
     let (size, unit) = units.into_iter().find(|(size, _)| seconds >= *size * 1.5).unwrap_or((1.0, "s"));
     let many = seconds / size;
