@@ -35,14 +35,17 @@ class Follower(Release):
         while True:
             self.take_names()
             event = self.peek()
-            if event is None or event[0] not in pending or event[1] not in ("memo", "priority", "jobspec-update"):
+            if event is None or event[1] not in ("memo", "priority", "jobspec-update"):
                 break
             job = self.model.jobs[event[0]]
             if event[1] == "jobspec-update":
+                # What others lack is written in between: jobs in DEPEND too may have waited for their banks.
                 self.absorb(job)
                 if self.peek() is event:
                     break
                 continue
+            if job.id not in pending:
+                break
             pending.discard(job.id)
             self.ask(job)
         for jobid in sorted(pending):
