@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare migrate`: what another plugin would lose of the jobs that this one holds, and how it loses none.
 
+use std::collections::HashMap;
 use std::io::Write;
 
 use serde::Deserialize;
@@ -81,23 +82,18 @@ pub(super) fn run(args: &Args) -> Outcome {
                 "the plugin that is loaded is flux-accounting's already".to_owned(),
             ));
         }
-        let lost = lost(&flux)?;
-        let is_any = !lost.is_empty();
-        print(args, &flux, "lost", lost)?;
-        return Ok(if is_any { Answer::No } else { Answer::Yes });
+        return print(args, &flux, "lost", lost(&flux)?);
     }
     let held = held(&flux)?;
     if args.to_upstream {
         return rest(&flux, held.into_iter().filter(|job| args.all || job.is_lost()).collect());
     }
-    let is_any = held.iter().any(Held::is_lost);
-    print(args, &flux, "held", held)?;
-    Ok(if is_any { Answer::No } else { Answer::Yes })
+    print(args, &flux, "held", held)
 }
 
-/// Whether the plugin is ours; it is an error if there is none.
+/// Whether the plugin is ours, which alone can be asked this; it is an error if there is none.
 fn is_ours(flux: &Flux) -> Result<bool, Failure> {
-    match flux.rpc("job-manager.mf_priority.check", "{}") {
+    match flux.rpc("job-manager.mf_priority.hand_over", "{}") {
         Err(FluxError::Request { errno: libc::ENOSYS, .. }) if loaded(flux)?.is_some() => Ok(false),
         Err(error) => Err(failure(error)),
         Ok(_) => Ok(true),
@@ -127,16 +123,20 @@ fn lost(flux: &Flux) -> Result<Vec<Held>, Failure> {
     let wanted = json!({"max_entries": 0, "attrs": attributes, "constraint": {"states": [DEPEND]}});
     let jobs: Value = answer(flux, "job-list.list", &wanted.to_string())?;
     let jobs = jobs.get("jobs").and_then(Value::as_array).cloned().unwrap_or_default();
-    Ok(jobs.iter().filter_map(|job| lost_job(job, &state)).collect())
+    let users = state.get("mf_priority_map").and_then(Value::as_array).into_iter().flatten();
+    let banks = users.flat_map(|user| user["banks"].as_array().into_iter().flatten());
+    let known = banks.filter_map(|bank| bank["held_jobs"].as_object()).flatten();
+    let known: Known = known.map(|(id, held)| (id.as_str(), &held["deps"])).collect();
+    Ok(jobs.iter().filter_map(|job| lost_job(job, &known)).collect())
 }
 
-fn lost_job(job: &Value, state: &Value) -> Option<Held> {
+/// By id of a job the names that flux-accounting's plugin knows that it carries.
+type Known<'a> = HashMap<&'a str, &'a Value>;
+
+fn lost_job(job: &Value, known: &Known<'_>) -> Option<Held> {
     let id = job["id"].as_u64()?;
-    let key = id.to_string();
-    let users = state["mf_priority_map"].as_array().into_iter().flatten();
-    let banks = users.flat_map(|user| user["banks"].as_array().into_iter().flatten());
-    let known: Vec<&Value> =
-        banks.filter_map(|bank| bank["held_jobs"].get(&key)?["deps"].as_array()).flatten().collect();
+    let known: &[Value] =
+        known.get(id.to_string().as_str()).and_then(|deps| deps.as_array()).map_or(&[], |deps| deps);
     let names = job["dependencies"].as_array().into_iter().flatten();
     let names: Vec<String> = names
         .filter(|name| name.as_str().is_some_and(|text| text.starts_with("max-")) && !known.contains(name))
@@ -190,7 +190,7 @@ fn rest(flux: &Flux, jobs: Vec<Held>) -> Outcome {
     Ok(if resting.len() == jobs.len() { Answer::Yes } else { Answer::No })
 }
 
-fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<Held>) -> std::io::Result<()> {
+fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<Held>) -> Outcome {
     let words = Words::of(flux, 0.0);
     let lost = jobs.iter().filter(|job| job.is_lost()).count();
     let note = match (key, lost) {
@@ -230,5 +230,6 @@ fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<Held>) -> std::i
         ],
         rows: Box::new(rows),
     };
-    args.output.print(Report { rows, notes: vec![note], ..Report::default() })
+    args.output.print(Report { rows, notes: vec![note], ..Report::default() })?;
+    Ok(if lost == 0 { Answer::Yes } else { Answer::No })
 }

@@ -38,6 +38,7 @@ mod printable;
 mod progress;
 mod push;
 mod recount;
+mod replaced;
 mod report;
 mod screen;
 mod scrub;

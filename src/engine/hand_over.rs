@@ -8,7 +8,6 @@
 //! not say: the plugin takes it off all the same when there is room, fails, and ends the job. What it can't hold by a
 //! name it leaves alone at urgency 0, in SCHED.
 
-use super::step::{Pass, Step};
 use super::{Effect, Engine};
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Demand, Grant, Job, Line, Phase};
@@ -101,8 +100,7 @@ impl Engine {
         });
         let names = names.unwrap_or_default().into_iter();
         let mut effects: Vec<Effect> = names.map(|name| Effect::RemoveDependency(id, name)).collect();
-        let walk = self.ledger.walk(association, Line::All);
-        effects.push(Effect::Then(Step::Pass(Box::new(Pass { walk, freed: vec![id] }))));
+        effects.push(self.pass_then(association, vec![id], Line::All));
         effects
     }
 }

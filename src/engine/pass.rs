@@ -26,17 +26,22 @@ impl Engine {
     /// known whether those who went take a place to run.
     pub(super) fn passes(&mut self, due: impl IntoIterator<Item = (AssociationId, Line)>) -> Vec<Effect> {
         let mut due = due.into_iter();
-        let first = due.next().map(|(association, line)| self.pass_along(association, line));
-        let mut effects = first.unwrap_or_default();
+        let Some((association, line)) = due.next() else { return Vec::new() };
+        let mut effects = self.pass_along(association, line);
         for (association, line) in due {
             if self.is_looping {
                 effects.extend(self.pass_later(association, line));
-                continue;
+            } else {
+                effects.push(self.pass_then(association, Vec::new(), line));
             }
-            let walk = self.ledger.walk(association, line);
-            effects.push(Effect::Then(Step::Pass(Box::new(Pass { walk, freed: Vec::new() }))));
         }
         effects
+    }
+
+    /// A pass that begins when all effects before it were carried out; `freed` are jobs that these let go.
+    pub(super) fn pass_then(&self, association: AssociationId, freed: Vec<JobId>, line: Line) -> Effect {
+        let walk = self.ledger.walk(association, line);
+        Effect::Then(Step::Pass(Box::new(Pass { walk, freed })))
     }
 
     pub(super) fn release_all(&mut self) -> Vec<Effect> {

@@ -176,11 +176,8 @@ impl Groups {
 
     /// Everybody who stands in line, group by group.
     pub fn lines(&self) -> impl Iterator<Item = (GroupId, Key)> {
-        let of = |(at, group): (usize, &'_ Group)| {
-            let keys: Vec<Key> = group.line.ids().collect();
-            keys.into_iter().map(move |key| (GroupId(at as u32), key))
-        };
-        self.all.iter().enumerate().flat_map(of)
+        let all = self.all.iter().enumerate();
+        all.flat_map(|(at, group)| group.line.ids().map(move |key| (GroupId(at as u32), key)))
     }
 
     /// The same as they are known by since when they stand there.

@@ -78,9 +78,15 @@ def submit(count, run="1h", urgency=16):
     spec = job.JobspecV1.from_command(["true"])
     spec.duration = 7200
     spec.setattr("system.exec.test.run_duration", run)
-    text, ids = spec.dumps(), []
+    return submit_in_turn([spec.dumps()], count, urgency=urgency)
+
+
+def submit_in_turn(texts, count, **options):
+    """Submit `count` jobs, each of these jobspecs in its turn; their ids."""
+    ids = []
     while len(ids) < count:
-        part = [job.submit_async(handle, text, urgency=urgency) for _ in range(min(2000, count - len(ids)))]
+        turns = range(len(ids), min(len(ids) + 2000, count))
+        part = [job.submit_async(handle, texts[turn % len(texts)], **options) for turn in turns]
         ids += [f.get_id() for f in part]
     return ids
 

@@ -12,7 +12,7 @@ import threading
 import time
 
 import flux
-from bench import UNLIMITED, association, handle, reprioritize, show, used, wait
+from bench import UNLIMITED, association, handle, reprioritize, show, submit_in_turn, used, wait
 from flux import job
 
 n, leaves, uid = int(sys.argv[1]), int(sys.argv[2]), os.getuid()
@@ -78,11 +78,7 @@ def submit_to_banks(count):
         spec.duration = 7200
         spec.setattr("system.bank", bank(i))
         texts.append(spec.dumps())
-    last = None
-    for at in range(0, count, 2000):
-        part = [job.submit_async(handle, texts[k % BANKS]) for k in range(at, min(at + 2000, count))]
-        last = [future.get_id() for future in part][-1]
-    return last
+    return submit_in_turn(texts, count)[-1]
 
 
 def fill():

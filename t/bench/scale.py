@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from bench import association, handle, reprioritize, settle, used, wait
+from bench import association, handle, reprioritize, settle, submit_in_turn, used, wait
 from flux import job
 
 what, plugin, jobs, leaves, out = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
@@ -96,11 +96,7 @@ def submit(count, **attributes):
         spec.setattr("system.exec.test.run_duration", attributes.get("run", "1h"))
         spec.setattr("system.bank", bank(0 if attributes else i))
         texts.append(spec.dumps())
-    last = None
-    for at in range(0, count, 2000):
-        part = [job.submit_async(handle, texts[k % BANKS]) for k in range(at, min(at + 2000, count))]
-        last = [future.get_id() for future in part][-1]
-    return last
+    return submit_in_turn(texts, count)[-1]
 
 
 def changed(fairshare):

@@ -29,7 +29,7 @@ impl Site<'_> {
         if self.ranking.rank(node).is_some() {
             self.ahead(node, out)?;
         }
-        self.even(self.lost(explanation), node, bins, out)?;
+        self.even(lost(explanation), node, bins, out)?;
         self.bins(bins, out)
     }
 
@@ -77,12 +77,12 @@ impl Site<'_> {
         if let Some((ahead, _)) = ahead.filter(|_| self.tree.is_active(bank)) {
             self.change(bank, *ahead, out)?;
         }
-        self.even(self.lost(explanation), bank, &[], out)
+        self.even(lost(explanation), bank, &[], out)
     }
 
     /// The levels, and where most was lost.
     fn middle(&self, node: NodeId, explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
-        let lost = self.lost(explanation);
+        let lost = lost(explanation);
         self.chain(explanation, lost.map(|level| level.node), out)?;
         if self.ranking.policy() == crate::fairshare::Policy::Pbs
             && self.ranking.options().pbs_min_usage > 0.0
@@ -108,11 +108,6 @@ impl Site<'_> {
             }
             None => self.line("Nothing was lost: no level used more than its share.", out),
         }
-    }
-
-    /// The level where most was lost; `None` if each level used at most its share.
-    pub(super) fn lost<'e>(&self, explanation: &'e Explanation) -> Option<&'e Level> {
-        lost(explanation)
     }
 
     /// What competes with a node, the best first, with the value that decides.
