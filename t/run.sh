@@ -86,16 +86,39 @@ rust_tests() {
 }
 
 build() {
-	say 'building for release'
 	# The command's tests need none of the minutes that linking it takes at its fastest; the plugin is what sites load.
 	# It comes last: the command's build makes a .so too, one with the command's features in it.
 	{ [ -z "$rust$random" ] && ! list | grep -q /t5 ||
 		CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 cargo build --release --bin flux-fairshare
 	} >"$out/build.log" 2>&1 &&
-		cargo build --release --lib --no-default-features >>"$out/build.log" 2>&1 && return
+		cargo build --release --lib --no-default-features >>"$out/build.log" 2>&1
+}
+
+# built PID: whether that came to its end well; without a plugin there is nothing to go on with.
+built() {
+	wait "$1" && return
 	tail -30 "$out/build.log"
 	failed=$((failed + 1))
 	finish
+}
+
+# beside NAME COMMAND...: run it while others run. What it prints and counts is kept until `joined` asks for it.
+beside() {
+	local name=$1
+	shift
+	(
+		passed=0 failed=0 skipped=0 keep=
+		"$@" >"$out/$name.out" 2>&1
+		echo "$passed $failed $skipped $keep" >"$out/$name.count"
+	) &
+}
+
+# joined NAME: its output and its counts, after it has ended.
+joined() {
+	local p f s kept
+	cat "$out/$1.out"
+	read -r p f s kept <"$out/$1.count" || { say "$1 ended early"; p=0 f=1 s=0; }
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s)) keep=${kept:-${keep:-}}
 }
 
 # The sharness tests asked for.
@@ -134,6 +157,7 @@ sharness() {
 	local tests t p f s
 	mapfile -t tests < <(list)
 	if ! command -v flux >/dev/null; then
+		wait
 		s=$(cat "${tests[@]}" | grep -c '^[[:space:]]*test_expect_success')
 		echo
 		echo "!! flux is not on PATH: $s sharness tests in ${#tests[@]} files were SKIPPED (real Flux not tested)"
@@ -141,7 +165,7 @@ sharness() {
 		skipped=$((skipped + s))
 		return
 	fi
-	need sharness jq libfaketime || { failed=$((failed + 1)); return; }
+	need sharness jq libfaketime || { failed=$((failed + 1)); wait; return; }
 	# What packages are looked at with; without, that test says what it skips.
 	! printf '%s\n' "${tests[@]}" | grep -q /t5045 || need rpm cpio man-db binutils || :
 	[ -z "$plugin" ] || export PLUGIN_UNDER_TEST=$plugin
@@ -290,7 +314,7 @@ long() {
 	if step cycles; then
 		long_test 'bytes more' ignored "CYCLES=10000 GLIBC_TUNABLES=glibc.malloc.tcache_count=0" cycles::a_thousand_cycles
 	fi
-	[ -n "$plugin" ] || build
+	[ -n "$plugin" ] || { build & built $!; }
 	if step million; then
 		long_test 'associations|longest|a job' ignored \
 			"N=1000000 PLUGIN_UNDER_TEST=$(realpath "${plugin:-target/release/libmf_priority.so}")" push_cost::a_million_associations
@@ -316,16 +340,24 @@ long() {
 		random=1 long "$long"
 		finish
 	fi
+	[ -n "$plugin" ] || [ -z "$rust" ] || need gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); finish; }
+	# Linking the plugin keeps one processor busy for minutes: the tests in Rust go on meanwhile.
+	[ -n "$plugin" ] || { say 'building for release'; build & builder=$!; }
 	[ -n "$rust" ] && [ -z "$random" ] && rust_tests
-	[ -n "$plugin" ] || build
+	[ -n "$plugin" ] || built "$builder"
 	if [ -n "$random" ]; then
 		random "$random"
 	elif [ -n "$valgrind" ]; then
 		under_valgrind
 	else
+		# They take two of the places of the sharness tests, which wait more than they work.
+		[ -z "$rust" ] || {
+			t/report/run --browser >/dev/null || need chromium || : # before two ask apt at once
+			beside page page
+			beside random random 60
+		}
 		sharness
-		[ -z "$rust" ] || page
-		[ -z "$rust" ] || random 60
+		[ -z "$rust" ] || { joined page; joined random; }
 	fi
 	finish
 }

@@ -168,7 +168,12 @@ fn remark(text: impl fmt::Display) {
 
 /// Runs the command named by the process's arguments.
 pub fn main() -> ExitCode {
-    let arguments = fingers::understood(std::env::args_os().collect());
+    run(std::env::args_os().collect())
+}
+
+/// Runs the command named by these arguments, of which the first is the program's name.
+pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    let arguments = fingers::understood(arguments);
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return refused(error, &arguments),

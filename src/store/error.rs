@@ -11,15 +11,27 @@ use rusqlite::ffi;
 
 use super::Access;
 
-/// A file that can't be used. Whatever the reason, nothing was changed.
+/// A file that can't be used, and what became of what was to be changed in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoreError {
     /// The file.
     pub path: PathBuf,
     /// What is wrong with it.
     pub reason: Reason,
-    /// It was to be changed: then the text says that it is as it was.
-    pub writing: bool,
+    /// How it is left: where it was to be changed the text says so.
+    pub left: Left,
+}
+
+/// How an error leaves a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// As it was, and nobody asked for anything else.
+    Alone,
+    /// As it was, though it was to be changed.
+    Unchanged,
+    /// With all that was to be changed, or with nothing of it. SQLite appends a commit to a write-ahead log; where the system fails to
+    /// say that it is on the disk, whoever opens the database next may find it there.
+    WholeOrNot,
 }
 
 /// Why a file can't be used.
@@ -60,7 +72,7 @@ pub enum Reason {
 
 impl StoreError {
     pub(crate) fn new(path: &Path, reason: Reason) -> Self {
-        StoreError { path: path.to_owned(), reason, writing: false }
+        StoreError { path: path.to_owned(), reason, left: Left::Alone }
     }
 
     /// An error of opening or reading a file.
@@ -75,7 +87,8 @@ impl StoreError {
 
     /// The same error of something that was to write, or only to read.
     pub(super) fn of(self, access: Access) -> Self {
-        StoreError { writing: access == Access::Write, ..self }
+        let left = if access == Access::Write { Left::Unchanged } else { Left::Alone };
+        StoreError { left, ..self }
     }
 
     /// The reason behind an SQLite error.
@@ -137,7 +150,11 @@ impl fmt::Display for StoreError {
                 | Reason::Value(_)
                 | Reason::Format(_)
         );
-        if self.writing && opened { f.write_str("; nothing was changed") } else { Ok(()) }
+        match self.left {
+            Left::Unchanged if opened => f.write_str("; nothing was changed"),
+            Left::WholeOrNot if opened => f.write_str("; all of it is stored, or nothing: run it again"),
+            _ => Ok(()),
+        }
     }
 }
 

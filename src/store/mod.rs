@@ -33,7 +33,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavio
 
 pub use archive::ArchivedJob;
 pub use bins::{Bins, StoredBin, UsageChanges};
-pub use error::{Reason, StoreError};
+pub use error::{Left, Reason, StoreError};
 pub use history::PastJob;
 pub use jobs::{EndedJob, JobRecord, Which};
 pub use ledger::{Account, Counted, Ledger, LedgerBank, UsageSettings};
@@ -68,6 +68,7 @@ pub struct Database {
     path: PathBuf,
     access: Access,
     wait: Duration,
+    journal: Journal,
     connection: Connection,
     unlocked: Option<Stamp>,
 }
@@ -79,6 +80,7 @@ pub struct Snapshot<'a> {
     path: &'a Path,
     access: Access,
     wait: Duration,
+    journal: Journal,
     transaction: Transaction<'a>,
     unlocked: Option<Stamp>,
 }
@@ -107,7 +109,7 @@ impl Database {
         if access == Access::Write && connection.is_readonly("main").unwrap_or(false) {
             return Err(StoreError::new(path, Reason::ReadOnly("the file can't be written")));
         }
-        Ok(Database { path: path.to_owned(), access, wait, connection, unlocked })
+        Ok(Database { path: path.to_owned(), access, wait, journal, connection, unlocked })
     }
 
     /// Starts the one transaction in which all is read and written.
@@ -117,11 +119,12 @@ impl Database {
             Access::Write => TransactionBehavior::Immediate,
         };
         let (path, wait, unlocked, access) = (self.path.as_path(), self.wait, self.unlocked, self.access);
+        let journal = self.journal;
         let transaction = self
             .connection
             .transaction_with_behavior(behavior)
             .map_err(|error| StoreError::sqlite(path, wait, &error).of(access))?;
-        Ok(Snapshot { path, access, wait, transaction, unlocked })
+        Ok(Snapshot { path, access, wait, journal, transaction, unlocked })
     }
 }
 
@@ -149,10 +152,17 @@ impl Snapshot<'_> {
         self.path
     }
 
-    /// Ends the transaction and stores all that was written in it: all of it or, on any error, nothing.
+    /// Ends the transaction and stores all that was written in it: all of it or, on any error, nothing. Only where a write-ahead
+    /// log could not be brought to the disk is it not known which; [`StoreError::left`] says so.
     pub fn commit(self) -> Result<(), StoreError> {
-        let (path, wait) = (self.path, self.wait);
-        self.transaction.commit().map_err(|error| StoreError::sqlite(path, wait, &error))
+        let (path, wait, access, journal) = (self.path, self.wait, self.access, self.journal);
+        self.transaction.commit().map_err(|error| {
+            let failed = StoreError::sqlite(path, wait, &error).of(access);
+            match (journal, failed.left) {
+                (Journal::WriteAhead, Left::Unchanged) => StoreError { left: Left::WholeOrNot, ..failed },
+                _ => failed,
+            }
+        })
     }
 
     /// The number in `PRAGMA user_version`; 0 before flux-accounting 0.20.

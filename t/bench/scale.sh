@@ -4,23 +4,33 @@
 # plots in SVG, the raw figures beside them.
 # usage: scale.sh PLUGIN.so [UPSTREAM.so] [nothing]   (JOBS="1000 10000 50000", LEAVES="1000 10000 100000",
 #        ONE=1000 of the one while the other grows, SECONDS_MOST=60 of a drain, BROKERS=1, OUT=scale with .md, .svg and .jsonl)
-# The first is called flux-fairshare, the second flux-accounting; NAMES="a b c" says otherwise. With NESTED=1 the instances are
-# sub-instances of another (flux alloc). Jobs have one core and run nowhere: nothing is executed.
+# The first is called flux-fairshare, the second flux-accounting; NAMES="a b" says otherwise. With NESTED=1 the instances are
+# batch jobs of another (flux batch), whose start is in the time of a restart. Jobs have one core and run nowhere: nothing is executed.
 
 . "$(dirname "$0")/lib.sh"
 out=${OUT:-scale} one=${ONE:-1000} most=${SECONDS_MOST:-60} brokers=${BROKERS:-1}
-read -ra names <<<"${NAMES:-flux-fairshare flux-accounting nothing}"
+read -ra names <<<"${NAMES:-flux-fairshare flux-accounting}"
 : >"$out.jsonl"
 meter
 export PYTHONPATH=$bench FLUX_DISABLE_JOB_CLEANUP=t
 
-# instance STATE CONF COMMAND: a broker on a state directory, or several.
+# instance STATE CONF COMMAND: a broker on a state directory, or several, or one that is a batch job.
 instance() {
-	local start=(flux start --test-size="$brokers" -c "$2" -Slog-stderr-level=0)
-	[ "$brokers" != 1 ] || start=(flux start -c "$2" -Slog-stderr-level=0)
-	[ -z "${NESTED:-}" ] || start=(flux start flux alloc -N1 "${start[@]}")
-	"${start[@]}" -Sstatedir="$1" bash -c "$3"
+	local options=(-c"$2" -Slog-stderr-level=0 -Sstatedir="$1")
+	if [ -n "${NESTED:-}" ]; then
+		printf '#!/bin/bash\ntest "$(flux getattr instance-level)" = 1 && %s\n' "$3" >"$work/batch.sh"
+		flux start bash -c "id=\$(flux batch -N1 --output=$work/batch.out ${options[*]/#/--broker-opts=} $work/batch.sh) &&
+			flux job attach \$id 2>/dev/null" || { cat "$work/batch.out" >&2; return 1; }
+		cat "$work/batch.out" >&2
+	elif [ "$brokers" != 1 ]; then
+		flux start --test-size="$brokers" "${options[@]}" bash -c "test \"\$(flux getattr size)\" = $brokers && $3"
+	else
+		flux start "${options[@]}" bash -c "$3"
+	fi
 }
+
+# name N PLUGIN: what the Nth plugin is called.
+name() { if [ "$2" = nothing ]; then echo nothing; else echo "${names[$1]}"; fi; }
 
 # run NAME PLUGIN JOBS LEAVES: two instances, of which the first is restarted.
 run() {
@@ -39,11 +49,11 @@ run() {
 
 for jobs in ${JOBS-1000 10000 50000}; do
 	n=0
-	for so; do run "${names[n]}" "$so" "$jobs" "$one"; n=$((n + 1)); done
+	for so; do run "$(name "$n" "$so")" "$so" "$jobs" "$one"; n=$((n + 1)); done
 done
 for leaves in ${LEAVES-1000 10000 100000}; do
 	[ "$leaves" != "$one" ] || continue # was among the jobs
 	n=0
-	for so; do run "${names[n]}" "$so" "$one" "$leaves"; n=$((n + 1)); done
+	for so; do run "$(name "$n" "$so")" "$so" "$one" "$leaves"; n=$((n + 1)); done
 done
 flux python "$bench/plots.py" "$out.jsonl" "$out.svg" "$one" | tee "$out.md"

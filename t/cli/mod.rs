@@ -5,6 +5,8 @@
 mod bad_files;
 mod complaints;
 mod databases;
+mod disk;
+mod disk_faults;
 mod docs;
 mod documents;
 mod explain;

@@ -10,14 +10,14 @@ use super::{PROGRAM, fairshare};
 /// A half-life.
 const H: f64 = 1000.0;
 /// The end of the first period.
-const END: f64 = 51_000.0;
+pub const END: f64 = 51_000.0;
 
 /// Two nodes.
 const R: &str =
     r#"{"version": 1, "execution": {"R_lite": [{"rank": "0-1", "children": {"core": "0-3", "gpu": "0"}}]}}"#;
 
 /// What counting needs besides the tables of [`Site`], and a few jobs.
-fn with_jobs(site: &Site) {
+pub fn with_jobs(site: &Site) {
     site.sql(&format!(
         "ALTER TABLE bank_table ADD COLUMN ignore_older_than int DEFAULT 0;
          UPDATE association_table SET job_usage = 0, default_bank = bank, userid = 1000 + rowid;

@@ -24,6 +24,8 @@ use drive::{gist, seen};
 #[derive(Default)]
 struct Stand {
     site: Option<Site>,
+    /// What [`configured`] shows of it, where that is known: half of an execution is asking for it.
+    shown: Option<Value>,
     used: usize,
 }
 

@@ -72,8 +72,8 @@ fn live_through(pair: &mut Option<(Site, Site)>, in_force: &mut usize, input: &[
         let told = answer.as_ref().map_or_else(|refused| gist(&refused.text), |_| "done".to_owned());
         (answer.is_ok(), seen((method, told)), answer.ok().flatten())
     };
+    let mut before = configured(&site);
     while !of.is_over() {
-        let before = configured(&site);
         // The number of the open push, or another.
         let number = match (of.below(5), &open) {
             (0, _) => of.pick(&[0, 1, latest.wrapping_sub(1), latest + 1, u64::MAX]),
@@ -139,9 +139,11 @@ fn live_through(pair: &mut Option<(Site, Site)>, in_force: &mut usize, input: &[
                 (is_done && is_it, feature)
             }
         };
+        let now = configured(&site);
         if !is_done {
-            assert_eq!(configured(&site), before, "what was refused changed something");
+            assert_eq!(now, before, "what was refused changed something");
         }
+        before = now;
         features.push(seen((feature, open.is_some())));
     }
     site.check();

@@ -98,7 +98,7 @@ fn call(stand: &mut Stand, input: &[u8]) -> Vec<u64> {
     let payload = CString::new(body).unwrap();
     let site = stand.site.take().unwrap_or_else(busy);
     site.host.take_log();
-    let before = configured(&site);
+    let before = stand.shown.take().unwrap_or_else(|| configured(&site));
     let answer = site.host.request_bytes(&topic(method), Some(&payload), cred);
     let mut features: Vec<u64> = Vec::new();
     let late: Vec<_> = {
@@ -158,7 +158,9 @@ fn call(stand: &mut Stand, input: &[u8]) -> Vec<u64> {
             return features;
         }
     } else {
-        assert_eq!(configured(&site), before, "{line} changed something");
+        let now = configured(&site);
+        assert_eq!(now, before, "{line} changed something");
+        stand.shown = Some(now);
     }
     stand.keep(site);
     features

@@ -7,7 +7,7 @@ import os
 import random
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 
 import flux
 from bench import association, queue
@@ -19,6 +19,10 @@ USERS = list(range(5001, 5031))
 BANKS = {"root": "", "east": "root", "west": "root", "chem": "east", "phys": "east", "bio": "west", "geo": "west"}
 LEAF_BANKS = ["chem", "phys", "bio", "geo"]
 QUEUES = ["batch", "debug"]
+# While this file is there, everybody waits where he is between two acts.
+PAUSE = os.environ["SOAK_PAUSE"]
+# Submissions that may be without an answer.
+WINDOW = 200
 
 
 def bank_of(uid):
@@ -39,14 +43,25 @@ def tell(**what):
     print(json.dumps(what), flush=True)
 
 
+def paused():
+    """Waits as long as it is said to, and tells that it does."""
+    if not os.path.exists(PAUSE):
+        return False
+    tell(paused=sys.argv[1])
+    while os.path.exists(PAUSE):
+        time.sleep(0.05)
+    return True
+
+
 def texts_of(uid):
-    """What a user submits: one core up to two nodes, half a second to four, both queues, with the bank and without, signed."""
+    """What a user submits: one core up to two nodes, most of half a second to four, a third of next to nothing, both queues, with the
+    bank and without, signed."""
     context, texts = SecurityContext(), []
     for number in range(12):
         size = {} if number % 4 else {"num_nodes": 1 + number % 8 // 4, "cores_per_task": 2, "num_tasks": 2}
         spec = job.JobspecV1.from_command(["true"], **size)
         spec.duration = 60
-        spec.setattr("system.exec.test.run_duration", f"{0.5 + number % 5 * 0.8}s")
+        spec.setattr("system.exec.test.run_duration", f"{0.5 + number % 5 * 0.8 if number % 3 else 0.01}s")
         spec.setattr("system.queue", QUEUES[number % 5 == 0])
         if number % 3 == 0:
             spec.setattr("system.bank", bank_of(uid))
@@ -59,35 +74,53 @@ def active(owner):
 
 
 def submit(rate, most):
-    """So many jobs a second, and never more alive than `most`. One in a hundred is urgent, held, or depends on another."""
+    """So many jobs a second, and never more alive than `most`. One in a hundred is urgent or held, one in four is canceled at once."""
     chance, owner = random.Random(1), flux.Flux()
     users = [(handle_of(uid), texts_of(uid)) for uid in USERS]
-    why = Counter()
-    began, accepted, refused, count, last = time.monotonic(), 0, 0, 0, time.monotonic()
-    while True:
-        due = int((time.monotonic() - began) * rate) - count
-        room = most - active(owner)
-        if due > rate * 20:
-            # What the machine could not do is not made up for by a crowd.
-            began += due / rate - 1
-        batch = max(0, min(due, room, 100))
-        futures = []
-        for _ in range(batch):
-            own, texts = chance.choice(users)
-            urgency = chance.choice((0, 31, 20)) if chance.random() < 0.01 else 16
-            futures.append(job.submit_async(own, chance.choice(texts), urgency=urgency, pre_signed=True))
-        for future in futures:
+    why, under_way, cancels = Counter(), deque(), deque()
+    began, accepted, refused, canceled, count, last = time.monotonic(), 0, 0, 0, 0, time.monotonic()
+
+    def answered(most_open):
+        """The oldest are asked for until no more than these are open: that each waits for its own answer costs no round."""
+        nonlocal accepted, refused, canceled
+        while len(under_way) > most_open:
             try:
-                future.get_id()
+                one = under_way.popleft().get_id()
                 accepted += 1
+                if chance.random() < 0.25:
+                    canceled += 1
+                    cancels.append(owner.rpc("job-manager.raise", dict(id=one, severity=0, type="cancel")))
             except OSError as exc:
                 refused += 1
                 # Limits refuse some; whoever watches sees why.
                 why[(exc.strerror or str(exc))[:60].rstrip("0123456789")] += 1
+        while len(cancels) > most_open // 4:
+            try:
+                cancels.popleft().get()
+            except OSError as exc:
+                # It may be at its end by now.
+                if exc.errno not in (errno.ENOENT, errno.EINVAL):
+                    raise
+
+    while True:
+        if os.path.exists(PAUSE):
+            answered(0)
+            paused()
+        due = int((time.monotonic() - began) * rate) - count
+        room = most - active(owner)
+        if due > rate * 120:
+            # What the machine can't do it need not make up for.
+            began += due / rate - 1
+        batch = max(0, min(due, room, 100))
+        for _ in range(batch):
+            own, texts = chance.choice(users)
+            urgency = chance.choice((0, 31, 20)) if chance.random() < 0.01 else 16
+            under_way.append(job.submit_async(own, chance.choice(texts), urgency=urgency, pre_signed=True))
+        answered(WINDOW if batch else 0)
         count += batch
         if time.monotonic() - last > 1:
             last = time.monotonic()
-            tell(accepted=accepted, refused=refused, why=why)
+            tell(accepted=accepted, refused=refused, canceled=canceled, why=why)
         time.sleep(0.05 if batch == 0 else 0.01)
 
 
@@ -122,9 +155,9 @@ class Changes:
             record.update(username=f"u{record['userid']}", shares=1 + at % 7, usage=1e4 * (at * 7919 % 1000), counted_until=0)
         return records
 
-    def document(self):
+    def document(self, policy=None):
         banks = [dict(bank=name, parent=parent, priority=0, shares=1, active=1) for name, parent in BANKS.items()]
-        policy = self.chance.choice(("weighted-walk", "fair-tree", "classic"))
+        policy = policy or self.chance.choice(("weighted-walk", "fair-tree", "classic"))
         tree = dict(policy=policy, at=time.time(), half_life=604800, node_weight=1, core_weight=0, gpu_weight=0)
         queues = [queue("batch"), queue("debug", max_sched_jobs=self.chance.choice((200, 1000)))]
         return dict(associations=self.records(), queues=queues, projects=[{"project": "*"}], banks=banks,
@@ -212,6 +245,7 @@ class Changes:
         always = [self.configure, self.cancel, self.urgency, self.unhold, self.update]
         acts, last = always + (ours if self.is_ours else []), time.monotonic() - 150
         while True:
+            paused()
             act = self.chance.choice(acts)
             if time.monotonic() - last > 180:
                 # Flux first, then a whole push: half of the reloads go by what is remembered.
@@ -232,6 +266,7 @@ def ask():
     chance, count = random.Random(3), 0
     guests = [handle_of(uid, "0x2") for uid in USERS[:5]]
     while True:
+        paused()
         own = chance.choice(guests)
         method = chance.choice(("standing", "jobs", "jobs", "stats"))
         try:

@@ -15,7 +15,7 @@ from collections import defaultdict
 
 import flux
 import flux.kvs
-from actors import USERS, handle_of, texts_of
+from actors import PAUSE, USERS, Changes, handle_of, texts_of
 from bench import handle, memory, used
 from flux import job
 
@@ -25,8 +25,10 @@ SERVICE = "job-manager.mf_priority."
 MIB = 1 << 20
 # By how much a job may make the instance grow before it is called a leak: a record of an ended job has hundreds of bytes.
 BYTES_PER_JOB = 64
-# Latencies of the last quarter in those of the first.
-SLOWER = 2.0
+# What single acts cost the job manager's thread: in the last quarter beside the first, and of how many it is the mean.
+JUDGED, SLOWER, ALONE = ("cpu_submit", "cpu_explain", "cpu_push"), 1.5, 50
+# Of job states: NEW, RUN, CLEANUP. The others stay where they are while no queue is started.
+MOVING = (1, 16, 32)
 
 
 class Actors:
@@ -52,6 +54,23 @@ class Actors:
         with self.lock:
             lists, self.lists = self.lists, defaultdict(list)
             return lists, dict(self.last)
+
+    def rest(self):
+        """All wait, and what they sent has its answer."""
+        with open(PAUSE, "w", encoding="utf-8"):
+            pass
+        end = time.monotonic() + 60
+        while len({who for who in self.told("paused")}) < len(self.processes) and not self.dead() and time.monotonic() < end:
+            time.sleep(0.05)
+
+    def go_on(self):
+        os.unlink(PAUSE)
+        with self.lock:
+            self.lists.pop("paused", None)
+
+    def told(self, key):
+        with self.lock:
+            return list(self.lists[key])
 
     def dead(self):
         return [name for name, process in self.processes if process.poll() is not None]
@@ -132,6 +151,57 @@ def purge():
         time.sleep(1)
 
 
+def spent(act):
+    """Processor time of the job manager's thread in milliseconds: what `act` asks of it, answers included, until it serves again."""
+    handle.rpc("job-manager.getinfo", {}).get()
+    start = used()
+    act()
+    handle.rpc("job-manager.getinfo", {}).get()
+    return 1000 * (used() - start)
+
+
+def at_rest(seconds):
+    """Whether it came to pass that no job starts, runs or ends."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        jobs = handle.rpc("job-manager.list", {"max_entries": 0, "attrs": ["state"]}).get()["jobs"]
+        if not any(one["state"] in MOVING for one in jobs):
+            return True
+        time.sleep(0.2)
+    return False
+
+
+def alone():
+    """What single acts cost the job manager's thread while everybody else waits, the queues are stopped and what ran has ended: no
+    load of the machine moves it. A job from its submission to its price, an explanation, a push of a whole document; and how many
+    jobs lived."""
+    costs = dict(live=0, cpu_submit=float("nan"), cpu_explain=float("nan"), cpu_push=float("nan"))
+    actors.rest()
+    subprocess.run(["flux", "queue", "stop", "--all", "--quiet"], check=True)
+    try:
+        if not at_rest(20):
+            return costs
+        costs["live"] = handle.rpc("job-manager.stats-get", {}).get()["active_jobs"]
+
+        def priced():
+            for one in [future.get_id() for future in [job.submit_async(prober, probe, pre_signed=True) for _ in range(ALONE)]]:
+                job.event_wait(handle, one, "priority")
+
+        costs["cpu_submit"] = spent(priced) / ALONE
+        if is_ours:
+            ids = [one["id"] for one in ask("jobs", {"limit": ALONE})["jobs"]]
+            costs["cpu_explain"] = spent(lambda: [ask("explain", {"jobs": [one]}) for one in ids]) / max(1, len(ids))
+            whole = pusher.document("weighted-walk")
+            costs["cpu_push"] = spent(lambda: ask("policy_update", whole))
+    except OSError as exc:
+        # Whose jobs these are may have as many as he may have.
+        print(f"    not measured: {exc}", flush=True)
+    finally:
+        subprocess.run(["flux", "queue", "start", "--all", "--quiet"], check=True)
+        actors.go_on()
+    return costs
+
+
 def slope(rows, key):
     """The growth per hour of a column by the least squares, and the half width of its 95 % interval."""
     xs, ys = [row["minute"] / 60 for row in rows], [row[key] for row in rows]
@@ -152,7 +222,9 @@ def quarters(rows, key):
 
 COLUMNS = [
     ("minute", 6, "{:.0f}"), ("jobs", 8, "{}"), ("refused", 8, "{}"), ("alive", 6, "{}"), ("held", 6, "{}"), ("ended", 6, "{}"),
-    ("rss", 7, "{:.1f}"), ("broker", 7, "{:.1f}"), ("manager", 7, "{:.2f}"), ("own", 6, "{:.2f}"), ("cpu", 6, "{:.2f}"), ("put50", 7, "{:.1f}"), ("submit50", 9, "{:.1f}"), ("submit99", 9, "{:.1f}"), ("submit", 6, "{:.2f}"), ("ping50", 6, "{:.2f}"), ("explain", 7, "{:.2f}"),
+    ("rss", 7, "{:.1f}"), ("broker", 7, "{:.1f}"), ("manager", 7, "{:.2f}"), ("own", 6, "{:.2f}"), ("cpu", 6, "{:.2f}"),
+    ("live", 5, "{}"), ("cpu_submit", 10, "{:.3f}"), ("cpu_explain", 11, "{:.3f}"), ("cpu_push", 8, "{:.2f}"),
+    ("put50", 7, "{:.1f}"), ("submit50", 9, "{:.1f}"), ("submit99", 9, "{:.1f}"), ("ping50", 6, "{:.2f}"),
     ("push", 7, "{:.0f}"), ("explain50", 9, "{:.1f}"), ("explain99", 9, "{:.1f}"), ("reloads", 7, "{}"), ("drift", 5, "{}"), ("log", 4, "{}"),
 ]
 
@@ -173,7 +245,9 @@ def settled(seconds):
 
 
 prober = handle_of(USERS[3])
-probe = texts_of(USERS[3])[1]
+probe = texts_of(USERS[3])[3]
+pusher = Changes(path, leaves)
+EVERY = max(1, int(minutes // 20))
 actors, rows, failures, kinds, reloads = Actors(), [], [], defaultdict(int), 0
 threading.Thread(target=purge, daemon=True).start()
 handle.rpc("job-manager.jobtap", {"remove": "mf_priority.so"}).get()
@@ -190,8 +264,9 @@ if is_ours:
     actors.start("guests")
 print(f"{jobs} jobs in {minutes:.0f} minutes, {live} at a time, {leaves} associations")
 print("MiB: resident, given out, of that to the job manager's thread, of that what the plugin gave back at its last reload")
-print("cpu: ms of the job manager's thread for a job; put50, ping50: a KVS commit, the shortest question; submit, explain:"
-      " how many of them these take; the others ms")
+print("cpu: ms of the job manager's thread for a job, all else that it does in that minute included; then the same for single acts while"
+      f" everybody waits, every {EVERY} minutes, and how many jobs lived then; the others are ms by the clock; put50, ping50: a KVS"
+      " commit, the shortest question")
 print(" ".join(name.rjust(width) for name, width, _ in COLUMNS), flush=True)
 began = time.monotonic()
 while time.monotonic() - began < minutes * 60:
@@ -213,11 +288,13 @@ while time.monotonic() - began < minutes * 60:
         alive=counted["active_jobs"], ended=counted["inactive_jobs"], held=stats["jobs"]["held"] if stats else 0,
         rss=memory() / MIB, broker=given[0], manager=given[1], own=last.get("own", float("nan")) / MIB,
         cpu=1000 * (used() - cpu) / max(1, last.get("accepted", 0) - count),
-        put50=part(probes["put"], 50), submit50=part(probes["submit"], 50), submit=part(probes["submit"], 50) / part(probes["put"], 50),
-        ping50=part(probes["ping"], 50), explain=part(probes["explain"], 50) / part(probes["ping"], 50), submit99=part(probes["submit"], 99), push=1000 * statistics.median(pushes) if pushes else float("nan"),
+        put50=part(probes["put"], 50), submit50=part(probes["submit"], 50),
+        ping50=part(probes["ping"], 50), submit99=part(probes["submit"], 99),
+        push=1000 * statistics.median(pushes) if pushes else float("nan"),
         explain50=part(told["explain"], 50), explain99=part(told["explain"], 99), reloads=reloads,
         drift=len(check["drift"]) if check else 0, log=len(log),
     )
+    row.update(alone() if len(rows) % EVERY == 0 else dict.fromkeys(("live", *JUDGED), float("nan")))
     rows.append(row)
     show(row)
     for line in log[:5]:
@@ -258,6 +335,7 @@ done = rows[-1]["jobs"]
 print("refused: " + json.dumps(actors.last.get("why", {})))
 if done == 0:
     sys.exit("no job was accepted")
+print(f"{actors.last.get('canceled', 0)} were canceled as soon as they were accepted")
 print(f"{done} jobs accepted in {60 * took:.1f} minutes, {done / took / 3600:.0f} a second")
 for key, what in (
     ("rss", "resident memory of the broker"), ("broker", "given out in the broker"),
@@ -273,14 +351,14 @@ for key, what in (
     # thread what counts is what is left in the end.
     if key == "own" and (rate - half) * MIB / (done / took) > BYTES_PER_JOB:
         failures.append(f"{what} grows: {per_job:.0f} bytes a job")
-for key in ("cpu", "put50", "submit50", "submit99", "submit", "ping50", "explain", "push", "explain50", "explain99"):
+for key in ("cpu", *JUDGED, "put50", "submit50", "submit99", "ping50", "push", "explain50", "explain99"):
     if not any(row[key] == row[key] for row in warm):
         continue
     first, last = quarters(warm, key)
     print(f"{key}: {first:.2f} in the first quarter, {last:.2f} in the last, {last / first:.2f} times")
-    # The time of a clock is also the machine's and the KVS's, of which nothing is ours; a job's part of the job manager's time grows
-    # where fewer jobs come.
-    if key in ("submit", "explain") and last > SLOWER * first:
+    # The time of a clock is also the machine's and the KVS's, of which nothing is ours; a job's part of all that the job manager does
+    # in a minute grows where fewer jobs come.
+    if key in JUDGED and last > SLOWER * first:
         failures.append(f"{key} is {last / first:.2f} times what it was")
 print("\n".join(["verdict: FAILED", *failures]) if failures else "verdict: flat" if len(warm) >= 8 else "verdict: nothing failed, too short to tell more")
 sys.exit(bool(failures))

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! A disk that fails when it is told to: SQLite's own layer over the system's files, with a count of what is asked of it.
+//!
+//! It becomes the default of the process that calls [`install`], so that whoever opens a database there has it. Databases, journals,
+//! logs and their shared memory all go through it.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rusqlite::ffi::{self, sqlite3_file, sqlite3_io_methods, sqlite3_vfs};
+
+/// What happens at the one operation, and after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It fails, a write after half of its bytes; the next one goes well.
+    Once,
+    /// It and everything after it fails: the disk is gone, or somebody has it locked.
+    Gone,
+    /// From it on nothing can be written any more; reading and taking away go well.
+    Full,
+}
+
+static COUNTED: AtomicU64 = AtomicU64::new(0);
+static FAILS_AT: AtomicU64 = AtomicU64::new(u64::MAX);
+static GOES_ON: AtomicBool = AtomicBool::new(false);
+static IS_FULL: AtomicBool = AtomicBool::new(false);
+
+/// From now on the operation with this number fails, the first one being 1.
+pub fn fail_at(number: u64, fault: Fault) {
+    COUNTED.store(0, Ordering::SeqCst);
+    GOES_ON.store(fault != Fault::Once, Ordering::SeqCst);
+    IS_FULL.store(fault == Fault::Full, Ordering::SeqCst);
+    FAILS_AT.store(number, Ordering::SeqCst);
+}
+
+/// Everything goes well again. How many operations there were since [`fail_at`].
+pub fn mend() -> u64 {
+    FAILS_AT.store(u64::MAX, Ordering::SeqCst);
+    COUNTED.load(Ordering::SeqCst)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Reads,
+    Writes,
+}
+
+/// Counts an operation, and says whether it fails.
+fn fails(kind: Kind) -> bool {
+    // A full disk is counted in what would be written.
+    if IS_FULL.load(Ordering::SeqCst) && kind == Kind::Reads {
+        return false;
+    }
+    let number = COUNTED.fetch_add(1, Ordering::SeqCst) + 1;
+    let at = FAILS_AT.load(Ordering::SeqCst);
+    number == at || number > at && GOES_ON.load(Ordering::SeqCst)
+}
+
+/// What a lock says: held by somebody else for as long as anybody waits, or that the system failed.
+fn lock_error(system: c_int) -> c_int {
+    if GOES_ON.load(Ordering::SeqCst) { ffi::SQLITE_BUSY } else { system }
+}
+
+/// The system's layer, and ours over it.
+struct Layers {
+    system: *mut sqlite3_vfs,
+    ours: sqlite3_vfs,
+}
+
+// SAFETY: SQLite registers a layer for all threads, and the pointers are to what lives as long as the process.
+unsafe impl Send for Layers {}
+// SAFETY: as above; nothing in it is changed but SQLite's own list, under SQLite's lock.
+unsafe impl Sync for Layers {}
+
+static LAYERS: OnceLock<Layers> = OnceLock::new();
+
+/// Makes the failing disk the default of this process. It goes well until [`fail_at`].
+pub fn install() {
+    let layers = LAYERS.get_or_init(|| {
+        // SAFETY: a null name asks for the default, which is there as long as the process.
+        let system = unsafe { ffi::sqlite3_vfs_find(std::ptr::null()) };
+        // SAFETY: SQLite gave it; the fields are plain values and function pointers.
+        let mut ours = unsafe { std::ptr::read(system) };
+        let own = c_int::try_from(size_of::<File>()).expect("small");
+        ours.szOsFile += own;
+        ours.zName = c"failing".as_ptr();
+        ours.pNext = std::ptr::null_mut();
+        ours.xOpen = Some(open);
+        ours.xDelete = Some(delete);
+        ours.xAccess = Some(access);
+        Layers { system, ours }
+    });
+    // SAFETY: it stays where it is for as long as the process runs; SQLite writes its list pointer in it, under its lock.
+    let status = unsafe { ffi::sqlite3_vfs_register((&raw const layers.ours).cast_mut(), 1) };
+    assert_eq!(status, ffi::SQLITE_OK);
+}
+
+fn system() -> *mut sqlite3_vfs {
+    LAYERS.get().expect("installed").system
+}
+
+/// What SQLite has in hand: methods first, as it demands, and behind it the system's file.
+#[repr(C)]
+struct File {
+    base: sqlite3_file,
+    real: *mut sqlite3_file,
+}
+
+/// The system's file behind one of ours, and one of its methods.
+macro_rules! real {
+    ($file:ident . $method:ident) => {{
+        // SAFETY: SQLite calls methods of files that `open` has made, and the system's file lies behind each.
+        let real = unsafe { (*$file.cast::<File>()).real };
+        // SAFETY: `open` gives methods to those files only that the system has given its own.
+        (unsafe { (*(*real).pMethods).$method.expect("the system's files have it") }, real)
+    }};
+}
+
+/// A method that fails when its number comes up, and otherwise does what the system does.
+macro_rules! method {
+    ($name:ident, $method:ident, $kind:expr, $error:expr $(, $argument:ident: $type:ty)*) => {
+        unsafe extern "C" fn $name(file: *mut sqlite3_file $(, $argument: $type)*) -> c_int {
+            if let Some(kind) = $kind && fails(kind) {
+                return $error;
+            }
+            let (method, real) = real!(file.$method);
+            // SAFETY: what SQLite gave is handed on.
+            unsafe { method(real $(, $argument)*) }
+        }
+    };
+}
+
+method!(close, xClose, None::<Kind>, 0);
+method!(read, xRead, Some(Kind::Reads), ffi::SQLITE_IOERR_READ, to: *mut c_void, size: c_int, at: i64);
+method!(truncate, xTruncate, Some(Kind::Writes), ffi::SQLITE_IOERR_TRUNCATE, size: i64);
+method!(sync, xSync, Some(Kind::Writes), ffi::SQLITE_IOERR_FSYNC, flags: c_int);
+method!(file_size, xFileSize, Some(Kind::Reads), ffi::SQLITE_IOERR_FSTAT, size: *mut i64);
+method!(lock, xLock, Some(Kind::Reads), lock_error(ffi::SQLITE_IOERR_LOCK), level: c_int);
+method!(unlock, xUnlock, None::<Kind>, 0, level: c_int);
+method!(reserved, xCheckReservedLock, Some(Kind::Reads), ffi::SQLITE_IOERR_CHECKRESERVEDLOCK, is_held: *mut c_int);
+method!(control, xFileControl, None::<Kind>, 0, what: c_int, with: *mut c_void);
+method!(sector_size, xSectorSize, None::<Kind>, 0);
+method!(characteristics, xDeviceCharacteristics, None::<Kind>, 0);
+method!(shm_map, xShmMap, Some(Kind::Writes), ffi::SQLITE_IOERR_SHMMAP, page: c_int, size: c_int, extends: c_int, to: *mut *mut c_void);
+method!(shm_unmap, xShmUnmap, None::<Kind>, 0, deletes: c_int);
+
+unsafe extern "C" fn write(file: *mut sqlite3_file, from: *const c_void, size: c_int, at: i64) -> c_int {
+    let (write, real) = real!(file.xWrite);
+    if !fails(Kind::Writes) {
+        // SAFETY: what SQLite gave is handed on.
+        return unsafe { write(real, from, size, at) };
+    }
+    if GOES_ON.load(Ordering::SeqCst) {
+        return ffi::SQLITE_FULL;
+    }
+    // SAFETY: half of what SQLite gave.
+    unsafe { write(real, from, size / 2, at) };
+    ffi::SQLITE_IOERR_WRITE
+}
+
+unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, offset: c_int, count: c_int, flags: c_int) -> c_int {
+    // Whoever lets go of a lock always can. Somebody else's lock that stays SQLite would wait for: ten seconds, whatever it is told.
+    if flags & ffi::SQLITE_SHM_LOCK != 0 && fails(Kind::Reads) {
+        return ffi::SQLITE_IOERR_SHMLOCK;
+    }
+    let (method, real) = real!(file.xShmLock);
+    // SAFETY: what SQLite gave is handed on.
+    unsafe { method(real, offset, count, flags) }
+}
+
+unsafe extern "C" fn shm_barrier(file: *mut sqlite3_file) {
+    let (method, real) = real!(file.xShmBarrier);
+    // SAFETY: the system's own file.
+    unsafe { method(real) }
+}
+
+/// Version 2: without memory maps, whose reads nobody could count.
+static METHODS: sqlite3_io_methods = sqlite3_io_methods {
+    iVersion: 2,
+    xClose: Some(close),
+    xRead: Some(read),
+    xWrite: Some(write),
+    xTruncate: Some(truncate),
+    xSync: Some(sync),
+    xFileSize: Some(file_size),
+    xLock: Some(lock),
+    xUnlock: Some(unlock),
+    xCheckReservedLock: Some(reserved),
+    xFileControl: Some(control),
+    xSectorSize: Some(sector_size),
+    xDeviceCharacteristics: Some(characteristics),
+    xShmMap: Some(shm_map),
+    xShmLock: Some(shm_lock),
+    xShmBarrier: Some(shm_barrier),
+    xShmUnmap: Some(shm_unmap),
+    xFetch: None,
+    xUnfetch: None,
+};
+
+unsafe extern "C" fn open(
+    _: *mut sqlite3_vfs,
+    name: *const c_char,
+    file: *mut sqlite3_file,
+    flags: c_int,
+    out: *mut c_int,
+) -> c_int {
+    // SAFETY: SQLite gives room for `szOsFile` bytes: ours, and the system's behind it.
+    let real = unsafe { file.cast::<u8>().add(size_of::<File>()) }.cast::<sqlite3_file>();
+    // SAFETY: as above. Without methods it is a file that was not opened.
+    unsafe { file.cast::<File>().write(File { base: sqlite3_file { pMethods: std::ptr::null() }, real }) };
+    let kind = if flags & ffi::SQLITE_OPEN_CREATE == 0 { Kind::Reads } else { Kind::Writes };
+    if fails(kind) {
+        return ffi::SQLITE_CANTOPEN;
+    }
+    let open = of_system(|vfs| vfs.xOpen);
+    // SAFETY: what SQLite gave is handed on, with room for the system's file.
+    let status = unsafe { open(system(), name, real, flags, out) };
+    // SAFETY: as above; the system sets methods where there is something to close.
+    if unsafe { !(*real).pMethods.is_null() } {
+        // SAFETY: `file` was written above.
+        unsafe { (*file).pMethods = &raw const METHODS };
+    }
+    status
+}
+
+unsafe extern "C" fn delete(_: *mut sqlite3_vfs, name: *const c_char, syncs: c_int) -> c_int {
+    // Where there is no room left things can still be taken away.
+    if !IS_FULL.load(Ordering::SeqCst) && fails(Kind::Writes) {
+        return ffi::SQLITE_IOERR_DELETE;
+    }
+    let delete = of_system(|vfs| vfs.xDelete);
+    // SAFETY: what SQLite gave is handed on.
+    unsafe { delete(system(), name, syncs) }
+}
+
+unsafe extern "C" fn access(
+    _: *mut sqlite3_vfs,
+    name: *const c_char,
+    flags: c_int,
+    out: *mut c_int,
+) -> c_int {
+    if fails(Kind::Reads) {
+        return ffi::SQLITE_IOERR_ACCESS;
+    }
+    let access = of_system(|vfs| vfs.xAccess);
+    // SAFETY: what SQLite gave is handed on.
+    unsafe { access(system(), name, flags, out) }
+}
+
+/// A method of the system's layer.
+fn of_system<F>(of: impl FnOnce(&sqlite3_vfs) -> Option<F>) -> F {
+    // SAFETY: the default layer is there as long as the process.
+    of(unsafe { &*system() }).expect("each layer has it")
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Every read, write, sync, lock, opening and removal of a file that a command asks for fails once, or from then on: it says what
+//! is wrong, all is as it was, the database is sound, and the next run does what an undisturbed one does.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use mf_priority::cli;
+use mf_priority::pipeline::fetch;
+use mf_priority::store::{Access, Database};
+use rusqlite::Connection;
+
+use super::disk::{self, Fault};
+use super::pipeline::{END, with_jobs};
+use super::site::Site;
+
+const JOURNALS: [&str; 2] = ["DELETE", "WAL"];
+
+/// What a run came to: its exit status, and what it said.
+type Outcome = (i32, String);
+
+/// Something that writes to a database: the command, or a part of it.
+type Act = Box<dyn Fn(&Path) -> Outcome>;
+
+/// All that is in a database, the definitions of its tables included.
+fn dump(path: &Path) -> Vec<String> {
+    let connection = Connection::open(path).expect("a database");
+    let check: String =
+        connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("it can be checked");
+    assert_eq!(check, "ok");
+    let mut rows = Vec::new();
+    let tables: Vec<String> = {
+        let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
+        let mut statement = connection.prepare(sql).expect("a schema");
+        statement.query_map([], |row| row.get(0)).expect("names").map(|name| name.expect("a name")).collect()
+    };
+    for table in tables.iter().map(String::as_str).chain(["sqlite_schema"]) {
+        let mut statement = connection.prepare(&format!("SELECT * FROM {table}")).expect("a table");
+        let columns = statement.column_count();
+        let mut found = statement.query([]).expect("rows");
+        while let Some(row) = found.next().expect("a row") {
+            let cells = (0..columns).map(|at| format!("{:?}", row.get_ref(at).expect("a cell")));
+            rows.push(format!("{table}: {}", cells.collect::<Vec<_>>().join(", ")));
+        }
+    }
+    rows
+}
+
+/// The command in this process, with what it prints on standard error.
+fn command(arguments: &'static [&'static str]) -> Act {
+    Box::new(move |path| {
+        let said = path.with_extension("said");
+        let file = File::create(&said).expect("a file");
+        let nowhere = File::create("/dev/null").expect("nowhere");
+        let mut all: Vec<OsString> = vec!["flux-fairshare".into()];
+        all.extend(arguments.iter().map(OsString::from));
+        all.extend(["-p".into(), path.into(), "--wait".into(), "0.01".into()]);
+        // SAFETY: this process runs one test, in one thread; both are put back.
+        let (out, err) = unsafe { (libc::dup(1), libc::dup(2)) };
+        // SAFETY: the descriptors are open.
+        unsafe { (libc::dup2(nowhere.as_raw_fd(), 1), libc::dup2(file.as_raw_fd(), 2)) };
+        let code = cli::run(all);
+        // SAFETY: as above.
+        unsafe { (libc::dup2(out, 1), libc::dup2(err, 2), libc::close(out), libc::close(err)) };
+        let status = (0..=3).find(|status| code == ExitCode::from(*status)).expect("a status");
+        (i32::from(status), std::fs::read_to_string(&said).expect("text"))
+    })
+}
+
+/// The part of a fetch that the database sees: records are brought in batches and written in one transaction. They come from an
+/// archive, which the fault meets as well.
+fn fetch(archive: PathBuf) -> Act {
+    Box::new(move |path| {
+        let wait = Duration::from_millis(10);
+        let act = || -> Result<(), String> {
+            let mut database =
+                Database::open(path, Access::Write, wait).map_err(|error| error.to_string())?;
+            let snapshot = database.snapshot().map_err(|error| error.to_string())?;
+            let mut sink = |batch: Vec<_>| snapshot.insert_jobs(&batch).map(drop);
+            fetch::archive(&archive, wait, &mut sink, &mut |_, _| ()).map_err(|error| error.to_string())?;
+            snapshot.commit().map_err(|error| error.to_string())
+        };
+        act().map_or_else(|error| (2, format!("flux-fairshare: {error}\n")), |()| (0, String::new()))
+    })
+}
+
+/// The commands by name; each changes something.
+fn acts(archive: PathBuf) -> [(&'static str, Act); 6] {
+    let (only, rule) = (["--only", "usage", "--only", "fairshare"], ["classic", "--set", "dampening=2"]);
+    let sync = ["sync", only[0], only[1], only[2], only[3], "--now", "51100"];
+    [
+        ("update", command(&["update"])),
+        ("sync", command(Box::leak(Box::new(sync)))),
+        ("policy", command(Box::leak(Box::new(["policy", rule[0], rule[1], rule[2]])))),
+        ("limit set", command(&["limit", "set", "bank", "A", "run-nodes=4"])),
+        ("recount", command(&["recount", "--write", "--now", "51100"])),
+        ("fetch", fetch(archive)),
+    ]
+}
+
+/// Beside the site's jobs, some that a fetch would bring.
+fn archive(beside: &Path) -> PathBuf {
+    let path = beside.with_extension("archive");
+    let sql = "CREATE TABLE jobs (id char(16) PRIMARY KEY, userid int, ranks text, t_submit real, t_run real, t_cleanup real,
+            t_inactive real, eventlog text, jobspec text, R text);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40)
+            INSERT INTO jobs SELECT 9000 + i, 1001, '0', i, i + 1, i + 2, i + 2, '', '{}', '{}' FROM n";
+    Connection::open(&path).and_then(|db| db.execute_batch(sql)).expect("an archive");
+    path
+}
+
+/// The file alone, as if nobody had ever opened it.
+fn restore(path: &Path, content: &[u8]) {
+    for suffix in ["-journal", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let _ = std::fs::remove_file(name);
+    }
+    std::fs::write(path, content).expect("written");
+}
+
+/// One run with its fault. Whether the fault was met.
+fn disturbed(
+    act: &Act,
+    path: &Path,
+    what: &str,
+    at: u64,
+    fault: Fault,
+    before: &[String],
+    after: &[String],
+) -> bool {
+    disk::fail_at(at, fault);
+    let (status, said) = act(path);
+    let met = disk::mend() >= at;
+    let what = format!("{what}, {fault:?} at {at}: {status} {said:?}");
+    let found = dump(path);
+    match status {
+        // It was tried again, or nothing of it was needed.
+        0 => assert!(found == after, "{what}: done, and not all of it is there"),
+        2 => {
+            // A commit that lies in a log, and of which the system did not say that it is on the disk.
+            let may_be_there = said.ends_with("; all of it is stored, or nothing: run it again\n");
+            assert!(found == before || may_be_there && found == after, "{what}: not as it was");
+            assert!(!(may_be_there && what.contains("DELETE")), "{what}: a journal leaves no doubt");
+            let name = path.file_stem().expect("a name").to_string_lossy();
+            assert!(said.starts_with("flux-fairshare: ") && said.contains(&*name), "{what}");
+            assert_eq!(said.lines().count(), 1, "{what}");
+            assert!(!said.contains("panic"), "{what}");
+        }
+        _ => panic!("{what}"),
+    }
+    let (status, said) = act(path);
+    assert_eq!(status, 0, "{what}; and again: {said}");
+    assert!(dump(path) == after, "{what}: the next run does not make it good");
+    met
+}
+
+fn survives(journal: &str) {
+    disk::install();
+    let site = Site::small(&format!("disk_{}", journal.to_lowercase()));
+    with_jobs(&site);
+    assert_eq!(END, 51_000.0);
+    site.sql(&format!("PRAGMA journal_mode = {journal}"));
+    let content = site.bytes();
+    let before = dump(&site.path);
+    let (mut runs, mut operations) = (0, Vec::new());
+    for (name, act) in acts(archive(&site.path)) {
+        restore(&site.path, &content);
+        let (status, said) = act(&site.path);
+        assert_eq!(status, 0, "{name}: {said}");
+        let after = dump(&site.path);
+        assert!(after != before, "{name} changes nothing");
+        for fault in [Fault::Once, Fault::Gone, Fault::Full] {
+            let mut at = 0;
+            loop {
+                at += 1;
+                restore(&site.path, &content);
+                runs += 1;
+                if !disturbed(&act, &site.path, &format!("{name}, {journal}"), at, fault, &before, &after) {
+                    break;
+                }
+            }
+            assert!(at > 3, "{name}: {fault:?} met nothing");
+            operations.push(format!("{name} {fault:?} {}", at - 1));
+        }
+    }
+    println!("disk: {journal}: {runs} runs: {}", operations.join(", "));
+}
+
+#[test]
+#[ignore = "run by its sibling, in a process of its own: its disk fails"]
+fn each_operation() {
+    survives(&std::env::var("DISK_JOURNAL").expect("DISK_JOURNAL"));
+}
+
+#[test]
+fn whatever_fails_under_the_database_nothing_is_half_done() {
+    for journal in JOURNALS {
+        let output = Command::new(std::env::current_exe().expect("this program"))
+            .args([
+                "--exact",
+                "cli::disk_faults::each_operation",
+                "--ignored",
+                "--nocapture",
+                "--test-threads=1",
+            ])
+            .env("DISK_JOURNAL", journal)
+            .output()
+            .expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+        print!("{}", text.lines().filter(|line| line.contains("disk: ")).collect::<Vec<_>>().join("\n"));
+    }
+}
