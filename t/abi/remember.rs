@@ -137,18 +137,137 @@ fn a_change_costs_what_it_changes() {
     let count = site.host.kvs().len();
     site.ask("policy_update", &tree(1500, |user| f64::from(user) + f64::from(u8::from(user == 1234))));
     site.host.settle();
-    let changed = site.host.kvs_written() - all;
-    let manifest = site.host.kvs()[MANIFEST].len() as u64;
-    // One text of some 64 usages, and the manifest.
-    assert!(changed - manifest < 20_000, "{changed} of {all} bytes, {manifest} of them the manifest");
-    assert_eq!(site.host.kvs().len(), count, "what only the former record had is gone");
+    // The rule of the tree tells an instant, and is written with each push.
+    let lists = || (site.host.kvs()[MANIFEST].len() + site.host.kvs()[ENDED].len()) as u64;
+    let changed = site.host.kvs_written() - all - lists();
+    assert!(changed < 100, "{changed} of {all} bytes");
+    assert_eq!(site.host.kvs().len(), count + 1, "one text of the log came");
     // One user more: no text but those about him moves.
-    let mut more = tree(1500, f64::from);
+    let mut more = tree(1500, |user| f64::from(user) + f64::from(u8::from(user == 1234)));
     more["associations"].as_array_mut().unwrap().insert(7, association(999, "b1", json!({})));
     let before = site.host.kvs_written();
     site.ask("policy_update", &more);
     site.host.settle();
-    assert!(site.host.kvs_written() - before < manifest + 300_000 + 40_000);
+    let changed = site.host.kvs_written() - before - lists();
+    assert!(changed < 600, "{changed} of {all} bytes");
+    // All at once: the log is left behind.
+    site.ask("policy_update", &tree(1500, |user| f64::from(user) / 2.0));
+    site.host.settle();
+    assert_eq!(site.host.kvs().len(), count, "what only the former record had is gone");
+    let before = site.policy();
+    site.reload();
+    assert_eq!(site.policy(), before);
+}
+
+#[test]
+fn a_log_is_read_as_it_was_written_and_written_on() {
+    let site = pushed(&tree(900, f64::from));
+    for round in 1..30_u32 {
+        let mut next =
+            tree(900, |user| f64::from(user) + f64::from(if user % 31 < round % 7 { round } else { 0 }));
+        // Some come, some go, some have other limits.
+        next["associations"]
+            .as_array_mut()
+            .unwrap()
+            .retain(|one| one["userid"].as_u64().unwrap() % 97 != u64::from(round));
+        for one in next["associations"].as_array_mut().unwrap().iter_mut().skip(round as usize).step_by(150) {
+            one["max_nodes"] = json!(round);
+        }
+        site.ask("policy_update", &next);
+        site.host.settle();
+        let before = site.policy();
+        if round % 3 == 0 {
+            site.reload();
+        } else if round % 5 == 0 {
+            site.host.restart(Order::Ascending).unwrap();
+            site.host.settle();
+        }
+        assert_eq!(site.policy(), before, "{round}");
+    }
+    assert!(site.host.kvs().keys().any(|key| key.contains(".log.")));
+    assert!(!site.said("is refused"));
+    site.check();
+}
+
+#[test]
+fn a_commit_that_is_told_to_have_failed_and_was_done_is_written_over() {
+    let one = tree(300, f64::from);
+    let other = tree(300, |user| f64::from(user) * 3.0);
+    let site = pushed(&one);
+    site.host.kvs_fails(Some(Errno(110)), None);
+    site.ask("policy_update", &other);
+    site.host.settle();
+    site.host.kvs_fails(None, None);
+    // It was done nevertheless.
+    let twin = pushed(&one);
+    twin.ask("policy_update", &other);
+    twin.host.settle();
+    for key in site.host.kvs().keys() {
+        site.host.kvs_put(key, None);
+    }
+    for (key, text) in twin.host.kvs() {
+        site.host.kvs_put(&key, Some(&text));
+    }
+    site.ask("policy_update", &one);
+    site.host.settle();
+    let before = site.policy();
+    site.reload();
+    assert!(!site.said("is refused"));
+    assert_eq!(site.policy(), before);
+}
+
+#[test]
+fn fair_shares_are_those_that_were_pushed_be_they_the_trees_or_not() {
+    use mf_priority::fairshare::Policy;
+    let policies =
+        [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious, Policy::Pbs];
+    let shown = |site: &Site| {
+        site.host.reload_config(&json!({"fairshare": {"live": false}})).unwrap();
+        site.host.settle();
+        site.policy()["mf_priority_map"].clone()
+    };
+    for policy in policies {
+        for ties in ["documented", "slurm-program"] {
+            let site = Site::bare();
+            let mut document = tree(70, |user| f64::from(user % 13));
+            document["tree"]["at"] = json!(site.host.now());
+            document["tree"]["policy"] = json!(policy.to_string());
+            document["tree"]["options"] = json!({"ties": ties});
+            document["associations"][3]["active"] = json!(0);
+            site.ask("policy_update", &document);
+            site.host.settle();
+            // Half of them get what the tree gives them, others what a person gave, one is not in the tree.
+            let trees = site.query()["mf_priority_map"].clone();
+            let own = trees
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|user| (user["userid"].clone(), user["banks"][0]["fairshare"].clone()));
+            let own: BTreeMap<String, Value> =
+                own.map(|(user, fairshare)| (user.to_string(), fairshare)).collect();
+            for one in document["associations"].as_array_mut().unwrap() {
+                let user = one["userid"].as_u64().unwrap();
+                if user % 2 == 0 {
+                    one["fairshare"] = own[&user.to_string()].clone();
+                }
+            }
+            let extra = association(999, "b1", json!({"fairshare": 0.123}));
+            document["associations"].as_array_mut().unwrap().push(extra);
+            site.ask("policy_update", &document);
+            site.host.settle();
+            let before = shown(&site);
+            let texts = site.host.kvs();
+            // In the groups, or in the log.
+            let reckoned =
+                |text: &String| text.lines().filter(|line| *line == "=" || line.contains(",\"=\",")).count();
+            let fairshares: usize = texts.values().map(reckoned).sum();
+            let is_reckoned = policy != Policy::FairTree || ties == "documented";
+            assert_eq!(fairshares > 20, is_reckoned, "{policy} {ties}: {fairshares}");
+            site.reload();
+            assert!(!site.said("is refused"), "{policy} {ties}");
+            assert_eq!(shown(&site), before, "{policy} {ties}");
+        }
+    }
 }
 
 #[test]
@@ -209,7 +328,15 @@ fn what_is_damaged_or_foreign_is_refused_and_told() {
     let texts = |site: &Site| site.host.kvs();
     let first = |site: &Site| texts(site).keys().find(|key| key.contains(".rest.")).unwrap().clone();
     type Spoil<'a> = (&'a str, &'a dyn Fn(&Site));
-    let spoiled: [Spoil<'_>; 10] = [
+    let groups = |site: &Site| texts(site).keys().find(|key| key.contains(".groups.")).unwrap().clone();
+    let spoiled: [Spoil<'_>; 13] = [
+        ("is missing", &|site| site.host.kvs_put(&groups(site), None)),
+        ("is damaged", &|site| site.host.kvs_put(&groups(site), Some("[]"))),
+        ("it has format 1, this plugin knows 2", &|site| {
+            let json = r#"{"format":1,"owner":0,"at":1.0,"associations":1,"rest":[],"groups":[]}"#;
+            let sum = xxhash_rust::xxh3::xxh3_64(json.as_bytes());
+            site.host.kvs_put(MANIFEST, Some(&format!("{sum:016x}\n{json}")));
+        }),
         ("the list of ended jobs is missing", &|site| site.host.kvs_put(ENDED, None)),
         ("the list of ended jobs is damaged", &|site| site.host.kvs_put(ENDED, Some("[]"))),
         ("the manifest is damaged", &|site| {
