@@ -52,6 +52,9 @@ impl Standing {
             return None;
         }
         let mut tree = site.tree.clone();
+        for (bank, usage) in &site.own_usage {
+            tree.accrue(*bank, *usage);
+        }
         for (leaf, cell) in site.tree.leaves().zip(&site.cell_of) {
             // Two leaves of one association are told as one.
             let cell = self.cells.get(*cell as usize).filter(|cell| cell.leaf == Some(leaf))?;

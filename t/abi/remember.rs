@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use super::{SO, Site, association, document, job, queue};
 
-const MANIFEST: &str = "mf_priority.remember.manifest";
-const ENDED: &str = "mf_priority.remember.ended";
+pub(super) const MANIFEST: &str = "mf_priority.remember.manifest";
+pub(super) const ENDED: &str = "mf_priority.remember.ended";
 
 impl Site {
     /// Loaded again, without data of its own.
-    fn reload(&self) {
+    pub(super) fn reload(&self) {
         self.reload_with(None);
     }
 
@@ -26,7 +26,7 @@ impl Site {
     }
 
     /// All that the query shows, but for what counts updates.
-    fn policy(&self) -> Value {
+    pub(super) fn policy(&self) -> Value {
         let mut query = self.query();
         for key in ["generation", "updated", "age", "live"] {
             query.as_object_mut().unwrap().remove(key);
@@ -34,18 +34,18 @@ impl Site {
         query
     }
 
-    fn has_data(&self) -> bool {
+    pub(super) fn has_data(&self) -> bool {
         self.host.settle();
         self.query()["mf_priority_map"].as_array().is_some_and(|users| !users.is_empty())
     }
 
-    fn said(&self, text: &str) -> bool {
+    pub(super) fn said(&self, text: &str) -> bool {
         self.host.take_log().iter().any(|line| line.text.contains(text))
     }
 }
 
 /// A site of so many users in banks below a root, with a tree; each uses what `usage` says.
-fn tree(users: u32, usage: impl Fn(u32) -> f64) -> Value {
+pub(super) fn tree(users: u32, usage: impl Fn(u32) -> f64) -> Value {
     let bank = |user: u32| format!("b{}", user % 7);
     let associations: Vec<Value> = (0..users)
         .map(|user| {
@@ -76,7 +76,7 @@ fn tree(users: u32, usage: impl Fn(u32) -> f64) -> Value {
     })
 }
 
-fn pushed(document: &Value) -> Site {
+pub(super) fn pushed(document: &Value) -> Site {
     let site = Site::bare();
     site.ask("policy_update", document);
     site.host.settle();
@@ -131,65 +131,6 @@ fn the_limit_holds_for_jobs_that_come_after_a_reload() {
 }
 
 #[test]
-fn a_change_costs_what_it_changes() {
-    let site = pushed(&tree(1500, f64::from));
-    let all = site.host.kvs_written();
-    let count = site.host.kvs().len();
-    site.ask("policy_update", &tree(1500, |user| f64::from(user) + f64::from(u8::from(user == 1234))));
-    site.host.settle();
-    // The rule of the tree tells an instant, and is written with each push.
-    let lists = || (site.host.kvs()[MANIFEST].len() + site.host.kvs()[ENDED].len()) as u64;
-    let changed = site.host.kvs_written() - all - lists();
-    assert!(changed < 100, "{changed} of {all} bytes");
-    assert_eq!(site.host.kvs().len(), count + 1, "one text of the log came");
-    // One user more: no text but those about him moves.
-    let mut more = tree(1500, |user| f64::from(user) + f64::from(u8::from(user == 1234)));
-    more["associations"].as_array_mut().unwrap().insert(7, association(999, "b1", json!({})));
-    let before = site.host.kvs_written();
-    site.ask("policy_update", &more);
-    site.host.settle();
-    let changed = site.host.kvs_written() - before - lists();
-    assert!(changed < 600, "{changed} of {all} bytes");
-    // All at once: the log is left behind.
-    site.ask("policy_update", &tree(1500, |user| f64::from(user) / 2.0));
-    site.host.settle();
-    assert_eq!(site.host.kvs().len(), count, "what only the former record had is gone");
-    let before = site.policy();
-    site.reload();
-    assert_eq!(site.policy(), before);
-}
-
-#[test]
-fn a_log_is_read_as_it_was_written_and_written_on() {
-    let site = pushed(&tree(900, f64::from));
-    for round in 1..30_u32 {
-        let mut next =
-            tree(900, |user| f64::from(user) + f64::from(if user % 31 < round % 7 { round } else { 0 }));
-        // Some come, some go, some have other limits.
-        next["associations"]
-            .as_array_mut()
-            .unwrap()
-            .retain(|one| one["userid"].as_u64().unwrap() % 97 != u64::from(round));
-        for one in next["associations"].as_array_mut().unwrap().iter_mut().skip(round as usize).step_by(150) {
-            one["max_nodes"] = json!(round);
-        }
-        site.ask("policy_update", &next);
-        site.host.settle();
-        let before = site.policy();
-        if round % 3 == 0 {
-            site.reload();
-        } else if round % 5 == 0 {
-            site.host.restart(Order::Ascending).unwrap();
-            site.host.settle();
-        }
-        assert_eq!(site.policy(), before, "{round}");
-    }
-    assert!(site.host.kvs().keys().any(|key| key.contains(".log.")));
-    assert!(!site.said("is refused"));
-    site.check();
-}
-
-#[test]
 fn a_commit_that_is_told_to_have_failed_and_was_done_is_written_over() {
     let one = tree(300, f64::from);
     let other = tree(300, |user| f64::from(user) * 3.0);
@@ -214,60 +155,6 @@ fn a_commit_that_is_told_to_have_failed_and_was_done_is_written_over() {
     site.reload();
     assert!(!site.said("is refused"));
     assert_eq!(site.policy(), before);
-}
-
-#[test]
-fn fair_shares_are_those_that_were_pushed_be_they_the_trees_or_not() {
-    use mf_priority::fairshare::Policy;
-    let policies =
-        [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious, Policy::Pbs];
-    let shown = |site: &Site| {
-        site.host.reload_config(&json!({"fairshare": {"live": false}})).unwrap();
-        site.host.settle();
-        site.policy()["mf_priority_map"].clone()
-    };
-    for policy in policies {
-        for ties in ["documented", "slurm-program"] {
-            let site = Site::bare();
-            let mut document = tree(70, |user| f64::from(user % 13));
-            document["tree"]["at"] = json!(site.host.now());
-            document["tree"]["policy"] = json!(policy.to_string());
-            document["tree"]["options"] = json!({"ties": ties});
-            document["associations"][3]["active"] = json!(0);
-            site.ask("policy_update", &document);
-            site.host.settle();
-            // Half of them get what the tree gives them, others what a person gave, one is not in the tree.
-            let trees = site.query()["mf_priority_map"].clone();
-            let own = trees
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|user| (user["userid"].clone(), user["banks"][0]["fairshare"].clone()));
-            let own: BTreeMap<String, Value> =
-                own.map(|(user, fairshare)| (user.to_string(), fairshare)).collect();
-            for one in document["associations"].as_array_mut().unwrap() {
-                let user = one["userid"].as_u64().unwrap();
-                if user % 2 == 0 {
-                    one["fairshare"] = own[&user.to_string()].clone();
-                }
-            }
-            let extra = association(999, "b1", json!({"fairshare": 0.123}));
-            document["associations"].as_array_mut().unwrap().push(extra);
-            site.ask("policy_update", &document);
-            site.host.settle();
-            let before = shown(&site);
-            let texts = site.host.kvs();
-            // In the groups, or in the log.
-            let reckoned =
-                |text: &String| text.lines().filter(|line| *line == "=" || line.contains(",\"=\",")).count();
-            let fairshares: usize = texts.values().map(reckoned).sum();
-            let is_reckoned = policy != Policy::FairTree || ties == "documented";
-            assert_eq!(fairshares > 20, is_reckoned, "{policy} {ties}: {fairshares}");
-            site.reload();
-            assert!(!site.said("is refused"), "{policy} {ties}");
-            assert_eq!(shown(&site), before, "{policy} {ties}");
-        }
-    }
 }
 
 #[test]
