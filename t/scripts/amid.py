@@ -55,7 +55,7 @@ def document(associations, users):
     tree = dict(policy=policy, at=time.time(), half_life=600, node_weight=1, core_weight=0, gpu_weight=0)
     return dict(
         associations=[association(user, users) for user in range(associations)], queues=[], projects=[{"project": "*"}],
-        banks=banks, priority_factors=[], tree=tree,
+        banks=banks, priority_factors=[], config=dict(zero_score="floor"), tree=tree,
     )
 
 
@@ -124,7 +124,8 @@ def verify():
     for jobid, job in told.items():
         posted = job["posted"]
         is_sum = abs(sum(term["product"] for term in posted["terms"]) - posted["sum"]) < 1e-6
-        rounded = math.floor(max(posted["sum"], 0) + 0.5)
+        # A job without terms is held by its urgency; one with a score of 0 goes last.
+        rounded = max(math.floor(posted["sum"] + 0.5), 1) if posted["terms"] else 0
         if not (is_sum and posted["priority"] == rounded == pending.get(jobid)):
             wrong.append((jobid, pending.get(jobid), job))
     print(len(pending), "pending, wrong:", wrong[:3])

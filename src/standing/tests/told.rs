@@ -176,8 +176,8 @@ fn what_ended_is_added_up_once() {
 /// Sites of a few banks, in which some use nothing, some the same, and some are out of use.
 fn sites() -> impl Strategy<Value = Site> {
     let usage = prop_oneof![Just(0.0), Just(100.0), 0.0..1e7];
-    let leaf = (0..4_usize, 0..4_u64, usage.clone(), prop::bool::weighted(0.9));
-    let bank = (0..4_usize, 0..4_u64, prop::bool::weighted(0.9), prop::option::weighted(0.2, usage));
+    let of_leaf = (0..4_usize, 0..4_u64, usage.clone(), prop::bool::weighted(0.9));
+    let of_bank = (0..4_usize, 0..4_u64, prop::bool::weighted(0.9), prop::option::weighted(0.2, usage));
     let policy = prop::sample::select(vec![
         Policy::WeightedWalk,
         Policy::FairTree,
@@ -187,7 +187,7 @@ fn sites() -> impl Strategy<Value = Site> {
     ]);
     let inactive = prop::sample::select(vec![InactiveUsage::Count, InactiveUsage::Ignore]);
     let rule = (policy, inactive, prop_oneof![Just(0.0), Just(7.0)]);
-    (prop::collection::vec(leaf, 1..40), prop::collection::vec(bank, 4), rule).prop_map(
+    (prop::collection::vec(of_leaf, 1..40), prop::collection::vec(of_bank, 4), rule).prop_map(
         |(leaves, banks, rule)| {
             let mut site = site(rule.0);
             (site.options.inactive_usage, site.options.pbs_min_usage) = (rule.1, rule.2);
