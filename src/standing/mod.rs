@@ -62,7 +62,7 @@ use refresh::Work;
 pub use draft::{Draft, Rule, SitePart};
 pub use interleave::{Charging, Turns};
 pub use jobs::{BadJob, Job};
-pub use kept::{Ended, GivenUp};
+pub use kept::{AsPushed, Ended, GivenUp};
 pub use refresh::{Changed, Refreshed};
 pub use shadow::{Compared, Mover, Shadow};
 pub use site::{Bank, Leaf, Site, SiteError, Watermark};
