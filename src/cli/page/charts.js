@@ -28,6 +28,17 @@ function scale(marks, { left, right, y, text = onAxis }) {
   ]);
 }
 
+// Labels that would lie on one another are moved apart, and stay within the plot.
+function apart(labels, gap, bottom) {
+  labels.sort((a, b) => a.y - b.y);
+  labels.forEach((label, at) => { label.at = at ? Math.max(label.y, labels[at - 1].at + gap) : label.y; });
+  for (let at = labels.length - 1, limit = bottom; at >= 0; at--, limit -= gap) {
+    labels[at].at = Math.min(labels[at].at, limit);
+    limit = Math.min(limit, labels[at].at);
+  }
+  return labels;
+}
+
 // Bars of [name, values] on one another, one for each label.
 function stacked({ label, list, total, labels, colour, told }) {
   const width = plotWidth();

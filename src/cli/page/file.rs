@@ -21,9 +21,9 @@ fn refuse(path: &Path) -> io::Result<()> {
     };
     let what = match there.file_type() {
         kind if kind.is_file() => return Ok(()),
-        kind if kind.is_symlink() => "is a link; name the file itself, or - for standard output",
+        kind if kind.is_symlink() => "is a link; name the file itself",
         kind if kind.is_dir() => "is a directory",
-        _ => "is no file; - is standard output",
+        _ => "is no file",
     };
     Err(io::Error::other(what))
 }

@@ -29,10 +29,10 @@ class Grid {
     Grid.all.push(this);
   }
 
-  // All rows in the order of a column; ties in their own.
+  // All rows in the order of a column, ties in their own; without a column all are ties.
   order() {
     if (!this.orders.has(this.by)) {
-      const { text, value } = this.columns.find(({ key }) => key === this.by);
+      const { text, value } = this.columns.find(({ key }) => key === this.by) || { value: () => 0 };
       const order = new Uint32Array(this.many);
       for (let row = 0; row < this.many; row++) order[row] = row;
       const what = text ? Array.from(order, text) : Float64Array.from(order, value);

@@ -2,10 +2,11 @@
 //! `flux fairshare report`: the site as one page of HTML, for people who look on and for those who decide.
 //!
 //! `data.rs` says what is shown: a value, from the tree and its rankings, which `--json` prints as it is. `bins.rs` is what
-//! was used when, `outlook.rs` when a usage is even with its share, `held.rs` what a plugin answers. The page's own
+//! was used when as it is counted, `course.rs` as jobs used it, `outlook.rs` when a usage is even with its share, `held.rs` what a plugin answers. The page's own
 //! parts are in `page/`; the rest of it, and the way into a file, is what all pages have in common.
 
 mod bins;
+mod course;
 mod data;
 mod held;
 mod outlook;
@@ -24,6 +25,7 @@ use super::progress::Progress;
 use super::{Answer, Failure, Outcome, failure};
 use crate::fairshare::{Policy, Ranking};
 use bins::Bins;
+use course::Course;
 use data::{Document, Made};
 use outlook::Forgetting;
 
@@ -110,6 +112,11 @@ fn text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, Failur
         Some(database) => Bins::read(database?, &loaded, now)?,
         None => Bins::default(),
     };
+    progress.phase("reading jobs", || 0);
+    let course = match args.input.database() {
+        Some(database) => Course::read(database?, &loaded.tree, &jiff::tz::TimeZone::system())?,
+        None => None,
+    };
     let forgetting = Forgetting::of(args.half_life, loaded.pace);
     progress.phase("asking the plugin", || 0);
     let held = if args.no_jobs { None } else { Some(held::ask(&args.instance, &args.input)) };
@@ -121,6 +128,7 @@ fn text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, Failur
         rankings: &rankings,
         without,
         bins: &bins,
+        course,
         forgetting,
         held,
     };
