@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import sites
-from asking import AXE, axe, claim, clean, equal, press, quiet, text, texts
+from asking import ACTS, AXE, alone, axe, claim, clean, equal, press, quiet, search, text, texts
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WEEK = os.path.join(HERE, "..", "data", "week.swf")
@@ -36,8 +36,9 @@ def rows(page, place):
     return page.js(f"""Array.from(document.querySelectorAll('#{place} tbody tr:not(.pad)'), (row) => Array.from(row.children, (e) => e.textContent))""")
 
 
-def search(page, field, words, place):
-    page.js(f"(() => {{ const e = document.getElementById('{field}'); e.value = {json.dumps(words)}; e.dispatchEvent(new Event('input')); }})()")
+def searched(page, words, place, field="search"):
+    """When a table has been searched."""
+    search(page, words, field)
     page.wait(f"Grid.all.find((grid) => grid.table.closest('#{place}')).searched.join(' ') === {json.dumps(words.lower())}")
 
 
@@ -45,14 +46,7 @@ def search(page, field, words, place):
 def a_simulation_opens_alone_and_says_nothing(bench):
     bench.simulation("week", WEEK, *SWEEP)
     page = bench.open("week.html")
-    page.js("new Promise((done) => setTimeout(done, 300))")
-    quiet(page)
-    source = open(bench.html("week.html"), encoding="utf-8").read()
-    head = source.split("<script", 1)[0]
-    assert "default-src 'none'" in head and "unsafe" not in head, "a strict policy"
-    assert not re.search(r"""\b(?:src|href)\s*=\s*["'](?!#)""", head) and not re.search(r"https?://(?!www\.w3\.org/2000/svg)", source), "nothing from elsewhere"
-    page.js("document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.ran = 1'}))")
-    equal(page.js("window.ran"), None, "a script of others")
+    alone(page, bench.html("week.html"))
 
 
 @claim
@@ -139,15 +133,15 @@ def scenarios_are_sorted_searched_and_drawn(bench):
     for key in ["wait_mean", "jain", "behind", "scenario"]:
         press(page, f"document.querySelector('#scenarios-table th[data-key={key}] button')")
         down = page.js(f"document.querySelector('#scenarios-table th[data-key={key}]').getAttribute('aria-sort')") == "descending"
-        wanted = [one["scenario"] for one in sorted(printed["scenarios"], key=lambda one: one[key], reverse=down)]
+        wanted = [one["scenario"] for one in sorted(printed["scenarios"], key=lambda one: one[key])][::-1 if down else 1]
         equal([row[0] for row in rows(page, "scenarios-table")], wanted, key)
-    search(page, "search", "fair-tree", "scenarios-table")
+    searched(page, "fair-tree", "scenarios-table")
     equal((text(page, "#found"), texts(page, "#dumbbells .keys li")), ("2 of 4 scenarios", [row[0] for row in rows(page, "scenarios-table")]))
     equal(page.js("document.querySelectorAll('#trade circle').length"), 2, "dots")
-    search(page, "search", "nothing of this name", "scenarios-table")
+    searched(page, "nothing of this name", "scenarios-table")
     assert "No scenario" in text(page, "#scenarios-table .empty") and text(page, "#trade") == "Nothing is measured here.", "and says so"
-    search(page, "search", "", "scenarios-table")
-    search(page, "banks-search", "GROUP2 half-life=1d", "banks-table")
+    searched(page, "", "scenarios-table")
+    searched(page, "GROUP2 half-life=1d", "banks-table", "banks-search")
     equal(text(page, "#banks-found"), "2 of 12")
     press(page, "document.querySelector('#sizes-table th[data-key=group] button')")
     order = [int(re.match(r"\d+", row[1]).group()) for row in rows(page, "sizes-table")]
@@ -185,8 +179,10 @@ def a_simulation_in_any_light_and_width(bench):
 
 @claim
 def hostile_names_do_nothing_in_a_simulation(bench):
-    tree = {"name": "root", "shares": 1, "banks": [{"name": f"bank {name}", "shares": at + 1, "users": [{"name": f"user{at}", "shares": 1, "usage": 0}]}
-                                                    for at, name in enumerate(sites.HOSTILE)]}
+    banks = [{"name": "root", "parent": None, "shares": 1}]
+    banks += [{"name": f"bank {name}", "parent": "root", "shares": at + 1} for at, name in enumerate(sites.HOSTILE)]
+    users = [{"user": f"user{at}", "bank": f"bank {name}", "shares": 1, "usage": 0} for at, name in enumerate(sites.HOSTILE)]
+    tree = {"banks": banks, "associations": users}
     with open(bench.path("hostile.json"), "w", encoding="utf-8") as file:
         json.dump(tree, file)
     trace = bench.path("<img src=x onerror=window.hit=1>&{{data}}.swf")
@@ -200,9 +196,8 @@ def hostile_names_do_nothing_in_a_simulation(bench):
     rows(page, "banks-table")
     equal(page.js("[window.hit, window.ran, document.images.length, document.querySelectorAll('[onload], [onerror], [onfocus], b').length]"), [None, None, 0, 0])
     equal(scripts, 2)
-    acts = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
     shown = page.js("document.body.textContent.replace(document.getElementById('data').textContent, '').replace(document.scripts[1].textContent, '')")
-    assert not acts.search(shown), acts.search(shown)
+    assert not ACTS.search(shown), ACTS.search(shown)
     equal(page.js("document.title"), sites.HOSTILE[0])
     equal(clean(bench, page), [])
     quiet(page)

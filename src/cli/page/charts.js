@@ -58,7 +58,7 @@ function stacked({ label, list, total, labels, colour, told }) {
         drawn('title', null, told(which, at))));
       base += values[at];
     });
-    if (at % every === 0) svg.append(drawn('text', { x: x + wide / 2, y: bottom + 20, 'text-anchor': at === 0 && slot < 60 ? 'start' : 'middle' }, labels[at]));
+    if (at % every === 0 && x + 40 < width) svg.append(drawn('text', { x: x + wide / 2, y: bottom + 20, 'text-anchor': 'middle' }, labels[at]));
   });
   svg.append(drawn('line', { x1: left, x2: width, y1: bottom, y2: bottom, class: 'axis' }));
   return svg;

@@ -11,16 +11,16 @@ function startGroups(place, title) {
   const got = ({ delivered, promised }) => (delivered === null || !promised ? null : delivered / promised);
   const wide = place === 'banks';
   const columns = [
-    several && { key: 'scenario', title: 'Scenario', width: wide ? '17%' : '24%', text: (row) => rows[row].scenario, cell: (row) => shown(rows[row].scenario) },
-    { key: 'group', title, width: wide ? '14%' : '20%', [wide ? 'text' : 'value']: (row) => (wide ? rows[row].group : sizeOf(rows[row].group)), cell: (row) => shown(rows[row].group) },
-    numeric('jobs', 'Jobs', grouped.format, '9%', true),
-    wide && numeric('promised', 'Promised', part, '10%', true),
-    wide && numeric('delivered', 'Delivered', part, '10%', true),
-    wide && { key: 'got', title: 'Got', kind: 'number', width: '8%', down: true, value: (row) => got(rows[row]) ?? -1, cell: (row) => written((much) => `${much.toFixed(2)} ×`, got(rows[row])) },
+    several && { key: 'scenario', title: 'Scenario', width: wide ? '23%' : '32%', text: (row) => rows[row].scenario, cell: (row) => whole(rows[row].scenario) },
+    { key: 'group', title, width: wide ? '12%' : '17%', [wide ? 'text' : 'value']: (row) => (wide ? rows[row].group : sizeOf(rows[row].group)), cell: (row) => whole(rows[row].group) },
+    numeric('jobs', 'Jobs', grouped.format, '6%', true),
+    wide && numeric('promised', 'Promised', part, '9%', true),
+    wide && numeric('delivered', 'Delivered', part, '9%', true),
+    wide && { key: 'got', title: 'Got', kind: 'number', width: '7%', down: true, value: (row) => got(rows[row]) ?? -1, cell: (row) => written((much) => `${much.toFixed(2)} ×`, got(rows[row])) },
     numeric('wait_mean', 'Wait', span, '9%'),
-    numeric('wait_p95', '95 %', span, '8%'),
-    numeric('slowdown_mean', 'Slowdown', ratio, '10%'),
-    numeric('slowdown_p95', '95 %', ratio, '8%'),
+    numeric('wait_p95', '95 %', span, '9%'),
+    numeric('slowdown_mean', 'Slowdown', ratio, '9%'),
+    numeric('slowdown_p95', '95 %', ratio, '7%'),
   ].filter(Boolean);
   const told = (found) => put(`${place}-found`, `${grouped.format(found.length)} of ${grouped.format(rows.length)}`);
   const grid = new Grid(`${place}-table`, {

@@ -30,6 +30,7 @@ const MEASURES = [
 ];
 const written = (of, value) => (value === null ? '–' : of(value));
 
+const finely = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 6 });
 // Round numbers for an axis of a measure, and how they are written: times in one unit.
 function axis(of, most, least = 0) {
   const [size, unit] = of === span ? unitOf(most) : [of === part ? 0.01 : 1, of === part ? '%' : ''];
@@ -37,7 +38,7 @@ function axis(of, most, least = 0) {
   const step = from > 0 ? ticks(to - from)[1] : 0;
   const marks = from > 0 ? ticks(to - from).map((mark) => mark + Math.floor(from / step) * step) : ticks(to);
   if (marks[marks.length - 1] < to - 1e-9) marks.push(marks[marks.length - 1] + step);
-  return { marks: marks.map((mark) => mark * size), text: (mark) => `${onAxis(Number((mark / size).toPrecision(6)))}${unit && ` ${unit}`}` };
+  return { marks: marks.map((mark) => mark * size), text: (mark) => `${finely.format(mark / size)}${unit && ` ${unit}`}` };
 }
 
 // The scenarios that drawings show: the first ones of the table, in its order.
@@ -45,6 +46,8 @@ const DRAWN = 7;
 const compared = { scenarios: [], followers: [] };
 const colour = (at) => kind(at);
 const nameOf = (row) => shown(scenarios[row].scenario);
+// A name, of which a narrow column shows the beginning.
+const whole = (name) => element('span', { title: shown(name) }, shown(name));
 const keysOfCompared = () => (scenarios.length > 1 ? keys(compared.scenarios.map(nameOf), colour) : null);
 
 // Rows of a kind of groups, by scenario and group.

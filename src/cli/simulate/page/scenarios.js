@@ -9,16 +9,16 @@ function measured(key, title, of, width, down) {
 function startScenarios() {
   const not = ({ rejected, never }) => rejected + never;
   const columns = [
-    { key: 'scenario', title: 'Scenario', width: '22%', text: (row) => scenarios[row].scenario, cell: nameOf },
-    measured('jobs', 'Jobs', grouped.format, '9%', true),
-    { key: 'not', title: 'Not run', kind: 'number', width: '8%', down: true, value: (row) => not(scenarios[row]), cell: (row) => grouped.format(not(scenarios[row])) },
+    { key: 'scenario', title: 'Scenario', width: '28%', text: (row) => scenarios[row].scenario, cell: (row) => whole(scenarios[row].scenario) },
+    measured('jobs', 'Jobs', grouped.format, '7%', true),
+    { key: 'not', title: 'Not run', kind: 'number', width: '7%', down: true, value: (row) => not(scenarios[row]), cell: (row) => grouped.format(not(scenarios[row])) },
     measured('wait_mean', 'Wait', span, '9%'),
-    measured('wait_p95', '95 %', span, '8%'),
-    measured('slowdown_mean', 'Slowdown', ratio, '10%'),
-    measured('slowdown_p95', '95 %', ratio, '8%'),
-    measured('utilisation', 'Used', part, '9%', true),
+    measured('wait_p95', '95 %', span, '9%'),
+    measured('slowdown_mean', 'Slowdown', ratio, '9%'),
+    measured('slowdown_p95', '95 %', ratio, '7%'),
+    measured('utilisation', 'Used', part, '8%', true),
     measured('jain', 'Jain', index, '7%', true),
-    measured('behind', 'Behind', span, '10%'),
+    measured('behind', 'Behind', span, '9%'),
   ];
   const told = (rows) => {
     const all = count(scenarios.length, 'scenario');
