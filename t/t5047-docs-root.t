@@ -99,4 +99,19 @@ END
 test_expect_success ROOT 'from the sources into the place where Flux is, booted, and away again' '
 	in_root sources.sh && test "$(grep -c " 0 wrong" out)" = 2 && grep "^mf_priority.so" out
 '
+# As if flux-accounting's plugin had come with a package of that name.
+cat >packaged.sh <<-'END'
+	there=$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so
+	cp "$(dirname "$there")/alloc-bypass.so" "$there"
+	printf 'Package: flux-accounting\nStatus: install ok installed\nMaintainer: nobody\nArchitecture: all\nVersion: 1\nDescription: x\n\n' >>/var/lib/dpkg/status
+	printf '/.\n%s\n' "$there" >/var/lib/dpkg/info/flux-accounting.list
+	bash "$TOP/etc/install.sh" --from built
+	bash "$TOP/etc/install.sh" --from built --keep-upstream
+	cmp "$(dirname "$there")/alloc-bypass.so" "$there"
+END
+command -v dpkg >/dev/null && test_set_prereq DPKG
+test_expect_success ROOT,DPKG 'a file that a package would put there again is told of, with the way that is safe' '
+	in_root packaged.sh && grep "^kept aside: .*flux-accounting" out && grep "^note: .* belongs to the package flux-accounting; .*--keep-upstream avoids that" out &&
+	grep "^put back: .*/mf_priority.so" out
+'
 test_done

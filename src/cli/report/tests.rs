@@ -142,6 +142,61 @@ fn usage_by_period_and_bank_is_what_the_database_adds_up() {
     assert_eq!(usage["banks"][2][1], json!(160), "ben's 40 were 160");
 }
 
+/// The tables and columns that counting jobs needs besides, and 40 jobs of whole cores over 30 hours.
+const JOBS: &str = r#"
+    ALTER TABLE association_table ADD COLUMN userid int DEFAULT 0;
+    ALTER TABLE association_table ADD COLUMN default_bank text DEFAULT 'A';
+    ALTER TABLE bank_table ADD COLUMN job_usage real DEFAULT 0;
+    UPDATE association_table SET userid = unicode(username), default_bank = bank;
+    CREATE TABLE job_usage_factor_table (username text, userid int, bank text, last_job_timestamp real);
+    CREATE TABLE jobs (id text PRIMARY KEY, userid int, t_run real, t_inactive real, R text, bank text, cores int);
+    INSERT INTO config_table VALUES ('node_weight', '0'), ('core_weight', '2.5');
+    WITH RECURSIVE job(id) AS (VALUES (0) UNION SELECT id + 1 FROM job WHERE id < 39)
+    INSERT INTO jobs SELECT id, unicode(substr('abc', id % 3 + 1, 1)), 1.76e9 + id * 2700, 1.76e9 + id * 2700 + 60 + id * 333,
+        '{"version": 1, "execution": {"R_lite": [{"rank": "0", "children": {"core": "0-' || (id % 7 + 1) || '"}}]}}',
+        CASE WHEN id % 4 = 0 THEN '' WHEN id % 3 = 2 THEN 'B' ELSE 'A' END, id % 7 + 2 FROM job;
+    INSERT INTO jobs VALUES ('nobody', 1, 1.76e9, 1.77e9, '{"version": 1}', 'A', 8),
+        ('elsewhere', unicode('a'), 1.76e9, 1.77e9, '{"version": 1}', 'B', 8), ('bad', unicode('a'), 1.76e9, 1.77e9, '{', 'A', 8);"#;
+
+#[test]
+fn usage_over_time_is_what_sql_adds_up_of_the_jobs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = three(directory.path());
+    assert_eq!(data(directory.path(), &[])["course"], Value::Null, "without jobs");
+    database.execute_batch(JOBS).expect("jobs");
+    let data = data(directory.path(), &[]);
+    let course = &data["course"];
+    let edges: Vec<f64> = serde_json::from_value(course["from"].clone()).expect("instants");
+    assert_eq!(
+        (&course["step"], course["labels"].as_array().map(Vec::len)),
+        (&json!("hour"), Some(edges.len() - 1))
+    );
+    assert!((30..36).contains(&edges.len()) && edges.windows(2).all(|pair| pair[1] - pair[0] == 3600.0));
+    let sum = |from: f64, to: f64, whose: &str| -> f64 {
+        let sql = format!(
+            "SELECT coalesce(sum(2.5 * cores * (min(t_inactive, ?2) - max(t_run, ?1))), 0) FROM jobs JOIN association_table a
+             ON a.userid = jobs.userid AND a.bank = coalesce(nullif(jobs.bank, ''), a.default_bank)
+             WHERE t_run < ?2 AND t_inactive > ?1 AND id != 'bad' AND {whose}"
+        );
+        database.query_row(&sql, [from, to], |row| row.get(0)).expect("a sum")
+    };
+    let near = |found: f64, wanted: f64, what: &str| {
+        assert!((found - wanted).abs() <= 1e-6 * wanted, "{what}: {found} instead of {wanted}");
+    };
+    for (step, pair) in edges.windows(2).enumerate() {
+        let found: Vec<f64> = serde_json::from_value(course["banks"][step].clone()).expect("numbers");
+        for (found, whose) in found.into_iter().zip(["1", "a.bank = 'A'", "a.bank = 'B'"]) {
+            near(found, sum(pair[0], pair[1], whose), whose);
+        }
+    }
+    let cells: Vec<f64> = serde_json::from_value(course["users"].clone()).expect("numbers");
+    assert!(cells.len() > 90 && cells.len() % 3 == 0);
+    for cell in cells.chunks(3) {
+        let (user, step) = (["ann", "ben", "cat"][cell[0] as usize], cell[1] as usize);
+        near(cell[2], sum(edges[step], edges[step + 1], &format!("username = '{user}'")), user);
+    }
+}
+
 #[test]
 fn places_under_other_policies_and_what_cannot_be_ranked() {
     let directory = tempfile::tempdir().expect("a directory");
