@@ -10,10 +10,12 @@ use std::collections::BTreeSet;
 
 impl Engine {
     pub(super) fn associations(&mut self, records: Vec<AssociationRecord>) -> Vec<Effect> {
-        let users: BTreeSet<UserId> = records.iter().map(|record| record.association.user).collect();
+        let waiting: BTreeSet<UserId> = self.ledger.waiting_users().collect();
+        let users = records.iter().map(|record| record.association.user);
+        let served: BTreeSet<UserId> = users.filter(|user| waiting.contains(user)).collect();
         self.book.upsert(records, self.owner);
         self.ledger.prices_moved();
-        let waiting: Vec<JobId> = users.into_iter().flat_map(|user| self.ledger.waiting_of(user)).collect();
+        let waiting: Vec<JobId> = served.into_iter().flat_map(|user| self.ledger.waiting_of(user)).collect();
         self.attach(waiting)
     }
 
