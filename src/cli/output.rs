@@ -135,7 +135,7 @@ impl Report<'_> {
 
 impl Report<'_> {
     /// The JSON document that [`OutputArgs::print`] would print.
-    pub(super) fn to_json(self) -> io::Result<Vec<u8>> {
+    pub(super) fn into_json(self) -> io::Result<Vec<u8>> {
         let mut document = Vec::new();
         Json.print(self, Progress::none(), &mut document)?;
         Ok(document)

@@ -190,7 +190,7 @@ fn usage_over_time_is_what_sql_adds_up_of_the_jobs() {
         }
     }
     let cells: Vec<f64> = serde_json::from_value(course["users"].clone()).expect("numbers");
-    assert!(cells.len() > 90 && cells.len() % 3 == 0);
+    assert!(cells.len() > 90 && cells.len().is_multiple_of(3));
     for cell in cells.chunks(3) {
         let (user, step) = (["ann", "ben", "cat"][cell[0] as usize], cell[1] as usize);
         near(cell[2], sum(edges[step], edges[step + 1], &format!("username = '{user}'")), user);

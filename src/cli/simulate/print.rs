@@ -173,7 +173,7 @@ fn report(told: &[Told], mut facts: Facts, by: Option<By>, people: bool) -> Repo
 
 /// All of it as the JSON document that `--json` prints.
 pub(super) fn document(told: &[Told], facts: Facts) -> std::io::Result<Vec<u8>> {
-    report(told, facts, None, false).to_json()
+    report(told, facts, None, false).into_json()
 }
 
 pub(super) fn print(
