@@ -26,7 +26,7 @@ test_expect_success 'every command that needs no Flux prints what the documents 
 	cat out && grep "[1-9] blocks, .* 0 wrong" out
 '
 test_expect_success 'each block of a kind that this script knows' '
-	sed -n "s/^\`\`\`console \(.*\)/\1/p" "$TOP"/README.md "$TOP"/docs/*.md | sort -u >kinds && printf "%s\n" deb deb-running fresh gone gpus ours rpm site sources upstream >wanted &&
+	sed -n "s/^\`\`\`console \(.*\)/\1/p" "$TOP"/README.md "$TOP"/docs/*.md | sort -u >kinds && printf "%s\n" deb deb-running fresh gone gpus ours page rpm site sources upstream >wanted &&
 	for kind in $(cat wanted); do grep -q -e "--live $kind " "$T_DIR/t5044-docs.t" "$T_DIR/t5047-docs-root.t" || { echo "nobody runs $kind"; return 1; }; done && test_cmp wanted kinds
 '
 test_expect_success 'the figures beside the original are those of the table of its flaws' '
@@ -66,6 +66,9 @@ test_expect_success 'limits that flux-accounting does not have' '
 '
 test_expect_success 'what a load that failed leaves behind is mended as they say' '
 	flux jobtap remove mf_priority.so && copy docs/reference.md -e "s|jobtap load mf_priority.so &&|jobtap load \"$PLUGIN\" \&\&|" && bash "$docs" --live gone docs/reference.md >out; cat out; grep " 0 wrong" out
+'
+test_expect_success 'a page of a simulation' '
+	ln -s "$TOP/t" t && bash "$docs" --live page "$TOP/docs/command.md" >out; cat out; grep " 0 wrong" out && grep "^</html>" week.html
 '
 # Each piece that has a table [fairshare], with what else this broker is configured by and the queues that it names.
 cat >pieces.py <<-'END'
