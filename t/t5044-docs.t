@@ -35,7 +35,7 @@ test_expect_success 'the figures beside the original are those of the table of i
 '
 test_expect_success 'what they link to is there' '
 	for file in "$TOP"/README.md "$TOP"/CONTRIBUTING.md "$TOP"/CHANGELOG.md "$TOP"/docs/*.md; do
-		(cd "$(dirname "$file")" && sed -n "s/[^]]*](\([^)#]*\)[^)]*)/\1\n/gp" "$(basename "$file")" | grep -v -e :// -e "^$" | while read -r link; do
+		(cd "$(dirname "$file")" && grep -o "\]([^)#]*" "$(basename "$file")" | sed "s/^](//" | grep -v -e :// -e "^$" | while read -r link; do
 			case $link in *" "*) ;; *) test -e "$link" || echo "$file: $link" ;; esac; done); done >missing
 	grep -e : missing; test_must_be_empty missing
 '

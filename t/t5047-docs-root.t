@@ -71,7 +71,7 @@ test_expect_success ROOT,DEB 'the Debian package: dpkg installs it, a broker boo
 '
 cat >rpm.sh <<-'END'
 	# On Debian rpm wants to be told that this is meant, and knows of no library.
-	rpm() { if test -e /etc/debian_version; then command rpm --force-debian --nodeps "$@"; else command rpm "$@"; fi; }
+	rpm() { case $1 in -i | -e) test ! -e /etc/debian_version || set -- --force-debian --nodeps "$@" ;; esac; command rpm "$@"; }
 	export -f rpm
 	bash "$docs" --live rpm "$admin"
 	rpm -q flux-fairshare
