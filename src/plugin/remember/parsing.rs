@@ -46,6 +46,7 @@ pub(super) struct Parsing {
     pub parts: Vec<Part>,
     /// The tree once more, for the fair-shares that it gives.
     draft: Draft,
+    standing: Standing,
     sum: Reckoned,
     /// What the record says of whom.
     marks: Vec<Mark>,
@@ -157,16 +158,15 @@ impl Parsing {
 
     fn part(&mut self, payload: &str, reckoned: Vec<bool>) -> Result<(), Fault> {
         let (part, site) = wire::policy_part(Some(payload), &mut self.reader).map_err(words)?;
-        self.draft.absorb(site.clone());
+        self.draft.absorb(site.clone(), &mut self.standing);
         self.parts.push(Part { part, site, reckoned });
         Ok(())
     }
 
     fn reckon(&mut self) -> Result<(Standing, AsPushed), Fault> {
         let none = "it has no tree that gives its fair-shares";
-        let (site, rows) = std::mem::take(&mut self.draft).site(Mode::default()).ok_or(none)?;
-        let mut standing = Standing::default();
-        standing.push_rows(site, rows).map_err(|fault| format!("tree: {fault}"))?;
+        let (draft, mut standing) = (std::mem::take(&mut self.draft), std::mem::take(&mut self.standing));
+        standing.push_draft(draft, Mode::default()).map_err(|fault| format!("tree: {fault}"))?;
         let as_pushed = standing.as_pushed().ok_or(none)?;
         Ok((standing, as_pushed))
     }
