@@ -3,8 +3,10 @@
 #![forbid(unsafe_code)]
 
 pub mod idset;
+mod job_map;
 mod measure;
 
+pub use job_map::JobMap;
 pub use measure::{Amount, Measure, Stage};
 
 use std::fmt;

@@ -34,7 +34,8 @@
 //! - an RPC method: a row of `METHODS` in `plugin/methods.rs`, with who may call it;
 //! - a timer: a row of `Timer` in `engine/timer.rs`;
 //! - a policy: a file in `fairshare/policy/`, and its name in `fairshare/policy/mod.rs`;
-//! - a command: a file in `cli/`, and a line of `Command` in `cli/mod.rs`.
+//! - a command: a file in `cli/`, and a line of `Command` in `cli/mod.rs`;
+//! - a page for a browser: what is its own, put into the frame of `cli/page/mod.rs`.
 //!
 //! # Architecture invariants
 //! - The core (`ids`, `accounts`, `limits`, `priority`, `fairshare`, `standing`, `engine`) does no I/O, reads no clock, has no

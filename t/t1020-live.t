@@ -40,6 +40,39 @@ counted() {
 	print(total)
 	END
 }
+# on_curve AT START_OF_A END_OF_A START END BEGAN: ten fair-shares of 5002 and 5003 under classic with a half-life of 20 s, a second apart,
+# beside the formula: 5002 had 1000 as of AT, 5001 in the same bank ran once on a node, 5003 ran on two and runs again.
+on_curve() {
+	flux python - "$@" <<-'END'
+	import json, math, sys, time
+	import flux
+	handle, service = flux.Flux(), "job-manager.mf_priority."
+	at, began_a, ended_a, first, last, again = map(float, sys.argv[1:])
+	def when():
+	    return json.loads(handle.rpc("job-manager.jobtap-query", {"name": "mf_priority.so"}).get_str())["live"]["last"]["when"]
+	def run(nodes, start, end, now):
+	    return nodes * 20 / math.log(2) * (2 ** (-(now - end) / 20) - 2 ** (-(now - start) / 20))
+	shown, former = [], 0
+	deadline = time.time() + 120
+	while len(shown) < 10 and time.time() < deadline:
+	    time.sleep(0.05)
+	    now = when()
+	    used = json.loads(handle.rpc(service + "usages", "{}").get_str())["associations"]
+	    if now == former or when() != now:
+	        continue
+	    former = now
+	    a, b = run(1, began_a, ended_a, now), 1000 * 2 ** (-(now - at) / 20)
+	    c = run(2, first, last, now) + run(2, again, now, now)
+	    bank, own, other = (a + b) / (a + b + c), b / (a + b + c), c / (a + b + c)
+	    expected = 2 ** (-(own + (bank - own) / 2) / 0.25), 2 ** (-other / 0.5)
+	    have = [next(one["fairshare"] for one in used if one["userid"] == user) for user in (5002, 5003)]
+	    print(now - at, expected, have)
+	    if any(abs(ours - theirs) > 0.01 * theirs for ours, theirs in zip(have, expected)):
+	        sys.exit("not on the curve")
+	    shown.append(have[0])
+	sys.exit(len(shown) < 10 or shown != sorted(shown) or shown[-1] < shown[0] * 1.02)
+	END
+}
 # near A B RELATIVE
 near() { jq -ne "($1 - $2) | fabs <= ($2 * $3 + 1e-6)" >/dev/null || { echo "$1 is not near $2"; return 1; }; }
 # first_of ID ID: the first goes before the second.
@@ -87,7 +120,8 @@ test_expect_success 'an ended job counts to its end, until a push covers it' '
 	near $2 $(counted 600 1 $1 $start $end) 1e-9 && tree fair-tree 600 && set -- $(used 5001) &&
 	near $2 $(counted 600 1 $1 $start $end) 1e-9 &&
 	jq -c ".associations[0].counted_until = $end | .associations[0].usage = 3" policy.json >covers.json &&
-	mf rpc policy_update "$(cat covers.json)" && set -- $(used 5001) && near $2 3 1e-2
+	mf rpc policy_update "$(cat covers.json)" && set -- $(used 5001) &&
+	near $2 $(jq -n "3 * pow(2; -($1 - $at_of_push) / 600)") 1e-6
 '
 test_expect_success 'who ended while the plugin was away is asked of job-list, once' '
 	cancel $mine $other && ended $mine $other && start_queues && away=$(mf submit 5003 -N 2) && running $away && stop_queues && remove_plugin && cancel $away && ended $away &&
@@ -101,6 +135,9 @@ test_expect_success 'with a half-life of 20 s usages go down as predicted, while
 		sleep 2 && set -- $(used 5002) && near $2 $(jq -n "1000 * pow(2; -($1 - $at_of_push) / 20)") 0.01 || return 1
 		set -- $(used 5003) && near $2 $(counted 20 2 $1 $start null $from $to) 0.01 || return 1
 	done
+'
+test_expect_success 'and shares recover on the predicted curve' '
+	on_curve $at_of_push $(began $one) $end $from $to $start
 '
 test_expect_success 'and their fair-shares with them: refreshes change them each time' '
 	before=$(live .generation) && sleep 3 && test $(live .generation) -gt $before

@@ -67,9 +67,21 @@ test_expect_success 'restarted, with the plugin loaded by the broker' '
 '
 test_expect_success 'a push replaces it, and what only the former needed is gone' '
 	keys >keys.before && mf doc assoc 5002 A queues=q queue q project "*" bank A 1 >doc2 &&
-	mf rpc policy_update "$(cat doc2)" && remembered && keys >keys.after && test $(wc -l <keys.after) -le $(wc -l <keys.before) &&
+	mf rpc policy_update "$(cat doc2)" && remembered && keys >keys.after && test $(wc -l <keys.after) -le $(($(wc -l <keys.before) + 1)) &&
 	new_log && remove_plugin && load_plugin && in_force_again && new_log &&
 	refused "cannot find user/bank or user/default bank entry for uid: 5001" mf submit 5001 -q q
+'
+test_expect_success 'a push that changes little adds a text of the log, and leaves all others' '
+	mf doc $(for user in $(seq 5002 5400); do echo assoc $user A queues=q; done) queue q project "*" bank A 1 >many &&
+	mf rpc policy_update "$(cat many)" && remembered && keys >keys.before &&
+	jq -c ".associations[7].fairshare = 0.75 | .associations[8].max_running_jobs = 3 | del(.associations[9])" many >fewer &&
+	mf rpc policy_update "$(cat fewer)" && remembered && keys >keys.after &&
+	comm -13 <(sort keys.before) <(sort keys.after) >new && cat new && test $(wc -l <new) = 1 && grep "[.]log[.]" new &&
+	test $(comm -23 <(sort keys.before) <(sort keys.after) | wc -l) = 0
+'
+test_expect_success 'and the log is read back' '
+	mf query "q[\"mf_priority_map\"]" >before && new_log && remove_plugin && load_plugin && in_force_again &&
+	logged "398 associations" && mf query "q[\"mf_priority_map\"]" >after && test_cmp before after
 '
 test_expect_success 'a push by the methods of flux-accounting takes it away' '
 	mf push assoc 5001 A queues=q assoc 5002 A queues=q queue q project "*" && forgotten && ! keys

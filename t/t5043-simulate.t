@@ -33,4 +33,16 @@ test_expect_success 'policies, limits and a database that stays as it was' '
 test_expect_success 'the same output twice, and a table for people' '
 	simulate >one && simulate >two && test_cmp one two && grep "^4 jobs on 4 nodes with 16 cores" one && grep "^weighted-walk  *A  *3 " one
 '
+test_expect_success 'the page has what the same run prints, and does not say where the history is' '
+	simulate --policy fair-tree,pbs --report page.html --json >out.json && simulate --policy fair-tree,pbs --report again.html >out && test_cmp page.html again.html &&
+	jq -S ".trace = \"accounting.db\"" out.json >wanted && ! grep "$PWD" page.html &&
+	flux python -c "import json; print(json.dumps(json.loads(open(\"page.html\").read().split(\"id=\\\"data\\\">\")[1].split(\"</script>\")[0])[\"simulation\"]))" >data.json &&
+	jq -S . data.json >found && test_cmp wanted found && grep "default-src .none." page.html && ! grep -E "(src|href)=\"[^#]" page.html &&
+	jq -e ".users == 3 and .banks == 2 and .core_seconds > 0" out.json
+'
+test_expect_success 'a link is refused, a directory and standard output too, before anything is replayed' '
+	echo precious >victim && ln -s victim link &&
+	for name in link . -; do test_expect_code 2 simulate --report $name 2>err >out && cat err && test_must_be_empty out || return 1; done &&
+	grep "standard output is for the table" err && test "$(cat victim)" = precious && ! test -e ./-
+'
 test_done

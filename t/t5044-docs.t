@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='the documents: every command in them is run, and prints what they say'
 
-# Some are a sequence: the instance is shared, and what a document shows is set up before it.
+# Some are a sequence: the instance is shared, and what a document shows is set up before it. Usage of jobs that run here is not
+# refreshed: how long that takes is the machine's matter.
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
 TOP=$(cd "$T_DIR/.." && pwd)
@@ -25,20 +26,21 @@ test_expect_success 'every command that needs no Flux prints what the documents 
 	cat out && grep "[1-9] blocks, .* 0 wrong" out
 '
 test_expect_success 'each block of a kind that this script knows' '
-	sed -n "s/^\`\`\`console \(.*\)/\1/p" "$TOP"/README.md "$TOP"/docs/*.md | sort -u >kinds && printf "%s\n" fresh ours site upstream >wanted && test_cmp wanted kinds
+	sed -n "s/^\`\`\`console \(.*\)/\1/p" "$TOP"/README.md "$TOP"/docs/*.md | sort -u >kinds && printf "%s\n" deb deb-running fresh gone gpus ours page rpm site sources upstream >wanted &&
+	for kind in $(cat wanted); do grep -q -e "--live $kind " "$T_DIR/t5044-docs.t" "$T_DIR/t5047-docs-root.t" || { echo "nobody runs $kind"; return 1; }; done && test_cmp wanted kinds
 '
 test_expect_success 'the figures beside the original are those of the table of its flaws' '
 	rows() { grep -cE "^\| [0-9]+ \| t7[0-9]+ .*\| $1 \| pass \|\$" "$TOP/t/README.md"; } && all=$(rows "(pass|fail)") &&
 	grep -F "| $(rows pass) of $all | $all of $all |" "$TOP/README.md"
 '
 test_expect_success 'what they link to is there' '
-	for file in README.md CONTRIBUTING.md CHANGELOG.md docs/*.md; do
-		(cd "$(dirname "$TOP/$file")" && sed -n "s/[^]]*](\([^)#]*\)[^)]*)/\1\n/gp" "$(basename "$file")" | grep -v -e :// -e "^$" | while read -r link; do
+	for file in "$TOP"/README.md "$TOP"/CONTRIBUTING.md "$TOP"/CHANGELOG.md "$TOP"/docs/*.md; do
+		(cd "$(dirname "$file")" && grep -o "\]([^)#]*" "$(basename "$file")" | sed "s/^](//" | grep -v -e :// -e "^$" | while read -r link; do
 			case $link in *" "*) ;; *) test -e "$link" || echo "$file: $link" ;; esac; done); done >missing
 	grep -e : missing; test_must_be_empty missing
 '
 test_expect_success 'from an empty database to a plugin that knows it' '
-	start_instance && load_plugin && DB=fresh.db && flux account -p "$PWD/$DB" create-db >create.log 2>&1 && flux account-service -p "$PWD/$DB" -t &&
+	write_conf ".fairshare.refresh = \"1h\"" && start_instance && load_plugin && DB=fresh.db && flux account -p "$PWD/$DB" create-db >create.log 2>&1 && flux account-service -p "$PWD/$DB" -t &&
 	copy docs/admin.md -e "/^. flux account create-db/d" && FLUX_FAIRSHARE_DATABASE=$PWD/$DB bash "$docs" --live fresh docs/admin.md >out; cat out; stop_service; grep " 0 wrong" out
 '
 test_expect_success 'a site, its jobs, and what people ask about them' '
@@ -58,5 +60,32 @@ test_expect_success UPSTREAM 'and back, with jobs that it would lose' '
 	for u in 5003 5004; do a=$(mf submit $u -N 1) && running $a && b=$(mf submit $u -N 1) && held_by $b max-run-nodes-user || return 1; done &&
 	copy docs/migrate.md && bash "$docs" --live ours docs/migrate.md >out; cat out; grep " 0 wrong" out && running $b && is_state DEPEND $held
 '
-test_expect_success 'at last ours is back' 'flux jobtap load -r mf_priority.so "$PLUGIN" && stop_service'
+test_expect_success 'at last ours is back' 'flux jobtap load -r mf_priority.so "$PLUGIN"'
+test_expect_success 'limits that flux-accounting does not have' '
+	flux account add-bank --parent-bank=root small 1 && copy docs/reference.md && bash "$docs" --live gpus docs/reference.md >out; cat out; grep " 0 wrong" out
+'
+test_expect_success 'what a load that failed leaves behind is mended as they say' '
+	flux jobtap remove mf_priority.so && copy docs/reference.md -e "s|jobtap load mf_priority.so &&|jobtap load \"$PLUGIN\" \&\&|" && bash "$docs" --live gone docs/reference.md >out; cat out; grep " 0 wrong" out
+'
+test_expect_success 'a page of a simulation' '
+	ln -s "$TOP/t" t && bash "$docs" --live page "$TOP/docs/command.md" >out; cat out; grep " 0 wrong" out && grep "^</html>" week.html
+'
+# Each piece that has a table [fairshare], with what else this broker is configured by and the queues that it names.
+cat >pieces.py <<-'END'
+	import json, re, sys, tomllib
+	text = "".join(open(path, encoding="utf-8").read() for path in sys.argv[2:])
+	for at, piece in enumerate(re.findall(r"^```toml\n(.*?)^```", text, re.M | re.S)):
+	    piece = tomllib.loads(piece)
+	    if "fairshare" in piece:  # how the plugin is loaded is a matter of t5047
+	        queues = {name: {} for name in piece["fairshare"].get("queues", {})}
+	        whole = json.load(open(sys.argv[1])) | piece | ({"queues": queues} if queues else {})
+	        json.dump(whole, open(f"piece{at}.json", "w"))
+END
+test_expect_success 'each piece of configuration is taken by Flux and the plugin as it stands' '
+	flux python pieces.py conf.json "$TOP"/README.md "$TOP"/docs/*.md && test "$(ls piece*.json | wc -l)" = 2 &&
+	for piece in piece*.json; do
+		flux config load <$piece && sed -E "s/running-limits|run-sched-gpus/no-such-key/" $piece >bad.json && test_must_fail flux config load <bad.json || return 1; done &&
+	flux config load <conf.json
+'
+test_expect_success 'the service that edits the database ends' 'stop_service'
 finish

@@ -933,7 +933,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__simulate)
-            opts="-p -t -P -h --trace --path --tree --format --usage --wait --nodes --cores-per-node --whole-nodes --scheduler --backfill-depth --policy --sweep --set --threads --by --json --csv --parsable --color --no-pager --help"
+            opts="-p -t -P -h --trace --path --tree --format --usage --wait --nodes --cores-per-node --whole-nodes --scheduler --backfill-depth --policy --sweep --set --threads --by --report --title --json --csv --parsable --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1029,6 +1029,28 @@ _flux__fairshare() {
                     ;;
                 --by)
                     COMPREPLY=($(compgen -W "bank size" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --report)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --title)
+                    COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
                     fi

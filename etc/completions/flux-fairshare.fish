@@ -418,6 +418,8 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l threads -d 'How many scenarios run at once [default: as many as there are cores]' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l by -d 'What the second table shows; with --csv, print this in place of the scenarios' -r -f -a "bank\t'Banks'
 size\t'Sizes, in cores'"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l report -d 'Write also a page of HTML that shows all of it in a browser; the file is replaced as a whole, and a link is refused' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l title -d 'What the page is called' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"

@@ -30,6 +30,7 @@ mod migrate;
 mod moves;
 mod order;
 mod output;
+mod page;
 mod pager;
 mod parts;
 mod policy;

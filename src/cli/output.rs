@@ -133,6 +133,15 @@ impl Report<'_> {
     }
 }
 
+impl Report<'_> {
+    /// The JSON document that [`OutputArgs::print`] would print.
+    pub(super) fn into_json(self) -> io::Result<Vec<u8>> {
+        let mut document = Vec::new();
+        Json.print(self, Progress::none(), &mut document)?;
+        Ok(document)
+    }
+}
+
 /// A way to print a report.
 trait Output {
     fn print(&self, report: Report<'_>, progress: Progress, out: &mut dyn Write) -> io::Result<()>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What plugins keep in the KVS: texts under keys. It outlives them, and a restart.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::host::Host;
 use super::job::Errno;
@@ -18,7 +18,12 @@ pub(super) struct Kvs {
     fails: Option<Errno>,
     unreadable: Option<Errno>,
     written: u64,
+    stored: u64,
 }
+
+/// Bytes of an entry of a directory besides its name, and of a directory besides its entries, as RFC 11 has them.
+const ENTRY: usize = 88;
+const DIRECTORY: usize = 35;
 
 impl Kvs {
     pub(super) fn send(&mut self, changes: Changes) {
@@ -31,6 +36,7 @@ impl Kvs {
             if self.fails.is_some() && !changes.is_empty() {
                 continue;
             }
+            let keys: Vec<String> = changes.iter().map(|(key, _)| key.clone()).collect();
             for (key, text) in changes {
                 if let Some(text) = text {
                     self.written += text.len() as u64;
@@ -40,7 +46,24 @@ impl Kvs {
                     gone.iter().chain([&key]).for_each(|name| drop(self.texts.remove(name)));
                 }
             }
+            self.stored += self.directories(&keys) as u64;
         }
+    }
+
+    /// Bytes of the directories that a change of these keys makes anew.
+    fn directories(&self, keys: &[String]) -> usize {
+        let above = |key: &String| -> Vec<String> {
+            key.match_indices('.').map(|(at, _)| key.split_at(at).0.to_owned()).collect()
+        };
+        let directories: BTreeSet<String> = keys.iter().flat_map(above).collect();
+        let bytes = directories.iter().map(|directory| {
+            let names: BTreeSet<&str> = self
+                .below(directory)
+                .filter_map(|key| key.get(directory.len() + 1..)?.split('.').next())
+                .collect();
+            DIRECTORY + names.iter().map(|name| ENTRY + name.len()).sum::<usize>()
+        });
+        bytes.sum()
     }
 
     /// The keys below one, which lie together.
@@ -92,6 +115,12 @@ impl Host {
     /// Bytes that plugins have written so far.
     pub fn kvs_written(&self) -> u64 {
         self.store.borrow().agenda.kvs.written
+    }
+
+    /// The same with the directories that Flux's KVS stores anew for them: what its content store grows by.
+    pub fn kvs_stored(&self) -> u64 {
+        let store = self.store.borrow();
+        store.agenda.kvs.written + store.agenda.kvs.stored
     }
 
     /// From now on commits that change something, and lookups, fail so.

@@ -299,19 +299,23 @@ impl Host {
     /// Lets everything happen that is due now: timers, commits, answers, scheduling. Time stands still.
     pub fn settle(&self) {
         for _ in 0..TURNS {
-            let due = self.store.borrow_mut().agenda.pop_due();
-            let progress = match due {
-                Some(due) => {
-                    self.turn(due);
-                    true
-                }
-                None => self.commit() || self.schedule(),
-            };
-            if !progress {
+            if !self.step() {
                 return;
             }
         }
         self.violation("a timer without delay re-arms itself for ever".into());
+    }
+
+    /// One thing that is due now: a turn of the reactor. Whether there was any.
+    pub fn step(&self) -> bool {
+        let due = self.store.borrow_mut().agenda.pop_due();
+        match due {
+            Some(due) => {
+                self.turn(due);
+                true
+            }
+            None => self.commit() || self.schedule(),
+        }
     }
 
     /// As [`Host::settle`], but no more than so many commits are made: what comes after them is lost to the KVS.

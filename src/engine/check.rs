@@ -65,7 +65,7 @@ impl Engine {
             Some((association.user, association.bank.clone(), what))
         };
         Check {
-            jobs: self.ledger.jobs().count(),
+            jobs: self.ledger.len(),
             waiting: self.ledger.waiting().count(),
             associations: self.book.len(),
             running: self.running(),

@@ -4,7 +4,7 @@
 use super::{Effect, Engine, Level};
 use crate::accounts::{AssociationRecord, Config, Queue, SiteLimit};
 use crate::ids::{BankName, ProjectName, UserId};
-use crate::standing::{self, Bank, Ended, GivenUp, Leaf, Rule};
+use crate::standing::{self, AsPushed, Bank, Ended, GivenUp, Leaf, Rule};
 
 /// An association, and its leaf of the tree if it is one.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,8 @@ pub struct Kept {
     pub record: AssociationRecord,
     /// Its place in the tree, and its usage.
     pub leaf: Option<Leaf>,
+    /// Its fair-share is what the tree makes of the usages that were pushed: it can be reckoned again.
+    pub is_reckoned: bool,
 }
 
 /// All but the associations.
@@ -96,17 +98,33 @@ impl Engine {
         faults.into_iter().map(|fault| Effect::Log(Level::Error, fault)).collect()
     }
 
+    /// See [`standing::Standing::as_pushed`].
+    pub fn as_pushed(&self) -> Option<AsPushed> {
+        self.standing.as_pushed()
+    }
+
     /// Some associations in force, at most `most`, by ascending user id and bank name from the one after `after`.
-    pub fn kept(&self, after: Option<(UserId, &BankName)>, most: usize) -> Vec<Kept> {
+    pub fn kept(
+        &self,
+        after: Option<(UserId, &BankName)>,
+        most: usize,
+        as_pushed: Option<&AsPushed>,
+    ) -> Vec<Kept> {
         let after = after.map(|(user, bank)| (user, bank.as_str()));
         let page = self.book.associations(after).take(most);
-        page.map(|(id, association)| Kept {
-            record: AssociationRecord {
-                association: association.clone(),
-                fairshare: self.book.fairshare(id).unwrap_or_default(),
-                def_bank: self.book.default_bank(association.user).unwrap_or(&association.bank).clone(),
-            },
-            leaf: self.standing.leaf(association.user, &association.bank),
+        page.map(|(id, association)| {
+            let (user, bank) = (association.user, &association.bank);
+            let fairshare = self.book.fairshare(id).unwrap_or_default();
+            let reckoned = as_pushed.and_then(|it| self.standing.fairshare_as_pushed(it, user, bank));
+            Kept {
+                record: AssociationRecord {
+                    association: association.clone(),
+                    fairshare,
+                    def_bank: self.book.default_bank(user).unwrap_or(bank).clone(),
+                },
+                leaf: self.standing.leaf(user, bank),
+                is_reckoned: reckoned.is_some_and(|reckoned| reckoned.to_bits() == fairshare.to_bits()),
+            }
         })
         .collect()
     }

@@ -10,15 +10,19 @@ use std::collections::BTreeSet;
 
 impl Engine {
     pub(super) fn associations(&mut self, records: Vec<AssociationRecord>) -> Vec<Effect> {
-        let users: BTreeSet<UserId> = records.iter().map(|record| record.association.user).collect();
+        let waiting: BTreeSet<UserId> = self.ledger.waiting_users().collect();
+        let users = records.iter().map(|record| record.association.user);
+        let served: BTreeSet<UserId> = users.filter(|user| waiting.contains(user)).collect();
         self.book.upsert(records, self.owner);
         self.ledger.prices_moved();
-        let waiting: Vec<JobId> = users.into_iter().flat_map(|user| self.ledger.waiting_of(user)).collect();
+        let waiting: Vec<JobId> = served.into_iter().flat_map(|user| self.ledger.waiting_of(user)).collect();
         self.attach(waiting)
     }
 
     pub(super) fn policy(&mut self, policy: Policy, site: SitePart) -> Vec<Effect> {
-        self.replaced(site.into(), |book| book.replace(policy))
+        let mut draft = Draft::default();
+        draft.absorb(site, &mut self.standing);
+        self.replaced(draft, |book| book.replace(policy))
     }
 
     pub(super) fn policy_commit(&mut self) -> Vec<Effect> {
@@ -28,14 +32,9 @@ impl Engine {
 
     /// Puts a whole policy in force. A tree that can't be right rejects all of it.
     fn replaced(&mut self, draft: Draft, replace: impl FnOnce(&mut Book) -> Difference) -> Vec<Effect> {
-        let site = draft.site(self.settings.accrual);
-        match site.map(|(site, rows)| self.standing.push_rows(site, rows)) {
-            Some(Ok(())) => {}
-            Some(Err(fault)) => {
-                self.book.abort();
-                return vec![Effect::RejectPolicy(fault.to_string())];
-            }
-            None => self.standing.forget_site(),
+        if let Err(fault) = self.standing.push_draft(draft, self.settings.accrual) {
+            self.book.abort();
+            return vec![Effect::RejectPolicy(fault.to_string())];
         }
         replace(&mut self.book);
         self.regroup();
@@ -47,22 +46,27 @@ impl Engine {
     }
 
     pub(super) fn begin(&mut self, keeps_config: bool) -> Vec<Effect> {
-        self.draft = Draft::default();
+        self.abandon_draft();
         self.book.begin(keeps_config);
         Vec::new()
     }
 
     /// What shows only when a push is committed concerns no job.
     pub(super) fn stage(&mut self, part: PolicyPart, site: SitePart) -> Vec<Effect> {
-        self.draft.absorb(site);
+        self.draft.absorb(site, &mut self.standing);
         self.book.stage(part);
         Vec::new()
     }
 
     pub(super) fn abort(&mut self) -> Vec<Effect> {
-        self.draft = Draft::default();
+        self.abandon_draft();
         self.book.abort();
         Vec::new()
+    }
+
+    fn abandon_draft(&mut self) {
+        self.draft = Draft::default();
+        self.standing.tidy();
     }
 
     pub(super) fn configure(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {

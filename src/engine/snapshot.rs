@@ -151,11 +151,7 @@ impl Engine {
 
     /// How much there is.
     pub fn extent(&self) -> Extent {
-        Extent {
-            associations: self.book.len(),
-            queues: self.book.queues().count(),
-            jobs: self.ledger.jobs().count(),
-        }
+        Extent { associations: self.book.len(), queues: self.book.queues().count(), jobs: self.ledger.len() }
     }
 
     /// Number of accepted updates.

@@ -15,7 +15,7 @@ use super::groups::{GroupId, Groups};
 use super::line::HeldLine;
 use super::{Eligible, Job, RULES, Rules, Size, Usage};
 use crate::accounts::AssociationId;
-use crate::ids::{JobId, QueueName, UserId};
+use crate::ids::{JobId, JobMap, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
@@ -23,7 +23,7 @@ use std::ops::Bound;
 #[derive(Clone, Debug)]
 pub struct Ledger {
     rules: Rules,
-    pub(super) jobs: BTreeMap<JobId, Job>,
+    pub(super) jobs: JobMap<Box<Job>>,
     /// Parallel to the book's associations from `first` on; grown on demand.
     pub(super) accounts: Vec<Account>,
     /// 0, but for an excerpt.
@@ -57,7 +57,7 @@ impl Ledger {
     pub fn new(rules: Rules) -> Self {
         Ledger {
             rules,
-            jobs: BTreeMap::new(),
+            jobs: JobMap::default(),
             accounts: Vec::new(),
             first: 0,
             groups: Groups::default(),
@@ -78,13 +78,12 @@ impl Ledger {
 
     /// A live job.
     pub fn job(&self, id: JobId) -> Option<&Job> {
-        self.jobs.get(&id)
+        self.jobs.get(id).map(Box::as_ref)
     }
 
     /// Live jobs by id, from the one that comes after `after`.
     pub fn jobs_after(&self, after: Option<JobId>) -> impl Iterator<Item = (JobId, &Job)> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.jobs.range((from, Bound::Unbounded)).map(|(id, job)| (*id, job))
+        self.jobs.after(after).map(|(id, job)| (id, job.as_ref()))
     }
 
     /// How many jobs are alive.
@@ -99,7 +98,7 @@ impl Ledger {
 
     /// All live jobs by id.
     pub fn jobs(&self) -> impl Iterator<Item = (JobId, &Job)> {
-        self.jobs.iter().map(|(id, job)| (*id, job))
+        self.jobs_after(None)
     }
 
     /// Jobs without association.
@@ -226,13 +225,13 @@ impl Ledger {
         if let Some(account) = job.association().and_then(|association| self.account(association)) {
             account.latest_queue = job.queue.clone();
         }
-        self.jobs.insert(id, job);
+        self.jobs.insert(id, Box::new(job));
     }
 
     /// Changes a job, and with it every counter and index. `None` if it is not known.
     pub fn change<R>(&mut self, id: JobId, change: impl FnOnce(&mut Job) -> R) -> Option<R> {
         // The job stays in the map: whatever cuts this short, a recount finds every job.
-        let mut job = self.jobs.get(&id)?.clone();
+        let mut job = self.job(id)?.clone();
         self.withdraw(id, &job);
         let was_idle = !self.groups.are_none() && job.footprint().is_idle();
         let result = change(&mut job);
@@ -240,8 +239,8 @@ impl Ledger {
         if was_idle {
             self.took_room(&job);
         }
-        if let Some(slot) = self.jobs.get_mut(&id) {
-            *slot = job;
+        if let Some(slot) = self.jobs.get_mut(id) {
+            **slot = job;
         }
         Some(result)
     }
@@ -249,7 +248,7 @@ impl Ledger {
     /// Notes a fair-share that was told; it is counted nowhere.
     pub fn annotate(&mut self, id: JobId, memo: Option<f64>) {
         if memo.is_some()
-            && let Some(job) = self.jobs.get_mut(&id)
+            && let Some(job) = self.jobs.get_mut(id)
         {
             job.memo = memo;
         }
@@ -257,16 +256,16 @@ impl Ledger {
 
     /// How long a job was eligible. It counts nowhere.
     pub fn aged(&mut self, id: JobId, eligible: Eligible) {
-        if let Some(job) = self.jobs.get_mut(&id) {
+        if let Some(job) = self.jobs.get_mut(id) {
             job.eligible = eligible;
         }
     }
 
     /// Forgets a job.
     pub fn remove(&mut self, id: JobId) -> Option<Job> {
-        let job = self.jobs.remove(&id)?;
+        let job = self.jobs.remove(id)?;
         self.withdraw(id, &job);
-        Some(job)
+        Some(*job)
     }
 
     fn account(&mut self, association: AssociationId) -> Option<&mut Account> {
@@ -336,12 +335,12 @@ impl Ledger {
 impl Ledger {
     /// Changes a job behind the counters' back.
     pub(super) fn corrupt(&mut self, id: JobId, change: impl Fn(&mut Job)) {
-        self.jobs.get_mut(&id).into_iter().for_each(change);
+        self.jobs.get_mut(id).into_iter().for_each(|job| change(job));
     }
 
     /// Forgets the jobs, and not what they count as.
     pub(super) fn forget_jobs(&mut self) {
-        self.jobs.clear();
+        self.jobs = JobMap::default();
     }
 
     /// Whether there is no group, no membership, and nobody to be placed.

@@ -9,10 +9,9 @@
 //! One fault of a database taken over is taken out: right after a boundary flux-accounting writes an association's past
 //! into bin 0 as well as into the older bins. It shows as a stored usage that is bin 0 alone.
 
-use std::collections::HashMap;
-
 use super::blame::Trace;
 use super::grouped::{Counting, Grouped};
+use super::placing::Placing;
 use super::start::Start;
 use super::{PipelineError, Plan, Rule, Tally, banks, resources};
 use crate::fairshare::periods::{self, Periods};
@@ -213,9 +212,7 @@ impl Run<'_> {
 struct Found<'a> {
     ledger: &'a Ledger,
     tally: &'a mut Tally,
-    banks: HashMap<&'a str, usize>,
-    by_user: HashMap<(i64, usize), usize>,
-    defaults: HashMap<i64, usize>,
+    placing: Placing<'a>,
     /// By association: candidates are records that ended after this, in rows after the last one.
     foreign: Vec<bool>,
     jobs: Vec<Counting>,
@@ -230,22 +227,17 @@ struct Found<'a> {
 
 impl<'a> Found<'a> {
     fn new(ledger: &'a Ledger, run: &Run<'_>, names_banks: bool, tally: &'a mut Tally) -> Found<'a> {
-        let accounts = || ledger.accounts.iter().enumerate().rev();
+        let accounts = || 0..ledger.accounts.len();
         let recount = run.start.recount.is_some();
         let lost = run.start.last_row.is_none();
         let ratio = (run.settings.reset_period / run.settings.half_life).ceil() as i64;
         Found {
             ledger,
             tally,
-            banks: ledger.banks.iter().enumerate().rev().map(|(at, bank)| (bank.name.as_str(), at)).collect(),
-            by_user: accounts().map(|(at, account)| ((account.userid, account.bank), at)).collect(),
-            defaults: accounts()
-                .filter(|(_, account)| account.is_default)
-                .map(|(at, account)| (account.userid, at))
-                .collect(),
-            foreign: accounts().rev().map(|(at, _)| !recount && (lost || run.is_foreign(at))).collect(),
+            placing: Placing::new(ledger),
+            foreign: accounts().map(|at| !recount && (lost || run.is_foreign(at))).collect(),
             jobs: Vec::new(),
-            newest: accounts().rev().map(|(at, _)| run.stored_newest(at)).collect(),
+            newest: accounts().map(|at| run.stored_newest(at)).collect(),
             names_banks,
             traces: None,
             unplaced: Vec::new(),
@@ -278,7 +270,7 @@ impl<'a> Found<'a> {
     /// Counts a record, unless it was counted.
     fn take(&mut self, run: &Run<'_>, job: EndedJob<'_>, is_new: bool) {
         let Some((started, ended)) = job.times else { return self.unreadable(job.id) };
-        let Some((at, by_default)) = self.account(&job) else {
+        let Some((at, by_default)) = self.placing.of(&job) else {
             if is_new {
                 self.unplaced(run, &job, ended);
             }
@@ -318,18 +310,6 @@ impl<'a> Found<'a> {
             traces.push((at, ended, trace));
         }
         self.jobs.push(Counting { group: u32::try_from(at).unwrap_or(u32::MAX), age, ended, usage });
-    }
-
-    /// Whose it is, and whether that is so because the job names no bank.
-    fn account(&self, job: &EndedJob<'_>) -> Option<(usize, bool)> {
-        let named = job.jobspec.and_then(resources::bank);
-        match job.bank.or(named.as_deref()) {
-            None | Some("") => self.defaults.get(&job.userid).map(|at| (*at, true)),
-            Some(bank) => {
-                let bank = *self.banks.get(bank)?;
-                self.by_user.get(&(job.userid, bank)).map(|at| (*at, false))
-            }
-        }
     }
 
     fn unreadable(&mut self, id: &str) {

@@ -13,11 +13,13 @@
 mod accounting;
 mod banks;
 mod blame;
+pub mod charges;
 mod error;
 mod exact;
 pub mod fairshare;
 pub mod fetch;
 mod grouped;
+mod placing;
 mod recount;
 pub mod report;
 pub mod resources;

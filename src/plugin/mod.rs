@@ -189,7 +189,9 @@ impl Jobtap for MfPriority {
     fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
         // An event's own time is that of the job's eventlog, by which its use is reckoned; the reactor's is when it began
         // to work off whatever it found.
-        let host = args.timestamp().map_or(host, |timestamp| host.dated(timestamp));
+        // A price is asked for without an event, and of every job.
+        let event = (topic != "job.priority.get").then(|| args.timestamp()).flatten();
+        let host = event.map_or(host, |timestamp| host.dated(timestamp));
         self.dispatch(host, topic, args)
     }
 

@@ -56,15 +56,18 @@ impl Reader {
 
     /// How many associations were read.
     pub(super) fn associations(&self) -> usize {
-        self.read::<AssociationWire>()
+        self.read(AssociationWire::ARRAY)
     }
 
-    fn read<W: Wire>(&self) -> usize {
-        self.read.get(W::ARRAY).copied().unwrap_or_default()
+    fn read(&self, array: &'static str) -> usize {
+        self.read.get(array).copied().unwrap_or_default()
     }
 
-    pub(super) fn accept<W: Wire>(&mut self, wires: Vec<Object<W>>) -> Result<Vec<W::Record>, WireError> {
-        let first = self.read::<W>();
+    pub(super) fn accept<'a, W: Wire<'a>>(
+        &mut self,
+        wires: Vec<Object<W>>,
+    ) -> Result<Vec<W::Record>, WireError> {
+        let first = self.read(W::ARRAY);
         let mut records = Vec::with_capacity(wires.len());
         for (at, Object(wire)) in wires.into_iter().enumerate() {
             let say = |what: String| told::<W>(first + at, &what, wire.who());
@@ -86,14 +89,17 @@ impl Reader {
     }
 
     /// Reads an array at once; if that fails value by value, so that the first fault can be named.
-    pub(super) fn array<W: Wire>(&mut self, array: &RawValue) -> Result<Vec<W::Record>, WireError> {
+    pub(super) fn array<'a, W: Wire<'a>>(
+        &mut self,
+        array: &'a RawValue,
+    ) -> Result<Vec<W::Record>, WireError> {
         if let Ok(wires) = serde_json::from_str::<Vec<Object<W>>>(array.get()) {
             return self.accept(wires);
         }
         let Ok(array) = serde_json::from_str::<Vec<&RawValue>>(array.get()) else {
             return Err(WireError::WrongType(W::ARRAY));
         };
-        let first = self.read::<W>();
+        let first = self.read(W::ARRAY);
         let mut wires: Vec<Object<W>> = Vec::with_capacity(array.len());
         for (at, value) in array.into_iter().enumerate() {
             let record = members(value).ok_or_else(|| {
@@ -106,7 +112,7 @@ impl Reader {
     }
 }
 
-fn one<W: Wire>(index: usize, record: &Members<'_>) -> Result<Object<W>, WireError> {
+fn one<'a, W: Wire<'a>>(index: usize, record: &Members<'a>) -> Result<Object<W>, WireError> {
     let fault = |what: String| {
         let who = W::WHO.iter().filter_map(|(key, word)| Some((*word, text(record.get(*key)?)?)));
         WireError::Record(told::<W>(index, &what, who.collect()))
@@ -138,7 +144,7 @@ fn text(value: &RawValue) -> Option<String> {
 }
 
 /// What is said of a record: where it stands, what is the matter, and whom or what it is about as far as it says.
-fn told<W: Wire>(index: usize, what: &str, who: Vec<(&'static str, String)>) -> String {
+fn told<'a, W: Wire<'a>>(index: usize, what: &str, who: Vec<(&'static str, String)>) -> String {
     let who: Vec<String> = who
         .into_iter()
         .filter(|(_, name)| !name.is_empty())

@@ -6,8 +6,8 @@ use crate::fairshare::Shares;
 use crate::ids::{BankName, Limit, ProjectName, QueueName, UserId};
 use crate::standing::{Bank, Leaf, Watermark};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -37,8 +37,8 @@ impl Type {
     }
 }
 
-/// A kind of record: how it reads from JSON, and what it becomes.
-pub(super) trait Wire: DeserializeOwned {
+/// A kind of record: how it reads from JSON, whose text lives for `'a`, and what it becomes.
+pub(super) trait Wire<'a>: Deserialize<'a> {
     type Record;
     /// The array's name in error texts.
     const ARRAY: &'static str;
@@ -63,6 +63,7 @@ pub(super) struct Interner {
     banks: BTreeMap<String, BankName>,
     queues: BTreeMap<String, Arc<[QueueName]>>,
     projects: BTreeMap<String, Arc<[ProjectName]>>,
+    project: BTreeMap<String, ProjectName>,
 }
 
 fn items(list: &str) -> impl Iterator<Item = &str> {
@@ -90,6 +91,10 @@ impl Interner {
     fn projects(&mut self, list: &str) -> Arc<[ProjectName]> {
         interned(&mut self.projects, list, || items(list).map(Into::into).collect())
     }
+
+    fn project(&mut self, name: &str) -> ProjectName {
+        interned(&mut self.project, name, || name.into())
+    }
 }
 
 type Checked = Result<(), (&'static str, String)>;
@@ -106,20 +111,26 @@ fn printable(key: &'static str, text: &str) -> Checked {
     if text.contains('\0') { Err((key, "contains the character NUL".to_owned())) } else { Ok(()) }
 }
 
+/// There may be very many of these: what they say stays where it was read.
 #[derive(Deserialize)]
-pub(super) struct AssociationWire {
+pub(super) struct AssociationWire<'a> {
     userid: i64,
-    bank: String,
-    def_bank: String,
+    #[serde(borrow)]
+    bank: Cow<'a, str>,
+    #[serde(borrow)]
+    def_bank: Cow<'a, str>,
     fairshare: f64,
     max_running_jobs: i64,
     max_active_jobs: i64,
     max_sched_jobs: i64,
     max_nodes: i64,
     max_cores: i64,
-    queues: String,
-    projects: String,
-    def_project: String,
+    #[serde(borrow)]
+    queues: Cow<'a, str>,
+    #[serde(borrow)]
+    projects: Cow<'a, str>,
+    #[serde(borrow)]
+    def_project: Cow<'a, str>,
     active: i64,
     username: Option<String>,
     shares: Option<i64>,
@@ -130,7 +141,7 @@ pub(super) struct AssociationWire {
 /// An association, and its leaf of the tree if the record has one.
 pub(super) type AssociationWithLeaf = (AssociationRecord, Option<Leaf>);
 
-impl Wire for AssociationWire {
+impl<'a> Wire<'a> for AssociationWire<'a> {
     type Record = AssociationWithLeaf;
     const ARRAY: &'static str = "associations";
     const KEYS: &'static [(&'static str, Type)] = &[
@@ -157,7 +168,7 @@ impl Wire for AssociationWire {
     const WHO: &'static [(&'static str, &'static str)] = &[("userid", "user"), ("bank", "bank")];
 
     fn who(&self) -> Vec<(&'static str, String)> {
-        vec![("user", self.userid.to_string()), ("bank", self.bank.clone())]
+        vec![("user", self.userid.to_string()), ("bank", self.bank.to_string())]
     }
 
     fn accept(&self, names: &mut Interner) -> Result<AssociationWithLeaf, (&'static str, String)> {
@@ -179,7 +190,7 @@ impl Wire for AssociationWire {
             max_cores: Limit(self.max_cores),
             queues: names.queues(&self.queues),
             projects: names.projects(&self.projects),
-            def_project: (!def_project.is_empty()).then(|| def_project.into()),
+            def_project: (!def_project.is_empty()).then(|| names.project(def_project)),
             active: self.active != 0,
         };
         let leaf = self.leaf(&association)?;
@@ -198,7 +209,7 @@ impl Wire for AssociationWire {
     }
 }
 
-impl AssociationWire {
+impl AssociationWire<'_> {
     fn leaf(&self, association: &Association) -> Result<Option<Leaf>, (&'static str, String)> {
         let (name, shares, usage, until) = (&self.username, self.shares, self.usage, self.counted_until);
         let given = [name.is_some(), shares.is_some(), usage.is_some(), until.is_some()];
@@ -242,7 +253,7 @@ pub(super) struct QueueWire {
     max_time_per_job: i64,
 }
 
-impl Wire for QueueWire {
+impl Wire<'_> for QueueWire {
     type Record = Queue;
     const ARRAY: &'static str = "queues";
     const KEYS: &'static [(&'static str, Type)] = &[
@@ -295,7 +306,7 @@ pub(super) struct ProjectWire {
     project: String,
 }
 
-impl Wire for ProjectWire {
+impl Wire<'_> for ProjectWire {
     type Record = ProjectName;
     const ARRAY: &'static str = "projects";
     const KEYS: &'static [(&'static str, Type)] = &[("project", Type::Text)];
@@ -323,7 +334,7 @@ pub(super) struct BankWire {
 /// A bank's priority, and its place in the tree if the record has one.
 pub(super) type BankWithBranch = ((BankName, f64), Option<Bank>);
 
-impl Wire for BankWire {
+impl Wire<'_> for BankWire {
     type Record = BankWithBranch;
     const ARRAY: &'static str = "banks";
     const KEYS: &'static [(&'static str, Type)] = &[("bank", Type::Text), ("priority", Type::Number)];
@@ -363,7 +374,7 @@ pub(super) struct FactorWire {
     weight: i64,
 }
 
-impl Wire for FactorWire {
+impl Wire<'_> for FactorWire {
     type Record = (String, i64);
     const ARRAY: &'static str = "priority_factors";
     const KEYS: &'static [(&'static str, Type)] = &[("factor", Type::Text), ("weight", Type::Integer)];

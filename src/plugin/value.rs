@@ -41,10 +41,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-impl<T: for<'de> Deserialize<'de>> Object<T> {
+impl<'a, T: Deserialize<'a>> Object<T> {
     /// The record made of the members named by `keys`.
     pub(super) fn from_members<K>(
-        members: &Members<'_>,
+        members: &Members<'a>,
         keys: &[(&'static str, K)],
     ) -> Result<Self, serde_json::Error> {
         let known = keys.iter().filter_map(|(key, _)| Some((*key, *members.get(*key)?)));

@@ -34,12 +34,15 @@ const ZERO_SCORE: &str = "zero_score";
 const ARRAYS: [&str; 5] = ["associations", "queues", "projects", "banks", "priority_factors"];
 
 #[derive(Deserialize)]
-#[serde(bound = "W: Wire")]
+#[serde(bound = "W: Wire<'de>")]
 struct Payload<W> {
     data: Vec<Object<W>>,
 }
 
-fn from_payload<W: Wire>(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<W::Record>, WireError> {
+fn from_payload<'a, W: Wire<'a>>(
+    payload: Option<&'a str>,
+    reader: &mut Reader,
+) -> Result<Vec<W::Record>, WireError> {
     match serde_json::from_str::<Object<Payload<W>>>(payload.unwrap_or_default()) {
         Ok(Object(payload)) => reader.accept(payload.data),
         Err(_) => reader.array::<W>(data(payload)?),
@@ -316,7 +319,10 @@ fn push_of(parts: &Members<'_>, reader: &mut Reader) -> Result<Push, WireError> 
 }
 
 fn part_of(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireError> {
-    fn array<W: Wire>(parts: &Members<'_>, reader: &mut Reader) -> Result<Option<Vec<W::Record>>, WireError> {
+    fn array<'a, W: Wire<'a>>(
+        parts: &Members<'a>,
+        reader: &mut Reader,
+    ) -> Result<Option<Vec<W::Record>>, WireError> {
         parts.get(W::ARRAY).map(|array| reader.array::<W>(array)).transpose()
     }
     let within = |fault| match fault {

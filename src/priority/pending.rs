@@ -4,9 +4,8 @@
 //! A price is asked for and changed far more often than jobs come and go, so all of a job is found by one look for its place.
 #![forbid(unsafe_code)]
 
-use crate::ids::{JobId, QueueName};
+use crate::ids::{JobId, JobMap, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 
 /// A pending job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +45,7 @@ struct Place {
 pub struct Pending<T> {
     queues: Vec<Queue<T>>,
     by_name: BTreeMap<Option<QueueName>, u32>,
-    places: BTreeMap<JobId, Place>,
+    places: JobMap<Place>,
     lagging: BTreeSet<JobId>,
 }
 
@@ -55,7 +54,7 @@ impl<T> Default for Pending<T> {
         Pending {
             queues: Vec::new(),
             by_name: BTreeMap::new(),
-            places: BTreeMap::new(),
+            places: JobMap::default(),
             lagging: BTreeSet::new(),
         }
     }
@@ -64,7 +63,7 @@ impl<T> Default for Pending<T> {
 impl<T> Pending<T> {
     /// A job that has come, or one whose queue or prices are others now; gives what was noted of it before.
     pub fn put(&mut self, queue: Option<&QueueName>, job: Priced, note: T) -> Option<T> {
-        let place = self.places.get(&job.id).copied();
+        let place = self.places.get(job.id).copied();
         if let Some(place) = place
             && let Some(known) = self.queues.get_mut(place.queue as usize)
             && known.name.as_ref() == queue
@@ -101,14 +100,14 @@ impl<T> Pending<T> {
 
     /// A job that pends no more; gives what was noted of it.
     pub fn remove(&mut self, id: JobId) -> Option<T> {
-        let place = self.places.remove(&id)?;
+        let place = self.places.remove(id)?;
         self.lagging.remove(&id);
         let slot = place.slot as usize;
         let queue = self.queues.get_mut(place.queue as usize).filter(|queue| slot < queue.jobs.len())?;
         queue.jobs.swap_remove(slot);
         let note = queue.notes.swap_remove(slot);
         if let Some(moved) = queue.jobs.get(slot)
-            && let Some(other) = self.places.get_mut(&moved.id)
+            && let Some(other) = self.places.get_mut(moved.id)
         {
             other.slot = place.slot;
         }
@@ -129,15 +128,14 @@ impl<T> Pending<T> {
 
     /// A job with both prices, and what is noted of it.
     pub fn get(&self, id: JobId) -> Option<(Priced, &T)> {
-        let place = self.places.get(&id)?;
+        let place = self.places.get(id)?;
         let queue = self.queues.get(place.queue as usize)?;
         Some((*queue.jobs.get(place.slot as usize)?, queue.notes.get(place.slot as usize)?))
     }
 
     /// Jobs by id, from the one that comes after `after`.
     pub fn ids_after(&self, after: Option<JobId>) -> impl Iterator<Item = JobId> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.places.range((from, Bound::Unbounded)).map(|(id, _)| *id)
+        self.places.ids_after(after)
     }
 
     /// How many jobs pend.
@@ -166,7 +164,7 @@ impl<T> Pending<T> {
     }
 
     fn change<R>(&mut self, id: JobId, change: impl FnOnce(&mut Priced, &mut T) -> R) -> Option<R> {
-        let place = self.places.get(&id)?;
+        let place = self.places.get(id)?;
         let queue = self.queues.get_mut(place.queue as usize)?;
         let slot = place.slot as usize;
         let (job, note) = (queue.jobs.get_mut(slot)?, queue.notes.get_mut(slot)?);

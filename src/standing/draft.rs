@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A site that comes in parts.
 
-use super::{Bank, Leaf, Site};
+use super::{Bank, Index, Leaf, Site, Standing};
 use crate::fairshare::accrual::{HalfLife, Mode};
 use crate::fairshare::periods::Weights;
 use crate::fairshare::{Builder, Options, Policy};
@@ -34,16 +34,31 @@ pub struct SitePart {
     pub associations: Vec<Leaf>,
 }
 
-/// A site of which parts have come. Names are taken in as they come, so that no single part of a large push costs much.
+/// A site of which parts have come. Names are taken in and cells looked for as they come, so that neither a part of a large push
+/// nor its end costs much.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
     part: SitePart,
     rows: Builder,
+    /// The cell of each association when its part came.
+    cells: Vec<Index>,
+}
+
+/// A whole site, with what its parts brought along.
+pub(super) struct Drafted {
+    pub site: Site,
+    /// The rows of its tree.
+    pub rows: Builder,
+    /// Where the cell of each association was. It may be somebody else's by now.
+    pub cells: Vec<Index>,
 }
 
 impl Draft {
-    /// Takes a part in; the rule given last counts.
-    pub fn absorb(&mut self, part: SitePart) {
+    /// Takes a part in; the rule given last counts. Associations that are new get a cell, which is theirs as long as
+    /// [`Standing::tidy`] is not called.
+    pub fn absorb(&mut self, part: SitePart, standing: &mut Standing) {
+        self.cells
+            .extend(part.associations.iter().map(|leaf| Index(standing.cell_for(leaf.user, &leaf.bank))));
         part.banks.iter().for_each(|bank| bank.add_to(&mut self.rows));
         part.associations.iter().for_each(|leaf| leaf.add_to(&mut self.rows));
         self.part.rule = part.rule.or(self.part.rule.take());
@@ -51,20 +66,12 @@ impl Draft {
         self.part.associations.extend(part.associations);
     }
 
-    /// The whole site with the rows of its tree; `None` if nothing says how it is ranked: what was pushed is no tree then.
-    pub fn site(self, mode: Mode) -> Option<(Site, Builder)> {
+    /// The whole of it; `None` if nothing says how it is ranked: what was pushed is no tree then.
+    pub(super) fn whole(self, mode: Mode) -> Option<Drafted> {
         let SitePart { rule, banks, associations } = self.part;
         let Rule { instant, half_life, weights, policy, options, replaces_all } = rule?;
         let site =
             Site { instant, half_life, weights, mode, policy, options, replaces_all, banks, associations };
-        Some((site, self.rows))
-    }
-}
-
-impl From<SitePart> for Draft {
-    fn from(part: SitePart) -> Self {
-        let mut draft = Draft::default();
-        draft.absorb(part);
-        draft
+        Some(Drafted { site, rows: self.rows, cells: self.cells })
     }
 }

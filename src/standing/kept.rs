@@ -5,6 +5,7 @@
 
 use super::{Bank, Job, Leaf, Rule, Standing, Watermark};
 use crate::fairshare::accrual::{MAX_PUSHED, MAX_TIME};
+use crate::fairshare::{Policy, Ranking, Ties};
 use crate::ids::{BankName, UserId};
 
 /// A job that is over and that no push covers: for [`Standing::ended`].
@@ -37,7 +38,36 @@ pub struct GivenUp {
     pub counted: Watermark,
 }
 
+/// What the tree makes of the usages that were pushed, and of nothing else.
+#[derive(Clone, Debug)]
+pub struct AsPushed(Ranking);
+
 impl Standing {
+    /// Ranks the tree by the usages that were pushed: whoever pushes the same tree again, in any order, gets the same
+    /// numbers, bit by bit. `None` without a tree, and where it takes more than what is told of it: the order in which it came.
+    pub fn as_pushed(&self) -> Option<AsPushed> {
+        let site = self.site.as_ref()?;
+        let rules = &site.rules;
+        if rules.policy == Policy::FairTree && rules.options.ties == Ties::SlurmProgram {
+            return None;
+        }
+        let mut tree = site.tree.clone();
+        for (bank, usage) in &site.own_usage {
+            tree.accrue(*bank, *usage);
+        }
+        for (leaf, cell) in site.tree.leaves().zip(&site.cell_of) {
+            // Two leaves of one association are told as one.
+            let cell = self.cells.get(*cell as usize).filter(|cell| cell.leaf == Some(leaf))?;
+            tree.accrue(leaf, cell.pushed().0);
+        }
+        tree.rank(rules.policy, &rules.options).ok().map(AsPushed)
+    }
+
+    /// The fair-share of an association there.
+    pub fn fairshare_as_pushed(&self, it: &AsPushed, user: UserId, bank: &BankName) -> Option<f64> {
+        it.0.fairshare(self.cell(self.find(user, bank)?)?.leaf?)
+    }
+
     /// Ended jobs that no push covers, and what was given up, of the associations from the place `first` on: those of at
     /// most `most` associations, fewer where they have many jobs. The last is the place to go on from, if any are left.
     pub fn uncovered(&self, first: usize, most: usize) -> (Vec<Ended>, Vec<GivenUp>, Option<usize>) {

@@ -49,7 +49,7 @@ mod refresh;
 mod shadow;
 mod site;
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::fairshare::accrual::{Mode, Scale};
 use crate::fairshare::periods::Weights;
@@ -62,7 +62,7 @@ use refresh::Work;
 pub use draft::{Draft, Rule, SitePart};
 pub use interleave::{Charging, Turns};
 pub use jobs::{BadJob, Job};
-pub use kept::{Ended, GivenUp};
+pub use kept::{AsPushed, Ended, GivenUp};
 pub use refresh::{Changed, Refreshed};
 pub use shadow::{Compared, Mover, Shadow};
 pub use site::{Bank, Leaf, Site, SiteError, Watermark};
@@ -118,8 +118,8 @@ pub struct Standing {
     cells: Vec<Cell>,
     /// Cells that may be used again.
     free: Vec<u32>,
-    by_key: HashMap<(UserId, BankName), u32>,
-    by_id: HashMap<JobId, Place>,
+    by_key: FxHashMap<(UserId, BankName), u32>,
+    by_id: FxHashMap<JobId, Place>,
     site: Option<Ranked>,
     work: Work,
     memory: Memory,

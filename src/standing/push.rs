@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A new site takes the place of the old one: all of it or nothing.
 
-use super::{Bank, Ranked, Rules, Site, SiteError, Standing};
+use super::draft::Drafted;
+use super::{Bank, Draft, Index, Leaf, Ranked, Rules, Site, SiteError, Standing};
 use crate::fairshare::accrual::{MAX_PUSHED, MAX_TIME, Mode, Scale};
 use crate::fairshare::periods::Weights;
 use crate::fairshare::{Builder, InactiveUsage, NodeId, Ranking, inactive_banks};
@@ -16,25 +17,31 @@ impl Standing {
     /// those of the next refresh; one that is under way begins anew.
     pub fn push(&mut self, site: Site) -> Result<(), SiteError> {
         let rows = rows_of(&site);
-        self.push_rows(site, rows)
+        self.put(Drafted { site, rows, cells: Vec::new() })
     }
 
-    /// The same of a site whose rows were put in a builder already.
-    pub fn push_rows(&mut self, site: Site, rows: Builder) -> Result<(), SiteError> {
+    /// The same of a site that came in parts; without a rule for it there is no tree from now on.
+    pub fn push_draft(&mut self, draft: Draft, mode: Mode) -> Result<(), SiteError> {
+        match draft.whole(mode) {
+            Some(drafted) => self.put(drafted).inspect_err(|_| self.tidy()),
+            None => {
+                self.forget_site();
+                self.tidy();
+                Ok(())
+            }
+        }
+    }
+
+    fn put(&mut self, drafted: Drafted) -> Result<(), SiteError> {
+        let Drafted { site, rows, cells } = drafted;
         check(&site)?;
         let (site, rows) = without_inactive(site, rows);
         let tree = rows.build()?;
         tree.check(site.policy)?;
-        for cell in &mut self.cells {
-            cell.leaf = None;
-        }
         let mut cell_of_row = Vec::with_capacity(site.associations.len());
-        // A new site may be large: room for it is made once.
-        let new = site.associations.len().saturating_sub(self.by_key.len());
-        self.by_key.reserve(new);
-        self.cells.reserve(new.saturating_sub(self.free.len()));
-        for leaf in site.associations {
-            let at = self.cell_for(leaf.user, &leaf.bank);
+        for (row, leaf) in site.associations.into_iter().enumerate() {
+            let noted = cells.get(row).filter(|noted| self.is_cell_of(**noted, &leaf)).map(|noted| noted.0);
+            let at = noted.unwrap_or_else(|| self.cell_for(leaf.user, &leaf.bank));
             cell_of_row.push(at);
             if let Some(cell) = self.cells.get_mut(at as usize) {
                 cell.rebase(leaf.usage.unwrap_or(0.0), site.instant, leaf.counted, site.replaces_all);
@@ -47,7 +54,9 @@ impl Standing {
                 cell.leaf = Some(leaf);
             }
         }
-        for cell in &mut self.cells {
+        for (at, cell) in self.cells.iter_mut().enumerate() {
+            // Of an association that this tree lacks it is that of the one before.
+            cell.leaf = cell.leaf.filter(|leaf| cell_of.get(leaf.index()) == Some(&(at as u32)));
             cell.recount(site.weights);
         }
         let own = |bank: NodeId| tree.own_usage(bank).filter(|usage| *usage > 0.0).map(|usage| (bank, usage));
@@ -59,9 +68,13 @@ impl Standing {
         let ranking = Ranking::default();
         self.site = Some(Ranked { rules, tree, scale, ranking, is_ranked: false, cell_of, own_usage });
         self.generation += 1;
-        self.drop_unneeded();
+        self.tidy();
         self.restart();
         Ok(())
+    }
+
+    fn is_cell_of(&self, index: Index, leaf: &Leaf) -> bool {
+        self.key(index) == Some((leaf.user, &leaf.bank))
     }
 
     /// From now on there is no tree; jobs are remembered, for one that may come.
@@ -73,7 +86,7 @@ impl Standing {
             (cell.leaf, cell.fairshare) = (None, None);
         }
         self.generation += 1;
-        self.drop_unneeded();
+        self.tidy();
         self.leave_off();
     }
 
@@ -85,8 +98,8 @@ impl Standing {
         }
     }
 
-    /// Associations that the tree lacks and that have no job any more.
-    fn drop_unneeded(&mut self) {
+    /// Forgets associations that the tree lacks and that have no job any more: also those of a push that never came to its end.
+    pub fn tidy(&mut self) {
         for (at, cell) in self.cells.iter_mut().enumerate() {
             if !cell.is_needed()
                 && let Some(key) = cell.key.take()

@@ -17,6 +17,7 @@ mod cost;
 mod cycles;
 mod facts;
 mod faults;
+mod growth;
 mod guests;
 mod hostile;
 mod memory;

@@ -30,6 +30,29 @@ def quiet(page):
     assert not told, f"nothing on the console, nothing asked for: {told}"
 
 
+# What does something where text is shown: controls, separators, and marks that turn the direction of writing.
+ACTS = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def alone(page, path):
+    """A page that needs nothing else, says nothing on the console, and lets nobody else's script run."""
+    page.js("new Promise((done) => setTimeout(done, 300))")
+    quiet(page)
+    source = open(path, encoding="utf-8").read()
+    head = source.split("<script", 1)[0]
+    assert "default-src 'none'" in head and "unsafe" not in head, "a strict policy"
+    equal(re.findall(r"""\b(?:src|href)\s*=\s*["'](?!#)""", head + source.rsplit("</script>", 1)[1]), [], "references")
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", source), "no address of anybody else"
+    # The policy is at work: what is put in by others does not run.
+    page.js("document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.ran = 1'}))")
+    equal(page.js("window.ran"), None, "a script of others")
+
+
+def search(page, words, field="search"):
+    """What is typed over all that is in a field."""
+    page.js(f"(() => {{ const e = document.getElementById({json.dumps(field)}); e.value = {json.dumps(words)}; e.dispatchEvent(new Event('input')); }})()")
+
+
 def equal(found, wanted, what=""):
     assert found == wanted, f"{what} {str(found)[:300]} instead of {str(wanted)[:300]}".strip()
 

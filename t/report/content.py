@@ -3,23 +3,15 @@
 
 import json
 import re
+import time
 
-from asking import below, claim, equal, found, names, press, query, quiet, text, texts
+from asking import alone, below, claim, equal, found, names, press, query, quiet, search, text, texts
 
 
 @claim
 def opens_alone_and_says_nothing(bench):
     page = bench.open("demo")
-    page.js("new Promise((done) => setTimeout(done, 300))")
-    quiet(page)
-    source = open(bench.html("demo"), encoding="utf-8").read()
-    head = source.split("<script", 1)[0]
-    assert "default-src 'none'" in head and "unsafe" not in head, "a strict policy"
-    equal(re.findall(r"""\b(?:src|href)\s*=\s*["'](?!#)""", head + source.rsplit("</script>", 1)[1]), [], "references")
-    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", source), "no address of anybody else"
-    # The policy is at work: what is put in by others does not run.
-    page.js("document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.ran = 1'}))")
-    equal(page.js("window.ran"), None, "a script of others")
+    alone(page, bench.html("demo"))
 
 
 @claim
@@ -134,15 +126,14 @@ def standings_are_searched_and_filtered(bench):
     found(page, query(bench, "demo", like, "%an%")[0][0])
     page.type(" astro")
     found(page, query(bench, "demo", like + " AND bank LIKE '%astro%'", "%an%")[0][0])
-    page.js("document.getElementById('search').value = ''; document.getElementById('search').dispatchEvent(new Event('input'))")
+    search(page, "")
     press(page, "document.querySelector('#filter input[value=unused]')")
     found(page, query(bench, "demo", "SELECT count(*) FROM association_table WHERE job_usage = 0")[0][0])
     press(page, "document.querySelector('#filter input[value=over]')")
     sums = "(SELECT sum({0}) FROM association_table b WHERE b.bank = a.bank)"
     over = f"SELECT count(*) FROM association_table a WHERE job_usage / {sums.format('job_usage')} > 1.0 * shares / {sums.format('shares')} * 1.000001"
     found(page, query(bench, "demo", over)[0][0])
-    page.type("nobody of this name")
-    page.js("document.getElementById('search').value = 'nobody of this name'; document.getElementById('search').dispatchEvent(new Event('input'))")
+    search(page, "nobody of this name")
     found(page, 0)
     assert "Nobody" in text(page, "#standings-table .empty"), "and says so"
     quiet(page)
@@ -198,19 +189,79 @@ def policies_are_compared(bench):
     quiet(page)
 
 
+def hours(seconds):
+    return f"{seconds / 3600:,.0f}" if seconds >= 3.6e6 or seconds % 3600 == 0 else f"{seconds / 3600:.2f}"
+
+
+def usage_by(page, title):
+    page.js(f"""(() => {{ const s = document.getElementById('usage-by');
+        s.value = Array.from(s.options).find((o) => o.textContent === {json.dumps(title)}).value; s.dispatchEvent(new Event('change')); }})()""")
+
+
+def usage_of(page, bank):
+    """The heads and rows of the table, the newest first, of what is drawn for a bank."""
+    page.js(f"location.hash = 'bank={bank}'")
+    page.wait(f"focus.bank === banks.name.indexOf('{bank}')")
+    return texts(page, "#usage-chart thead th"), page.js("Array.from(document.querySelectorAll('#usage-chart tbody tr'), (r) => Array.from(r.children, (e) => e.textContent))")
+
+
+def near(found, wanted, what):
+    """As many hours, to the last digit that is shown; the page has seven of each number."""
+    digits = 0 if "." not in found else 2
+    number = float(found.replace(",", "").replace("< 0.01", "0.005"))
+    assert abs(number - wanted / 3600) <= 0.5 * 10 ** -digits + 1e-6 * wanted / 3600 + 1e-4, f"{what}: {found} instead of {wanted / 3600}"
+
+
 @claim
-def usage_over_time_is_what_the_database_adds_up(bench):
+def usage_by_period_is_what_the_database_adds_up(bench):
     page = bench.open("demo")
-    figure = lambda seconds: f"{seconds / 3600:,.0f}" if seconds >= 3.6e6 else f"{seconds / 3600:.2f}"
+    usage_by(page, "Half-life period")
     for bank in ["root", "physics", "astro"]:
-        page.js(f"location.hash = 'bank={bank}'")
-        page.wait(f"focus.bank === banks.name.indexOf('{bank}')")
-        rows = page.js("Array.from(document.querySelectorAll('#usage-chart tbody tr'), (r) => r.children[1].textContent)")
+        _, rows = usage_of(page, bank)
         sums = query(bench, "demo", below(bank) + """SELECT sum(value * (1 << period)) FROM job_usage_per_association_table
                      WHERE bank IN inside GROUP BY period ORDER BY period""")
-        equal(rows, [figure(total) for total, in sums], bank)
+        equal([row[1] for row in rows], [hours(total) for total, in sums], bank)
     bars = page.js("document.querySelectorAll('#usage-chart svg rect').length")
     assert bars >= len(rows), bars
+    quiet(page)
+
+
+# What jobs used in a time, out of their records: nodes times the seconds in it. A job that names no bank is its user's default one's.
+OF_JOBS = """SELECT name, sum((cast(substr(ranks, 3) AS int) + 1) * (min(t_inactive, ?2) - max(t_run, ?1))) FROM (
+    SELECT a.username AS name, a.bank AS own, j.* FROM jobs j JOIN association_table a
+    ON a.userid = j.userid AND a.bank = coalesce(nullif(j.bank, ''), a.default_bank)) WHERE t_run < ?2 AND t_inactive > ?1 AND own IN inside"""
+
+
+@claim
+def usage_over_time_is_what_the_jobs_add_up(bench):
+    page = bench.open("demo")
+    equal(texts(page, "#usage-by option"), ["Day", "Half-life period"])
+    for bank in ["root", "physics", "teaching"]:
+        heads, rows = usage_of(page, bank)
+        assert 50 <= len(rows) <= 60, len(rows)
+        parts = [name for name, in query(bench, "demo", "SELECT bank FROM bank_table WHERE parent_bank = ?", bank)]
+        whole = 0
+        for row in rows:
+            begin = time.mktime(time.strptime(row[0], "%Y-%m-%d"))
+            midnights = begin, time.mktime(time.strptime(row[0], "%Y-%m-%d")[:2] + (int(row[0][-2:]) + 1, 0, 0, 0, 0, 0, -1))
+            used = lambda of: query(bench, "demo", below(of) + OF_JOBS, *midnights)[0][1] or 0
+            near(row[1], used(bank), f"{bank} on {row[0]}")
+            whole += used(bank)
+            for name, cell in list(zip(heads, row))[2:]:
+                if name in parts:
+                    near(cell, used(name), f"{name} on {row[0]}")
+                elif not parts and not name.endswith("others"):
+                    of_one = dict(query(bench, "demo", below(bank) + OF_JOBS + " GROUP BY name", *midnights)).get(name, 0)
+                    near(cell, of_one, f"{name} on {row[0]}")
+        # All that was used, and as much as was counted by period.
+        counted = query(bench, "demo", below(bank) + "SELECT sum(value * (1 << period)) FROM job_usage_per_association_table WHERE bank IN inside")[0][0]
+        assert abs(whole / counted - 1) < 1e-9, f"{bank}: {whole} and {counted}"
+    # Bars are as high as the figures: the tallest column is the largest sum.
+    high = page.js("""(() => { const sums = new Map(); document.querySelectorAll('#usage-chart svg rect').forEach((e) => {
+        const x = e.getAttribute('x'); sums.set(x, (sums.get(x) || 0) + Number(e.getAttribute('height'))); }); return Array.from(sums.values()); })()""")
+    column = [float(row[1].replace(",", "").replace("< 0.01", "0")) for row in rows if row[1] != "0"][::-1]
+    equal(len(high), len(column), "columns")
+    assert all(abs(height / max(high) - value / max(column)) < 1e-3 for height, value in zip(high, column)), "heights"
     quiet(page)
 
 

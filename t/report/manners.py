@@ -3,11 +3,10 @@
 
 import json
 import os
-import re
 import time
 
 import sites
-from asking import AXE, axe, claim, clean, equal, found, press, query, quiet, text, texts
+from asking import ACTS, AXE, axe, claim, clean, equal, found, press, query, quiet, search, text, texts
 
 
 @claim
@@ -86,21 +85,20 @@ def hostile_names_do_nothing(bench):
     scripts = page.js("document.scripts.length")
     equal(scripts, 2)
     found(page, 2 * len(sites.HOSTILE))
-    acts = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
     for name in [*sites.HOSTILE, "</style><script>window.hit=7</script>"]:
         page.js(f"location.hash = 'bank=' + encodeURIComponent({json.dumps('bank ' + name)})")
         page.js(f"location.hash = 'user=' + encodeURIComponent({json.dumps(name)})")
         page.wait("!document.getElementById('person').hidden")
         shown = page.js("document.body.innerText")
-        assert not acts.search(shown), f"{name[:30]!r}: {acts.search(shown)}"
+        assert not ACTS.search(shown), f"{name[:30]!r}: {ACTS.search(shown)}"
         title = text(page, "#person h2")
-        if not acts.search(name) and name.strip() and not name.startswith("</style>"):
+        if not ACTS.search(name) and name.strip() and not name.startswith("</style>"):
             equal(title, name)
     page.js("location.hash = ''")
     page.wait("document.getElementById('person').hidden")
     for key in ["user", "bank"]:
         page.click(f"document.querySelector('#standings-table th[data-key={key}] button')")
-    page.js("document.getElementById('search').value = '<img'; document.getElementById('search').dispatchEvent(new Event('input'))")
+    search(page, "<img")
     found(page, query(bench, "hostile", "SELECT count(*) FROM association_table WHERE username || ' ' || bank LIKE '%<img%'")[0][0])
     equal(page.js("[window.hit, window.ran, document.scripts.length, document.images.length, document.querySelectorAll('[onload], [onerror], [onfocus], b b').length]"),
           [None, None, scripts, 0, 0])

@@ -21,6 +21,14 @@ SCHEMA = """
     CREATE TABLE job_usage_per_association_table (
         username tinytext NOT NULL, userid int NOT NULL, bank tinytext NOT NULL, period int NOT NULL,
         value real DEFAULT 0, PRIMARY KEY (username, bank, period));
+    CREATE TABLE job_usage_factor_table (
+        username tinytext NOT NULL, userid int NOT NULL, bank tinytext NOT NULL, last_job_timestamp real DEFAULT 0,
+        PRIMARY KEY (username, bank));
+"""
+JOBS = """
+    CREATE TABLE jobs (
+        id char(16) PRIMARY KEY NOT NULL, userid int NOT NULL, t_submit real NOT NULL, t_run real NOT NULL, t_inactive real NOT NULL,
+        ranks text NOT NULL, R text NOT NULL, jobspec text NOT NULL, project text, bank text, requested_duration real, actual_duration real);
 """
 USERS = """ada alan alba amir anna aron astrid ayla bela boris carl carmen cem chen clara dana david dunja edgar elena emil
     erik esra fabio farid felix finn freya georg gina goran greta hana heidi hugo ida igor ines ivan jana jens jiri jonas
@@ -29,8 +37,28 @@ USERS = """ada alan alba amir anna aron astrid ayla bela boris carl carmen cem c
     xenia yara yusuf zoe""".split()
 
 
-def make(path, banks, users, periods, now=None):
-    """banks: (name, parent, shares); users: (name, bank, shares, [usage by period as it was used]). Half is forgotten each week."""
+def job(userid, bank, nodes, run, end):
+    """A job of so many whole nodes, as a row of the jobs table without its id."""
+    ranks = "0" if nodes == 1 else f"0-{nodes - 1}"
+    r = '{"version": 1, "execution": {"R_lite": [{"rank": "%s", "children": {"core": "0-3"}}]}}' % ranks
+    return userid, run - 60, run, end, ranks, r, "{}", "*", bank, end - run, end - run
+
+
+def pieces(dice, userid, bank, used, begin, end):
+    """Jobs that use so much in a time, each of a day at most."""
+    left, jobs = int(used), []
+    while left > 0:
+        nodes = dice.choice([1, 2, 4, 8, 16, 32, 64])
+        piece = min(left, max(1, int(nodes * dice.uniform(600, min(86400, end - begin)))))
+        run = dice.uniform(begin, end - piece / nodes)
+        jobs.append(job(userid, bank, nodes, run, run + piece / nodes))
+        left -= piece
+    return jobs
+
+
+def make(path, banks, users, periods, now=None, jobs=()):
+    """banks: (name, parent, shares); users: (name, bank, shares, [usage by period as it was used]). Half is forgotten each week.
+    jobs: rows of the jobs table, which is not there without any."""
     now = time.time() if now is None else now
     db = sqlite3.connect(path)
     db.executescript(SCHEMA)
@@ -43,13 +71,17 @@ def make(path, banks, users, periods, now=None):
     db.executemany("INSERT INTO job_usage_per_association_table VALUES (?, ?, ?, ?, ?)", bins)
     settings = [("priority_decay_half_life", str(WEEK)), ("priority_usage_reset_period", str(periods * WEEK)), ("decay_factor", "0.5")]
     db.executemany("INSERT INTO config_table VALUES (?, ?)", settings)
+    if jobs:
+        db.executescript(JOBS)
+        db.executemany(f"INSERT INTO jobs VALUES (?, {', '.join('?' * 11)})", ((str(at), *row) for at, row in enumerate(jobs)))
     db.execute("INSERT INTO t_half_life_period_table VALUES ('cluster', ?)", (now + 0.4 * WEEK,))
     db.commit()
     db.close()
 
 
 def demo(path, now=None):
-    """A site of five departments, some with groups, and 96 associations; eight weeks."""
+    """A site of five departments, some with groups, and 96 associations; eight weeks, and the jobs that used all of it."""
+    now = time.time() if now is None else now
     dice = random.Random(17)
     banks = [("root", "", 1), ("physics", "root", 40), ("chemistry", "root", 25), ("biology", "root", 20), ("engineering", "root", 12),
              ("teaching", "root", 3), ("astro", "physics", 5), ("plasma", "physics", 3), ("quantum", "physics", 2),
@@ -70,11 +102,20 @@ def demo(path, now=None):
         bins = [round(base * trend.get(bank, 1.0) ** -week * dice.uniform(0.55, 1.45) * (0.4 if week == 0 else 1)) for week in range(8)]
         users.append((name, bank, dice.choice([1, 1, 1, 2, 4]), bins))
     users.append(("ada", "quantum", 2, [0, 400000.0, 900000.0, 0, 0, 0, 0, 0]))
-    make(path, banks, users, 8, now)
+    jobs, began = [], now - 0.6 * WEEK
+    for at, (_, bank, _, bins) in enumerate(users):
+        for week, used in enumerate(bins):
+            begin = began - week * WEEK
+            # Some name no bank: theirs is the default one.
+            named = "" if week % 3 == 0 else bank
+            jobs += pieces(dice, at + 5001, named, used, begin, min(begin + WEEK, now))
+    # Jobs of nobody, and of a bank that its user is not in, count nowhere.
+    jobs += [job(4999, "astro", 64, now - WEEK, now - 0.5 * WEEK), job(5001, "no-such-bank", 64, now - WEEK, now - 0.5 * WEEK)]
+    make(path, banks, users, 8, now, jobs)
 
 
 def large(path, associations, now=None):
-    """Banks three deep, four weeks."""
+    """Banks three deep, four weeks, two jobs for each association."""
     dice = random.Random(associations)
     banks, leaves = [("root", "", 1)], []
     for area in range(10):
@@ -85,7 +126,10 @@ def large(path, associations, now=None):
             leaves.append(name)
     users = [(f"user{at:06}", leaves[dice.randrange(len(leaves))], dice.randint(1, 10),
               [float(int(dice.expovariate(1e-6))) if dice.random() < 0.8 else 0.0 for _ in range(4)]) for at in range(associations)]
-    make(path, banks, users, 4, now)
+    now = time.time() if now is None else now
+    ends = ((dice.randrange(associations), dice.uniform(now - 3.5 * WEEK, now)) for _ in range(2 * associations))
+    jobs = [job(at + 5001, users[at][1], dice.choice([1, 2, 8]), end - dice.uniform(600, 86400), end) for at, end in ends]
+    make(path, banks, users, 4, now, jobs)
 
 
 # Names that do something where they are taken for markup, script, an address, or a terminal.

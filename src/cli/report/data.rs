@@ -11,6 +11,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::bins::{BankBins, Bins};
+use super::course::Course;
 use super::held::Held;
 use super::outlook::{self, Forgetting};
 use crate::cli::figures::Unit;
@@ -67,6 +68,7 @@ pub(super) struct Document<'a> {
     banks: Banks<'a>,
     users: Users<'a>,
     usage: Option<BankBins>,
+    course: Option<Course>,
     held: Option<Held>,
 }
 
@@ -135,6 +137,7 @@ pub(super) struct Made<'a> {
     pub(super) rankings: &'a [Ranking],
     pub(super) without: Vec<(Policy, String)>,
     pub(super) bins: &'a Bins,
+    pub(super) course: Option<Course>,
     pub(super) forgetting: Forgetting,
     pub(super) held: Option<Held>,
 }
@@ -142,7 +145,7 @@ pub(super) struct Made<'a> {
 impl<'a> Document<'a> {
     /// Adds up and compares.
     pub(super) fn new(loaded: &'a Loaded, made: Made<'a>) -> Option<Document<'a>> {
-        let Made { title, source, now, rankings, without, bins, forgetting, held } = made;
+        let Made { title, source, now, rankings, without, bins, course, forgetting, held } = made;
         let tree = &loaded.tree;
         let first = rankings.first()?;
         let source = source.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -164,6 +167,7 @@ impl<'a> Document<'a> {
             banks: banks(tree, first),
             users: users(tree, rankings, first, bins, forgetting, now),
             usage: bins.document(tree),
+            course,
             held,
         })
     }

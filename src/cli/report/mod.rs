@@ -2,18 +2,16 @@
 //! `flux fairshare report`: the site as one page of HTML, for people who look on and for those who decide.
 //!
 //! `data.rs` says what is shown: a value, from the tree and its rankings, which `--json` prints as it is. `bins.rs` is what
-//! was used when, `outlook.rs` when a usage is even with its share, `held.rs` what a plugin answers. `page.rs` puts the value
-//! into the page, whose parts are in `page/`; `write.rs` puts that into a file. What people typed comes into the page as data
-//! alone: nothing of it is HTML.
+//! was used when as it is counted, `course.rs` as jobs used it, `outlook.rs` when a usage is even with its share, `held.rs` what a plugin answers. The page's own
+//! parts are in `page/`; the rest of it, and the way into a file, is what all pages have in common.
 
 mod bins;
+mod course;
 mod data;
 mod held;
 mod outlook;
-mod page;
 #[cfg(test)]
 mod tests;
-mod write;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,13 +19,28 @@ use std::time::Duration;
 use super::ask::InstanceArg;
 use super::figures::{self, parse_duration};
 use super::input::{Input, Loaded, PolicyArg, Rules, rank};
+use super::page::{self, Page, file};
 use super::pager::Paper;
 use super::progress::Progress;
 use super::{Answer, Failure, Outcome, failure};
 use crate::fairshare::{Policy, Ranking};
 use bins::Bins;
+use course::Course;
 use data::{Document, Made};
 use outlook::Forgetting;
+
+const BODY: &str = include_str!("page/body.html");
+const SCRIPT: &str = concat!(
+    include_str!("page/model.js"),
+    include_str!("page/amounts.js"),
+    include_str!("page/tree.js"),
+    include_str!("page/standings.js"),
+    include_str!("page/policies.js"),
+    include_str!("page/usage.js"),
+    include_str!("page/held.js"),
+    include_str!("page/user.js"),
+    include_str!("page/main.js"),
+);
 
 /// Write a report of the site: one page of HTML that needs nothing else, to look at in a browser
 ///
@@ -72,7 +85,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Outcome {
     let output = args.output.as_deref().unwrap_or(Path::new("-"));
     if output != Path::new("-") {
-        write::check(output)?;
+        file::check(output)?;
     }
     let mut progress = Progress::start();
     let text = text(args, figures::now(), &mut progress)?;
@@ -82,7 +95,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         std::io::Write::write_all(&mut out, text.as_bytes())?;
         out.finish()?;
     } else {
-        write::replace(output, text.as_bytes())
+        file::replace(output, text.as_bytes())
             .map_err(|error| Failure::Message(format!("{}: {error}", output.display())))?;
     }
     Ok(Answer::Yes)
@@ -99,6 +112,11 @@ fn text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, Failur
         Some(database) => Bins::read(database?, &loaded, now)?,
         None => Bins::default(),
     };
+    progress.phase("reading jobs", || 0);
+    let course = match args.input.database() {
+        Some(database) => Course::read(database?, &loaded.tree, &jiff::tz::TimeZone::system())?,
+        None => None,
+    };
     let forgetting = Forgetting::of(args.half_life, loaded.pace);
     progress.phase("asking the plugin", || 0);
     let held = if args.no_jobs { None } else { Some(held::ask(&args.instance, &args.input)) };
@@ -110,13 +128,17 @@ fn text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, Failur
         rankings: &rankings,
         without,
         bins: &bins,
+        course,
         forgetting,
         held,
     };
     let document = Document::new(&loaded, made)
         .ok_or_else(|| Failure::Message("no policy ranks this tree".to_owned()))?;
     progress.phase("writing", || 0);
-    if args.json { page::json(&document, "\n") } else { page::html(&document) }.map_err(failure)
+    let end = if args.json { "\n" } else { "" };
+    let data = page::json(&document, end).map_err(failure)?;
+    let page = Page { title: &args.title, body: BODY, script: SCRIPT };
+    Ok(if args.json { data } else { page.html(&data) })
 }
 
 /// Policies that a tree can't be ranked by, and why.

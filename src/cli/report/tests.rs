@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The data against figures made by hand and sums that the database adds up itself; names; files.
 
-use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use clap::Parser;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use super::{held, page, text, write};
+use super::{held, text};
 use crate::cli::answers::{JobsPage, Stats};
 use crate::cli::golden::{NOW, words};
+use crate::cli::page;
 use crate::cli::progress::Progress;
 use crate::cli::{Cli, Command};
 
@@ -143,6 +142,61 @@ fn usage_by_period_and_bank_is_what_the_database_adds_up() {
     assert_eq!(usage["banks"][2][1], json!(160), "ben's 40 were 160");
 }
 
+/// The tables and columns that counting jobs needs besides, and 40 jobs of whole cores over 30 hours.
+const JOBS: &str = r#"
+    ALTER TABLE association_table ADD COLUMN userid int DEFAULT 0;
+    ALTER TABLE association_table ADD COLUMN default_bank text DEFAULT 'A';
+    ALTER TABLE bank_table ADD COLUMN job_usage real DEFAULT 0;
+    UPDATE association_table SET userid = unicode(username), default_bank = bank;
+    CREATE TABLE job_usage_factor_table (username text, userid int, bank text, last_job_timestamp real);
+    CREATE TABLE jobs (id text PRIMARY KEY, userid int, t_run real, t_inactive real, R text, bank text, cores int);
+    INSERT INTO config_table VALUES ('node_weight', '0'), ('core_weight', '2.5');
+    WITH RECURSIVE job(id) AS (VALUES (0) UNION SELECT id + 1 FROM job WHERE id < 39)
+    INSERT INTO jobs SELECT id, unicode(substr('abc', id % 3 + 1, 1)), 1.76e9 + id * 2700, 1.76e9 + id * 2700 + 60 + id * 333,
+        '{"version": 1, "execution": {"R_lite": [{"rank": "0", "children": {"core": "0-' || (id % 7 + 1) || '"}}]}}',
+        CASE WHEN id % 4 = 0 THEN '' WHEN id % 3 = 2 THEN 'B' ELSE 'A' END, id % 7 + 2 FROM job;
+    INSERT INTO jobs VALUES ('nobody', 1, 1.76e9, 1.77e9, '{"version": 1}', 'A', 8),
+        ('elsewhere', unicode('a'), 1.76e9, 1.77e9, '{"version": 1}', 'B', 8), ('bad', unicode('a'), 1.76e9, 1.77e9, '{', 'A', 8);"#;
+
+#[test]
+fn usage_over_time_is_what_sql_adds_up_of_the_jobs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = three(directory.path());
+    assert_eq!(data(directory.path(), &[])["course"], Value::Null, "without jobs");
+    database.execute_batch(JOBS).expect("jobs");
+    let data = data(directory.path(), &[]);
+    let course = &data["course"];
+    let edges: Vec<f64> = serde_json::from_value(course["from"].clone()).expect("instants");
+    assert_eq!(
+        (&course["step"], course["labels"].as_array().map(Vec::len)),
+        (&json!("hour"), Some(edges.len() - 1))
+    );
+    assert!((30..36).contains(&edges.len()) && edges.windows(2).all(|pair| pair[1] - pair[0] == 3600.0));
+    let sum = |from: f64, to: f64, whose: &str| -> f64 {
+        let sql = format!(
+            "SELECT coalesce(sum(2.5 * cores * (min(t_inactive, ?2) - max(t_run, ?1))), 0) FROM jobs JOIN association_table a
+             ON a.userid = jobs.userid AND a.bank = coalesce(nullif(jobs.bank, ''), a.default_bank)
+             WHERE t_run < ?2 AND t_inactive > ?1 AND id != 'bad' AND {whose}"
+        );
+        database.query_row(&sql, [from, to], |row| row.get(0)).expect("a sum")
+    };
+    let near = |found: f64, wanted: f64, what: &str| {
+        assert!((found - wanted).abs() <= 1e-6 * wanted, "{what}: {found} instead of {wanted}");
+    };
+    for (step, pair) in edges.windows(2).enumerate() {
+        let found: Vec<f64> = serde_json::from_value(course["banks"][step].clone()).expect("numbers");
+        for (found, whose) in found.into_iter().zip(["1", "a.bank = 'A'", "a.bank = 'B'"]) {
+            near(found, sum(pair[0], pair[1], whose), whose);
+        }
+    }
+    let cells: Vec<f64> = serde_json::from_value(course["users"].clone()).expect("numbers");
+    assert!(cells.len() > 90 && cells.len().is_multiple_of(3));
+    for cell in cells.chunks(3) {
+        let (user, step) = (["ann", "ben", "cat"][cell[0] as usize], cell[1] as usize);
+        near(cell[2], sum(edges[step], edges[step + 1], &format!("username = '{user}'")), user);
+    }
+}
+
 #[test]
 fn places_under_other_policies_and_what_cannot_be_ranked() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -198,32 +252,6 @@ fn names_never_leave_the_data() {
     let (_, plain) = taken_apart(&report(other.path(), &["--title", "plain"]));
     assert_eq!(around.replace(&page::text(title), "plain"), plain);
     assert_eq!(page::text(title), "&lt;/title&gt;&lt;script&gt;\\u{202e}&amp;&quot;");
-}
-
-#[test]
-fn only_a_file_is_replaced_and_as_a_whole() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let at = |name: &str| directory.path().join(name);
-    fs::write(at("precious"), "precious").expect("written");
-    symlink(at("precious"), at("link")).expect("a link");
-    symlink(at("nothing"), at("dangling")).expect("a link");
-    fs::create_dir(at("folder")).expect("a folder");
-    for name in ["link", "dangling", "folder"] {
-        assert!(write::check(&at(name)).is_err() && write::replace(&at(name), b"x").is_err(), "{name}");
-    }
-    assert!(write::check(Path::new("/dev/null")).is_err(), "a device is not replaced by a file");
-    assert_eq!(fs::read_to_string(at("precious")).expect("there"), "precious");
-    assert!(fs::symlink_metadata(at("dangling")).expect("there").is_symlink() && !at("nothing").exists());
-    write::replace(&at("report.html"), b"one").expect("written");
-    let open = fs::File::open(at("report.html")).expect("there");
-    fs::set_permissions(at("report.html"), fs::Permissions::from_mode(0o640)).expect("done");
-    write::replace(&at("report.html"), b"two").expect("written");
-    assert_eq!(std::io::read_to_string(open).expect("the old one"), "one");
-    assert_eq!(fs::read_to_string(at("report.html")).expect("there"), "two");
-    let mode = fs::metadata(at("report.html")).expect("there").permissions().mode();
-    assert_eq!(mode & 0o777, 0o640, "who may read it is left as it was");
-    assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 5, "nothing is left over");
-    assert!(write::replace(Path::new("/nonexistent/report.html"), b"x").is_err());
 }
 
 #[test]

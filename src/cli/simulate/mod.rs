@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare simulate`: a job history replayed under other rules, on a cluster in virtual time.
 
+mod page;
 mod print;
 mod read;
 mod scenarios;
 mod site;
 mod swf;
+#[cfg(test)]
+mod tests;
 
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -22,6 +26,7 @@ use self::read::{History, Size};
 use self::scenarios::{Common, Plan, Sweep, product};
 use super::input::{Input, Rules};
 use super::output::OutputArgs;
+use super::page::file;
 use super::printable::count;
 use super::progress::Progress;
 use super::{Answer, Failure, Outcome, fingers, remark};
@@ -105,11 +110,30 @@ pub(super) struct Args {
     /// What the second table shows; with --csv, print this in place of the scenarios
     #[arg(long, value_name = "WHAT", help_heading = "Output")]
     by: Option<By>,
+    /// Write also a page of HTML that shows all of it in a browser; the file is replaced as a whole, and a link is refused
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, help_heading = "Output")]
+    report: Option<PathBuf>,
+    /// What the page is called
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "Simulation",
+        requires = "report",
+        help_heading = "Output"
+    )]
+    title: String,
     #[command(flatten)]
     output: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
+    if let Some(report) = &args.report {
+        if report == Path::new("-") {
+            let text = "--report: name a file; standard output is for the table";
+            return Err(Failure::Message(text.to_owned()));
+        }
+        file::check(report)?;
+    }
     let mut progress = Progress::start();
     let (history, cluster) = history(args, &mut progress)?;
     let History { mut trace, skipped, waits, .. } = history;
@@ -132,7 +156,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         })
         .collect();
     let recorded = (waits.0 > 0).then(|| waits.1 / waits.0 as f64);
-    let facts = vec![
+    let mut facts = vec![
         ("trace", json!(args.trace)),
         ("jobs", json!(jobs)),
         ("skipped", json!(skipped)),
@@ -144,6 +168,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         ("cores_mean", json!(means.map(|means| means.cores))),
         ("job_bytes", json!(Trace::BYTES)),
     ];
+    facts.extend(extent(&trace));
     let mut before = vec![format!(
         "{} on {} with {}.",
         count(jobs, "job"),
@@ -161,8 +186,28 @@ pub(super) fn run(args: &Args) -> Outcome {
         );
         before.push(format!("Left out: {text}."));
     }
+    if let Some(report) = &args.report {
+        progress.phase("writing", || 0);
+        let page = page::html(&args.title, &args.trace, &told, &facts)?;
+        file::replace(report, page.as_bytes())
+            .map_err(|error| Failure::Message(format!("{}: {error}", report.display())))?;
+    }
     print::print(args, &told, facts, before, progress)?;
     Ok(Answer::Yes)
+}
+
+/// How much there is in a history: whose jobs, when, and what they ran in all.
+fn extent(trace: &Trace) -> print::Facts {
+    let (jobs, parties) = (trace.jobs(), trace.parties());
+    let users: HashSet<_> = parties.iter().map(|party| party.user).collect();
+    let banks: HashSet<_> = parties.iter().map(|party| &party.bank).collect();
+    vec![
+        ("users", json!(users.len())),
+        ("banks", json!(banks.len())),
+        ("first_submit", json!(jobs.first().map(|job| job.submit))),
+        ("last_submit", json!(jobs.last().map(|job| job.submit))),
+        ("core_seconds", json!(jobs.iter().map(|job| job.run * f64::from(job.cores)).sum::<f64>())),
+    ]
 }
 
 /// The history, and the cluster that it is replayed on.

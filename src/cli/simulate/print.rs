@@ -23,6 +23,9 @@ const GIVE_UP: &[&str] = &[
     "wait_p95",
 ];
 
+/// What is told of all scenarios together.
+pub(super) type Facts = Vec<(&'static str, Value)>;
+
 /// One scenario, and what it came to.
 pub(super) struct Told {
     pub(super) name: String,
@@ -148,35 +151,43 @@ fn of_groups(by: Option<By>) -> Vec<Column<'static>> {
     columns
 }
 
-pub(super) fn print(
-    args: &Args,
-    told: &[Told],
-    facts: Vec<(&'static str, Value)>,
-    before: Vec<String>,
-    progress: Progress,
-) -> std::io::Result<()> {
-    let people = args.output.is_table();
+/// What was found out: the facts, a row for each scenario, and rows for the groups of all. Programs that read JSON, pages among
+/// them, get both kinds of groups and numbers in full; a table and CSV those that were asked for.
+fn report(told: &[Told], mut facts: Facts, by: Option<By>, people: bool) -> Report<'_> {
     let form = Form { people };
-    let scenarios = Rows {
+    let settings: Vec<Value> =
+        told.iter().map(|told| json!({"scenario": told.name, "settings": told.settings})).collect();
+    facts.push(("settings", settings.into()));
+    let rows = Rows {
         key: "scenarios",
         columns: of_scenarios(),
         rows: Box::new(told.iter().map(move |told| form.scenario(told))),
     };
-    // Programs that read JSON get both kinds of groups; a table and CSV those that were asked for.
-    let by = args.by.or((people).then_some(By::Bank)).filter(|_| !args.output.json);
     let groups = Rows {
         key: "groups",
         columns: of_groups(by),
         rows: Box::new(told.iter().flat_map(move |told| form.groups(told, by))),
     };
-    let settings: Vec<Value> =
-        told.iter().map(|told| json!({"scenario": told.name, "settings": told.settings})).collect();
-    let mut report = Report { facts, before, ..Report::default() };
-    report.facts.push(("settings", settings.into()));
+    Report { facts, rows, more: Some(groups), ..Report::default() }
+}
+
+/// All of it as the JSON document that `--json` prints.
+pub(super) fn document(told: &[Told], facts: Facts) -> std::io::Result<Vec<u8>> {
+    report(told, facts, None, false).into_json()
+}
+
+pub(super) fn print(
+    args: &Args,
+    told: &[Told],
+    facts: Facts,
+    before: Vec<String>,
+    progress: Progress,
+) -> std::io::Result<()> {
+    let people = args.output.is_table();
+    let by = args.by.or((people).then_some(By::Bank)).filter(|_| !args.output.json);
+    let mut report = Report { before, ..report(told, facts, by, people) };
     if !people && !args.output.json && args.by.is_some() {
-        report.rows = groups;
-    } else {
-        (report.rows, report.more) = (scenarios, Some(groups));
+        report.rows = report.more.take().unwrap_or(report.rows);
     }
     if people {
         report.notes = vec![

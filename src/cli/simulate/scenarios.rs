@@ -184,6 +184,11 @@ pub(super) fn product(sweeps: &[Sweep], site: Policy) -> Result<Vec<Plan>, Failu
         if sweeps.iter().skip(at + 1).any(|other| other.key == sweep.key) {
             return Err(Failure::Message(format!("--sweep: {} is given twice", sweep.key)));
         }
+        for (at, knob) in sweep.values.iter().enumerate() {
+            if sweep.values.iter().take(at).any(|other| other.text == knob.text) {
+                return Err(Failure::Message(format!("{}: {} is given twice", knob.key, knob.text)));
+            }
+        }
     }
     let mut plans: Vec<Vec<Knob>> = vec![Vec::new()];
     for sweep in sweeps {

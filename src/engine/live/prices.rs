@@ -283,11 +283,11 @@ impl Engine {
 
     /// Whether a job that Flux asks about in a refresh's own loop keeps the price it has.
     pub(in crate::engine) fn keeps_price(&self, id: JobId, urgency: i64) -> bool {
-        let is_pending = self.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
+        let is_pending = || self.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
         let same = |(_, posted): (Priced, &Posted)| i64::from(posted.urgency) == urgency;
-        is_pending
+        self.live.touching.as_ref().is_some_and(|touching| !touching.contains(&id))
+            && is_pending()
             && !self.unpriced.contains(&id)
-            && self.live.touching.as_ref().is_some_and(|touching| !touching.contains(&id))
             && self.live.pending.get(id).is_some_and(same)
     }
 

@@ -306,7 +306,12 @@ fn live_through(input: &[u8]) -> Vec<u64> {
     // Whatever it was told, it can be asked.
     let _ = (engine.snapshot(), engine.stats(now), engine.preview(now, 10).is_ok());
     let all = PageWanted { after: None, user: None, most: 1000, most_held: 1000 };
-    let _ = (engine.page(&all), engine.uncovered(0, 10), engine.kept(None, 10), engine.kept_rest());
+    let _ = (
+        engine.page(&all),
+        engine.uncovered(0, 10),
+        engine.kept(None, 10, engine.as_pushed().as_ref()),
+        engine.kept_rest(),
+    );
     for id in IDS.map(JobId) {
         let mut facts = facts(&mut of, id);
         facts.state = State::Sched;

@@ -5,7 +5,6 @@ use super::super::{Hold, Line, Size, Tally};
 use super::{Account, Class, Job, Ledger};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
-use std::collections::BTreeMap;
 
 /// One limit on one measure of a job: how much of it is in use, how much there may be, how much the job takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,22 +117,24 @@ impl Ledger {
     /// The ledger of one association, all that is counted there included, of whose jobs it knows these only. What is changed
     /// there changes nothing here.
     pub fn excerpt(&self, association: AssociationId, jobs: impl Iterator<Item = JobId>) -> Ledger {
-        let known = jobs.filter_map(|id| Some((id, self.job(id)?.clone())));
-        let jobs: BTreeMap<JobId, Job> =
-            known.filter(|(_, job)| job.association() == Some(association)).collect();
         let whole = self.account_of(association);
         let mut account = Account {
             usage: whole.map(|account| account.usage.clone()).unwrap_or_default(),
             unread: whole.map_or(0, |account| account.unread),
             ..Account::default()
         };
-        for (id, job) in jobs.iter().filter(|(_, job)| job.is_held()) {
-            account.held.entry(Class::of(job)).or_default().insert(*id, job.size);
-        }
         let mut excerpt = Ledger::new(self.rules);
+        for id in jobs {
+            let Some(job) = self.job(id).filter(|job| job.association() == Some(association)) else {
+                continue;
+            };
+            if job.is_held() {
+                account.held.entry(Class::of(job)).or_default().insert(id, job.size);
+            }
+            excerpt.jobs.insert(id, Box::new(job.clone()));
+        }
         excerpt.first = association.index();
         excerpt.accounts.push(account);
-        excerpt.jobs = jobs;
         excerpt
     }
 

@@ -1,14 +1,85 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A record that was read whole is put in force: part by part, as a push is.
+//! A record that was read whole is put in force: taken apart first, and then part by part, as a push is.
 
-use super::reading::Next;
-use super::record::{Fault, Manifest};
+use super::parsing::{Parsing, Part};
+use super::reading::Reading;
+use super::record::Fault;
+use super::writing::Base;
 use super::{PATIENCE, State, jobs};
 use crate::engine::{Engine, Event, Timer};
 use crate::jobtap::{Host, LogLevel};
-use crate::plugin::wire::{self, WireError};
 use crate::plugin::{MfPriority, counted};
+use std::rc::Rc;
 use std::time::{Duration, SystemTime};
+
+/// A record on its way.
+#[derive(Default)]
+pub(super) struct Applying {
+    reading: Reading,
+    parsing: Parsing,
+    stage: Stage,
+}
+
+#[derive(Default)]
+enum Stage {
+    #[default]
+    Parsing,
+    /// The next text of ended jobs.
+    Jobs(usize),
+    Begin,
+    Parts(std::vec::IntoIter<Part>),
+}
+
+/// What is to be done next.
+enum Next {
+    /// Go on in the next turn.
+    Later,
+    Feed(Event<'static>),
+    Commit,
+}
+
+impl Applying {
+    pub(super) fn new(reading: Reading) -> Applying {
+        Applying { reading, ..Applying::default() }
+    }
+
+    /// Applies it from its first part.
+    pub(super) fn rewind(&mut self) {
+        *self = Applying::new(std::mem::take(&mut self.reading));
+    }
+
+    fn next(&mut self) -> Result<Next, Fault> {
+        match &mut self.stage {
+            Stage::Parsing => {
+                if self.parsing.step(&self.reading)? {
+                    self.stage = Stage::Jobs(0);
+                }
+                Ok(Next::Later)
+            }
+            Stage::Jobs(at) => {
+                let Some(text) = self.reading.text_of_jobs(*at)? else {
+                    self.stage = Stage::Begin;
+                    return Ok(Next::Later);
+                };
+                *at += 1;
+                let (ended, sums) = jobs::read(text)?;
+                Ok(Next::Feed(Event::Recalled(ended, sums)))
+            }
+            Stage::Begin => {
+                self.stage = Stage::Parts(std::mem::take(&mut self.parsing.parts).into_iter());
+                Ok(Next::Feed(Event::PolicyBegin { keeps_config: false }))
+            }
+            Stage::Parts(parts) => Ok(match parts.next() {
+                Some(Part { part, site, .. }) => Next::Feed(Event::PolicyPart(part, site)),
+                None => Next::Commit,
+            }),
+        }
+    }
+
+    fn base(&mut self) -> Base {
+        self.parsing.base(&self.reading)
+    }
+}
 
 impl MfPriority {
     /// The next part, if no push is open.
@@ -18,14 +89,19 @@ impl MfPriority {
         }
         match self.apply_part(host) {
             Ok(None) => host.arm(Timer::Remember.index(), 0.0),
-            Ok(Some(manifest)) => {
-                let (associations, generation) = (manifest.associations, self.read(Engine::generation));
+            Ok(Some(mut applied)) => {
+                let base = applied.base();
+                if let Ok(mut it) = self.remember.try_borrow_mut() {
+                    it.base = Some(Rc::new(base));
+                }
+                let manifest = &applied.reading.manifest;
+                let generation = self.read(Engine::generation);
                 let at = Duration::try_from_secs_f64(manifest.at).ok();
                 self.updated.set(at.and_then(|at| SystemTime::UNIX_EPOCH.checked_add(at)));
                 self.is_whole.set(true);
                 let text = format!(
                     "mf_priority: remembered the last push: {} (generation {})",
-                    counted(associations, "association"),
+                    counted(manifest.associations, "association"),
                     generation.unwrap_or_default()
                 );
                 self.logger.log(LogLevel::Info, &text);
@@ -38,50 +114,30 @@ impl MfPriority {
         }
     }
 
-    /// Applies the next part; gives the manifest when that was the last.
-    fn apply_part(&self, host: Host<'_, Self>) -> Result<Option<Manifest>, Fault> {
-        let taken = {
+    /// Applies the next part; gives the record when that was the last.
+    fn apply_part(&self, host: Host<'_, Self>) -> Result<Option<Box<Applying>>, Fault> {
+        let next = {
             let mut it = self.remember.try_borrow_mut().map_err(|_| "it is in use".to_owned())?;
-            let State::Applying(reading, reader) = &mut it.state else { return Ok(None) };
-            match reading.next()? {
-                Next::Jobs(text) => {
-                    let (ended, sums) = jobs::read(&text)?;
-                    Some(Event::Recalled(ended, sums))
-                }
-                Next::Begin => Some(Event::PolicyBegin { keeps_config: false }),
-                Next::Part(payload) => {
-                    let (part, site) = wire::policy_part(Some(&payload), reader).map_err(words)?;
-                    Some(Event::PolicyPart(part, site))
-                }
-                Next::Commit => {
-                    let (wanted, read) = (reading.manifest.associations, reader.associations());
-                    if wanted != read {
-                        return Err(format!("it has {read} associations, not {wanted}"));
-                    }
-                    None
-                }
-            }
+            let State::Applying(applying) = &mut it.state else { return Ok(None) };
+            applying.next()?
         };
-        if let Some(event) = taken {
-            self.drive(host, None, event).map_err(|_| "the engine is in use".to_owned())?;
-            return Ok(None);
+        match next {
+            Next::Later => return Ok(None),
+            Next::Feed(event) => {
+                self.drive(host, None, event).map_err(|_| "the engine is in use".to_owned())?;
+                return Ok(None);
+            }
+            Next::Commit => {}
         }
         if let Some(array) = self.read(Engine::lacks).flatten() {
             return Err(format!("it lacks {array}"));
         }
         let state = self.remember.try_borrow_mut().map(|mut it| std::mem::take(&mut it.state));
-        let Ok(State::Applying(reading, _)) = state else { return Ok(None) };
+        let Ok(State::Applying(applying)) = state else { return Ok(None) };
         let _ = self.drive(host, None, Event::PolicyCommit);
         match self.rejected.take() {
             Some(fault) => Err(format!("tree: {fault}")),
-            None => Ok(Some(reading.manifest)),
+            None => Ok(Some(applying)),
         }
-    }
-}
-
-fn words(fault: WireError) -> Fault {
-    match fault {
-        WireError::Undecodable(text) | WireError::Record(text) => text,
-        WireError::WrongType(what) => format!("{what} is of a wrong type"),
     }
 }

@@ -1,14 +1,59 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the KVS answers while a record is read: the manifest, then the list of ended jobs, then all texts.
+//! What the KVS answers while a record is read: the manifest, then the lists of ended jobs and of groups, then all texts.
 
+use super::applying::Applying;
 use super::jobs::{self, Log};
 use super::reading::Reading;
-use super::record::Manifest;
-use super::{ENDED, Known, MANIFEST, State};
+use super::record::{self, Fault, Group, Manifest, groups_key};
+use super::{ENDED, GROUPS, Known, MANIFEST, Remember, State};
 use crate::engine::{Engine, Timer};
 use crate::jobtap::{self, Found, Host, LogLevel, Patience};
 use crate::plugin::MfPriority;
 use std::collections::HashSet;
+
+/// The lists that a record is read by, as they come in.
+#[derive(Default)]
+pub(super) struct Lists {
+    manifest: Manifest,
+    jobs: Option<Vec<String>>,
+    groups: Option<Vec<Group>>,
+}
+
+impl Lists {
+    /// Takes one in. Whether both are there.
+    fn take(&mut self, number: u64, found: &Found<'_>) -> Result<bool, Fault> {
+        let text = |what: &str| match found {
+            Found::Text(text) => Ok(*text),
+            Found::Nothing => Err(format!("{what} is missing")),
+            Found::Unreadable(fault) => Err(format!("{what}: {fault}")),
+        };
+        match number {
+            ENDED => self.jobs = Some(jobs::listed(text("the list of ended jobs")?, jobtap::own_user())?),
+            GROUPS => {
+                let key = groups_key(&self.manifest.groups);
+                self.groups = Some(record::groups(&key, text(&key)?)?);
+            }
+            _ => {}
+        }
+        Ok(self.jobs.is_some() && self.groups.is_some())
+    }
+}
+
+impl Remember {
+    /// All lists are there: what is to be asked for now, if the record is wanted.
+    fn listed(&mut self, has_data: bool) -> Vec<(u64, String)> {
+        let State::AskingLists(lists) = std::mem::take(&mut self.state) else { return Vec::new() };
+        let (texts, groups) = (lists.jobs.unwrap_or_default(), lists.groups.unwrap_or_default());
+        self.known.have(jobs::keys(&texts).chain(groups.iter().flat_map(Group::keys)));
+        if self.is_on != Some(true) || has_data {
+            return Vec::new();
+        }
+        let mut reading = Reading::new(lists.manifest, texts, groups);
+        let asked = reading.ask();
+        self.state = State::Reading(reading);
+        asked
+    }
+}
 
 impl MfPriority {
     /// What is in the KVS.
@@ -24,39 +69,25 @@ impl MfPriority {
                 match Manifest::read(text, jobtap::own_user()) {
                     Ok(manifest) => {
                         it.known = Known::Texts(manifest.keys().collect());
-                        it.state = State::AskingJobs(manifest);
-                        Ok(vec![(ENDED, jobs::list_key())])
+                        it.doubts = false;
+                        let groups = groups_key(&manifest.groups);
+                        it.state = State::AskingLists(Lists { manifest, ..Lists::default() });
+                        Ok(vec![(ENDED, jobs::list_key()), (GROUPS, groups)])
                     }
                     Err(fault) => Err(fault),
                 }
             }
-            (State::Asking | State::AskingJobs(_), Found::Unreadable(fault)) => Err(fault),
-            (State::AskingJobs(manifest), found) if number == ENDED => {
-                let texts = match found {
-                    Found::Text(text) => jobs::listed(text, jobtap::own_user()),
-                    _ => Err("the list of ended jobs is missing".to_owned()),
-                };
-                match texts {
-                    Ok(texts) => {
-                        let manifest = std::mem::take(manifest);
-                        it.known.have(jobs::keys(&texts));
-                        let mut asked = Vec::new();
-                        it.state = State::Idle;
-                        if it.is_on == Some(true) && !has_data {
-                            let mut reading = Reading::new(manifest, texts);
-                            asked = reading.ask();
-                            it.state = State::Reading(reading);
-                        }
-                        Ok(asked)
-                    }
-                    Err(fault) => Err(fault),
-                }
-            }
+            (State::Asking, Found::Unreadable(fault)) => Err(fault),
+            (State::AskingLists(lists), found) => match lists.take(number, &found) {
+                Ok(true) => Ok(it.listed(has_data)),
+                Ok(false) => return,
+                Err(fault) => Err(fault),
+            },
             (State::Reading(reading), Found::Text(text)) => match reading.take(number, text) {
                 Ok(true) => {
                     let State::Reading(reading) = std::mem::take(&mut it.state) else { return };
                     it.log = Log::after(reading.jobs.clone());
-                    it.state = State::Applying(reading, Box::default());
+                    it.state = State::Applying(Box::new(Applying::new(reading)));
                     drop(it);
                     return host.arm(Timer::Remember.index(), 0.0);
                 }
@@ -89,7 +120,7 @@ impl MfPriority {
 
     pub(super) fn refuse_remembered(&self, host: Host<'_, Self>, fault: &str) {
         if let Ok(mut it) = self.remember.try_borrow_mut() {
-            (it.state, it.known) = (State::Idle, Known::Foreign(HashSet::new()));
+            (it.state, it.known, it.base) = (State::Idle, Known::Foreign(HashSet::new()), None);
         }
         host.forget_errands();
         let text = format!(

@@ -5,8 +5,17 @@
 //!   conf.update (first) ─> ask for the manifest ─┬─ nothing there, or data came first ──────────> wait for a push
 //!                                                ├─ read all texts ─> apply them as a push in parts ─> in force
 //!                                                └─ none of ours, or damaged: told in the log ──> wait for a push
-//!   a whole policy in force ─> new texts, batch by batch ─> the manifest, and away with what only the former had
+//!   a whole policy in force ─┬─ what changed, as a text of the log ┬─> the manifest, and away with what only the former had
+//!                            └─ new texts, batch by batch ─────────┘
 //! ```
+//!
+//! # What it costs
+//! The KVS keeps whatever was ever written, so a push is to cost what it changed. A line of the log, some 40 bytes, tells the new
+//! usage of an association, or one that came, went, or has other limits. A fair-share that is what the tree of the same
+//! record gives is not written, but reckoned again when it is read: of a policy of ranks all change when one does. When
+//! the log is as long as the fair-shares and usages in the groups, these are written anew, and the log is empty; so are they
+//! where a push changes about as much at once, as at the end of a half-life period. So a record has at most twice its
+//! length, and over many pushes twice what changed is written, and what the manifest and the directories take.
 //!
 //! # Rules
 //! - Kept is what `policy_update` or `policy_commit` put in force. What flux-accounting's own methods bring is not, and
@@ -18,30 +27,37 @@
 //! - What is refused stays where it is until the next push takes its place.
 
 mod applying;
+mod changes;
 mod found;
 mod jobs;
 mod lines;
+mod parsing;
 mod reading;
 mod record;
+mod rest;
 #[cfg(test)]
 mod tests;
 mod writing;
 
 use super::MfPriority;
-use super::reading::Reader;
 use super::value::shortened;
 use crate::engine::{Engine, Event, Timer};
 use crate::jobtap::{self, Host, LogLevel, Patience};
+use applying::Applying;
+use found::Lists;
 use jobs::Log;
 use reading::Reading;
-use record::{Manifest, ROOT, manifest_key};
+use record::{ROOT, manifest_key};
 use std::collections::HashSet;
-use writing::{JOBS_PAGE, PAGE, Then, Writing};
+use std::rc::Rc;
+use writing::{Base, Before, JOBS_PAGE, PAGE, Then, Wants, Writing};
 
 /// The number by which the manifest is asked for: no text has it.
 const MANIFEST: u64 = u64::MAX;
 /// And that of the list of ended jobs.
 const ENDED: u64 = MANIFEST - 1;
+/// And that of groups. The number between is that of what the site has.
+const GROUPS: u64 = MANIFEST - 3;
 /// Seconds between two writes of jobs that ended, and how many are written together.
 const ENDED_EVERY: f64 = 60.0;
 const ENDED_AT_ONCE: usize = 2000;
@@ -58,6 +74,10 @@ pub(super) struct Remember {
     state: State,
     /// What of the KVS is ours.
     known: Known,
+    /// The record there, if it is known what it says.
+    base: Option<Rc<Base>>,
+    /// A commit failed: what of it was done is not known.
+    doubts: bool,
     /// What is in force is to be written.
     is_due: bool,
     /// Jobs that ended since the last push.
@@ -107,10 +127,9 @@ enum State {
     #[default]
     Idle,
     Asking,
-    AskingJobs(Manifest),
+    AskingLists(Lists),
     Reading(Reading),
-    /// With the reader of its parts.
-    Applying(Reading, Box<Reader>),
+    Applying(Box<Applying>),
     Writing(Box<Writing>),
     /// Jobs that ended are being written, under these keys.
     Adding(Vec<String>),
@@ -160,7 +179,7 @@ impl MfPriority {
     /// there; whoever waits looks again what is wanted.
     fn remember_turns(&self, host: Host<'_, Self>) {
         let Ok(mut it) = self.remember.try_borrow_mut() else { return };
-        if it.is_on.is_some() && matches!(it.state, State::Idle | State::Reading(_) | State::Applying(..)) {
+        if it.is_on.is_some() && matches!(it.state, State::Idle | State::Reading(_) | State::Applying(_)) {
             it.state = State::Idle;
             drop(it);
             host.forget_errands();
@@ -171,10 +190,9 @@ impl MfPriority {
     /// A push begins: what was staged of the record is gone with it.
     pub(super) fn remember_steps_aside(&self) {
         if let Ok(mut it) = self.remember.try_borrow_mut()
-            && let State::Applying(reading, reader) = &mut it.state
+            && let State::Applying(applying) = &mut it.state
         {
-            reading.rewind();
-            **reader = Reader::default();
+            applying.rewind();
         }
     }
 
@@ -204,8 +222,12 @@ impl MfPriority {
             Vec::new()
         });
         let owner = jobtap::own_user();
-        let writing =
-            Writing::new(generation, owner, host.now(), &rest, it.known.is_foreign(), it.known.keys());
+        let before = match &it.base {
+            _ if it.known.is_foreign() => Before::Foreign,
+            _ if it.doubts => Before::Doubtful,
+            base => Before::Ours(base.clone()),
+        };
+        let writing = Writing::new(generation, owner, host.now(), &rest, before, it.known.keys());
         it.state = State::Writing(Box::new(writing));
         drop(it);
         host.arm(Timer::Remember.index(), 0.0);
@@ -216,7 +238,7 @@ impl MfPriority {
         let Ok(mut it) = self.remember.try_borrow_mut() else { return };
         let Remember { state, known, is_on, .. } = &mut *it;
         match state {
-            State::Applying(..) => {
+            State::Applying(_) => {
                 drop(it);
                 self.apply_remembered(host);
             }
@@ -228,13 +250,16 @@ impl MfPriority {
                     drop(it);
                     return self.remember_next(host);
                 }
-                let then = if let Some(first) = writing.jobs {
-                    let page = self.read(|engine| engine.uncovered(first, JOBS_PAGE)).unwrap_or_default();
-                    writing.ended(page, known.keys())
-                } else {
-                    let after = writing.after.as_ref().map(|(user, bank)| (*user, bank));
-                    let page = self.read(|engine| engine.kept(after, PAGE)).unwrap_or_default();
-                    writing.page(&page, known.keys())
+                let then = match writing.wants() {
+                    Wants::AsPushed => writing.as_pushed(self.read(Engine::as_pushed).flatten()),
+                    Wants::Page(after, as_pushed) => {
+                        let page = self.read(|engine| engine.kept(after, PAGE, as_pushed));
+                        writing.page(&page.unwrap_or_default(), known.keys())
+                    }
+                    Wants::Jobs(first) => {
+                        let page = self.read(|engine| engine.uncovered(first, JOBS_PAGE));
+                        writing.ended(page.unwrap_or_default(), known.keys())
+                    }
                 };
                 drop(it);
                 self.write_on(host, then);
@@ -275,9 +300,10 @@ impl MfPriority {
             Then::Done(keys) => {
                 let Ok(mut it) = self.remember.try_borrow_mut() else { return };
                 if let State::Writing(writing) = std::mem::take(&mut it.state) {
-                    it.log = writing.log;
+                    let (base, log) = writing.into_base();
+                    (it.base, it.log) = (Some(Rc::new(base)), log);
                 }
-                (it.known, it.panics) = (Known::Texts(keys), 0);
+                (it.known, it.doubts, it.panics) = (Known::Texts(keys), false, 0);
                 drop(it);
                 self.remember_next(host);
             }
@@ -292,7 +318,7 @@ impl MfPriority {
             // What ended and was not written is told anew, with all else, a while later.
             let was_adding = matches!(it.state, State::Adding(_));
             it.is_due |= was_adding;
-            it.state = State::Idle;
+            (it.state, it.base, it.doubts) = (State::Idle, None, true);
             let what = if was_removing {
                 "what is remembered of the last push can't be taken away"
             } else {
@@ -309,7 +335,7 @@ impl MfPriority {
         let Remember { state, known, .. } = &mut *it;
         match state {
             State::Removing => {
-                (it.state, it.known) = (State::Idle, Known::default());
+                (it.state, it.known, it.base) = (State::Idle, Known::default(), None);
                 drop(it);
                 self.remember_next(host);
             }
@@ -343,8 +369,8 @@ impl MfPriority {
             return;
         }
         it.is_due |= matches!(it.state, State::Writing(_));
-        let was_applying = matches!(it.state, State::Applying(..));
-        it.state = State::Asking;
+        let was_applying = matches!(it.state, State::Applying(_));
+        (it.state, it.base) = (State::Asking, None);
         drop(it);
         if was_applying {
             let _ = self.drive(host, None, Event::PolicyAbort);

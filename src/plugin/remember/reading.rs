@@ -1,43 +1,35 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reading a record back: all its texts, a few at a time, and then part by part what they say.
+//! Reading a record back: all its texts, a few at a time.
 
-use super::record::{Fault, Manifest, check};
-use super::{jobs, lines};
+use super::jobs;
+use super::record::{Fault, Group, Manifest, check};
 
 /// Texts asked for at a time.
 const AT_ONCE: usize = 64;
 
 /// A record of which the texts come in.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Reading {
     pub manifest: Manifest,
+    pub groups: Vec<Group>,
     /// The texts of ended jobs: those that come first.
     pub jobs: Vec<String>,
     keys: Vec<String>,
     texts: Vec<Option<String>>,
     asked: usize,
     missing: usize,
-    /// Parts that were applied.
-    applied: usize,
-    /// Where the texts of the next group begin.
-    at: usize,
-}
-
-/// What is to be done with a record that is there.
-#[derive(Debug, PartialEq)]
-pub(super) enum Next {
-    /// A text of ended jobs.
-    Jobs(String),
-    Begin,
-    Part(String),
-    Commit,
 }
 
 impl Reading {
-    pub(super) fn new(manifest: Manifest, jobs: Vec<String>) -> Reading {
-        let keys: Vec<String> = jobs::keys(&jobs).chain(manifest.keys()).collect();
+    pub(super) fn new(manifest: Manifest, jobs: Vec<String>, groups: Vec<Group>) -> Reading {
+        // The list of groups is read already.
+        let list = super::record::groups_key(&manifest.groups);
+        let keys: Vec<String> = jobs::keys(&jobs)
+            .chain(manifest.keys().filter(|key| *key != list))
+            .chain(groups.iter().flat_map(Group::keys))
+            .collect();
         let texts = vec![None; keys.len()];
-        Reading { manifest, jobs, missing: keys.len(), keys, texts, asked: 0, applied: 0, at: 0 }
+        Reading { manifest, groups, jobs, missing: keys.len(), keys, texts, asked: 0 }
     }
 
     /// Keys to be asked for now, with their numbers.
@@ -65,36 +57,34 @@ impl Reading {
         key.map_or("a text", |key| key.as_str())
     }
 
-    /// Applies it from its first part.
-    pub(super) fn rewind(&mut self) {
-        (self.applied, self.at) = (0, 0);
+    /// The text of ended jobs of this number.
+    pub(super) fn text_of_jobs(&self, at: usize) -> Result<Option<&str>, Fault> {
+        self.text(0, self.jobs.len(), at)
     }
 
-    /// The next thing to be done with it.
-    pub(super) fn next(&mut self) -> Result<Next, Fault> {
-        let step = self.applied;
-        self.applied += 1;
-        if step < self.jobs.len() {
-            return Ok(Next::Jobs(self.texts(1)?.remove(0)));
-        }
-        let Some(step) = step.checked_sub(1 + self.jobs.len()) else { return Ok(Next::Begin) };
-        if step < self.manifest.rest.len() {
-            return Ok(Next::Part(self.texts(1)?.remove(0)));
-        }
-        let Some(group) = self.manifest.groups.get(step - self.manifest.rest.len()) else {
-            return Ok(Next::Commit);
-        };
-        let (many, few) = (1 + group.fairshares.len() + group.usages.len(), 1 + group.fairshares.len());
-        let texts = self.texts(many)?;
-        let (limits, numbers) = texts.split_first().ok_or("a group is empty")?;
-        let (fairshares, usages) = numbers.split_at_checked(few - 1).ok_or("a group lacks texts")?;
-        lines::associations(limits, fairshares, usages).map(Next::Part)
+    /// That of this number among those about no association.
+    pub(super) fn rest(&self, at: usize) -> Result<Option<&str>, Fault> {
+        self.text(self.jobs.len(), self.manifest.rest.len(), at)
     }
 
-    fn texts(&mut self, many: usize) -> Result<Vec<String>, Fault> {
-        let end = self.at + many;
-        let texts = self.texts.get(self.at..end).ok_or("texts are missing")?;
-        self.at = end;
-        texts.iter().cloned().collect::<Option<_>>().ok_or_else(|| "texts are missing".to_owned())
+    /// That of this number in the log.
+    pub(super) fn log(&self, at: usize) -> Result<Option<&str>, Fault> {
+        self.text(self.jobs.len() + self.manifest.rest.len(), self.manifest.log.len(), at)
+    }
+
+    /// Limits, fair-shares and usages of the group of this number.
+    pub(super) fn group(&self, at: usize) -> Result<Option<[&str; 3]>, Fault> {
+        let first = self.jobs.len() + self.manifest.rest.len() + self.manifest.log.len();
+        let of = |which: usize| self.text(first, 3 * self.groups.len(), 3 * at + which);
+        Ok(of(0)?.zip(of(1)?).zip(of(2)?).map(|((limits, fairshares), usages)| [limits, fairshares, usages]))
+    }
+
+    /// A text of so many from `first` on; `None` beyond them.
+    fn text(&self, first: usize, many: usize, at: usize) -> Result<Option<&str>, Fault> {
+        if at >= many {
+            return Ok(None);
+        }
+        let text = self.texts.get(first + at).and_then(|text| text.as_deref());
+        text.map(Some).ok_or_else(|| "texts are missing".to_owned())
     }
 }

@@ -2,16 +2,24 @@
 //! The record as texts: which there are, under which keys, and whether they are what was written.
 //!
 //! A text is kept under a key that ends with its hash, so that one that stays the same is never written again, and one
-//! that is written leaves those of the record before it as they are. The manifest names all of them. It comes last: until
-//! it is there, the record is the one before.
+//! that is written leaves those of the record before it as they are. The manifest names all of them, those of the groups by
+//! way of their list. It comes last: until it is there, the record is the one before.
+//!
+//! ```text
+//!   manifest ─┬─ rest: banks, queues, ..., the tree's rule     ┐
+//!             ├─ list of groups ── per group: limits, fair-shares, usages
+//!             └─ log: what changed since the groups were written
+//!   ended ───── jobs that ended and that no push covers
+//! ```
 
+use crate::ids::{BankName, UserId};
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The key below which everything is.
 pub(super) const ROOT: &str = "mf_priority.remember";
 /// Another layout of the texts is another format.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 /// Bytes of one text: more than any that is written.
 const MAX_TEXT: usize = 4 << 20;
 /// Texts of one record, and associations: more than any site has.
@@ -40,24 +48,53 @@ pub(super) struct Manifest {
     pub associations: usize,
     /// Hashes of the texts that are about no association.
     pub rest: Vec<String>,
-    /// The associations by ascending user id and bank name.
-    pub groups: Vec<Group>,
+    /// That of the list of groups.
+    pub groups: String,
+    /// Those of what changed since, in order.
+    pub log: Vec<String>,
+    /// What fair-shares that are not written have to come to: see [`Reckoned`].
+    pub reckoned: String,
 }
 
-/// Some associations: their limits in one text, what moves more often in several small ones.
+/// Some associations: their limits, and what moves more often.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Group {
     /// The user of the first one, after whom the texts' directory is called.
     pub first: u32,
     pub limits: String,
-    pub fairshares: Vec<String>,
-    pub usages: Vec<String>,
+    pub fairshares: String,
+    pub usages: String,
 }
 
 impl Group {
-    fn hashes(&self) -> impl Iterator<Item = &String> {
-        std::iter::once(&self.limits).chain(&self.fairshares).chain(&self.usages)
+    fn hashes(&self) -> [&String; 3] {
+        [&self.limits, &self.fairshares, &self.usages]
+    }
+
+    /// The keys of its texts: limits, fair-shares, usages.
+    pub(super) fn keys(&self) -> [String; 3] {
+        self.hashes().map(|hash| group_key(self.first, hash))
+    }
+}
+
+/// Stands for the fair-shares that are not written, so that others are never taken for them. The order of associations
+/// does not matter.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reckoned(u64);
+
+impl Reckoned {
+    /// One more.
+    pub(super) fn add(&mut self, user: UserId, bank: &BankName, fairshare: f64) {
+        let mut sum = Xxh3::new();
+        sum.update(&user.0.to_le_bytes());
+        sum.update(&fairshare.to_bits().to_le_bytes());
+        sum.update(bank.as_str().as_bytes());
+        self.0 = self.0.wrapping_add(sum.digest());
+    }
+
+    pub(super) fn text(self) -> String {
+        format!("{:016x}", self.0)
     }
 }
 
@@ -98,7 +135,7 @@ impl Manifest {
         if manifest.owner != owner {
             return Err(format!("it is that of an instance of user {}, not {owner}", manifest.owner));
         }
-        let texts = manifest.keys().count();
+        let texts = manifest.rest.len() + manifest.log.len();
         if texts > MAX_TEXTS || manifest.associations > MAX_TEXTS {
             return Err(format!("it has {texts} texts for {} associations", manifest.associations));
         }
@@ -112,16 +149,30 @@ impl Manifest {
     }
 
     fn hashes(&self) -> impl Iterator<Item = &String> {
-        self.rest.iter().chain(self.groups.iter().flat_map(Group::hashes))
+        self.rest.iter().chain([&self.groups, &self.reckoned]).chain(&self.log)
     }
 
-    /// The keys of all its texts: of the rest, then of each group its limits, fair-shares and usages.
+    /// The keys of the texts that it names: of the rest, of the list of groups, of the log.
     pub(super) fn keys(&self) -> impl Iterator<Item = String> {
         let rest = self.rest.iter().map(|hash| rest_key(hash));
-        rest.chain(
-            self.groups.iter().flat_map(|group| group.hashes().map(|hash| group_key(group.first, hash))),
-        )
+        rest.chain([groups_key(&self.groups)]).chain(self.log.iter().map(|hash| log_key(hash)))
     }
+}
+
+/// The list of groups as it is written: by ascending user id and bank name.
+pub(super) fn list_of_groups(groups: &[Group]) -> String {
+    serde_json::to_string(groups).unwrap_or_default()
+}
+
+/// Reads it.
+pub(super) fn groups(key: &str, text: &str) -> Result<Vec<Group>, Fault> {
+    check(key, text)?;
+    let groups: Vec<Group> =
+        serde_json::from_str(text).map_err(|error| format!("the list of groups can't be read: {error}"))?;
+    if let Some(strange) = groups.iter().flat_map(Group::hashes).find(|hash| !is_hash(hash)) {
+        return Err(format!("\"{}\" is no hash", super::shortened(strange).escape_debug()));
+    }
+    Ok(groups)
 }
 
 /// The key of a text that is about no association.
@@ -129,9 +180,19 @@ pub(super) fn rest_key(hash: &str) -> String {
     format!("{ROOT}.rest.{hash}")
 }
 
-/// The key of a text of a group.
+/// The key of the list of groups.
+pub(super) fn groups_key(hash: &str) -> String {
+    format!("{ROOT}.groups.{hash}")
+}
+
+/// The key of what changed since the groups were written, in one push.
+pub(super) fn log_key(hash: &str) -> String {
+    format!("{ROOT}.log.{hash}")
+}
+
+/// The key of a text of a group. A directory of their own keeps what is rarely written apart.
 pub(super) fn group_key(first: u32, hash: &str) -> String {
-    format!("{ROOT}.u{first}.{hash}")
+    format!("{ROOT}.base.u{first}.{hash}")
 }
 
 fn is_hash(hash: &str) -> bool {

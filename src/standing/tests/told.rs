@@ -3,6 +3,8 @@
 
 use super::super::cell::Cell;
 use super::*;
+use crate::fairshare::{InactiveUsage, Ties};
+use proptest::prelude::*;
 
 /// Users 1 to 3 of [`site`] with usages of all kinds, under options that are not the default ones.
 fn varied() -> Site {
@@ -169,4 +171,91 @@ fn what_ended_is_added_up_once() {
     assert!(cell(&standing).is_settled());
     assert_eq!(cost(&standing), 2, "the one that runs");
     assert_eq!((cell(&standing).latest(), Cell::default().latest()), (T0 + 10.0, Cell::default().latest()));
+}
+
+/// Sites of a few banks, in which some use nothing, some the same, and some are out of use.
+fn sites() -> impl Strategy<Value = Site> {
+    let usage = prop_oneof![Just(0.0), Just(100.0), 0.0..1e7];
+    let of_leaf = (0..4_usize, 0..4_u64, usage.clone(), prop::bool::weighted(0.9));
+    let of_bank = (0..4_usize, 0..4_u64, prop::bool::weighted(0.9), prop::option::weighted(0.2, usage));
+    let policy = prop::sample::select(vec![
+        Policy::WeightedWalk,
+        Policy::FairTree,
+        Policy::Classic,
+        Policy::DepthOblivious,
+        Policy::Pbs,
+    ]);
+    let inactive = prop::sample::select(vec![InactiveUsage::Count, InactiveUsage::Ignore]);
+    let rule = (policy, inactive, prop_oneof![Just(0.0), Just(7.0)]);
+    (prop::collection::vec(of_leaf, 1..40), prop::collection::vec(of_bank, 4), rule).prop_map(
+        |(leaves, banks, rule)| {
+            let mut site = site(rule.0);
+            (site.options.inactive_usage, site.options.pbs_min_usage) = (rule.1, rule.2);
+            site.banks = vec![bank_of_root()];
+            for (number, (above, shares, active, usage)) in banks.into_iter().enumerate() {
+                let parent = if above < number { format!("b{above}") } else { "root".to_owned() };
+                let new = Bank { active, usage, ..bank(&format!("b{number}"), Some(&parent), shares) };
+                site.banks.push(new);
+            }
+            site.associations = leaves
+                .into_iter()
+                .zip(1..)
+                .map(|((bank, shares, usage, active), user)| Leaf {
+                    shares: Shares::Count(shares),
+                    active,
+                    ..leaf(user, &format!("b{bank}"), usage, Watermark::through(T0 - 1e3))
+                })
+                .collect();
+            site
+        },
+    )
+}
+
+fn bank_of_root() -> Bank {
+    bank("root", None, 1)
+}
+
+proptest! {
+    /// Whoever pushes what is told again, in another order, gets the same numbers; what runs meanwhile is not in them.
+    #[test]
+    fn as_pushed_is_what_a_push_of_the_same_gives(given in sites(), jobs in prop::collection::vec((1..40_u32, 0.0..1e5), 0..9)) {
+        let fresh = standing(given.clone());
+        let wanted = fresh.as_pushed().expect("a tree");
+        let mut worn = fresh.clone();
+        for (id, (user, start)) in jobs.into_iter().enumerate() {
+            let Some(leaf) = given.associations.iter().find(|leaf| leaf.user.0 == user) else { continue };
+            let _ = worn.started(&job(id as u64, user, leaf.bank.as_str(), 3, T0 + start));
+            worn.refresh(T0 + start + 50.0);
+        }
+        let told = Site {
+            banks: given.banks.iter().rev().map(|told| worn.bank(&told.name).unwrap_or(told.clone())).collect(),
+            associations: given.associations.iter().rev().map(|told| worn.leaf(told.user, &told.bank).unwrap_or(told.clone())).collect(),
+            ..given.clone()
+        };
+        let again = standing(told);
+        for (of, it) in [(&worn, worn.as_pushed().expect("a tree")), (&again, again.as_pushed().expect("a tree"))] {
+            for leaf in &given.associations {
+                let (ours, wanted) = (
+                    of.fairshare_as_pushed(&it, leaf.user, &leaf.bank),
+                    fresh.fairshare_as_pushed(&wanted, leaf.user, &leaf.bank),
+                );
+                prop_assert_eq!(ours.map(f64::to_bits), wanted.map(f64::to_bits), "{:?}", leaf);
+            }
+        }
+    }
+}
+
+#[test]
+fn where_the_order_of_a_push_counts_nothing_is_as_pushed() {
+    let mut given = site(Policy::FairTree);
+    assert!(standing(given.clone()).as_pushed().is_some());
+    given.options.ties = Ties::SlurmProgram;
+    assert!(standing(given.clone()).as_pushed().is_none());
+    given.policy = Policy::WeightedWalk;
+    assert!(standing(given).as_pushed().is_some());
+    assert!(Standing::default().as_pushed().is_none());
+    // Two leaves of one association.
+    let mut twice = site(Policy::FairTree);
+    twice.associations.push(Leaf { name: "another".into(), ..leaf(1, "A", 5.0, Watermark::default()) });
+    assert!(standing(twice).as_pushed().is_none());
 }

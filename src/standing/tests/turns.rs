@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Turns, against a search through all associations before each; and what a job would stand at.
 
+use std::collections::HashMap;
+
 use proptest::prelude::*;
 
 use super::*;

@@ -61,63 +61,20 @@ function route(arrived) {
   follow();
 }
 
-function startTheme() {
-  const button = document.getElementById('theme');
-  const system = matchMedia('(prefers-color-scheme: dark)');
-  let chosen = null;
-  try { chosen = localStorage.getItem('flux-fairshare-theme'); } catch { /* a file may have no storage */ }
-  const apply = () => {
-    const dark = chosen ? chosen === 'dark' : system.matches;
-    document.documentElement.dataset.theme = dark ? 'dark' : 'light';
-    button.textContent = dark ? 'Light' : 'Dark';
-    button.setAttribute('aria-label', dark ? 'Light colours' : 'Dark colours');
-  };
-  const anew = () => {
-    apply();
-    icicle.cells = new Map();
-    redraw();
-    if (!document.getElementById('person').hidden) route(false);
-  };
-  button.addEventListener('click', () => {
-    chosen = isDark() ? 'light' : 'dark';
-    try { localStorage.setItem('flux-fairshare-theme', chosen); } catch { /* it lasts as long as the page */ }
-    anew();
-  });
-  system.addEventListener('change', anew);
-  apply();
-}
-
-const PRINTED = 50;
-function startPrint() {
-  let before = null;
-  document.getElementById('print').addEventListener('click', () => print());
-  addEventListener('beforeprint', () => {
-    before = document.documentElement.dataset.theme;
-    document.documentElement.dataset.theme = 'light';
-    redraw();
-    grid.rows = grid.rows.slice(0, PRINTED);
-    render(true, PRINTED);
-  });
-  addEventListener('afterprint', () => {
-    document.documentElement.dataset.theme = before;
-    redraw();
-  });
-}
-
-startTheme();
+startTheme(() => {
+  icicle.cells = new Map();
+  redraw();
+  if (!document.getElementById('person').hidden) route(false);
+});
 startTree();
 startStandings();
 startPolicies();
 startUsage();
 startHeld();
-startPrint();
+startPrint(redraw);
 redraw();
 drawnFor = plotWidth();
 addEventListener('hashchange', () => route(true));
 route(true);
-let resized = 0;
-addEventListener('resize', () => {
-  cancelAnimationFrame(resized);
-  resized = requestAnimationFrame(() => (document.getElementById('person').hidden ? follow() : route(false)));
-});
-document.documentElement.dataset.ready = String(Math.round(performance.now()));
+startWidth(() => (document.getElementById('person').hidden ? follow() : route(false)));
+ready();

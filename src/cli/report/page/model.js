@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 // The site as the page knows it: the data, and what follows from them. Nodes have numbers, banks first, then associations.
 
-const data = JSON.parse(document.getElementById('data').textContent);
 const { banks, users } = data;
 const bankCount = banks.name.length;
 const userCount = users.name.length;

@@ -15,17 +15,6 @@ function moves(from, to) {
   return list;
 }
 
-// Labels that would lie on one another are moved apart, and stay within the plot.
-function apart(labels, gap, bottom) {
-  labels.sort((a, b) => a.y - b.y);
-  labels.forEach((label, at) => { label.at = at ? Math.max(label.y, labels[at - 1].at + gap) : label.y; });
-  for (let at = labels.length - 1, limit = bottom; at >= 0; at--, limit -= gap) {
-    labels[at].at = Math.min(labels[at].at, limit);
-    limit = Math.min(limit, labels[at].at);
-  }
-  return labels;
-}
-
 function slopes(shownMoves, faint, [from, to], high) {
   const width = Math.min(620, plotWidth());
   const label = Math.min(230, width * 0.34);

@@ -1,96 +1,97 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-// What was used when, by half-life period: the banks right below the one in focus, or its users.
+// What was used when: hour by hour, day by day, ... out of the jobs, or by half-life period as it is counted; of the banks right
+// below the one in focus, or of its users.
 
 const SERIES = 7;
+const STEPS = { hour: 'Hour', day: 'Day', week: 'Week', month: 'Month' };
 
-// [name, usage by period] of what is right below a bank, the largest first, the small ones together.
-function series(bank) {
-  const periods = data.usage.banks.length;
-  const of = (value) => Array.from({ length: periods }, (_, period) => value(period));
-  const inner = banksBelow[bank];
-  const total = of((period) => data.usage.banks[period][bank]);
-  let list = inner.map((below) => [shown(banks.name[below]), of((period) => data.usage.banks[period][below])]);
-  if (inner.length === 0 && data.usage.users.length >= periods) {
-    const { factor } = data.forgetting;
-    for (let user = firstUser[bank]; user < firstUser[bank + 1]; user++) {
-      list.push([shown(users.name[user]), of((period) => (factor > 0 || period === 0 ? data.usage.users[period][user] / factor ** period : 0))]);
-    }
+// Out of the jobs, the oldest first.
+function ofJobs({ step, labels, banks: rows, users: cells }) {
+  return {
+    title: STEPS[step],
+    labels,
+    spans: labels,
+    bank: (bank) => rows.map((row) => row[bank]),
+    users: cells && ((from, to) => {
+      const series = Array.from({ length: to - from }, () => new Array(labels.length).fill(0));
+      for (let at = 0; at < cells.length; at += 3) {
+        if (cells[at] >= from && cells[at] < to) series[cells[at] - from][cells[at + 1]] = cells[at + 2];
+      }
+      return series;
+    }),
+    lead: (who) => `${inHours ? 'Node-hours' : 'Usage'} that jobs of ${who} used in each ${step}, while they ran. Jobs count when they have ended.`,
+  };
+}
+
+// By period, the oldest first; the data have the present one first.
+function ofPeriods({ from, length, banks: rows, users: bins }) {
+  const { factor } = data.forgetting;
+  const periods = rows.map((_, at) => rows.length - 1 - at);
+  return {
+    title: 'Half-life period',
+    labels: periods.map((period) => day(from[period])),
+    spans: periods.map((period) => `${day(from[period])} to ${day(from[period] + length)}`),
+    bank: (bank) => periods.map((period) => rows[period][bank]),
+    users: bins.length >= rows.length && ((first, last) => Array.from({ length: last - first }, (_, at) => periods.map((period) =>
+      (factor > 0 || period === 0 ? bins[period][first + at] / factor ** period : 0)))),
+    lead: (who) => `${inHours ? 'Node-hours' : 'Usage'} that ${who} used in each period of ${duration(length)}, before any of it was forgotten: a job counts where it ended. The last one is still going on.`,
+  };
+}
+
+const histories = [];
+if (data.course) histories.push(ofJobs(data.course));
+if (data.usage && data.usage.banks.length) histories.push(ofPeriods(data.usage));
+
+// [name, usage over time] of what is right below a bank, the largest first, the small ones together.
+function series(history, bank) {
+  const total = history.bank(bank);
+  let list = banksBelow[bank].map((inner) => [shown(banks.name[inner]), history.bank(inner)]);
+  if (list.length === 0 && history.users) {
+    list = history.users(firstUser[bank], firstUser[bank + 1]).map((values, at) => [shown(users.name[firstUser[bank] + at]), values]);
   }
   const sum = ([, values]) => values.reduce((all, value) => all + value, 0);
   list = list.map((entry) => [entry, sum(entry)]).filter(([, all]) => all > 0).sort((a, b) => b[1] - a[1]).map(([entry]) => entry);
   const kept = list.slice(0, SERIES);
-  const rest = total.map((all, period) => Math.max(0, all - kept.reduce((part, [, values]) => part + values[period], 0)));
-  if (rest.some((value, period) => value > total[period] * 1e-6)) {
+  const rest = total.map((all, at) => Math.max(0, all - kept.reduce((part, [, values]) => part + values[at], 0)));
+  if (rest.some((value, at) => value > total[at] * 1e-6)) {
     const others = list.length > SERIES ? `${grouped.format(list.length - SERIES)} others` : kept.length ? 'users right below' : 'all users';
-    kept.push([others, rest]);
+    kept.push([others, rest, true]);
   }
   return { list: kept, total };
 }
 
-// Round numbers for an axis that ends above the most.
-function ticks(most) {
-  const rough = most / 4;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].find((factor) => factor * power >= rough) * power;
-  return Array.from({ length: Math.ceil(most / step - 1e-9) + 1 }, (_, at) => at * step);
-}
-
 function drawUsage(bank) {
-  if (!data.usage || !data.usage.banks.length) {
-    put('usage-chart', element('p', { class: 'empty' }, 'No usage is recorded by period: the tree comes from a document, or nothing has been counted yet.'));
+  const who = shown(banks.name[bank]);
+  const history = histories[Number(document.getElementById('usage-by').value)];
+  if (!history) {
+    put('usage-chart', element('p', { class: 'empty' }, 'No usage is recorded: the tree comes from a document, or nothing has been counted yet.'));
     return;
   }
-  const { list, total } = series(bank);
-  const most = Math.max(...total.map(amountOf));
-  if (!(most > 0)) {
-    put('usage-chart', element('p', { class: 'empty' }, `Nothing is recorded below ${shown(banks.name[bank])}.`));
+  const { list, total } = series(history, bank);
+  if (!total.some((value) => value > 0)) {
+    put('usage-chart', element('p', { class: 'empty' }, `Nothing is recorded below ${who}.`));
     return;
   }
-  const periods = total.length;
-  const colour = (at) => kind(list[at][0].endsWith(' others') || at >= SERIES ? SERIES : at);
-  const width = plotWidth();
-  const [high, left, bottom, top] = [300, 64, 262, 12];
-  const marks = ticks(most);
-  const y = (value) => bottom - (value / marks[marks.length - 1]) * (bottom - top);
-  const slot = (width - left) / periods;
-  const wide = Math.min(slot * 0.66, 120);
-  const svg = drawn('svg', { viewBox: `0 0 ${width} ${high}`, class: 'plot', role: 'img', 'aria-label': `Usage of ${shown(banks.name[bank])} by period; the table below says the same` });
-  for (const mark of marks) {
-    svg.append(drawn('line', { x1: left, x2: width, y1: y(mark), y2: y(mark), class: 'grid' }),
-      drawn('text', { x: left - 10, y: y(mark) + 4, 'text-anchor': 'end' }, mark >= 1e6 ? short.format(mark / 1e6) + ' M' : short.format(mark)));
-  }
-  const every = Math.ceil(85 / slot);
-  for (let period = periods - 1; period >= 0; period--) {
-    const x = left + (periods - 1 - period) * slot + (slot - wide) / 2;
-    let base = 0;
-    list.forEach(([name, values], at) => {
-      const value = amountOf(values[period]);
-      if (value <= 0) return;
-      const bar = drawn('rect', { x, width: wide, y: y(base + value), height: y(base) - y(base + value), fill: colour(at) },
-        drawn('title', null, `${name}: ${amount(values[period])} from ${day(data.usage.from[period])}`));
-      svg.append(bar);
-      base += value;
-    });
-    if ((periods - 1 - period) % every === 0) {
-      svg.append(drawn('text', { x: x + wide / 2, y: bottom + 20, 'text-anchor': 'middle' }, day(data.usage.from[period])));
-    }
-  }
-  svg.append(drawn('line', { x1: left, x2: width, y1: bottom, y2: bottom, class: 'axis' }));
-  const keys = list.map(([name], at) => {
-    const swatch = element('i', { 'aria-hidden': 'true' });
-    swatch.style.backgroundColor = colour(at);
-    return element('li', null, swatch, name);
+  const colour = (at) => kind(list[at][2] ? SERIES : at);
+  const svg = stacked({
+    label: `Usage of ${who} over time; the table below says the same`,
+    list: list.map(([name, values]) => [name, values.map(amountOf)]),
+    total: total.map(amountOf),
+    labels: history.labels,
+    colour,
+    told: (which, at) => `${list[which][0]}: ${amount(list[which][1][at])}, ${history.spans[at]}`,
   });
-  const newest = Array.from({ length: periods }, (_, period) => period);
-  const rows = newest.map((period) => [`${day(data.usage.from[period])} to ${day(data.usage.from[period] + data.usage.length)}`,
-    figure(total[period]), ...list.map(([, values]) => figure(values[period]))]);
-  const columns = [['Period'], ['All', 'number'], ...list.map(([name]) => [name, 'number'])];
-  put('usage-chart',
-    element('p', { class: 'lead' }, `${inHours ? 'Node-hours' : 'Usage'} that ${shown(banks.name[bank])} used in each period of ${duration(data.usage.length)}, before any of it was forgotten. The last one is still going on.`),
-    element('ul', { class: 'keys' }, keys), svg,
-    element('details', null, element('summary', null, 'The figures'), table(`${unitName} by period`, columns, rows)));
+  // The newest first, as people ask for it.
+  const rows = total.map((all, at) => [history.spans[at], figure(all), ...list.map(([, values]) => figure(values[at]))]).reverse();
+  const columns = [[history.title], ['All', 'number'], ...list.map(([name]) => [name, 'number'])];
+  put('usage-chart', element('p', { class: 'lead' }, history.lead(who)), keys(list.map(([name]) => name), colour), svg,
+    element('details', null, element('summary', null, 'The figures'), table(`${unitName} over time`, columns, rows)));
 }
 
 function startUsage() {
+  const select = document.getElementById('usage-by');
+  select.append(...histories.map(({ title }, at) => element('option', { value: at }, title)));
+  select.addEventListener('change', () => drawUsage(focus.bank));
+  document.getElementById('usage-controls').hidden = histories.length < 2;
   focus.followers.push(drawUsage);
 }

@@ -79,12 +79,8 @@ function course(node, user, even, seconds) {
   let line = `M${x(0)} ${y(used)}`;
   points.slice(1).forEach(([at, usage]) => { line += stepped ? `H${x(at)}V${y(usage)}` : `L${x(at)} ${y(usage)}`; });
   if (stepped) line += `H${x(end)}`;
-  const svg = drawn('svg', { viewBox: `0 0 ${width} ${high}`, class: 'plot', role: 'img', 'aria-label': `How the usage of ${shown(nameOf(node))} is forgotten, and when it is even` });
-  for (const mark of marks) {
-    const at = bottom - (mark / marks[marks.length - 1]) * (bottom - top);
-    svg.append(drawn('line', { x1: from, x2: right, y1: at, y2: at, class: 'grid' }),
-      drawn('text', { x: from - 10, y: at + 4, 'text-anchor': 'end' }, short.format(mark)));
-  }
+  const svg = drawn('svg', { viewBox: `0 0 ${width} ${high}`, class: 'plot', role: 'img', 'aria-label': `How the usage of ${shown(nameOf(node))} is forgotten, and when it is even` },
+    scale(marks, { left: from, right, y: (mark) => bottom - (mark / marks[marks.length - 1]) * (bottom - top) }));
   const days = stepped ? points.slice(1).map(([at]) => at) : [0.25, 0.5, 0.75, 1].map((part) => end * part);
   // No two so near that they would be written over one another.
   let free = from + 75;

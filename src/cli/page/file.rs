@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A file in place of another, as a whole. Nothing is written through a link, and nothing but a file is replaced.
+//! A page in the place of a file, as a whole. Nothing is written through a link, and nothing but a file is replaced.
 
 use std::fs;
 use std::io;
@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::cli::{Failure, replaced};
 
 /// Refuses what could not be replaced, before any work is done for it.
-pub(super) fn check(path: &Path) -> Result<(), Failure> {
+pub(in crate::cli) fn check(path: &Path) -> Result<(), Failure> {
     refuse(path).map_err(|error| Failure::Message(format!("{}: {error}", path.display())))
 }
 
@@ -21,15 +21,15 @@ fn refuse(path: &Path) -> io::Result<()> {
     };
     let what = match there.file_type() {
         kind if kind.is_file() => return Ok(()),
-        kind if kind.is_symlink() => "is a link; name the file itself, or - for standard output",
+        kind if kind.is_symlink() => "is a link; name the file itself",
         kind if kind.is_dir() => "is a directory",
-        _ => "is no file; - is standard output",
+        _ => "is no file",
     };
     Err(io::Error::other(what))
 }
 
 /// Puts the page there, for whom the file was before. What comes there meanwhile is replaced, never followed.
-pub(super) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+pub(in crate::cli) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     refuse(path)?;
     let before = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file);
     replaced::replace(path, text, before.map(|before| before.permissions().mode() & 0o777))

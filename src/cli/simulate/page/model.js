@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+// Scenarios and their groups as the page knows them, and how it writes their measures: as the tables of the command do.
+
+const { simulation } = data;
+const { scenarios } = simulation;
+const groupsBy = (kindOf) => simulation.groups.filter(({ by }) => by === kindOf);
+
+// A time in three digits and a unit.
+const UNITS = [[DAY, 'd'], [HOUR, 'h'], [60, 'min'], [1, 's']];
+const unitOf = (seconds) => UNITS.find(([size]) => seconds >= size * 1.5) || UNITS[3];
+function span(seconds) {
+  const [size, unit] = unitOf(seconds);
+  const many = seconds / size;
+  return `${many >= 100 || many === 0 ? grouped.format(many) : many.toFixed(1)} ${unit}`;
+}
+const ratio = (number) => (number >= 1000 ? grouped.format(number) : number.toFixed(2));
+const part = (number) => `${(100 * number).toFixed(2)} %`;
+const index = (number) => number.toFixed(3);
+
+// What scenarios are measured by: key, title, how it is written, and whether less is better.
+const MEASURES = [
+  ['wait_mean', 'Wait', span],
+  ['wait_p95', 'Wait, 95 %', span],
+  ['slowdown_mean', 'Slowdown', ratio],
+  ['slowdown_p95', 'Slowdown, 95 %', ratio],
+  ['utilisation', 'Used', part],
+  ['jain', 'Jain', index],
+  ['behind', 'Behind', span],
+  ['makespan', 'Makespan', span],
+];
+const written = (of, value) => (value === null ? '–' : of(value));
+
+const finely = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 6 });
+// Round numbers for an axis of a measure, and how they are written: times in one unit.
+function axis(of, most, least = 0) {
+  const [size, unit] = of === span ? unitOf(most) : [of === part ? 0.01 : 1, of === part ? '%' : ''];
+  const [from, to] = [least / size, most / size];
+  const step = from > 0 ? ticks(to - from)[1] : 0;
+  const marks = from > 0 ? ticks(to - from).map((mark) => mark + Math.floor(from / step) * step) : ticks(to);
+  if (marks[marks.length - 1] < to - 1e-9) marks.push(marks[marks.length - 1] + step);
+  return { marks: marks.map((mark) => mark * size), text: (mark) => `${finely.format(mark / size)}${unit && ` ${unit}`}` };
+}
+
+// The scenarios that drawings show: the first ones of the table, in its order.
+const DRAWN = 7;
+const compared = { scenarios: [], followers: [] };
+const colour = (at) => kind(at);
+const nameOf = (row) => shown(scenarios[row].scenario);
+// A name, of which a narrow column shows the beginning.
+const whole = (name) => element('span', { title: shown(name) }, shown(name));
+const keysOfCompared = () => (scenarios.length > 1 ? keys(compared.scenarios.map(nameOf), colour) : null);
+
+// Rows of a kind of groups, by scenario and group.
+function byScenario(rows) {
+  const found = new Map(scenarios.map(({ scenario }) => [scenario, new Map()]));
+  rows.forEach((row) => found.get(row.scenario).set(row.group, row));
+  return (scenario, group) => found.get(scenarios[scenario].scenario).get(group);
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The page: its data are what `--json` prints, and names are data there.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::page;
+use super::print::{Told, document};
+use crate::cli::page::text;
+use crate::simulate::{BankShare, Group, Measures, Spread};
+
+const NAMES: [&str; 6] = [
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    "]]>",
+    "{{script}}{{data}}{{body}}{{title}}",
+    "\u{2028}\u{202e}\u{7}\"'\\}",
+    "&lt;",
+];
+
+/// A scenario of that name, with banks of all of them.
+fn told(name: &str) -> Told {
+    let spread = Spread { mean: 90.0, p50: 60.0, p95: 200.0, p99: f64::INFINITY };
+    let group = Group { jobs: 3, wait: spread, slowdown: spread };
+    let share = BankShare { promised: 0.25, delivered: None };
+    let measures = Measures {
+        all: group.clone(),
+        banks: NAMES.iter().map(|bank| ((*bank).into(), (group.clone(), share))).collect(),
+        sizes: [(1, group.clone()), (64, group.clone())].into(),
+        jain: None,
+        ..Measures::default()
+    };
+    Told { name: name.to_owned(), settings: json!({ name: name }), measures }
+}
+
+fn facts(trace: &str) -> super::print::Facts {
+    vec![("trace", json!(trace)), ("jobs", json!(3)), ("recorded_wait_mean", Value::Null)]
+}
+
+/// The data block of a page, and what is around it.
+fn taken_apart(page: &str) -> (String, String) {
+    let (before, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").expect("a block");
+    let (data, after) = rest.split_once("</script>").expect("its end");
+    (data.to_owned(), format!("{before}{after}"))
+}
+
+#[test]
+fn names_never_leave_the_data() {
+    let all: Vec<Told> = NAMES.into_iter().map(told).collect();
+    let title = "</title><script>\u{202e}&\"}";
+    let trace = format!("/home/ann/{}", NAMES[1]);
+    let (inside, around) =
+        taken_apart(&page::html(title, Path::new(&trace), &all, &facts(&trace)).expect("a page"));
+    assert!(!inside.contains(['<', '>', '&']), "{inside}");
+    assert!(!inside.contains("/home/ann"), "where the trace is stays here");
+    let data: Value = serde_json::from_str(&inside).expect("JSON");
+    assert_eq!((&data["title"], &data["format"]), (&json!(title), &json!(1)));
+    // The document that --json prints, but for the place of the trace.
+    let wanted = document(&all, facts(NAMES[1])).expect("a document");
+    assert_eq!(data["simulation"], serde_json::from_slice::<Value>(&wanted).expect("JSON"));
+    let groups = data["simulation"]["groups"].as_array().expect("groups");
+    assert_eq!(groups.len(), NAMES.len() * (NAMES.len() + 2));
+    assert_eq!(groups[0]["wait_p99"], json!("inf"));
+    // Besides the data, a page is the same whatever is in it.
+    let plain = page::html("plain", Path::new("x"), &[told("y")], &facts("x")).expect("a page");
+    assert_eq!(around.replace(&text(title), "plain"), taken_apart(&plain).1);
+}

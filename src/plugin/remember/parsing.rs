@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! A record of which all texts are there, taken apart step by step, until it is what a push would bring.
+
+use super::changes::{Mark, Patches};
+use super::lines::{self, MAX_RECORDS, Numbers};
+use super::reading::Reading;
+use super::record::{Fault, Reckoned, list_of_groups};
+use super::writing::Base;
+use crate::accounts::PolicyPart;
+use crate::fairshare::accrual::Mode;
+use crate::ids::BankName;
+use crate::plugin::reading::Reader;
+use crate::plugin::wire::{self, WireError};
+use crate::standing::{AsPushed, Draft, SitePart, Standing};
+
+/// A part of a push.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub part: PolicyPart,
+    pub site: SitePart,
+    /// Of each of its associations, whether the fair-share is to be reckoned.
+    reckoned: Vec<bool>,
+}
+
+#[derive(Debug, Default)]
+enum Stage {
+    /// The next text of each kind.
+    #[default]
+    Rest,
+    Log,
+    Groups,
+    Come,
+    Reckon,
+    /// The next part that gets its fair-shares.
+    Fill(Box<Standing>, AsPushed),
+    Done,
+}
+
+/// What was taken apart so far.
+#[derive(Default)]
+pub(super) struct Parsing {
+    stage: Stage,
+    at: usize,
+    reader: Reader,
+    patches: Patches,
+    pub parts: Vec<Part>,
+    /// The tree once more, for the fair-shares that it gives.
+    draft: Draft,
+    standing: Standing,
+    sum: Reckoned,
+    /// What the record says of whom.
+    marks: Vec<Mark>,
+    bytes: usize,
+}
+
+impl Parsing {
+    /// The next step; true when it is done.
+    pub(super) fn step(&mut self, it: &Reading) -> Result<bool, Fault> {
+        let at = self.at;
+        self.at += 1;
+        let is_over = match &mut self.stage {
+            Stage::Rest => match it.rest(at)? {
+                Some(text) => self.part(text, Vec::new()).map(|()| false)?,
+                None => true,
+            },
+            Stage::Log => match it.log(at)? {
+                Some(text) => self.patches.read(text).map(|()| false)?,
+                None => true,
+            },
+            Stage::Groups => match it.group(at)? {
+                Some(texts) => self.group(texts).map(|()| false)?,
+                None => true,
+            },
+            Stage::Come => {
+                let come = self.patches.come(MAX_RECORDS)?;
+                if come.is_empty() { true } else { self.associations(&come).map(|()| false)? }
+            }
+            Stage::Reckon => {
+                let is_wanted = self.parts.iter().any(|part| part.reckoned.contains(&true));
+                if is_wanted {
+                    let (standing, as_pushed) = self.reckon()?;
+                    (self.stage, self.at) = (Stage::Fill(Box::new(standing), as_pushed), 0);
+                    return Ok(false);
+                }
+                self.stage = Stage::Done;
+                false
+            }
+            Stage::Fill(standing, as_pushed) => match self.parts.get_mut(at) {
+                Some(part) => part.fill(standing, as_pushed, &mut self.sum).map(|()| false)?,
+                None => true,
+            },
+            Stage::Done => return self.is_right(it).map(|()| true),
+        };
+        if is_over {
+            self.at = 0;
+            self.stage = match self.stage {
+                Stage::Rest => Stage::Log,
+                Stage::Log => Stage::Groups,
+                Stage::Groups => Stage::Come,
+                Stage::Come => Stage::Reckon,
+                _ => Stage::Done,
+            };
+        }
+        Ok(false)
+    }
+
+    fn is_right(&self, it: &Reading) -> Result<(), Fault> {
+        let (wanted, read) = (it.manifest.associations, self.reader.associations());
+        if wanted != read {
+            return Err(format!("it has {read} associations, not {wanted}"));
+        }
+        if self.sum.text() != it.manifest.reckoned {
+            return Err("its tree gives other fair-shares than it did".to_owned());
+        }
+        Ok(())
+    }
+
+    /// What the next record goes on from.
+    pub(super) fn base(&mut self, it: &Reading) -> Base {
+        let mut marks = std::mem::take(&mut self.marks);
+        marks.sort_by(Mark::order);
+        let log = it.manifest.log.clone();
+        let log_bytes = (0..log.len()).filter_map(|at| it.log(at).ok().flatten()).map(str::len).sum();
+        Base {
+            list: it.manifest.groups.clone(),
+            bytes: self.bytes + list_of_groups(&it.groups).len(),
+            groups: it.groups.clone(),
+            log,
+            log_bytes,
+            marks,
+        }
+    }
+
+    fn group(&mut self, [limits, fairshares, usages]: [&str; 3]) -> Result<(), Fault> {
+        self.bytes += fairshares.len() + usages.len();
+        let mut now = Vec::new();
+        for line in lines::of_group(limits, fairshares, usages)? {
+            now.extend(self.patches.apply(line)?);
+        }
+        self.associations(&now)
+    }
+
+    fn associations(&mut self, lines: &[(String, Numbers)]) -> Result<(), Fault> {
+        let as_text = lines.iter().map(|(limits, Numbers { fairshare, usage })| {
+            (limits.as_str(), fairshare.as_str(), usage.as_str())
+        });
+        let (payload, reckoned) = lines::part(as_text.clone())?;
+        self.part(&payload, reckoned)?;
+        let records = self.parts.last().and_then(|part| part.part.associations.as_ref());
+        let records = records.filter(|records| records.len() == lines.len());
+        let records = records.ok_or("a record of limits is several")?;
+        self.marks.extend(records.iter().zip(as_text).map(|(record, (limits, fairshare, usage))| {
+            let (user, bank) = (record.association.user, record.association.bank.clone());
+            Mark::new(user, bank, limits, fairshare, usage)
+        }));
+        Ok(())
+    }
+
+    fn part(&mut self, payload: &str, reckoned: Vec<bool>) -> Result<(), Fault> {
+        let (part, site) = wire::policy_part(Some(payload), &mut self.reader).map_err(words)?;
+        self.draft.absorb(site.clone(), &mut self.standing);
+        self.parts.push(Part { part, site, reckoned });
+        Ok(())
+    }
+
+    fn reckon(&mut self) -> Result<(Standing, AsPushed), Fault> {
+        let none = "it has no tree that gives its fair-shares";
+        let (draft, mut standing) = (std::mem::take(&mut self.draft), std::mem::take(&mut self.standing));
+        standing.push_draft(draft, Mode::default()).map_err(|fault| format!("tree: {fault}"))?;
+        let as_pushed = standing.as_pushed().ok_or(none)?;
+        Ok((standing, as_pushed))
+    }
+}
+
+impl Part {
+    fn fill(&mut self, standing: &Standing, it: &AsPushed, sum: &mut Reckoned) -> Result<(), Fault> {
+        let records = self.part.associations.iter_mut().flatten();
+        for (record, _) in records.zip(&self.reckoned).filter(|(_, reckoned)| **reckoned) {
+            let (user, bank): (_, &BankName) = (record.association.user, &record.association.bank);
+            let reckoned = standing.fairshare_as_pushed(it, user, bank);
+            record.fairshare =
+                reckoned.ok_or_else(|| format!("its tree has no user {user} in bank {bank}"))?;
+            sum.add(user, bank, record.fairshare);
+        }
+        Ok(())
+    }
+}
+
+fn words(fault: WireError) -> Fault {
+    match fault {
+        WireError::Undecodable(text) | WireError::Record(text) => text,
+        WireError::WrongType(what) => format!("{what} is of a wrong type"),
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! A site that comes in parts is the same site, whatever happened between them; one that never comes to its end leaves nothing.
+
+use super::*;
+
+fn rule(site: &Site) -> Rule {
+    let Site { instant, half_life, weights, policy, options, replaces_all, .. } = *site;
+    Rule { instant, half_life, weights, policy, options, replaces_all }
+}
+
+/// A part of no more than one association each.
+fn parts(site: &Site) -> impl Iterator<Item = SitePart> {
+    let head = SitePart { rule: Some(rule(site)), banks: site.banks.clone(), associations: Vec::new() };
+    let leaf = |leaf: &Leaf| SitePart { associations: vec![leaf.clone()], ..SitePart::default() };
+    std::iter::once(head).chain(site.associations.iter().map(leaf).collect::<Vec<_>>())
+}
+
+fn draft(site: &Site, standing: &mut Standing) -> Draft {
+    let mut draft = Draft::default();
+    parts(site).for_each(|part| draft.absorb(part, standing));
+    draft
+}
+
+/// Five users, of whom 1 to 3 are in the tree before.
+fn larger() -> Site {
+    let mut larger = site(Policy::FairTree);
+    larger.associations.extend([4, 5].map(|user| leaf(user, "B", 0.0, Watermark::default())));
+    for (leaf, usage) in larger.associations.iter_mut().zip([5.0, 4.0, 3.0, 2.0, 1.0]) {
+        leaf.usage = Some(usage * 1e6);
+    }
+    larger
+}
+
+/// Everybody with usage and fair-share.
+fn told(standing: &mut Standing) -> Vec<(u32, Option<f64>, Option<f64>)> {
+    standing.refresh(T0);
+    let of = |user: u32| {
+        let index = ["A", "B"].iter().find_map(|bank| standing.find(UserId(user), &BankName::from(*bank)));
+        let usage = index.and_then(|index| standing.usage(index, T0));
+        (user, usage, index.and_then(|index| standing.fairshare(index)))
+    };
+    (1..=5).map(of).collect()
+}
+
+#[test]
+fn in_parts_it_is_the_same_as_at_once() {
+    let mut at_once = standing(site(Policy::FairTree));
+    at_once.push(larger()).expect("a site");
+    let mut in_parts = standing(site(Policy::FairTree));
+    let draft = draft(&larger(), &mut in_parts);
+    in_parts.push_draft(draft, Mode::Elapsed).expect("a site");
+    assert_eq!(told(&mut in_parts), told(&mut at_once));
+    assert!(told(&mut in_parts).iter().all(|(.., fairshare)| fairshare.is_some()));
+}
+
+/// The cells that its parts found are others' by then.
+#[test]
+fn cells_that_were_given_away_between_two_parts_are_looked_for_anew() {
+    let mut at_once = standing(site(Policy::FairTree));
+    at_once.push(larger()).expect("a site");
+    let mut standing = standing(site(Policy::FairTree));
+    let draft = draft(&larger(), &mut standing);
+    // Another site takes over, with the same cells for others, in another order.
+    let mut other = site(Policy::FairTree);
+    other.associations = [9, 8, 7, 6, 3, 2].map(|user| leaf(user, "A", 7.0, Watermark::default())).into();
+    standing.push(other).expect("a site");
+    standing.push_draft(draft, Mode::Elapsed).expect("a site");
+    assert_eq!(told(&mut standing), told(&mut at_once));
+    assert_eq!((standing.find(UserId(9), &"A".into()), standing.counts().0), (None, 5));
+}
+
+#[test]
+fn one_that_is_given_up_leaves_nobody_behind() {
+    let mut standing = standing(site(Policy::FairTree));
+    let before = told(&mut standing);
+    drop(draft(&larger(), &mut standing));
+    assert_eq!(told(&mut standing)[..3], before[..3], "nobody stands elsewhere meanwhile");
+    standing.tidy();
+    assert_eq!((standing.counts().0, told(&mut standing)), (3, before));
+}
+
+#[test]
+fn so_does_one_that_can_not_be_right_and_one_without_a_rule() {
+    let mut standing = standing(site(Policy::FairTree));
+    let mut wrong = larger();
+    wrong.associations.push(leaf(6, "nowhere", 0.0, Watermark::default()));
+    let draft = draft(&wrong, &mut standing);
+    assert!(matches!(standing.push_draft(draft, Mode::Elapsed), Err(SiteError::Tree(_))));
+    assert_eq!(standing.counts().0, 3);
+    let mut without = Draft::default();
+    parts(&larger()).skip(1).for_each(|part| without.absorb(part, &mut standing));
+    standing.push_draft(without, Mode::Elapsed).expect("no tree at all");
+    assert_eq!((standing.counts().0, standing.tree().is_none()), (0, true));
+}

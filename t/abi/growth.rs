@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What is remembered grows by what a push changes, is read back whatever the way to it was; and what hourly pushes add to the
+//! content store, by policy.
+//!
+//! `GROWTH_ASSOCIATIONS=100000 GROWTH_PUSHES=168 cargo test --release growth:: -- --nocapture` prints the figures of a week.
+
+use std::collections::BTreeMap;
+
+use mf_priority::embedded::Order;
+use mf_priority::fairshare::{Association, Bank, Options, Policy, Shares, Site as Shape, Tree};
+use serde_json::{Value, json};
+
+use super::push::parts;
+use super::remember::{ENDED, MANIFEST, pushed, tree};
+use super::{OWNER, SO, Site, association, topic};
+
+const POLICIES: [Policy; 5] =
+    [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious, Policy::Pbs];
+const NOW: f64 = 1.7e9;
+
+/// Processor time of this thread: what a turn costs, whoever else wants the processor.
+fn now() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: clock_gettime(2) fills the structure.
+    assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) }, 0);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn given(name: &str, otherwise: usize) -> usize {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+/// A site with its database, in which every hour some have new jobs.
+struct Database {
+    policy: Policy,
+    tree: Tree,
+    usage: Vec<f64>,
+    counted: Vec<f64>,
+    hour: usize,
+    seed: u64,
+}
+
+fn bank(user: usize) -> usize {
+    user % 997 % 100
+}
+
+impl Database {
+    fn new(many: usize, policy: Policy) -> Database {
+        let bank_of = |name: String, parent: Option<&str>, shares| {
+            let parent = parent.map(str::to_owned);
+            Bank { name, parent, shares: Shares::Count(shares), usage: None }
+        };
+        let mut banks = vec![bank_of("root".to_owned(), None, 1)];
+        banks.extend((0..100).map(|bank| bank_of(format!("bank{bank:03}"), Some("root"), 1 + bank % 7)));
+        let associations = (0..many).map(|user| Association {
+            user: format!("u{user:06}"),
+            bank: format!("bank{:03}", bank(user)),
+            shares: Shares::Count(1 + user as u64 % 9),
+            usage: Some(0.0),
+            active: true,
+        });
+        let shape = Shape { banks, associations: associations.collect() };
+        let tree = Tree::build(&shape).unwrap();
+        let mut it = Database {
+            policy,
+            tree,
+            usage: vec![0.0; many],
+            counted: vec![NOW - 1e6; many],
+            hour: 0,
+            seed: 0x9e37_79b9_7f4a_7c15,
+        };
+        for user in 0..many {
+            it.usage[user] = it.random(1_000_000_000) as f64 / 7.0;
+        }
+        it
+    }
+
+    fn random(&mut self, below: u64) -> u64 {
+        self.seed ^= self.seed << 13;
+        self.seed ^= self.seed >> 7;
+        self.seed ^= self.seed << 17;
+        self.seed % below
+    }
+
+    /// An hour: so many use something. At the end of a period all usages are halved.
+    fn hour(&mut self, some: usize, is_boundary: bool) {
+        self.hour += 1;
+        if is_boundary {
+            self.usage.iter_mut().for_each(|usage| *usage *= 0.5);
+        }
+        for _ in 0..some {
+            let user = self.random(self.usage.len() as u64) as usize;
+            self.usage[user] += self.random(3_600_000) as f64 / 3.0;
+            self.counted[user] = NOW + 3600.0 * self.hour as f64 - self.random(3600) as f64 / 7.0;
+        }
+    }
+
+    /// What `flux fairshare push` sends: usages, and the fair-shares that were reckoned of them.
+    fn document(&mut self) -> Value {
+        let leaves: Vec<_> = self.tree.leaves().collect();
+        for leaf in &leaves {
+            let user = self.tree.list_index(*leaf);
+            self.tree.set_usage(*leaf, self.usage[user]).unwrap();
+        }
+        let ranking = self.tree.rank(self.policy, &Options::default()).unwrap();
+        let mut records = vec![Value::Null; leaves.len()];
+        for leaf in leaves {
+            let user = self.tree.list_index(leaf);
+            let place = json!({
+                "fairshare": ranking.fairshare(leaf).unwrap(), "username": self.tree.name(leaf), "shares": 1 + user % 9,
+                "usage": self.usage[user], "counted_until": self.counted[user], "max_nodes": user % 5,
+            });
+            records[user] = association(10_000 + user as u32, &format!("bank{:03}", bank(user)), place);
+        }
+        let root = json!({"bank": "root", "priority": 0, "parent": "", "shares": 1, "active": 1});
+        let banks = (0..100).map(|bank| {
+            json!({"bank": format!("bank{bank:03}"), "priority": 0, "parent": "root", "shares": 1 + bank % 7, "active": 1})
+        });
+        json!({
+            "associations": records, "queues": [], "projects": [{"project": "*"}],
+            "banks": Value::from_iter([root].into_iter().chain(banks)), "priority_factors": [],
+            "tree": {"policy": self.policy.to_string(), "at": NOW + 3600.0 * self.hour as f64, "half_life": 604_800,
+                "node_weight": 1, "core_weight": 0, "gpu_weight": 0},
+        })
+    }
+}
+
+/// Carries out what is due, and says how long the longest turn took.
+fn settle(site: &Site) -> f64 {
+    let mut longest: f64 = 0.0;
+    loop {
+        let start = now();
+        let is_more = site.host.step();
+        longest = longest.max(now() - start);
+        if !is_more {
+            return longest;
+        }
+    }
+}
+
+fn push(site: &Site, document: &Value) {
+    let call = |method: &str, payload: &Value| {
+        let answer = site.host.request_now(&topic(method), Some(&payload.to_string()), OWNER).unwrap();
+        serde_json::from_str::<Value>(&answer.unwrap()).unwrap()
+    };
+    let number = call("policy_begin", &json!({}))["push"].clone();
+    for mut part in parts(document, 1000) {
+        part["push"] = number.clone();
+        call("policy_part", &part);
+    }
+    call("policy_commit", &json!({ "push": number }));
+}
+
+/// The fair-shares that associations were pushed with, as the plugin has them when it does not go by the tree.
+fn fairshares(site: &Site) -> Vec<u64> {
+    site.host.reload_config(&json!({"fairshare": {"live": false}})).unwrap();
+    site.host.settle();
+    let query = site.query();
+    site.host.reload_config(&json!({})).unwrap();
+    site.host.settle();
+    let users = query["mf_priority_map"].as_array().unwrap();
+    let banks = users.iter().flat_map(|user| user["banks"].as_array().unwrap());
+    banks.map(|bank| bank["fairshare"].as_f64().unwrap().to_bits()).collect()
+}
+
+#[test]
+fn a_push_adds_about_what_it_changes() {
+    let (many, pushes) = (given("GROWTH_ASSOCIATIONS", 3_000), given("GROWTH_PUSHES", 12));
+    let some = many.div_ceil(100);
+    let mut over = Vec::new();
+    for policy in POLICIES {
+        let mut database = Database::new(many, policy);
+        let site = Site::bare();
+        push(&site, &database.document());
+        settle(&site);
+        let first = site.host.kvs_stored();
+        let (mut longest, mut largest, mut smallest) = (0.0_f64, 0, u64::MAX);
+        for hour in 0..pushes {
+            // One boundary in a week.
+            database.hour(some, hour == 167 / 2);
+            push(&site, &database.document());
+            let before = site.host.kvs_stored();
+            // The first turns are those of the refresh, which any push begins: they are not what is asked here.
+            longest = longest.max(settle(&site));
+            let grown = site.host.kvs_stored() - before;
+            (largest, smallest) = (largest.max(grown), smallest.min(grown));
+        }
+        let grown = site.host.kvs_stored() - first;
+        let each = grown / pushes as u64;
+        let before = fairshares(&site);
+        site.host.remove(SO).unwrap();
+        let start = now();
+        site.host.load(&site.so.path(), None).unwrap();
+        let turn = settle(&site);
+        let load = now() - start;
+        assert_eq!(fairshares(&site), before, "{policy}");
+        println!(
+            "{policy}: {many} associations, {pushes} pushes: first {first}, each {each} ({smallest} to {largest}), all {grown} bytes; \
+             longest turn {:.1} ms, load {:.0} ms, of it longest turn {:.1} ms",
+            longest * 1e3,
+            load * 1e3,
+            turn * 1e3
+        );
+        // A line has at most 80 bytes; twice that, the lists and the directories.
+        let bound = pushes as u64 * (2 * 80 * some as u64 + 12_000) + if pushes > 83 { first } else { 0 };
+        if grown >= bound {
+            over.push(format!("{policy}: {grown} bytes, fewer than {bound} are expected"));
+        }
+    }
+    assert!(over.is_empty(), "{over:?}");
+}
+
+#[test]
+fn a_change_costs_what_it_changes() {
+    let site = pushed(&tree(1500, f64::from));
+    let all = site.host.kvs_written();
+    let count = site.host.kvs().len();
+    site.ask("policy_update", &tree(1500, |user| f64::from(user) + f64::from(u8::from(user == 1234))));
+    site.host.settle();
+    // The rule of the tree tells an instant, and is written with each push.
+    let lists = || (site.host.kvs()[MANIFEST].len() + site.host.kvs()[ENDED].len()) as u64;
+    let changed = site.host.kvs_written() - all - lists();
+    assert!(changed < 100, "{changed} of {all} bytes");
+    assert_eq!(site.host.kvs().len(), count + 1, "one text of the log came");
+    // One user more: no text but those about him moves.
+    let mut more = tree(1500, |user| f64::from(user) + f64::from(u8::from(user == 1234)));
+    more["associations"].as_array_mut().unwrap().insert(7, association(999, "b1", json!({})));
+    let before = site.host.kvs_written();
+    site.ask("policy_update", &more);
+    site.host.settle();
+    let changed = site.host.kvs_written() - before - lists();
+    assert!(changed < 600, "{changed} of {all} bytes");
+    // All at once: the log is left behind.
+    site.ask("policy_update", &tree(1500, |user| f64::from(user) / 2.0));
+    site.host.settle();
+    assert_eq!(site.host.kvs().len(), count, "what only the former record had is gone");
+    let before = site.policy();
+    site.reload();
+    assert_eq!(site.policy(), before);
+}
+
+#[test]
+fn a_log_is_read_as_it_was_written_and_written_on() {
+    let site = pushed(&tree(900, f64::from));
+    for round in 1..30_u32 {
+        let mut next =
+            tree(900, |user| f64::from(user) + f64::from(if user % 31 < round % 7 { round } else { 0 }));
+        // Some come, some go, some have other limits.
+        next["associations"]
+            .as_array_mut()
+            .unwrap()
+            .retain(|one| one["userid"].as_u64().unwrap() % 97 != u64::from(round));
+        for one in next["associations"].as_array_mut().unwrap().iter_mut().skip(round as usize).step_by(150) {
+            one["max_nodes"] = json!(round);
+        }
+        site.ask("policy_update", &next);
+        site.host.settle();
+        let before = site.policy();
+        if round % 3 == 0 {
+            site.reload();
+        } else if round % 5 == 0 {
+            site.host.restart(Order::Ascending).unwrap();
+            site.host.settle();
+        }
+        assert_eq!(site.policy(), before, "{round}");
+    }
+    assert!(site.host.kvs().keys().any(|key| key.contains(".log.")));
+    assert!(!site.said("is refused"));
+    site.check();
+}
+
+#[test]
+fn fair_shares_are_those_that_were_pushed_be_they_the_trees_or_not() {
+    use mf_priority::fairshare::Policy;
+    let policies =
+        [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious, Policy::Pbs];
+    let shown = |site: &Site| {
+        site.host.reload_config(&json!({"fairshare": {"live": false}})).unwrap();
+        site.host.settle();
+        site.policy()["mf_priority_map"].clone()
+    };
+    for policy in policies {
+        for ties in ["documented", "slurm-program"] {
+            let site = Site::bare();
+            let mut document = tree(70, |user| f64::from(user % 13));
+            document["tree"]["at"] = json!(site.host.now());
+            document["tree"]["policy"] = json!(policy.to_string());
+            document["tree"]["options"] = json!({"ties": ties});
+            document["associations"][3]["active"] = json!(0);
+            site.ask("policy_update", &document);
+            site.host.settle();
+            // Half of them get what the tree gives them, others what a person gave, one is not in the tree.
+            let trees = site.query()["mf_priority_map"].clone();
+            let own = trees
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|user| (user["userid"].clone(), user["banks"][0]["fairshare"].clone()));
+            let own: BTreeMap<String, Value> =
+                own.map(|(user, fairshare)| (user.to_string(), fairshare)).collect();
+            for one in document["associations"].as_array_mut().unwrap() {
+                let user = one["userid"].as_u64().unwrap();
+                if user % 2 == 0 {
+                    one["fairshare"] = own[&user.to_string()].clone();
+                }
+            }
+            let extra = association(999, "b1", json!({"fairshare": 0.123}));
+            document["associations"].as_array_mut().unwrap().push(extra);
+            site.ask("policy_update", &document);
+            site.host.settle();
+            let before = shown(&site);
+            let texts = site.host.kvs();
+            // In the groups, or in the log.
+            let reckoned =
+                |text: &String| text.lines().filter(|line| *line == "=" || line.contains(",\"=\",")).count();
+            let fairshares: usize = texts.values().map(reckoned).sum();
+            let is_reckoned = policy != Policy::FairTree || ties == "documented";
+            assert_eq!(fairshares > 20, is_reckoned, "{policy} {ties}: {fairshares}");
+            site.reload();
+            assert!(!site.said("is refused"), "{policy} {ties}");
+            assert_eq!(shown(&site), before, "{policy} {ties}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Pushes of a large tree, one right after the other, so that they come while refreshes are under way; and what is left of it.
+
+    amid.py push ASSOCIATIONS USERS ROUNDS    whole and in parts, some given up; prints how many came in the middle of a refresh
+    amid.py verify                            waits until all is at rest: posted, explained and Flux's own prices are the same
+
+The first USERS of the associations are those whose jobs wait, from user id 5001 on.
+"""
+import json
+import math
+import random
+import sys
+import time
+
+import flux
+
+FIRST, PER_PART = 5001, 700
+SERVICE = "job-manager.mf_priority."
+UNLIMITED = 2147483647
+handle = flux.Flux()
+chance = random.Random(1024)
+
+
+def send(method, payload=None):
+    return handle.rpc(SERVICE + method, json.dumps(payload or {}))
+
+
+def answer(future):
+    return json.loads(future.get_str() or "{}")
+
+
+def call(method, payload=None):
+    return answer(send(method, payload))
+
+
+def under_way(stats):
+    return answer(stats)["refresh"]["under_way"]
+
+
+def association(user, users):
+    bank = f"bank{user % 20:02}"
+    # Whose jobs wait changes places at each push.
+    usage = chance.uniform(0, 1e6) if user < users else float(user)
+    return dict(
+        userid=FIRST + user, bank=bank, def_bank=bank, fairshare=0.5, max_running_jobs=UNLIMITED, max_active_jobs=UNLIMITED,
+        max_sched_jobs=UNLIMITED, max_nodes=UNLIMITED, max_cores=UNLIMITED, queues="", active=1, projects="*", def_project="*",
+        username=f"u{user:06}", shares=1 + user % 7, usage=usage, counted_until=0,
+    )
+
+
+def document(associations, users):
+    banks = [dict(bank="root", priority=0, parent="", shares=1, active=1)]
+    banks += [dict(bank=f"bank{n:02}", priority=0, parent="root", shares=1 + n % 3, active=1) for n in range(20)]
+    policy = chance.choice(["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"])
+    tree = dict(policy=policy, at=time.time(), half_life=600, node_weight=1, core_weight=0, gpu_weight=0)
+    return dict(
+        associations=[association(user, users) for user in range(associations)], queues=[], projects=[{"project": "*"}],
+        banks=banks, priority_factors=[], config=dict(zero_score="floor"), tree=tree,
+    )
+
+
+def in_parts(whole):
+    records = whole["associations"]
+    yield {**whole, "associations": []}
+    for at in range(0, len(records), PER_PART):
+        yield {"associations": records[at : at + PER_PART]}
+
+
+def pushes(associations, users, rounds):
+    amid = {"whole": 0, "commit": 0, "part": 0}
+    asked = {"whole": 0, "commit": 0, "part": 0, "abort": 0, "left open": 0}
+    for number in range(rounds):
+        whole = document(associations, users)
+        if number % 2 == 0:
+            # Nobody waits for an answer before the next is sent: what is asked first is as it is when the push comes.
+            sent = [(send("stats"), send("policy_update", one)) for one in (whole, document(associations, users))]
+            for stats, pushed in sent:
+                asked["whole"] += 1
+                answer(pushed)
+                amid["whole"] += under_way(stats)
+            continue
+        push = call("policy_begin")["push"]
+        end = "abort" if number % 12 == 5 else "left open" if number % 12 == 11 else "commit"
+        sent = []
+        for part in in_parts(whole):
+            sent.append(("part", send("stats"), send("policy_part", {**part, "push": push})))
+        if end != "left open":
+            sent.append((end, send("stats"), send(f"policy_{end}", {"push": push})))
+        asked[end] += end == "left open"
+        for kind, stats, request in sent:
+            asked[kind] += 1
+            answer(request)
+            if kind in amid:
+                amid[kind] += under_way(stats)
+    print(json.dumps({"asked": asked, "amid": amid}))
+
+
+def prices():
+    after = None
+    while True:
+        page = call("prices", {} if after is None else {"after": after})
+        yield from page["jobs"]
+        after = page["next"]
+        if after is None:
+            return
+
+
+def at_rest():
+    """Nothing is under way, and nothing is left for the next refresh."""
+    refresh = call("stats")["refresh"]
+    return not refresh["under_way"] and refresh["last"] and refresh["last"]["right_to"] is None and refresh["lagging"] == 0
+
+
+def verify():
+    deadline = time.time() + 300
+    while not at_rest():
+        if time.time() > deadline:
+            sys.exit(f"no rest: {call('stats')['refresh']}")
+        time.sleep(0.1)
+    listed = handle.rpc("job-manager.list", {"max_entries": 0, "attrs": ["priority", "state"]}).get()["jobs"]
+    pending = {job["id"]: job["priority"] for job in listed if job["state"] == flux.constants.FLUX_JOB_STATE_SCHED}
+    told = {job["id"]: job for job in prices()}
+    wrong = sorted(set(pending) ^ set(told))
+    for jobid, job in told.items():
+        posted = job["posted"]
+        is_sum = abs(sum(term["product"] for term in posted["terms"]) - posted["sum"]) < 1e-6
+        # A job without terms is held by its urgency; one with a score of 0 goes last.
+        rounded = max(math.floor(posted["sum"] + 0.5), 1) if posted["terms"] else 0
+        if not (is_sum and posted["priority"] == rounded == pending.get(jobid)):
+            wrong.append((jobid, pending.get(jobid), job))
+    print(len(pending), "pending, wrong:", wrong[:3])
+    sys.exit(bool(wrong))
+
+
+if sys.argv[1] == "push":
+    pushes(*(int(arg) for arg in sys.argv[2:5]))
+else:
+    verify()

@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='pushes in the middle of refreshes: whole and in parts, many times over, while thousands of jobs wait'
+
+# A sequence: the first test starts the instance, and each works with the jobs of those before it.
+. "$(dirname "$0")/lib.sh"
+
+USERS=40
+# A site of over 4,000 is worked out over many turns, and a push comes between two of them.
+ASSOCIATIONS=${AMID_ASSOCIATIONS:-4500}
+JOBS=${AMID_JOBS:-50}
+ROUNDS=${AMID_ROUNDS:-48}
+
+amid() { flux python "$T_DIR/scripts/amid.py" "$@"; }
+settings() { write_conf ".fairshare = $1" && flux config reload; }
+ids() { mf jobs | cut -d" " -f1; }
+
+test_expect_success 'a site with a tree, and jobs of which some run and most wait' '
+	write_conf ".fairshare = {refresh: 0.5, budget: 100, depth: 1000000}" && start_instance && load_plugin &&
+	amid push $ASSOCIATIONS $USERS 1 && one=$(mf submit 5001 -N 2) && two=$(mf submit 5002 -N 1) && running $one $two && stop_queues &&
+	for user in $(seq 5001 $((5000 + USERS))); do mf submit $user -j $JOBS || return 1; done >submitted &&
+	scheduled $(tail -1 submitted) && ids >before && test $(wc -l <before) = $((USERS * JOBS + 2))
+'
+test_expect_success 'pushes come in the middle of refreshes, one by one and in parts' '
+	amid push $ASSOCIATIONS $USERS $ROUNDS >pushed && cat pushed &&
+	jq -e ".amid | .whole + .commit > 0 and .part > 0" pushed
+'
+test_expect_success 'then every posted price is what its terms come to, and what Flux has' '
+	settings "{refresh: 0.5, budget: 100000, depth: 1000000}" && amid verify
+'
+test_expect_success 'no job is lost, and all counts are right' '
+	ids >after && test_cmp before after && mf check
+'
+test_expect_success 'so are they when jobs come, go and change their urgency meanwhile' '
+	settings "{refresh: 0.5, budget: 100, depth: 1000000}" &&
+	{ amid push $ASSOCIATIONS $USERS $ROUNDS >pushed & } && pusher=$! &&
+	gone=$(head -20 submitted) && flux cancel $gone &&
+	for id in $(sed -n "30,45p" submitted); do flux job urgency $id 20 || return 1; done &&
+	for id in $(sed -n "46,50p" submitted); do flux job urgency $id hold || return 1; done &&
+	more=$(mf submit 5003 -j 20) && wait $pusher && cat pushed && ended $gone &&
+	settings "{refresh: 0.5, budget: 100000, depth: 1000000}" && scheduled $more && amid verify && mf check &&
+	test $(ids | wc -l) = $((USERS * JOBS + 2))
+'
+test_expect_success 'and refreshes go on' '
+	before=$(mf query "q[\"live\"]" | jq .generation) &&
+	for i in $(seq 300); do test $(mf query "q[\"live\"]" | jq .generation) -gt $before && return 0; sleep 0.2; done; false
+'
+
+cancel_all
+finish

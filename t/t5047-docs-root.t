@@ -1,0 +1,117 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='the documents: what root does to a machine, as it stands there, on a machine of its own'
+
+# Each test has a root of its own (t/scripts/private-root.sh), of which nothing is left; packages are made once.
+#   PACKAGE_TOOLS  as in t5045
+home=$HOME # sharness gives a test one of its own, where no toolchain is
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+unset FLUX_EXEC_PATH # the command that was installed
+TOP=$(cd "$T_DIR/.." && pwd)
+tools=${PACKAGE_TOOLS:-${XDG_CACHE_HOME:-$home/.cache}/flux-fairshare-tools}
+export TOP docs="$TOP/t/scripts/docs.sh" admin="$TOP/docs/admin.md"
+
+# What is installed is what is being tested.
+mkdir built && cp "$FAIRSHARE_UNDER_TEST" built/flux-fairshare && cp "$PLUGIN_UNDER_TEST" built/libmf_priority.so
+# What is packed lies below the root of the sources: one at a time.
+pack() {
+	HOME=$home CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 timeout 300 \
+		flock "$TOP/target" bash "$TOP/etc/package.sh" --from "$PWD/built" --out "$PWD" --tools "$tools" "$1" >"$1.out" 2>&1
+}
+if bash "$TOP/t/scripts/private-root.sh" true; then
+	test_set_prereq ROOT
+	pack deb && test_set_prereq DEB || { tail -5 deb.out >&2; echo "!! cargo-deb cannot be had: what docs/admin.md does with the Debian package is NOT run" >&2; }
+	command -v rpm >/dev/null && pack rpm && test_set_prereq RPM ||
+		{ tail -5 rpm.out >&2; echo "!! rpm or cargo-generate-rpm cannot be had: what docs/admin.md does with the RPM is NOT run" >&2; }
+else
+	echo "!! no root of its own can be made here (root, mount namespaces, overlayfs): what root does in the documents is NOT run" >&2
+fi
+
+# The configuration that docs/admin.md loads the plugin by, and how install.sh has it.
+sed -n '/^```toml$/,/^```$/{/^```/d;p;}' "$admin" >boot.toml
+sed 's|/usr/lib/flux/flux-fairshare/||' boot.toml >boot-sources.toml
+# A broker with a configuration and a database, and a command in it.
+cat >in_broker <<-'END'
+	flux start -c "$1" -Slog-stderr-level=3 bash -ec '
+		rm -f site.db && export FLUX_FAIRSHARE_DATABASE=$PWD/site.db
+		flux account -p "$FLUX_FAIRSHARE_DATABASE" create-db && flux account-service -p "$FLUX_FAIRSHARE_DATABASE" -t
+		stop() { flux python -c "import flux; flux.Flux().rpc(\"accounting.shutdown_service\").get()"; }
+		trap stop EXIT
+		flux account add-bank root 1 && flux account add-bank --parent-bank=root A 1 && flux account add-user --username=ann --userid=5001 --bank=A
+		eval "$0"
+		flux jobtap list | grep ^mf_priority.so
+		flux fairshare status | grep -v ^$ | head -3' "$2"
+END
+printf '[job-manager]\nplugins = []\n' >empty.toml
+in_root() {
+	local rc
+	bash "$TOP/t/scripts/private-root.sh" bash -e "$@" >out 2>&1
+	rc=$?
+	cat out
+	return $rc
+}
+
+test_expect_success ROOT 'what is written there is gone afterwards, and nothing of it is here' '
+	echo "touch /usr/lib/private-root \"\$TOP/private-root\" kept; test -e /usr/lib/private-root" >script && in_root script &&
+	test -e kept && ! test -e /usr/lib/private-root && ! test -e "$TOP/private-root"
+'
+cat >deb.sh <<-'END'
+	bash "$docs" --live deb "$admin"
+	dpkg -s flux-fairshare | grep "ok installed"
+	man -w flux-fairshare-plugin
+	export FLUX_EXEC_PATH=/usr/libexec/flux/cmd # where a Flux below /usr looks by itself
+	bash in_broker boot.toml "flux fairshare push"
+	bash in_broker empty.toml 'bash "$docs" --live deb-running "$admin"'
+	dpkg -r flux-fairshare
+	! test -e /usr/lib/flux/flux-fairshare/mf_priority.so
+END
+test_expect_success ROOT,DEB 'the Debian package: dpkg installs it, a broker boots with it, another loads it, and dpkg takes it away' '
+	in_root deb.sh && test "$(grep -c " 0 wrong" out)" = 2 && test "$(grep -c "^mf_priority.so" out)" = 2
+'
+cat >rpm.sh <<-'END'
+	# On Debian rpm wants to be told that this is meant, and knows of no library.
+	rpm() { case $1 in -i | -e) test ! -e /etc/debian_version || set -- --force-debian --nodeps "$@" ;; esac; command rpm "$@"; }
+	export -f rpm
+	bash "$docs" --live rpm "$admin"
+	rpm -q flux-fairshare
+	cmp built/libmf_priority.so /usr/lib/flux/flux-fairshare/mf_priority.so
+	/usr/libexec/flux/cmd/flux-fairshare --version
+	rpm -e flux-fairshare
+	! test -e /usr/lib/flux/flux-fairshare/mf_priority.so
+END
+test_expect_success ROOT,RPM 'the RPM' 'in_root rpm.sh && grep " 0 wrong" out'
+cat >sources.sh <<-'END'
+	there=$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so
+	! test -e "$there" || cp "$there" before
+	mkdir -p "$TOP/target/release"
+	cp built/* "$TOP/target/release/"
+	# Install and uninstall are one kind; what lies between them is looked at in between.
+	sed '/^## Upgrade, and remove/,$d' "$admin" >install.md
+	sed -n '/^## Upgrade, and remove/,$p' "$admin" >remove.md
+	run() { (cd "$TOP" && bash "$docs" --live sources "$OLDPWD/$1"); }
+	run install.md
+	cmp built/libmf_priority.so "$there"
+	bash in_broker boot-sources.toml "flux fairshare push"
+	run remove.md
+	if test -e before; then cmp before "$there"; else ! test -e "$there"; fi
+END
+test_expect_success ROOT 'from the sources into the place where Flux is, booted, and away again' '
+	in_root sources.sh && test "$(grep -c " 0 wrong" out)" = 2 && grep "^mf_priority.so" out
+'
+# As if flux-accounting's plugin had come with a package of that name.
+cat >packaged.sh <<-'END'
+	there=$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so
+	cp "$(dirname "$there")/alloc-bypass.so" "$there"
+	printf 'Package: flux-accounting\nStatus: install ok installed\nMaintainer: nobody\nArchitecture: all\nVersion: 1\nDescription: x\n\n' >>/var/lib/dpkg/status
+	printf '/.\n%s\n' "$there" >/var/lib/dpkg/info/flux-accounting.list
+	bash "$TOP/etc/install.sh" --from built
+	bash "$TOP/etc/install.sh" --from built --keep-upstream
+	cmp "$(dirname "$there")/alloc-bypass.so" "$there"
+END
+command -v dpkg >/dev/null && test_set_prereq DPKG
+test_expect_success ROOT,DPKG 'a file that a package would put there again is told of, with the way that is safe' '
+	in_root packaged.sh && grep "^kept aside: .*flux-accounting" out && grep "^note: .* belongs to the package flux-accounting; .*--keep-upstream avoids that" out &&
+	grep "^put back: .*/mf_priority.so" out
+'
+test_done

@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='docs/admin.md, "What to know before the first push": each sentence of it on a live instance'
+
+# A sequence: the jobs of the first test are those of all. What is remembered over a reload is a matter of t1021, the way back of t5042.
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+
+test_expect_success 'without data jobs wait in PRIORITY, all of them' '
+	start_instance && load_plugin && a=$(mf submit 5001) && b=$(mf submit 5001) && c=$(mf submit 5002) && settled && is_state PRIORITY $a $b $c
+'
+test_expect_success 'a push lets them go on, as far as limits have room' '
+	make_site && flux account edit-user user5001 --max-running-jobs=1 && flux fairshare push -p $DB && running $a $c && settled && is_state PRIORITY $b
+'
+test_expect_success 'max_active_jobs is judged at submission alone: what is there stays, and no more is taken' '
+	d=$(mf submit 5001) && held_by $d max-running-jobs-user-limit && flux account edit-user user5001 --max-active-jobs=1 && flux fairshare push -p $DB && settled &&
+	is_state RUN $a && is_state PRIORITY $b && is_state DEPEND $d && test_must_fail mf submit 5001 2>err && grep "max active jobs" err
+'
+test_expect_success 'the other limits hold as long as they are full: one that is raised lets jobs go' '
+	e=$(mf submit 5002) && running $e && flux account edit-user user5002 --max-running-jobs=2 && flux fairshare push -p $DB && f=$(mf submit 5002) && held_by $f max-running-jobs-user-limit &&
+	flux account edit-user user5002 --max-running-jobs=3 && flux fairshare push -p $DB && running $f
+'
+test_expect_success 'who is disabled can submit nothing more, and what was submitted before still runs, held jobs too' '
+	flux account edit-user user5001 --max-active-jobs=9 && flux account delete-user user5001 A && flux fairshare push -p $DB &&
+	test_must_fail mf submit 5001 2>err && grep disabled err && cancel $a && running $b && cancel $b && running $d
+'
+test_expect_success 'a push that is only asked for changes nothing' '
+	flux account delete-user user5002 A && flux fairshare push -p $DB --dry-run >out && cat out && grep "1 changed" out && settled && is_state RUN $c && g=$(mf submit 5002) && held_by $g max-running-jobs-user-limit
+'
+test_expect_success 'the service that edits the database ends' 'cancel_all; stop_service'
+finish
