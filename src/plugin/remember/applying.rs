@@ -34,7 +34,7 @@ enum Stage {
 enum Next {
     /// Go on in the next turn.
     Later,
-    Feed(Event<'static>),
+    Feed(Box<Event<'static>>),
     Commit,
 }
 
@@ -63,14 +63,14 @@ impl Applying {
                 };
                 *at += 1;
                 let (ended, sums) = jobs::read(text)?;
-                Ok(Next::Feed(Event::Recalled(ended, sums)))
+                Ok(Next::Feed(Box::new(Event::Recalled(ended, sums))))
             }
             Stage::Begin => {
                 self.stage = Stage::Parts(std::mem::take(&mut self.parsing.parts).into_iter());
-                Ok(Next::Feed(Event::PolicyBegin { keeps_config: false }))
+                Ok(Next::Feed(Box::new(Event::PolicyBegin { keeps_config: false })))
             }
             Stage::Parts(parts) => Ok(match parts.next() {
-                Some(Part { part, site, .. }) => Next::Feed(Event::PolicyPart(part, site)),
+                Some(Part { part, site, .. }) => Next::Feed(Box::new(Event::PolicyPart(part, site))),
                 None => Next::Commit,
             }),
         }
@@ -124,7 +124,7 @@ impl MfPriority {
         match next {
             Next::Later => return Ok(None),
             Next::Feed(event) => {
-                self.drive(host, None, event).map_err(|_| "the engine is in use".to_owned())?;
+                self.drive(host, None, *event).map_err(|_| "the engine is in use".to_owned())?;
                 return Ok(None);
             }
             Next::Commit => {}

@@ -32,7 +32,7 @@ enum Stage {
     Come,
     Reckon,
     /// The next part that gets its fair-shares.
-    Fill(Box<Standing>, AsPushed),
+    Fill(Box<(Standing, AsPushed)>),
     Done,
 }
 
@@ -79,14 +79,14 @@ impl Parsing {
                 let is_wanted = self.parts.iter().any(|part| part.reckoned.contains(&true));
                 if is_wanted {
                     let (standing, as_pushed) = self.reckon()?;
-                    (self.stage, self.at) = (Stage::Fill(Box::new(standing), as_pushed), 0);
+                    (self.stage, self.at) = (Stage::Fill(Box::new((standing, as_pushed))), 0);
                     return Ok(false);
                 }
                 self.stage = Stage::Done;
                 false
             }
-            Stage::Fill(standing, as_pushed) => match self.parts.get_mut(at) {
-                Some(part) => part.fill(standing, as_pushed, &mut self.sum).map(|()| false)?,
+            Stage::Fill(tree) => match self.parts.get_mut(at) {
+                Some(part) => part.fill(&tree.0, &tree.1, &mut self.sum).map(|()| false)?,
                 None => true,
             },
             Stage::Done => return self.is_right(it).map(|()| true),
