@@ -3,7 +3,7 @@
 
 use super::examples::{exact, site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW};
+use super::site::{HostJob, NOW, association, record};
 use crate::engine::{Effect, Event, Fate, State};
 use crate::ids::{JobId, Limit};
 
@@ -75,4 +75,18 @@ fn who_is_not_held_is_left_as_it_is() {
     host.event(Event::Rest(vec![taker, JobId(4711)]));
     assert_eq!((host.state(taker), host.state(held)), (Some(State::Run), Some(State::Depend)));
     exact(&host);
+}
+
+/// Whether it was used up decides, not whether it is full.
+#[test]
+fn a_limit_that_became_full_later_ends_nobody_who_never_had_its_name() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let first = submit(&mut host, 1);
+    host.start(first);
+    let held = submit(&mut host, 1);
+    let mut lowered = association(7, "A");
+    (lowered.max_running_jobs, lowered.max_nodes) = (Limit(1), Limit(1));
+    host.engine.handle(NOW, Event::Associations(vec![record(lowered, "A")]));
+    assert_eq!(host.names(held), ["max-running-jobs-user-limit"]);
+    assert_eq!(fates(&host), [(held, Fate::Held)]);
 }

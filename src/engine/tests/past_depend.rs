@@ -71,6 +71,17 @@ fn who_waits_in_priority_is_shown_as_held_with_the_limit_that_holds_it() {
     assert_eq!(held, 1);
 }
 
+/// It carries no name that could be taken off.
+#[test]
+fn who_waits_in_priority_does_not_rest_on_request() {
+    let (mut host, jobs) = before_a_push();
+    host.event(Event::Rest(vec![jobs[2]]));
+    assert_eq!(states(&host, &jobs), [Sched, Sched, Priority]);
+    host.end(jobs[0]);
+    assert_eq!(host.state(jobs[2]), Some(Sched), "its turn came as before");
+    settled(&host);
+}
+
 #[test]
 fn an_end_frees_it_and_its_own_end_leaves_nothing() {
     let (mut host, jobs) = before_a_push();

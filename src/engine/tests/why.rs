@@ -5,7 +5,7 @@ use super::host::Host;
 use super::live::{leaf, live, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::{AssociationRecord, ConfigPatch};
-use crate::engine::{Event, JobsWanted, Open, Settings, StandingsWanted, State, Why};
+use crate::engine::{Effect, Event, JobsWanted, Open, Settings, StandingsWanted, State, Why};
 use crate::fairshare::Policy;
 use crate::ids::{JobId, Limit, UserId};
 use proptest::prelude::*;
@@ -153,6 +153,20 @@ fn a_note_says_where_a_job_stands() {
     host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
     host.submit(HostJob::new(7)).unwrap();
     assert_eq!(host.notes, ["held: max-running-jobs-user-limit 0/0"]);
+}
+
+#[test]
+fn a_price_that_stays_writes_no_note_again() {
+    let mut host = live(Policy::FairTree);
+    host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
+    let id = host.submit(HostJob::new(7)).unwrap();
+    let notes = |host: &mut Host| {
+        let effects = host.engine.handle(NOW, Event::PriorityGet(id, 16));
+        effects.iter().filter(|effect| matches!(effect, Effect::Annotate(_))).count()
+    };
+    assert_eq!(notes(&mut host), 0);
+    host.event(Event::Weights(vec![("fairshare".to_owned(), 10)]));
+    assert_eq!([notes(&mut host), notes(&mut host)], [1, 0], "another price, once");
 }
 
 /// A job, whether it starts, and what it asks for.
