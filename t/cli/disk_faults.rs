@@ -16,7 +16,7 @@ use rusqlite::Connection;
 
 use super::disk::{self, Fault};
 use super::pipeline::{END, with_jobs};
-use super::site::Site;
+use super::site::{Site, rows_of};
 
 const JOURNALS: [&str; 2] = ["DELETE", "WAL"];
 
@@ -32,22 +32,12 @@ fn dump(path: &Path) -> Vec<String> {
     let check: String =
         connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("it can be checked");
     assert_eq!(check, "ok");
-    let mut rows = Vec::new();
     let tables: Vec<String> = {
         let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
         let mut statement = connection.prepare(sql).expect("a schema");
         statement.query_map([], |row| row.get(0)).expect("names").map(|name| name.expect("a name")).collect()
     };
-    for table in tables.iter().map(String::as_str).chain(["sqlite_schema"]) {
-        let mut statement = connection.prepare(&format!("SELECT * FROM {table}")).expect("a table");
-        let columns = statement.column_count();
-        let mut found = statement.query([]).expect("rows");
-        while let Some(row) = found.next().expect("a row") {
-            let cells = (0..columns).map(|at| format!("{:?}", row.get_ref(at).expect("a cell")));
-            rows.push(format!("{table}: {}", cells.collect::<Vec<_>>().join(", ")));
-        }
-    }
-    rows
+    rows_of(&connection, tables.iter().map(String::as_str).chain(["sqlite_schema"]))
 }
 
 /// The command in this process, with what it prints on standard error.

@@ -4,7 +4,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::site::Site;
+use super::site::{Site, rows_of};
 use super::{PROGRAM, fairshare};
 
 /// A half-life.
@@ -62,25 +62,15 @@ fn stored(site: &Site) -> Vec<(String, f64, f64)> {
 
 /// All that counting writes.
 fn dump(site: &Site) -> Vec<String> {
-    let connection = site.open();
-    let mut rows = Vec::new();
-    for table in [
+    let tables = [
         "association_table",
         "bank_table",
         "job_usage_factor_table",
         "job_usage_per_association_table",
         "t_half_life_period_table",
         "jobs",
-    ] {
-        let mut statement = connection.prepare(&format!("SELECT * FROM {table}")).expect("a table");
-        let columns = statement.column_count();
-        let mut found = statement.query([]).expect("rows");
-        while let Some(row) = found.next().expect("a row") {
-            let cells = (0..columns).map(|at| format!("{:?}", row.get_ref(at).expect("a cell")));
-            rows.push(format!("{table}: {}", cells.collect::<Vec<_>>().join(", ")));
-        }
-    }
-    rows
+    ];
+    rows_of(&site.open(), tables)
 }
 
 #[test]

@@ -125,3 +125,18 @@ pub fn fairshares(path: &Path) -> Vec<(String, f64)> {
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("rows");
     rows.map(|row| row.expect("a row")).collect()
 }
+
+/// All rows of these tables, each as text.
+pub fn rows_of<'a>(connection: &Connection, tables: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut rows = Vec::new();
+    for table in tables {
+        let mut statement = connection.prepare(&format!("SELECT * FROM {table}")).expect("a table");
+        let columns = statement.column_count();
+        let mut found = statement.query([]).expect("rows");
+        while let Some(row) = found.next().expect("a row") {
+            let cells = (0..columns).map(|at| format!("{:?}", row.get_ref(at).expect("a cell")));
+            rows.push(format!("{table}: {}", cells.collect::<Vec<_>>().join(", ")));
+        }
+    }
+    rows
+}

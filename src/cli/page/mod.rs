@@ -6,7 +6,7 @@
 
 pub(super) mod file;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

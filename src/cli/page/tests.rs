@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Files that pages go into.
+//! Files that pages go into, and what the tests of both pages look at.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use super::file;
+
+/// The data block of a page, and what is around it.
+pub(in crate::cli) fn taken_apart(page: &str) -> (String, String) {
+    let (before, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").expect("a block");
+    let (data, after) = rest.split_once("</script>").expect("its end");
+    (data.to_owned(), format!("{before}{after}"))
+}
 
 #[test]
 fn only_a_file_is_replaced_and_as_a_whole() {

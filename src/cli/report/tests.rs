@@ -11,6 +11,7 @@ use super::{held, text};
 use crate::cli::answers::{JobsPage, Stats};
 use crate::cli::golden::{NOW, words};
 use crate::cli::page;
+use crate::cli::page::tests::taken_apart;
 use crate::cli::progress::Progress;
 use crate::cli::{Cli, Command};
 
@@ -215,13 +216,6 @@ fn places_under_other_policies_and_what_cannot_be_ranked() {
     // 2^-(usage / shares), both of the whole site: ben has 0.125 of one, and a quarter of the shares.
     assert_eq!(data["users"]["fairshare"][2], Value::Null);
     assert_eq!(data["stale"], json!(2), "none is stored as it is computed");
-}
-
-/// The data block of a page, and what is around it.
-fn taken_apart(page: &str) -> (String, String) {
-    let (before, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").expect("a block");
-    let (data, after) = rest.split_once("</script>").expect("its end");
-    (data.to_owned(), format!("{before}{after}"))
 }
 
 #[test]

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::page;
 use super::print::{Told, document};
+use crate::cli::page::tests::taken_apart;
 use crate::cli::page::text;
 use crate::simulate::{BankShare, Group, Measures, Spread};
 
@@ -36,13 +37,6 @@ fn told(name: &str) -> Told {
 
 fn facts(trace: &str) -> super::print::Facts {
     vec![("trace", json!(trace)), ("jobs", json!(3)), ("recorded_wait_mean", Value::Null)]
-}
-
-/// The data block of a page, and what is around it.
-fn taken_apart(page: &str) -> (String, String) {
-    let (before, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").expect("a block");
-    let (data, after) = rest.split_once("</script>").expect("its end");
-    (data.to_owned(), format!("{before}{after}"))
 }
 
 #[test]
