@@ -10,13 +10,14 @@ use std::collections::BTreeSet;
 
 impl Engine {
     pub(super) fn associations(&mut self, records: Vec<AssociationRecord>) -> Vec<Effect> {
-        let waiting: BTreeSet<UserId> = self.ledger.waiting_users().collect();
+        // Most pushes serve nobody who waits, and bring many.
+        let who_wait: BTreeSet<UserId> = self.ledger.waiting_users().collect();
         let users = records.iter().map(|record| record.association.user);
-        let served: BTreeSet<UserId> = users.filter(|user| waiting.contains(user)).collect();
+        let served: BTreeSet<UserId> = users.filter(|user| who_wait.contains(user)).collect();
         self.book.upsert(records, self.owner);
         self.ledger.prices_moved();
-        let waiting: Vec<JobId> = served.into_iter().flat_map(|user| self.ledger.waiting_of(user)).collect();
-        self.attach(waiting)
+        let jobs: Vec<JobId> = served.into_iter().flat_map(|user| self.ledger.waiting_of(user)).collect();
+        self.attach(jobs)
     }
 
     pub(super) fn policy(&mut self, policy: Policy, site: SitePart) -> Vec<Effect> {
@@ -64,9 +65,11 @@ impl Engine {
         Vec::new()
     }
 
+    /// What came of a push goes with it, the cells of associations that came first with it included.
     fn abandon_draft(&mut self) {
-        self.draft = Draft::default();
-        self.standing.tidy();
+        if !std::mem::take(&mut self.draft).is_empty() {
+            self.standing.tidy();
+        }
     }
 
     pub(super) fn configure(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {

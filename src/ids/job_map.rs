@@ -70,6 +70,11 @@ impl<T> JobMap<T> {
         self.ids_after(after).filter_map(|id| Some((id, self.get(id)?)))
     }
 
+    /// The same of all jobs, of which nothing is known any more.
+    pub fn into_jobs(mut self) -> impl Iterator<Item = (JobId, T)> {
+        self.order.into_iter().filter_map(move |id| Some((id, self.values.remove(&id)?)))
+    }
+
     /// What is known of all jobs, in any order.
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.values.values()
@@ -101,6 +106,8 @@ mod tests {
             let wanted: Vec<_> = plain.iter().filter(|(id, _)| after.is_none_or(|after| **id > after)).collect();
             prop_assert_eq!(jobs.after(after).map(|(id, _)| id).collect::<Vec<_>>(), wanted.iter().map(|(id, _)| **id).collect::<Vec<_>>());
             prop_assert_eq!(jobs.after(after).map(|(_, value)| value).collect::<Vec<_>>(), wanted.iter().map(|(_, value)| *value).collect::<Vec<_>>());
+            let (all, should): (Vec<_>, Vec<_>) = (jobs.clone().into_jobs().collect(), plain.clone().into_iter().collect());
+            prop_assert_eq!(all, should);
             let (mut all, mut should): (Vec<_>, Vec<_>) = (jobs.values().collect(), plain.values().collect());
             all.sort();
             should.sort();

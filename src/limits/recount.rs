@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! All counters worked out anew, and compared with those in use.
 
+use super::Usage;
 use super::ledger::{Account, Ledger};
-use super::{Job, Usage};
 use crate::accounts::AssociationId;
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ impl Ledger {
         let member_of = self.accounts.iter_mut().map(|account| account.member_of.take());
         fresh.accounts = member_of.map(|member_of| Account { member_of, ..Account::default() }).collect();
         *self = fresh;
-        for (id, job) in jobs.after(None) {
-            self.insert(id, Job::clone(job));
+        for (id, job) in jobs.into_jobs() {
+            self.insert(id, *job);
         }
     }
 

@@ -66,6 +66,11 @@ impl Draft {
         self.part.associations.extend(part.associations);
     }
 
+    /// Whether no association came.
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
     /// The whole of it; `None` if nothing says how it is ranked: what was pushed is no tree then.
     pub(super) fn whole(self, mode: Mode) -> Option<Drafted> {
         let SitePart { rule, banks, associations } = self.part;

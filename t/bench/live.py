@@ -15,7 +15,7 @@ import flux
 from bench import UNLIMITED, association, handle, reprioritize, show, submit_in_turn, used, wait
 from flux import job
 
-n, leaves, uid = int(sys.argv[1]), int(sys.argv[2]), os.getuid()
+n, leaves, refresh, uid = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), os.getuid()
 BANKS = 100
 DAY = 86400.0
 
@@ -164,8 +164,8 @@ def while_pinging(act):
 
 
 def refreshes():
-    seconds = 10
-    print(f"{leaves} associations, {n} pending: refreshes each 2 s, for {seconds} s")
+    seconds = max(10, 2 * refresh + 5)
+    print(f"{leaves} associations, {n} pending: refreshes each {refresh:g} s, for {seconds:g} s")
     print(f"{'':<22} {'touched':>8} {'lagging':>8} {'each, ms':>9} {'stall, ms':>10} {'by clock':>9}")
 
     def line(what, touched, lagging, spent, stall, wait_):
@@ -188,10 +188,10 @@ def refreshes():
             time.sleep(seconds)
 
         _, idle, *_ = while_pinging(watch)
-        configure(refresh=2)
+        configure(refresh=refresh)
         _, spent, stall, wait_ = while_pinging(watch)
         last = live()["last"]
-        line(policy + ": refresh", last["touched"], last["lagging"], (spent - idle) / (seconds / 2), stall, wait_)
+        line(policy + ": refresh", last["touched"], last["lagging"], (spent - idle) / (seconds // refresh), stall, wait_)
     configure(live=False)
     rest()
     moves = iter(([0.3] * BANKS, [0.4] * BANKS, [0.2] * BANKS))

@@ -10,7 +10,6 @@ pub(super) mod tests;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 const FRAME: &str = include_str!("frame.html");
@@ -31,11 +30,6 @@ pub(super) struct Page<'a> {
     pub(super) body: &'static str,
     /// One script: what is defined in one part is known in those behind it.
     pub(super) script: &'static str,
-}
-
-/// The data as JSON.
-pub(super) fn json(document: &impl Serialize, end: &str) -> serde_json::Result<String> {
-    Ok(serde_json::to_string(document)? + end)
 }
 
 impl Page<'_> {

@@ -19,7 +19,7 @@ use std::time::Duration;
 use super::ask::InstanceArg;
 use super::figures::{self, parse_duration};
 use super::input::{Input, Loaded, PolicyArg, Rules, rank};
-use super::page::{self, Page, file};
+use super::page::{Page, file};
 use super::pager::Paper;
 use super::progress::Progress;
 use super::{Answer, Failure, Outcome, failure};
@@ -135,10 +135,9 @@ fn text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, Failur
     let document = Document::new(&loaded, made)
         .ok_or_else(|| Failure::Message("no policy ranks this tree".to_owned()))?;
     progress.phase("writing", || 0);
-    let end = if args.json { "\n" } else { "" };
-    let data = page::json(&document, end).map_err(failure)?;
+    let data = serde_json::to_string(&document).map_err(failure)?;
     let page = Page { title: &args.title, body: BODY, script: SCRIPT };
-    Ok(if args.json { data } else { page.html(&data) })
+    Ok(if args.json { data + "\n" } else { page.html(&data) })
 }
 
 /// Policies that a tree can't be ranked by, and why.

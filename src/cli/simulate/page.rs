@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
+use serde::Serialize;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::print::{Facts, Told, document};
 use crate::cli::page::Page;
@@ -16,6 +18,15 @@ const SCRIPT: &str = concat!(
     include_str!("page/main.js"),
 );
 
+/// The data of the page.
+#[derive(Serialize)]
+struct Data<'a> {
+    format: u32,
+    program: &'static str,
+    title: &'a str,
+    simulation: &'a RawValue,
+}
+
 /// The page. It says nothing of when it was made, or where: the same history makes the same page.
 pub(super) fn html(title: &str, trace: &Path, told: &[Told], facts: &Facts) -> std::io::Result<String> {
     let name = trace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -25,16 +36,7 @@ pub(super) fn html(title: &str, trace: &Path, told: &[Told], facts: &Facts) -> s
         key => (key, serde_json::Value::clone(value)),
     };
     let simulation = document(told, facts.iter().map(named).collect())?;
-    let about = json!({
-        "format": 1,
-        "program": concat!("flux-fairshare ", env!("CARGO_PKG_VERSION")),
-        "title": title,
-    });
-    let about = about.to_string();
-    let data = format!(
-        "{}, \"simulation\": {}}}",
-        about.strip_suffix('}').unwrap_or(&about),
-        String::from_utf8_lossy(&simulation)
-    );
-    Ok(Page { title, body: BODY, script: SCRIPT }.html(&data))
+    let program = concat!("flux-fairshare ", env!("CARGO_PKG_VERSION"));
+    let data = Data { format: 1, program, title, simulation: serde_json::from_slice(&simulation)? };
+    Ok(Page { title, body: BODY, script: SCRIPT }.html(&serde_json::to_string(&data)?))
 }

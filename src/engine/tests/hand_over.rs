@@ -27,12 +27,19 @@ fn held_twice() -> (Host, JobId, JobId) {
     (host, taker, held)
 }
 
+/// One job that runs where one may, and one that is held.
+fn held_once() -> (Host, JobId) {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let first = submit(&mut host, 1);
+    host.start(first);
+    let held = submit(&mut host, 1);
+    assert_eq!(host.names(held), ["max-running-jobs-user-limit"]);
+    (host, held)
+}
+
 #[test]
 fn a_plain_name_of_a_full_limit_is_held_on() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let a = submit(&mut host, 1);
-    host.start(a);
-    let held = submit(&mut host, 1);
+    let (host, held) = held_once();
     assert_eq!(fates(&host), [(held, Fate::Held)]);
 }
 
@@ -80,10 +87,7 @@ fn who_is_not_held_is_left_as_it_is() {
 /// Whether it was used up decides, not whether it is full.
 #[test]
 fn a_limit_that_became_full_later_ends_nobody_who_never_had_its_name() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let first = submit(&mut host, 1);
-    host.start(first);
-    let held = submit(&mut host, 1);
+    let (mut host, held) = held_once();
     let mut lowered = association(7, "A");
     (lowered.max_running_jobs, lowered.max_nodes) = (Limit(1), Limit(1));
     host.engine.handle(NOW, Event::Associations(vec![record(lowered, "A")]));
