@@ -56,9 +56,7 @@ impl Standing {
             tree.accrue(*bank, *usage);
         }
         for (leaf, cell) in site.tree.leaves().zip(&site.cell_of) {
-            // Two leaves of one association are told as one.
-            let cell = self.cells.get(*cell as usize).filter(|cell| cell.leaf == Some(leaf))?;
-            tree.accrue(leaf, cell.pushed().0);
+            tree.accrue(leaf, self.cells.get(*cell as usize)?.pushed().0);
         }
         tree.rank(rules.policy, &rules.options).ok().map(AsPushed)
     }

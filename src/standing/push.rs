@@ -23,31 +23,29 @@ impl Standing {
     /// The same of a site that came in parts; without a rule for it there is no tree from now on.
     pub fn push_draft(&mut self, draft: Draft, mode: Mode) -> Result<(), SiteError> {
         match draft.whole(mode) {
-            Some(drafted) => self.put(drafted).inspect_err(|_| self.tidy()),
+            Some(drafted) => self.put(drafted),
             None => {
                 self.forget_site();
-                self.tidy();
                 Ok(())
             }
         }
     }
 
     fn put(&mut self, drafted: Drafted) -> Result<(), SiteError> {
-        let Drafted { site, rows, cells } = drafted;
-        check(&site)?;
-        let (site, rows) = without_inactive(site, rows);
-        let tree = rows.build()?;
-        tree.check(site.policy)?;
-        let mut cell_of_row = Vec::with_capacity(site.associations.len());
-        for (row, leaf) in site.associations.into_iter().enumerate() {
-            let noted = cells.get(row).filter(|noted| self.is_cell_of(**noted, &leaf)).map(|noted| noted.0);
-            let at = noted.unwrap_or_else(|| self.cell_for(leaf.user, &leaf.bank));
-            cell_of_row.push(at);
-            if let Some(cell) = self.cells.get_mut(at as usize) {
+        let ready = check(&drafted.site).and_then(|()| {
+            let drafted = without_inactive(self.without_repeats(drafted));
+            let tree = drafted.rows.build()?;
+            tree.check(drafted.site.policy)?;
+            Ok((drafted.site, drafted.cells, tree))
+        });
+        // Who was given a cell for nothing gives it back.
+        let (site, cells, tree) = ready.inspect_err(|_| self.tidy())?;
+        for (leaf, cell) in site.associations.into_iter().zip(&cells) {
+            if let Some(cell) = self.cells.get_mut(cell.0 as usize) {
                 cell.rebase(leaf.usage.unwrap_or(0.0), site.instant, leaf.counted, site.replaces_all);
             }
         }
-        let row = |leaf: NodeId| cell_of_row.get(tree.list_index(leaf)).copied().unwrap_or(u32::MAX);
+        let row = |leaf: NodeId| cells.get(tree.list_index(leaf)).map_or(u32::MAX, |cell| cell.0);
         let cell_of: Vec<u32> = tree.leaves().map(row).collect();
         for (leaf, &at) in tree.leaves().zip(&cell_of) {
             if let Some(cell) = self.cells.get_mut(at as usize) {
@@ -73,6 +71,30 @@ impl Standing {
         Ok(())
     }
 
+    /// With the cell of each association, whatever became of those that were noted.
+    fn with_cells(&mut self, drafted: Drafted) -> Drafted {
+        let Drafted { site, rows, cells } = drafted;
+        let cell = |(row, leaf): (usize, &Leaf)| {
+            let noted = cells.get(row).filter(|noted| self.is_cell_of(**noted, leaf));
+            noted.copied().unwrap_or_else(|| Index(self.cell_for(leaf.user, &leaf.bank)))
+        };
+        let cells = site.associations.iter().enumerate().map(cell).collect();
+        Drafted { site, rows, cells }
+    }
+
+    /// Of an association that comes twice the last row counts, as it does of its limits: of a user id with two names in a
+    /// bank, as flux-accounting has it where the system did not know the users when they were added.
+    fn without_repeats(&mut self, drafted: Drafted) -> Drafted {
+        let drafted = self.with_cells(drafted);
+        let mut comes_later = vec![false; self.cells.len()];
+        let is_last = |cell: &Index| {
+            comes_later.get_mut(cell.0 as usize).is_some_and(|later| !std::mem::replace(later, true))
+        };
+        let mut is_last: Vec<bool> = drafted.cells.iter().rev().map(is_last).collect();
+        is_last.reverse();
+        drafted.retain(|row, _| is_last.get(row) == Some(&true))
+    }
+
     fn is_cell_of(&self, index: Index, leaf: &Leaf) -> bool {
         self.key(index) == Some((leaf.user, &leaf.bank))
     }
@@ -80,7 +102,7 @@ impl Standing {
     /// From now on there is no tree; jobs are remembered, for one that may come.
     pub fn forget_site(&mut self) {
         if self.site.take().is_none() {
-            return;
+            return self.tidy();
         }
         for cell in &mut self.cells {
             (cell.leaf, cell.fairshare) = (None, None);
@@ -153,10 +175,11 @@ fn rows_of(site: &Site) -> Builder {
 
 /// The site as it is ranked: below a bank out of use nobody is in use, and [`InactiveUsage::Ignore`] leaves it out
 /// altogether.
-fn without_inactive(mut site: Site, rows: Builder) -> (Site, Builder) {
+fn without_inactive(mut drafted: Drafted) -> Drafted {
+    let site = &mut drafted.site;
     let dead = inactive_banks(site.banks.iter().map(Bank::row));
     if !dead.contains(&true) {
-        return (site, rows);
+        return drafted;
     }
     for (bank, dead) in site.banks.iter_mut().zip(dead) {
         bank.active = !dead;
@@ -166,10 +189,27 @@ fn without_inactive(mut site: Site, rows: Builder) -> (Site, Builder) {
     for leaf in &mut site.associations {
         leaf.active &= !dead.contains(&leaf.bank);
     }
-    if site.options.inactive_usage == InactiveUsage::Ignore {
+    let ignored = site.options.inactive_usage == InactiveUsage::Ignore;
+    if ignored {
         site.banks.retain(|bank| bank.active);
-        site.associations.retain(|leaf| !dead.contains(&leaf.bank));
     }
-    let rows = rows_of(&site);
-    (site, rows)
+    let mut drafted = drafted.retain(|_, leaf| !ignored || !dead.contains(&leaf.bank));
+    drafted.rows = rows_of(&drafted.site);
+    drafted
+}
+
+impl Drafted {
+    /// Without the rows that are not to be kept.
+    fn retain(mut self, keeps: impl Fn(usize, &Leaf) -> bool) -> Drafted {
+        let kept: Vec<bool> =
+            self.site.associations.iter().enumerate().map(|(row, leaf)| keeps(row, leaf)).collect();
+        if kept.contains(&false) {
+            let mut of_leaf = kept.iter().copied();
+            self.site.associations.retain(|_| of_leaf.next() == Some(true));
+            let mut of_cell = kept.into_iter();
+            self.cells.retain(|_| of_cell.next() == Some(true));
+            self.rows = rows_of(&self.site);
+        }
+        self
+    }
 }

@@ -153,6 +153,9 @@ fn of_users(data: &PolicyData) -> Vec<Finding> {
         .filter(|record| !record.def_project.is_empty() && !projects.contains(record.def_project.as_str()))
         .map(|record| (record, record.def_project.clone()));
     let lost = unknown(&mut lost, "default project");
+    let mut one_id: BTreeMap<(i64, &str), Vec<&AssociationRecord>> = BTreeMap::new();
+    all.iter().for_each(|record| one_id.entry((record.userid, &record.bank)).or_default().push(record));
+    let one_id = one_id.into_values().filter(|same| same.len() > 1).flatten();
     let disabled = by_user.values().filter(|all| all.iter().all(|record| record.active == 0));
     [
         Finding::action(
@@ -179,6 +182,13 @@ fn of_users(data: &PolicyData) -> Vec<Finding> {
             "flux account add-project PROJECT, or flux account edit-user NAME --default-project=PROJECT",
         )
         .about(lost),
+        Finding::action(
+            "same-id",
+            "users of a bank with the same user id, of whom the one last listed counts, in the tree too; 65534 is what \
+             flux-accounting gives whom the system does not know",
+            "make them known to the system (getent passwd NAME finds them), then flux account sync-userids",
+        )
+        .about(one_id.map(|record| format!("{}: {}", whom(record), record.userid))),
         Finding::notice(
             "disabled-users",
             "users who are disabled in all their banks: they can submit nothing; what they submitted before runs",

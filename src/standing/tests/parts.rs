@@ -53,6 +53,26 @@ fn in_parts_it_is_the_same_as_at_once() {
     assert!(told(&mut in_parts).iter().all(|(.., fairshare)| fairshare.is_some()));
 }
 
+/// Users whom the system does not know have one id in flux-accounting, under which two of a bank come; here user 2, and in two
+/// parts. The later one counts, in the tree too: it alone is remembered.
+#[test]
+fn of_an_association_that_comes_twice_the_last_counts() {
+    let mut without = standing(site(Policy::FairTree));
+    without.push(larger()).expect("a site");
+    let mut repeats = larger();
+    for (user, bank) in [(5, "B"), (2, "A")] {
+        let mut repeat = leaf(user, bank, 9e9, Watermark::default());
+        repeat.name = "another".into();
+        repeats.associations.insert(0, repeat);
+    }
+    let mut at_once = standing(site(Policy::FairTree));
+    at_once.push(repeats.clone()).expect("a site");
+    let mut in_parts = standing(site(Policy::FairTree));
+    let draft = draft(&repeats, &mut in_parts);
+    in_parts.push_draft(draft, Mode::Elapsed).expect("a site");
+    assert_eq!([told(&mut at_once), told(&mut in_parts)], [told(&mut without), told(&mut without)]);
+}
+
 /// The cells that its parts found are others' by then.
 #[test]
 fn cells_that_were_given_away_between_two_parts_are_looked_for_anew() {

@@ -254,8 +254,4 @@ fn where_the_order_of_a_push_counts_nothing_is_as_pushed() {
     given.policy = Policy::WeightedWalk;
     assert!(standing(given).as_pushed().is_some());
     assert!(Standing::default().as_pushed().is_none());
-    // Two leaves of one association.
-    let mut twice = site(Policy::FairTree);
-    twice.associations.push(Leaf { name: "another".into(), ..leaf(1, "A", 5.0, Watermark::default()) });
-    assert!(standing(twice).as_pushed().is_none());
 }

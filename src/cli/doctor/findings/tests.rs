@@ -66,6 +66,7 @@ fn each_trouble_of_a_database_is_told_by_its_name() {
         ("/associations/0/queues", json!(""), &[]),
         ("/associations/0/def_project", json!("physics"), &["unknown-projects"]),
         ("/associations/0/active", json!(0), &["disabled-users"]),
+        ("/associations/0/userid", json!(2), &["same-id"]),
         ("/associations/0/max_running_jobs", json!(0), &["limits-hold-everything"]),
         ("/associations/1/max_sched_jobs", json!(-1), &["limits-hold-everything"]),
         ("/associations/1/max_active_jobs", json!(0), &[]),
