@@ -223,10 +223,14 @@ unlog_end() {
 	flux kvs put --raw "$key=-" <unlogged
 }
 
-# cancel_all: end every job that is left.
+# cancel_all: end every job that is left. However slow the machine is, it goes on as long as there are fewer of them.
 cancel_all() {
+	local left= before
 	flux cancel --all --user=all --quiet 2>/dev/null
-	flux queue idle --quiet --timeout="${MF_WAIT}s"
+	until flux queue idle --quiet --timeout="${MF_WAIT}s"; do
+		before=$left left=$(flux jobs --no-header --user=all --format="{id}" | wc -l)
+		test -z "$before" || test "$left" -lt "$before" || { flux jobs --user=all; flux dmesg | tail -20; return 1; }
+	done
 }
 
 # finish: the last line of a test. Our own plugin must also agree with its recount, and have logged no trouble.

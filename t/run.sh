@@ -147,7 +147,9 @@ one() {
 	local bad
 	bad=$(grep -c '^not ok' "$tap")
 	printf '%-34s %s\n' "${name%.t}" "$([ "$bad" -eq 0 ] && echo ok || echo "FAILED: $bad")"
-	grep '^not ok' "$tap" | sed 's/^/    /'
+	# Each claim that fell, and what it printed.
+	awk '/^expecting success/ { n = 0 } { said[n++ % 30] = $0 }
+		/^not ok/ { for (i = n > 30 ? n - 30 : 0; i < n; i++) print "    " said[i % 30]; n = 0 }' "$tap" | cut -c1-300
 	grep -E '^(ok|not ok)' "$tap" >"$out/${name%.t}.results"
 	[ "$bad" -eq 0 ] && [ -z "${MF_KEEP:-}" ] && rm -rf "$dir" "$tap"
 	return 0

@@ -86,7 +86,7 @@ for round in 1 2 3; do
 	'
 done
 test_expect_success 'nothing is left of any of them when they have ended' '
-	cancel_all && mf check | jq -e ".jobs == 0 and .waiting == 0" && nobody_over 0
+	cancel_all && mf check | tee left && jq -e ".jobs == 0 and .waiting == 0" left && nobody_over 0
 '
 test_expect_success 'killed while nothing happens: the same again' '
 	run=$(mf submit 5001) && running $run && sleep 1 && held=$(mf submit 5002 -j 9 | tail -1) && held_by $held max-running-jobs-user-limit && sleep 1 &&
