@@ -38,6 +38,11 @@ pub(super) fn posts_between(pending: usize, refresh: f64) -> usize {
     if refresh > 0.0 { (most as usize).max(1) } else { usize::MAX }
 }
 
+/// Seconds to wait after so many posts, so that they take no more than their part of the time.
+pub(super) fn pause(pending: usize, posts: usize) -> f64 {
+    posts as f64 * post_cost(pending) as f64 * 1e-6 * (1.0 / PART - 1.0)
+}
+
 /// How many prices are posted in one turn.
 pub(super) fn posts_at_once(pending: usize) -> usize {
     (TURN / post_cost(pending)).clamp(1, POSTS)
@@ -105,6 +110,8 @@ mod tests {
 
     #[test]
     fn posts_take_a_quarter_of_the_time() {
+        let micros = |pending, posts| (pause(pending, posts) * 1e6).round();
+        assert_eq!([micros(10_000, 0), micros(10_000, 4), micros(1_000, 1)], [0.0, 12_300.0, 105.0]);
         for (pending, refresh, posts) in [
             (0, 30.0, 300_000),
             (10_000, 30.0, 7_317),

@@ -3,7 +3,7 @@
 //! each queue first.
 
 use super::super::{Effect, Engine, Step, Timer};
-use super::cost::{Loop, SINGLY, posts_at_once, posts_between};
+use super::cost::{Loop, SINGLY, pause, posts_at_once, posts_between};
 use super::refresh::Stage;
 use crate::ids::JobId;
 use crate::limits::{Admission, Demand, Job, Phase};
@@ -106,11 +106,14 @@ impl Engine {
     /// Posts the next prices, each as it is now.
     pub(super) fn post(&mut self) -> Vec<Effect> {
         self.live.under_way.clear();
-        let most = posts_at_once(self.live.pending.len());
+        let a_loop = self.cost_of_loop();
+        let most = posts_at_once(a_loop.pending);
         let Stage::Posting(Posts { unpriced, prices }) = &mut self.live.stage else { return Vec::new() };
         let asked: Vec<JobId> = unpriced.drain(..unpriced.len().min(most)).collect();
         let now: Vec<JobId> = prices.drain(..prices.len().min(most - asked.len())).collect();
         let (all_asked, is_done) = (unpriced.is_empty(), unpriced.is_empty() && prices.is_empty());
+        // Where posts are so dear that the loop is too long, others have their time between them.
+        let posts = if a_loop.is_short(0) { 0 } else { asked.len() + now.len() };
         let mut effects: Vec<Effect> = asked.into_iter().map(Effect::AskUrgency).collect();
         if all_asked && std::mem::take(&mut self.live.pushed) {
             effects.push(Effect::Then(Step::ReleaseAll));
@@ -130,7 +133,7 @@ impl Engine {
         if is_done {
             effects.extend(self.refreshed());
         } else {
-            effects.push(Effect::Arm(Timer::Slice));
+            effects.push(Effect::ArmIn(Timer::Slice, pause(a_loop.pending, posts)));
         }
         effects
     }

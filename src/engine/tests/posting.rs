@@ -5,7 +5,7 @@ use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
 use super::site::{HostJob, NOW, OWNER, association, record};
 use crate::accounts::Policy as Accounts;
-use crate::engine::{Engine, Event, Settings, State};
+use crate::engine::{Effect, Engine, Event, Settings, State, Timer};
 use crate::fairshare::Policy;
 use crate::ids::{JobId, Limit};
 
@@ -145,4 +145,23 @@ fn without_the_loop_no_more_is_posted_than_there_is_time_for() {
         let told: Vec<String> = jobs.iter().filter_map(|id| Some(why(id).lag?.reason.text)).collect();
         assert!(!told.is_empty() && told.iter().all(|text| text.starts_with(reason)), "{told:?}");
     }
+}
+
+/// Of 150 prices 100 are posted in a turn, which takes Flux 100 times 25 microseconds, and others have three times as long.
+#[test]
+fn without_the_loop_others_have_their_time_between_posts() {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(never()));
+    let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+    for _ in 0..150 {
+        host.submit(HostJob::new(7).bank("A")).unwrap();
+    }
+    host.start(runs);
+    let effects = host.engine.handle(host.now + 30.0, Event::Timer(Timer::Refresh));
+    assert_eq!(effects.iter().filter(|effect| matches!(effect, Effect::Prioritize(..))).count(), 100);
+    let pauses = effects.iter().filter_map(|effect| match effect {
+        Effect::ArmIn(Timer::Slice, seconds) => Some(*seconds),
+        _ => None,
+    });
+    assert_eq!(pauses.collect::<Vec<_>>(), [0.0075]);
 }
