@@ -81,23 +81,19 @@ impl<T> Pending<T> {
         }
         let mut heads: Vec<Head> = self.queues().map(|jobs| Head::new(jobs, bounds.depth)).collect();
         let mut touch: Vec<Vec<Priced>> = heads.iter_mut().map(|head| head.least(bounds.depth)).collect();
-        let wanted: usize = touch.iter().map(Vec::len).sum();
-        let mut only_to = None;
-        if wanted > bounds.budget {
-            let mut left = bounds.budget;
-            // Who wants least is served first, so that what it leaves goes to the others.
-            let mut by_need: Vec<usize> = (0..touch.len()).collect();
-            by_need.sort_by_key(|&at| touch.get(at).map_or(0, Vec::len));
-            for (served, at) in by_need.into_iter().enumerate() {
-                let part = left / (heads.len() - served);
-                let (Some(jobs), Some(head)) = (touch.get_mut(at), heads.get_mut(at)) else { continue };
-                if jobs.len() > part {
-                    let (within, to) = head.within(part, bounds.depth);
-                    *jobs = within;
-                    only_to = Some(only_to.map_or(to, |other: usize| other.min(to)));
-                }
-                left -= jobs.len();
+        let (mut left, mut only_to) = (bounds.budget, None);
+        // Who wants least is served first, so that what it leaves goes to the others.
+        let mut by_need: Vec<usize> = (0..touch.len()).collect();
+        by_need.sort_by_key(|&at| touch.get(at).map_or(0, Vec::len));
+        for (served, at) in by_need.into_iter().enumerate() {
+            let part = left / (heads.len() - served);
+            let (Some(jobs), Some(head)) = (touch.get_mut(at), heads.get_mut(at)) else { continue };
+            if jobs.len() > part {
+                let (within, to) = head.within(part, bounds.depth);
+                *jobs = within;
+                only_to = Some(only_to.map_or(to, |other: usize| other.min(to)));
             }
+            left -= jobs.len();
         }
         let touch: Vec<Priced> = touch.into_iter().flatten().collect();
         let still = lagging - touch.len();
