@@ -4,6 +4,7 @@
 mod age;
 mod anything;
 mod asked;
+mod between;
 mod doubt;
 mod examples;
 mod facts;

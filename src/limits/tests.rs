@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What jobs count as, and what a release decides.
 
+mod scopes;
+
+use super::ledger::Account;
 use super::*;
 use crate::accounts::{Association, AssociationRecord, RunningLimits};
 use crate::accounts::{AssociationId, Book};
@@ -171,4 +174,24 @@ fn a_recount_mends_what_is_off_and_drift_says_so() {
     assert_eq!(ledger.usage(association).unwrap().total.charged.sched.jobs(), 1);
     ledger.forget_jobs();
     assert_eq!(ledger.drift().len(), 1, "counts without jobs are drift too");
+}
+
+/// What is off behind the counters' back is told of by what it is in, each alone.
+#[test]
+fn drift_says_what_is_off() {
+    let book = book(1);
+    let unread = Job { knowledge: Knowledge::Unread, ..job(&book, Phase::Sched) };
+    for (one, change, wanted) in [
+        (unread, (|job| job.knowledge = Knowledge::Known) as fn(&mut Job), "lines of held jobs"),
+        (held(&book), |job| job.keepers = Keepers::Others, "lines of held jobs"),
+        (job(&book, Phase::Depend), |job| job.phase = Phase::New, "lists of jobs"),
+        (held(&book), |job| job.size.nodes = 1, "none"),
+    ] {
+        let mut ledger = Ledger::default();
+        ledger.insert(JobId(1), one);
+        ledger.corrupt(JobId(1), change);
+        let told: Vec<String> = ledger.drift().into_iter().map(|(_, what)| what).collect();
+        let wanted: &[&str] = if wanted == "none" { &[] } else { &[wanted] };
+        assert_eq!(told, wanted);
+    }
 }
