@@ -2,6 +2,7 @@
 //! The engine under a model of Flux: examples of the specification, and random lives of jobs.
 
 mod age;
+mod ages;
 mod anything;
 mod asked;
 mod between;
@@ -19,6 +20,7 @@ mod past_depend;
 mod preview;
 mod promises;
 mod properties;
+mod pushed;
 mod refreshes;
 mod refused;
 mod rows;

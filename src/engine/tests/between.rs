@@ -69,3 +69,23 @@ fn a_held_job_is_shown_with_the_names_that_it_carries() {
     assert_eq!(shown, [(held, host.names(held))]);
     assert_eq!(host.names(held), ["max-running-jobs-user-limit"]);
 }
+
+/// For all we know it was released, and its place to run is its own.
+#[test]
+fn who_is_in_sched_and_cannot_be_read_keeps_its_place_to_run() {
+    for is_reload in [true, false] {
+        let limits = || Association { max_running_jobs: Limit(1), ..association(7, "A") };
+        let mut host = Host::with(vec![record(limits(), "A")], Vec::new());
+        let first = submit(&mut host, 1);
+        host.start(first);
+        let [released, held] = [(); 2].map(|()| submit(&mut host, 1));
+        host.end(first);
+        assert_eq!((host.state(released), host.state(held)), (Some(State::Sched), Some(State::Depend)));
+        host.unreadable = [released].into();
+        host.replay(is_reload, engine(limits()));
+        assert_eq!(host.state(held), Some(State::Depend), "reload: {is_reload}");
+        host.end(released);
+        assert_eq!(host.state(held), Some(State::Sched));
+        exact(&host);
+    }
+}

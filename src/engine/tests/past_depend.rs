@@ -6,7 +6,7 @@ use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use super::strict::rules;
 use crate::accounts::{AssociationRecord, RunningLimits};
-use crate::engine::{Engine, Event, JobFacts, Settings, State};
+use crate::engine::{Effect, Engine, Event, JobFacts, Settings, State};
 use crate::ids::{JobId, Limit};
 use State::{Depend, Priority, Run, Sched};
 
@@ -273,5 +273,19 @@ fn who_gets_its_first_association_by_an_update_stays_in_sched() {
     assert_eq!(host.state(id), Some(Sched));
     host.force_update(id, None, Some("A".to_owned()));
     assert_eq!(host.state(id), Some(Sched));
+    settled(&host);
+}
+
+/// Flux takes no dependency there any more.
+#[test]
+fn who_waits_in_priority_gets_no_name_where_it_moves() {
+    let (mut host, jobs) = before_a_push();
+    let mut moved = host.jobs[&jobs[2]].clone();
+    moved.queue = Some("q2".to_owned());
+    let effects = host.engine.handle(NOW, Event::Updated(Host::facts(jobs[2], &moved)));
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::AddDependency(..))), "{effects:?}");
+    host.jobs.insert(jobs[2], moved);
+    host.end(jobs[0]);
+    assert_eq!(host.state(jobs[2]), Some(Sched));
     settled(&host);
 }
