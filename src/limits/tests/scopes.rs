@@ -173,3 +173,40 @@ fn of_those_that_a_shared_limit_holds_none_is_looked_at() {
         assert_eq!(told, may_change, "bank full: {is_bank_full}, own cap: {own_cap}");
     }
 }
+
+/// Who others keep stands behind those that nobody else keeps, and takes no part where only these do.
+#[test]
+fn a_walk_of_those_that_nobody_else_keeps_passes_over_the_others() {
+    for (line, wanted) in [(Line::All, vec![3, 2]), (Line::KeptByNobodyElse, vec![3])] {
+        let (book, mut ledger) = site();
+        come(&mut ledger, &book, 1, held_of(&book, 1));
+        ledger.change(JobId(1), |job| job.knowledge = Knowledge::Unreadable);
+        come(&mut ledger, &book, 2, Job { keepers: Keepers::Others, ..held_of(&book, 2) });
+        come(&mut ledger, &book, 3, held_of(&book, 3));
+        let mut walk = ledger.walk(of(&book, 1), line);
+        place(&mut ledger, &book, &walk);
+        let mut freed = Vec::new();
+        while let Some(released) = ledger.release_next(&book, &mut walk) {
+            freed.push(released.id.0);
+            place(&mut ledger, &book, &walk);
+        }
+        assert_eq!(freed, wanted, "{line:?}");
+    }
+}
+
+#[test]
+fn limits_that_come_later_count_who_is_there() {
+    let (book, _) = site();
+    let mut ledger = Ledger::default();
+    for (id, phase) in [(1, Phase::Sched), (2, Phase::Run)] {
+        ledger.insert(JobId(id), job_of(&book, 1, phase));
+    }
+    ledger.insert(JobId(3), held_of(&book, 2));
+    ledger.place_all_anew();
+    assert!(ledger.keeps_nothing_for_scopes(), "there is no line to stand in");
+    ledger.regroup(&book);
+    let used: Vec<_> = ledger.scope_usages().into_iter().map(|it| (it.limit.target, it.used)).collect();
+    assert!(used.contains(&(Target::Bank("A".into()), Some(2))), "{used:?}");
+    assert_eq!(ledger.unplaced, [of(&book, 2)].into());
+    assert_eq!(ledger.drift(), []);
+}
