@@ -85,7 +85,7 @@ impl Flux {
                 (Effect::SetPriority(price), Some(id)) => self.post(id, price),
                 (Effect::Prioritize(id, price), _) => self.post(id, price),
                 (Effect::Memo(..), _) => self.memos += 1,
-                (Effect::Arm(Timer::Slice), _) => self.slice = true,
+                (Effect::Arm(Timer::Slice) | Effect::ArmIn(Timer::Slice, _), _) => self.slice = true,
                 (Effect::Arm(Timer::Turn), _) => self.turn = true,
                 (Effect::ListEnded { .. }, _) => self.event("ended", Event::Ended(Some(Vec::new()))),
                 (Effect::ReprioritizeAll, _) => self.reprioritize_all(),

@@ -66,6 +66,13 @@ pub(super) const PAGE: &[Part] = &[
          Default: 2000.",
     ),
     Entry(
+        "max-stall",
+        "Flux's own loop over all pending jobs posts many priorities for less than one by one, but the job manager serves nobody \
+         until it is over. Where it would take longer than this (from some 4,000 pending jobs on), they are posted one by one, in \
+         a quarter of the time between two refreshes. A push that finds over 75 jobs without a priority uses it whatever it \
+         takes. Default: \"50ms\".",
+    ),
+    Entry(
         "accrual",
         "\"elapsed\": a job is charged as it runs. \"committed\": at its start for all the time it asked for, and what it did \
          not use comes back. Default: \"elapsed\".",

@@ -30,8 +30,7 @@ pub(super) enum Pending {
 pub(super) enum Completion {
     /// At once.
     Now(Posting),
-    /// In the next reactor turn: an update of the running callback's job would send one that is in SCHED round, within
-    /// Flux's loop over its jobs.
+    /// In the next reactor turn: an update would send a job that is in SCHED round, and in the midst of being priced.
     Later,
 }
 
@@ -127,7 +126,14 @@ impl Engine {
             let admitted = self.admit(id, Completion::Now(Posting::ById));
             return admitted.unwrap_or_else(|pending| self.unpriced(id, pending, None));
         }
-        match self.price(id, urgency, Completion::Now(Posting::ById), Cause::ById) {
+        if self.wakes_too_late(id, job, urgency) {
+            return vec![self.send_round_later(id)];
+        }
+        let completion = match job.phase {
+            Phase::Sched => Completion::Later,
+            _ => Completion::Now(Posting::ById),
+        };
+        match self.price(id, urgency, completion, Cause::ById) {
             Ok((mut effects, price)) => {
                 self.unpriced.remove(&id);
                 effects.push(Effect::Prioritize(id, price));

@@ -30,6 +30,9 @@ pub struct Settings {
     pub accrual: Mode,
     /// How many priorities one refresh may post.
     pub budget: usize,
+    /// Seconds for which Flux's own loop over all pending jobs may keep everybody waiting; where it takes longer, prices are posted
+    /// one by one.
+    pub max_stall: f64,
     /// A policy that is computed beside the site's, without effect.
     pub shadow: Option<Policy>,
     /// `None`: [`Memo::Coarse`] where fair-share is live, else [`Memo::Always`].
@@ -64,6 +67,7 @@ impl Default for Settings {
             depth: 1000,
             accrual: Mode::Elapsed,
             budget: 2000,
+            max_stall: 0.05,
             shadow: None,
             memo: None,
             age_max: 7.0 * 86_400.0,

@@ -17,6 +17,7 @@ mod live;
 mod lives;
 mod oracle;
 mod past_depend;
+mod posting;
 mod preview;
 mod promises;
 mod properties;

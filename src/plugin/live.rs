@@ -26,6 +26,7 @@ pub(super) fn document(live: &LiveSnapshot) -> Value {
         "refresh": settings.refresh,
         "depth": settings.depth,
         "budget": settings.budget,
+        "max_stall": settings.max_stall,
         "accrual": match settings.accrual { Mode::Elapsed => "elapsed", Mode::Committed => "committed" },
         "associations": associations,
         "running": running,

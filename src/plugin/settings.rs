@@ -38,7 +38,7 @@ const RULES_OF_RUNNING: &str = "\"upstream\" or \"strict\"";
 /// Nothing is to take longer than a hundred years.
 const LONGEST: f64 = 100.0 * 366.0 * 86_400.0;
 
-const KEYS: [Key; 14] = [
+const KEYS: [Key; 15] = [
     Key { name: "live", takes: YES_OR_NO, set: |to, value| put(&mut to.live, boolean(value)) },
     Key { name: "refresh", takes: DURATION, set: |to, value| put(&mut to.refresh, duration(value)) },
     Key {
@@ -63,6 +63,7 @@ const KEYS: [Key; 14] = [
         takes: "an integer from 1 to 1000000",
         set: |to, value| put(&mut to.budget, number(value)),
     },
+    Key { name: "max-stall", takes: DURATION, set: |to, value| put(&mut to.max_stall, duration(value)) },
     Key {
         name: "shadow",
         takes: "a policy (weighted-walk, fair-tree, classic, depth-oblivious or pbs), or \"none\"",

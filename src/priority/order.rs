@@ -79,23 +79,25 @@ impl<T> Pending<T> {
             touch.sort_unstable_by_key(Priced::by_exact);
             return plan(touch, 0, None);
         }
-        let mut heads: Vec<Head> = self.queues().map(|jobs| Head::new(jobs, bounds.depth)).collect();
-        let mut touch: Vec<Vec<Priced>> = heads.iter_mut().map(|head| head.least(bounds.depth)).collect();
-        let (mut left, mut only_to) = (bounds.budget, None);
+        let heads: Vec<Head> = self.queues().map(|jobs| Head::new(jobs, bounds.depth)).collect();
         // Who wants least is served first, so that what it leaves goes to the others.
-        let mut by_need: Vec<usize> = (0..touch.len()).collect();
-        by_need.sort_by_key(|&at| touch.get(at).map_or(0, Vec::len));
-        for (served, at) in by_need.into_iter().enumerate() {
-            let part = left / (heads.len() - served);
-            let (Some(jobs), Some(head)) = (touch.get_mut(at), heads.get_mut(at)) else { continue };
-            if jobs.len() > part {
+        let mut by_need: Vec<(usize, &Head)> =
+            heads.iter().map(|head| (head.fewest(bounds.depth).touches, head)).collect();
+        by_need.sort_by_key(|(wants, _)| *wants);
+        let (mut touch, mut only_to) = (Vec::new(), None);
+        let mut left = bounds.budget;
+        for (served, (wants, head)) in by_need.iter().enumerate() {
+            let part = left / (by_need.len() - served);
+            let of_queue = if *wants <= part {
+                head.least(bounds.depth)
+            } else {
                 let (within, to) = head.within(part, bounds.depth);
-                *jobs = within;
                 only_to = Some(only_to.map_or(to, |other: usize| other.min(to)));
-            }
-            left -= jobs.len();
+                within
+            };
+            left -= of_queue.len();
+            touch.extend(of_queue);
         }
-        let touch: Vec<Priced> = touch.into_iter().flatten().collect();
         let still = lagging - touch.len();
         plan(touch, still, only_to)
     }
@@ -113,8 +115,18 @@ pub fn least(jobs: &[Priced], depth: usize) -> Vec<Priced> {
 /// The jobs of a queue, the first ones by exact price sorted.
 struct Head {
     jobs: Vec<Priced>,
-    /// Memory for the prices kept.
+    /// Of each of the first ones.
     steps: Vec<Step>,
+}
+
+/// The fewest touches that make a queue right to a depth: how many, and which. That is asked of many depths, and most come to more
+/// than may be touched.
+struct Fewest {
+    touches: usize,
+    /// Whether the last job of the head keeps its posted price.
+    keeps_last: bool,
+    /// Behind the head who would stand before this place has to be touched.
+    limit: Option<Place>,
 }
 
 /// The fewest touches up to a job, if it keeps its posted price or gets its exact one, and which of the two the job
@@ -134,41 +146,48 @@ impl Head {
             jobs.select_nth_unstable_by_key(depth, Priced::by_exact);
         }
         let first = depth.min(jobs.len());
-        if let Some(head) = jobs.get_mut(..first) {
-            head.sort_unstable_by_key(Priced::by_exact);
+        let (head, _) = jobs.split_at_mut(first);
+        head.sort_unstable_by_key(Priced::by_exact);
+        let mut steps = Vec::with_capacity(head.len());
+        let mut before: Option<(&Priced, Step)> = None;
+        for job in &*head {
+            let step = step(before, job);
+            steps.push(step);
+            before = Some((job, step));
         }
-        Head { jobs, steps: Vec::new() }
+        Head { jobs, steps }
     }
 
     /// The fewest for a depth, not beyond that of [`Head::new`].
-    fn least(&mut self, depth: usize) -> Vec<Priced> {
-        let (head, rest) = self.jobs.split_at(depth.min(self.jobs.len()));
-        let Some(last) = head.last() else {
-            return urgent(rest);
+    fn fewest(&self, depth: usize) -> Fewest {
+        let (head, rest) = self.jobs.split_at(depth.min(self.steps.len()));
+        let Some((last, end)) = head.iter().zip(&self.steps).next_back() else {
+            return Fewest { touches: behind(rest, None).count(), keeps_last: false, limit: None };
         };
-        self.steps.clear();
-        let mut before: Option<(&Priced, Step)> = None;
-        for job in head {
-            let step = step(before, job);
-            self.steps.push(step);
-            before = Some((job, step));
-        }
-        let end = before.map_or(Step::default(), |(_, step)| step);
-        let behind =
-            |limit: Place| rest.iter().filter(move |job| job.is_urgent() || job.by_posted().is_before(limit));
-        let with_exact = end.exact + behind(last.by_exact()).count();
+        let exact = Fewest {
+            touches: end.exact + behind(rest, Some(last.by_exact())).count(),
+            keeps_last: false,
+            limit: Some(last.by_exact()),
+        };
         // If the last of the head keeps a price below its exact one, nobody else's price may lie between.
-        let keeps = end.kept.filter(|_| {
-            let ends_before = |job: &Priced| {
-                let touched = job.is_urgent() || job.by_posted().is_before(last.by_posted());
-                touched && job.by_exact().is_before(last.by_posted())
-            };
-            !rest.iter().any(ends_before)
+        let ends_before = |job: &Priced| {
+            let touched = job.is_urgent() || job.by_posted().is_before(last.by_posted());
+            touched && job.by_exact().is_before(last.by_posted())
+        };
+        let kept = end.kept.filter(|_| !rest.iter().any(ends_before)).map(|kept| Fewest {
+            touches: kept + behind(rest, Some(last.by_posted())).count(),
+            keeps_last: true,
+            limit: Some(last.by_posted()),
         });
-        let with_kept = keeps.map(|kept| kept + behind(last.by_posted()).count());
-        let mut kept = with_kept.is_some_and(|with_kept| with_kept < with_exact);
-        let limit = if kept { last.by_posted() } else { last.by_exact() };
-        let mut touch: Vec<Priced> = behind(limit).copied().collect();
+        kept.filter(|kept| kept.touches < exact.touches).unwrap_or(exact)
+    }
+
+    /// These jobs, the head first.
+    fn least(&self, depth: usize) -> Vec<Priced> {
+        let (head, rest) = self.jobs.split_at(depth.min(self.steps.len()));
+        let Fewest { touches, keeps_last: mut kept, limit } = self.fewest(depth);
+        let mut touch = Vec::with_capacity(touches);
+        touch.extend(behind(rest, limit).copied());
         touch.sort_unstable_by_key(|job| std::cmp::Reverse(job.by_exact()));
         for (job, step) in head.iter().zip(&self.steps).rev() {
             if !kept && job.lags() {
@@ -181,31 +200,30 @@ impl Head {
     }
 
     /// As many as a budget allows, and the depth to which that is enough: whoever is held or expedited comes first.
-    fn within(&mut self, budget: usize, depth: usize) -> (Vec<Priced>, usize) {
-        let (mut enough, mut too_deep) = (0, depth.min(self.jobs.len()).saturating_add(1));
-        let mut best = urgent(&self.jobs);
-        if best.len() > budget {
-            best.truncate(budget);
-            return (best, 0);
+    fn within(&self, budget: usize, depth: usize) -> (Vec<Priced>, usize) {
+        if self.fewest(0).touches > budget {
+            let mut urgent = self.least(0);
+            urgent.truncate(budget);
+            return (urgent, 0);
         }
+        let (mut enough, mut too_deep) = (0, depth.min(self.jobs.len()).saturating_add(1));
         // What is enough for a depth is enough for any before it.
         while enough + 1 < too_deep {
             let middle = enough + (too_deep - enough) / 2;
-            let touch = self.least(middle);
-            if touch.len() <= budget {
-                (enough, best) = (middle, touch);
+            if self.fewest(middle).touches <= budget {
+                enough = middle;
             } else {
                 too_deep = middle;
             }
         }
-        (best, enough)
+        (self.least(enough), enough)
     }
 }
 
-fn urgent(jobs: &[Priced]) -> Vec<Priced> {
-    let mut urgent: Vec<Priced> = jobs.iter().filter(|job| job.is_urgent()).copied().collect();
-    urgent.sort_unstable_by_key(Priced::by_exact);
-    urgent
+/// Who of those behind the head has to be touched in any case: who is held or expedited, and who would stand before a place.
+fn behind(rest: &[Priced], limit: Option<Place>) -> impl Iterator<Item = &Priced> {
+    let is_before = move |job: &Priced| limit.is_some_and(|limit| job.by_posted().is_before(limit));
+    rest.iter().filter(move |job| job.is_urgent() || is_before(job))
 }
 
 fn step(before: Option<(&Priced, Step)>, job: &Priced) -> Step {

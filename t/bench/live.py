@@ -176,8 +176,8 @@ def refreshes():
 
         def push_and_wait():
             commit = push(policy, leaves - BANKS)
-            # Of a large site the refresh comes after the answer, and Flux's loop after that.
-            time.sleep(3)
+            # Of a large site the refresh comes after the answer, and posts after that.
+            time.sleep(max(3, refresh))
             return commit
 
         commit, _, stall, wait_ = while_pinging(push_and_wait)

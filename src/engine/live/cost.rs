@@ -4,26 +4,48 @@
 /// Prices posted in one turn, at most.
 const POSTS: usize = 100;
 /// So many are posted one by one without a question.
-const SINGLY: usize = 75;
-/// Nobody is kept waiting for longer, in microseconds, if that can be helped.
-const STALL: usize = 20_000;
-/// The same where it is one call for all of it.
-const LOOP_STALL: usize = 50_000;
+pub(super) const SINGLY: usize = 75;
+/// Nobody is kept waiting for longer by posts in one turn, in microseconds, if that can be helped.
+const TURN: usize = 20_000;
+/// The part of the time between two refreshes that posts may take.
+const PART: f64 = 0.25;
 
-/// Whether Flux's own loop over all pending jobs is to post so many prices, with so many seconds between two refreshes. It costs
-/// less from some 75 jobs on, but nobody is served until it is over: where that is long, only if posting one by one would take most
-/// of the time.
-pub(super) fn loops_for(pending: usize, touches: usize, refresh: f64) -> bool {
-    let singly = touches.saturating_mul(post_cost(pending));
-    let all = loop_cost(pending, touches);
-    // A quarter of the time between two refreshes.
-    let too_long = (refresh * 250_000.0) as usize;
-    touches > SINGLY && all < singly && (all <= LOOP_STALL || too_long > 0 && singly > too_long)
+/// Flux's own loop over all pending jobs. It posts many prices for less, but nobody is served until it is over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loop {
+    /// Jobs that it goes through.
+    pub pending: usize,
+    /// For so many seconds it may keep everybody waiting; 0: it may not.
+    pub longest: f64,
+}
+
+impl Loop {
+    /// Whether it is over in time, with so many prices to post.
+    pub fn is_short(self, touches: usize) -> bool {
+        self.longest > 0.0 && loop_cost(self.pending, touches) as f64 <= self.longest * 1e6
+    }
+
+    /// Whether it is to post so many prices: where that costs less than one by one, which is so from some 75 on, and is short.
+    pub fn is_better_for(self, touches: usize) -> bool {
+        let singly = touches.saturating_mul(post_cost(self.pending));
+        touches > SINGLY && loop_cost(self.pending, touches) < singly && self.is_short(touches)
+    }
+}
+
+/// How many prices are posted one by one at a refresh, with so many seconds to the next; 0: there is none.
+pub(super) fn posts_between(pending: usize, refresh: f64) -> usize {
+    let most = refresh * PART * 1e6 / post_cost(pending) as f64;
+    if refresh > 0.0 { (most as usize).max(1) } else { usize::MAX }
+}
+
+/// Seconds to wait after so many posts, so that they take no more than their part of the time.
+pub(super) fn pause(pending: usize, posts: usize) -> f64 {
+    posts as f64 * post_cost(pending) as f64 * 1e-6 * (1.0 / PART - 1.0)
 }
 
 /// How many prices are posted in one turn.
 pub(super) fn posts_at_once(pending: usize) -> usize {
-    (STALL / post_cost(pending)).clamp(1, POSTS)
+    (TURN / post_cost(pending)).clamp(1, POSTS)
 }
 
 /// What one price costs Flux by itself, in microseconds: its events, and the walk to the job's new place, which Flux begins at
@@ -67,20 +89,38 @@ mod tests {
 
     #[test]
     fn flux_is_asked_for_all_only_where_that_is_cheaper_and_short() {
-        for (what, pending, touches, refresh, by_loop) in [
-            ("few are posted singly", 1_000, 75, 30.0, false),
-            ("many of few pending", 1_000, 500, 30.0, true),
-            ("dearer than singly", 1_000, 300, 30.0, false),
-            ("a loop of 90 ms", 10_000, 1_000, 30.0, false),
-            ("singly would take over a quarter of the time", 30_000, 1_000, 30.0, true),
-            ("and here not", 30_000, 1_000, 60.0, false),
-            ("singly takes just a quarter", 20_000, 10_000, 161.0, false),
-            ("without a period there is no such part", 30_000, 1_000, 0.0, false),
-            ("75 are never too many", 20_000, 75, 1.0, false),
-            ("but 76 are", 20_000, 76, 1.0, true),
-            ("as dear as singly", 100, 80, 30.0, false),
+        for (what, pending, touches, longest, is_better) in [
+            ("few are posted singly", 1_000, 75, 0.05, false),
+            ("many of few pending", 1_000, 500, 0.05, true),
+            ("dearer than singly", 1_000, 300, 0.05, false),
+            ("as dear as singly", 100, 80, 0.05, false),
+            ("a loop of 125 ms", 10_000, 1_000, 0.05, false),
+            ("which the site allows", 10_000, 1_000, 0.125, true),
+            ("just not", 10_000, 1_001, 0.125, false),
+            ("75 are never too many", 20_000, 75, 10.0, false),
+            ("but 76 are", 20_000, 76, 10.0, true),
+            ("never", 1_000, 500, 0.0, false),
         ] {
-            assert_eq!(loops_for(pending, touches, refresh), by_loop, "{what}");
+            assert_eq!(Loop { pending, longest }.is_better_for(touches), is_better, "{what}");
+        }
+        assert!(Loop { pending: 1_000, longest: 0.008 }.is_short(0));
+        assert!(!Loop { pending: 1_000, longest: 0.008 }.is_short(1));
+        assert!(!Loop { pending: 0, longest: 0.0 }.is_short(0));
+    }
+
+    #[test]
+    fn posts_take_a_quarter_of_the_time() {
+        let micros = |pending, posts| (pause(pending, posts) * 1e6).round();
+        assert_eq!([micros(10_000, 0), micros(10_000, 4), micros(1_000, 1)], [0.0, 12_300.0, 105.0]);
+        for (pending, refresh, posts) in [
+            (0, 30.0, 300_000),
+            (10_000, 30.0, 7_317),
+            (50_000, 30.0, 499),
+            (50_000, 2.0, 33),
+            (50_000, 0.001, 1),
+            (50_000, 0.0, usize::MAX),
+        ] {
+            assert_eq!(posts_between(pending, refresh), posts, "{pending} {refresh}");
         }
     }
 }

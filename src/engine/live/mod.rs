@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! job.state.run, inactive, replay ──> accrual ──> standing
-//! timer, push, settings ──> refresh: standing in slices ──> exact prices ──> a plan ──> posts in slices
+//! timer, push, settings ──> refresh: standing in slices ──> exact prices ──> posting: a plan ──> posts in slices, or Flux's loop
 //! whoever posts a price ──> prices: what was posted, and by which terms
 //! ```
 //!
@@ -26,6 +26,7 @@ mod cost;
 mod ended;
 mod interleave;
 mod outline;
+mod posting;
 mod prices;
 mod refresh;
 mod shadow;
@@ -56,7 +57,7 @@ pub(super) struct Live {
     stage: Stage,
     /// Prices that may be others for other reasons than a fair-share: all are worked out at the next refresh.
     reprice: bool,
-    /// A push waits for its refresh: then Flux asks for the prices of those that have none, and whoever may go goes.
+    /// A push waits for its refresh: then those that have no price are asked for, and whoever may go goes.
     pushed: bool,
     /// While Flux asks for prices because of a refresh: who is to get another one.
     touching: Option<HashSet<JobId>>,

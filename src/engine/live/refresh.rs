@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Refreshes: fair-shares as of now, then exact prices, then the posted order. Each in slices over reactor turns.
 
-use super::super::{AgeSnapshot, Effect, Engine, PageWanted, Settings, Step, Timer};
-use super::cost::{loops_for, posts_at_once};
+use super::super::{AgeSnapshot, Effect, Engine, PageWanted, Settings, Timer};
 use super::ended::Asking;
 use super::interleave::Taking;
+use super::posting::{Posts, Seeking};
 use super::shadow::{ShadowReport, Shadowing};
 use crate::accounts::{Association, AssociationId};
 use crate::fairshare::{Options, Policy};
-use crate::ids::{BankName, JobId, UserId};
-use crate::limits::Demand;
-use crate::priority::order::Bounds;
+use crate::ids::{BankName, UserId};
 use std::collections::VecDeque;
 
 /// Associations and jobs that are worked out in one turn, and jobs that are priced: a few milliseconds.
@@ -31,8 +29,10 @@ pub(super) enum Stage {
     Turns(Box<Taking>),
     /// These associations' jobs are priced; all of them, or where the fair-share is another one.
     Pricing(VecDeque<AssociationId>, bool),
+    /// Jobs are looked for that have no price.
+    Seeking(Seeking),
     /// These are posted.
-    Posting(VecDeque<JobId>),
+    Posting(Posts),
     /// What the shadow policy makes of it.
     Shadow(Shadowing),
 }
@@ -266,11 +266,25 @@ impl Engine {
                 }
                 Stage::Pricing(list, all) => {
                     let all = *all;
-                    let Some(association) = list.pop_front() else { return self.post_plan() };
+                    let Some(association) = list.pop_front() else {
+                        if !self.seeks() {
+                            return self.post_plan(None);
+                        }
+                        self.live.stage = Stage::Seeking(Seeking::default());
+                        continue;
+                    };
                     left = left.saturating_sub(1 + 10 * self.reprice(association, all));
                     if left == 0 {
                         break;
                     }
+                }
+                Stage::Seeking(at) => {
+                    let at = std::mem::take(at);
+                    match self.seek(at) {
+                        Ok(found) => return self.post_plan(Some(found)),
+                        Err(next) => self.live.stage = Stage::Seeking(next),
+                    }
+                    break;
                 }
                 Stage::Posting(_) => return self.post(),
                 Stage::Shadow(_) => {
@@ -286,85 +300,16 @@ impl Engine {
         vec![Effect::Arm(Timer::Slice)]
     }
 
-    /// All exact prices are known: which to post.
-    fn post_plan(&mut self) -> Vec<Effect> {
-        let (depth, budget) = (self.settings.depth, self.settings.budget);
-        let mut plan = Default::default();
-        self.live.shadow_due |= self.live.moved;
-        if std::mem::take(&mut self.live.moved) && self.live.pending.lagging() > 0 {
-            plan = self.live.pending.plan(Bounds { depth, few: self.few(), budget });
-            // What the budget left over is gone on with next time.
-            self.live.moved |= plan.only_to.is_some();
-        }
-        let lagging = self.live.pending.lagging();
-        let last = &mut self.live.posting;
-        last.lagging = lagging.saturating_sub(plan.touch.len());
-        last.right_to = plan.only_to.or((last.lagging > 0).then_some(depth));
-        let mut touch: VecDeque<JobId> = plan.touch.into_iter().map(|(id, _)| id).collect();
-        let mut effects = Vec::new();
-        // Where the loop is needed in any case, what is posted in it costs least.
-        let by_loop = std::mem::take(&mut self.live.pushed)
-            || loops_for(self.live.pending.len(), touch.len(), self.settings.refresh);
-        if by_loop {
-            let touching = std::mem::take(&mut touch);
-            self.live.posting.touched += touching.len();
-            self.live.touching = Some(touching.into_iter().collect());
-            effects.extend(Engine::reprioritize_all());
-            effects.push(Effect::Then(Step::ReleaseAll));
-        }
-        self.live.stage = Stage::Posting(touch);
-        effects.extend(self.post());
-        effects
-    }
-
     fn is_small(&self) -> bool {
         let (cells, running, ended) = self.standing.counts();
         cells + running + ended <= SMALL
     }
 
-    fn few(&self) -> usize {
+    pub(super) fn few(&self) -> usize {
         #[cfg(test)]
         if let Some(few) = self.live.few {
             return few;
         }
         FEW
-    }
-
-    /// Posts the next prices, each as it is now.
-    fn post(&mut self) -> Vec<Effect> {
-        self.live.under_way.clear();
-        let posts = posts_at_once(self.live.pending.len());
-        let Stage::Posting(list) = &mut self.live.stage else { return Vec::new() };
-        let now: Vec<JobId> = list.drain(..list.len().min(posts)).collect();
-        let is_done = list.is_empty();
-        let mut effects = Vec::new();
-        for id in now {
-            let urgency = self.urgency(id).unwrap_or_default();
-            if self.ledger.job(id).is_some_and(|job| self.wakes_too_late(id, job, urgency)) {
-                effects.push(self.send_round_later(id));
-                continue;
-            }
-            let Some(made) = self.touch(id) else { continue };
-            self.live.posting.touched += 1;
-            effects.extend(self.memo(id, &made));
-            effects.push(Effect::Prioritize(id, made.priority));
-            effects.extend(self.rest(id, Demand::of_price(made.priority), Engine::pass_along));
-        }
-        if is_done {
-            self.live.stage = Stage::Idle;
-            if let Some(shadowing) = self.shadowing() {
-                self.live.stage = Stage::Shadow(shadowing);
-                effects.push(Effect::Arm(Timer::Slice));
-            }
-            self.live.posting.seconds = (self.now - self.live.posting.when).max(0.0);
-            let (count, seconds, touched) = &mut self.live.totals;
-            *count += 1;
-            *seconds += self.live.posting.seconds;
-            *touched += self.live.posting.touched as u64;
-            self.live.last = Some(self.live.posting);
-        } else {
-            effects.push(Effect::Arm(Timer::Slice));
-        }
-        effects
     }
 }

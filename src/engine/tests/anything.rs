@@ -141,6 +141,7 @@ fn settings(of: &mut Choices<'_>) -> Settings {
         refresh: of.pick(&[30.0, 0.0, 1e300, f64::NAN, -1.0]),
         depth: of.pick(&[1000, 0, 1, usize::MAX]),
         budget: of.pick(&[2000, 0, 1]),
+        max_stall: of.pick(&[0.05, 0.0, f64::NAN]),
         shadow: of.pick(&[None, Some(Rule::ALL[0])]),
         memo: of.pick(&[None, Some(Memo::Always), Some(Memo::Coarse)]),
         age_max: of.pick(&[604_800.0, 0.0, f64::INFINITY]),

@@ -2,10 +2,12 @@
 //! Random lives of jobs: counters equal a recount from the host, limits hold, nobody is stranded.
 
 use super::host::Host;
+use super::live::{leaf, tree};
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use super::strict::rules;
 use crate::accounts::{AssociationRecord, Cap, Policy, Queue, RunningLimits, SiteLimit, Target};
 use crate::engine::{Engine, Event, Settings, State};
+use crate::fairshare::Policy as Ranking;
 use crate::ids::{Amount, JobId, Limit, UserId};
 use crate::standing::SitePart;
 use proptest::prelude::*;
@@ -20,7 +22,7 @@ fn pick(host: &Host, at: usize) -> Option<JobId> {
 }
 
 fn is_strict(settings: &Settings) -> bool {
-    *settings == rules(RunningLimits::Strict, &[])
+    settings.running == rules(RunningLimits::Strict, &[]).running
 }
 
 struct World {
@@ -31,6 +33,8 @@ struct World {
     /// The scheduler starts every job at once.
     is_eager: bool,
     settings: Settings,
+    /// Whether pushes bring a tree, after which prices are posted by Flux's loop or one by one.
+    has_tree: bool,
 }
 
 impl World {
@@ -40,16 +44,27 @@ impl World {
         limits: Vec<SiteLimit>,
         is_eager: bool,
         settings: Settings,
+        has_tree: bool,
     ) -> Self {
         let mut host = Host::new();
         host.event(Event::Settings(settings.clone()));
-        let mut world = World { host, records, queues, limits, is_eager, settings };
-        let policy = world.policy();
-        world.host.event(Event::Policy(policy, SitePart::default()));
+        let mut world = World { host, records, queues, limits, is_eager, settings, has_tree };
+        world.host.event(world.policy());
         world
     }
 
-    fn policy(&self) -> Policy {
+    /// A push of everything.
+    fn policy(&self) -> Event<'static> {
+        let leaves =
+            || [(7, "A"), (7, "B"), (8, "A"), (8, "B")].map(|(user, bank)| leaf(user, bank, 0.0, 0.0));
+        let site = match self.has_tree {
+            true => tree(Ranking::FairTree, NOW, leaves().into()),
+            false => SitePart::default(),
+        };
+        Event::Policy(self.accounts(), site)
+    }
+
+    fn accounts(&self) -> Policy {
         Policy {
             associations: self.records.clone(),
             queues: self.queues.clone(),
@@ -85,12 +100,11 @@ impl World {
             }
             Op::Limits(limits) => {
                 self.limits = limits.clone();
-                let policy = self.policy();
-                self.host.event(Event::Policy(policy, SitePart::default()));
+                self.host.event(self.policy());
             }
             Op::Rules(settings) => {
-                self.settings = settings.clone();
-                host.event(Event::Settings(settings.clone()));
+                self.settings.running = settings.running.clone();
+                host.event(Event::Settings(self.settings.clone()));
             }
             Op::End(at) => pick(host, *at).into_iter().for_each(|id| host.end(id)),
             Op::Urgency(at, urgency) => {
@@ -133,21 +147,17 @@ impl World {
                 host.event(Event::Associations(vec![pushed]));
             }
             Op::Replay { is_reload, data_first } => {
-                let policy = self.policy();
-                let settings = self.settings.clone();
+                let (push, settings) = (self.policy(), self.settings.clone());
                 let host = &mut self.host;
-                let push = || [Event::Policy(policy.clone(), SitePart::default())];
                 host.oracle.learn(&Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
                 let mut engine = Engine::new(OWNER);
                 engine.handle(NOW, Event::Settings(settings));
                 if *data_first {
-                    for event in push() {
-                        engine.handle(NOW, event);
-                    }
-                }
-                host.replay(*is_reload, engine);
-                if !*data_first {
-                    push().into_iter().for_each(|event| host.event(event));
+                    engine.handle(NOW, push);
+                    host.replay(*is_reload, engine);
+                } else {
+                    host.replay(*is_reload, engine);
+                    host.event(push);
                 }
             }
         }
@@ -264,9 +274,12 @@ proptest! {
         limits in over_scopes(),
         is_eager in any::<bool>(),
         settings in running_limits(),
+        (has_tree, max_stall) in (any::<bool>(), prop_oneof![Just(0.0), Just(0.05)]),
         ops in prop::collection::vec(quiet_op(), 1..80),
     ) {
-        let mut world = World::new(records(associations), queues(in_queues), limits, is_eager, settings.clone());
+        let settings = Settings { max_stall, ..settings };
+        let (associations, in_queues) = (records(associations), queues(in_queues));
+        let mut world = World::new(associations, in_queues, limits, is_eager, settings.clone(), has_tree);
         // Where limits are looked at once, a job that gave its place to run to another for its priority of 0 may come to run
         // past one.
         let is_kept = |op: &&Op| !(is_eager && !is_strict(&settings) && matches!(op, Op::Urgency(..) | Op::Weight(_)));
@@ -286,9 +299,12 @@ proptest! {
         limits in over_scopes(),
         is_eager in any::<bool>(),
         settings in running_limits(),
+        (has_tree, max_stall) in (any::<bool>(), prop_oneof![Just(0.0), Just(0.05)]),
         ops in prop::collection::vec(any_op(), 1..80),
     ) {
-        let mut world = World::new(records(associations), queues(in_queues), limits, is_eager, settings);
+        let settings = Settings { max_stall, ..settings };
+        let (associations, in_queues) = (records(associations), queues(in_queues));
+        let mut world = World::new(associations, in_queues, limits, is_eager, settings, has_tree);
         for op in &ops {
             world.step(op);
             world.counts_are_exact();

@@ -146,8 +146,7 @@ impl Engine {
                 ),
             )
         } else if right_to.is_some_and(|to| to < depth) {
-            let text =
-                format!("a refresh posts {} prices at most; the next one goes on", self.settings.budget);
+            let text = format!("a refresh posts {} prices at most; the next one goes on", self.budget());
             note("budget", text)
         } else {
             note(

@@ -10,7 +10,7 @@ fn read(table: &str) -> Result<Settings, String> {
 #[test]
 fn every_key_is_read() {
     let settings = read(
-        r#"{"live": false, "refresh": "1.5m", "depth": 200, "accrual": "committed", "budget": 50, "shadow": "pbs",
+        r#"{"live": false, "refresh": "1.5m", "depth": 200, "accrual": "committed", "budget": 50, "max-stall": "80ms", "shadow": "pbs",
             "memo": "never", "age-max": "2d", "weights": {"age": 1000, "size": -5}, "max-wait-behind": 7200,
             "interleave": true, "remember": false, "public": "own", "annotate": true,
             "running-limits": "strict", "queues": {"debug": {"running-limits": "upstream"}, "pdev": {}}}"#,
@@ -21,6 +21,7 @@ fn every_key_is_read() {
         depth: 200,
         accrual: Mode::Committed,
         budget: 50,
+        max_stall: 0.08,
         shadow: Some(Policy::Pbs),
         memo: Some(Memo::Never),
         age_max: 172_800.0,
@@ -55,7 +56,7 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         (r#"[]"#, "[fairshare]: expected a table, got array"),
         (
             r#"{"refesh": 3}"#,
-            "fairshare.refesh: unknown key; known are live, refresh, depth, accrual, budget, shadow, memo, age-max, \
+            "fairshare.refesh: unknown key; known are live, refresh, depth, accrual, budget, max-stall, shadow, memo, age-max, \
              max-wait-behind, interleave, remember, running-limits, public, annotate, weights, limits, queues",
         ),
         (r#"{"live": "yes"}"#, "fairshare.live: expected true or false, got \"yes\""),

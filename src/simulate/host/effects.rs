@@ -72,7 +72,8 @@ impl Host<'_> {
             }
             Effect::Raise(id, _) => self.end(number_of(id)),
             Effect::Arm(Timer::Turn) => self.turns = true,
-            Effect::Arm(Timer::Slice) => self.slices = true,
+            // What posting costs Flux takes no time here.
+            Effect::Arm(Timer::Slice) | Effect::ArmIn(Timer::Slice, _) => self.slices = true,
             Effect::ArmIn(Timer::Refresh, period) => self.refresh = Some((self.now + period, period)),
             // No job declares dependencies, none is read back, each names its bank, and nobody reads notes, logs and memos.
             _ => {}

@@ -147,6 +147,7 @@ impl Host {
             Effect::Arm(timer @ (Timer::Refresh | Timer::Remember | Timer::Expire | Timer::Answer)) => {
                 panic!("{timer:?} is not the engine's to arm")
             }
+            Effect::ArmIn(Timer::Slice, _) => self.slices += 1,
             Effect::ArmIn(timer, seconds) => {
                 assert_eq!(*timer, Timer::Refresh);
                 self.refresh_at = Some(self.now + seconds);

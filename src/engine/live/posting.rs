@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! How exact prices get to Flux: by its own loop over all pending jobs where that is short, else one by one in slices, the head of
+//! each queue first.
+
+use super::super::{Effect, Engine, Step, Timer};
+use super::cost::{Loop, SINGLY, pause, posts_at_once, posts_between};
+use super::refresh::Stage;
+use crate::ids::JobId;
+use crate::limits::{Admission, Demand, Job, Phase};
+use crate::priority::order::Bounds;
+use std::collections::VecDeque;
+
+/// Jobs that are looked at in one turn, for those without a price.
+const LOOKED_AT: usize = 20_000;
+
+/// What is still to be posted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Posts {
+    /// Jobs that have no price yet. Of a push whoever may go goes when all of them were asked for.
+    unpriced: VecDeque<JobId>,
+    /// Jobs whose price is another one.
+    prices: VecDeque<JobId>,
+}
+
+/// Jobs without a price are looked for: which were found, and how far it is.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seeking {
+    found: Vec<JobId>,
+    after: Option<JobId>,
+}
+
+impl Engine {
+    /// What asking for every price costs now.
+    fn cost_of_loop(&self) -> Loop {
+        Loop { pending: self.live.pending.len(), longest: self.settings.max_stall }
+    }
+
+    /// So many prices are posted at a refresh: no more than are set, and where Flux's loop is too long to be used, no more than
+    /// can be posted one by one in a part of the time.
+    pub(in crate::engine) fn budget(&self) -> usize {
+        let (set, a_loop) = (self.settings.budget, self.cost_of_loop());
+        if a_loop.is_short(set) { set } else { set.min(posts_between(a_loop.pending, self.settings.refresh)) }
+    }
+
+    /// Whether jobs without a price are to be looked for: after a push, where Flux's loop, which asks for them, is too long.
+    pub(super) fn seeks(&self) -> bool {
+        self.live.pushed
+            && !self.cost_of_loop().is_short(self.live.pending.lagging().min(self.settings.budget))
+    }
+
+    /// Looks at the next jobs; what was found when all were looked at, or when there are so many that Flux's loop has to ask.
+    pub(super) fn seek(&self, mut at: Seeking) -> Result<Vec<JobId>, Seeking> {
+        let mut looked = 0;
+        for (id, job) in self.ledger.jobs_after(at.after).take(LOOKED_AT) {
+            (looked, at.after) = (looked + 1, Some(id));
+            if self.is_asked_for(id, job) {
+                at.found.push(id);
+            }
+            if at.found.len() > SINGLY {
+                return Ok(at.found);
+            }
+        }
+        if looked < LOOKED_AT { Ok(at.found) } else { Err(at) }
+    }
+
+    /// Whether Flux's loop would do something for a job beside putting its price right.
+    fn is_asked_for(&self, id: JobId, job: &Job) -> bool {
+        let is_new = matches!(job.admission, Admission::Waiting { .. } | Admission::Attached(_));
+        let has_none = || self.unpriced.contains(&id) || self.live.pending.get(id).is_none();
+        matches!(job.phase, Phase::Priority | Phase::Sched) && (is_new || !job.is_awaiting() && has_none())
+    }
+
+    /// All exact prices are known: which to post, and how. `unpriced` are jobs that have none, if they were looked for.
+    pub(super) fn post_plan(&mut self, unpriced: Option<Vec<JobId>>) -> Vec<Effect> {
+        let (depth, budget) = (self.settings.depth, self.budget());
+        let mut plan = Default::default();
+        self.live.shadow_due |= self.live.moved;
+        if std::mem::take(&mut self.live.moved) && self.live.pending.lagging() > 0 {
+            plan = self.live.pending.plan(Bounds { depth, few: self.few(), budget });
+            // What the budget left over is gone on with next time.
+            self.live.moved |= plan.only_to.is_some();
+        }
+        let lagging = self.live.pending.lagging();
+        let last = &mut self.live.posting;
+        last.lagging = lagging.saturating_sub(plan.touch.len());
+        last.right_to = plan.only_to.or((last.lagging > 0).then_some(depth));
+        let was_sought = unpriced.is_some();
+        let prices = plan.touch.into_iter().map(|(id, _)| id);
+        let mut posts = Posts { unpriced: unpriced.unwrap_or_default().into(), prices: prices.collect() };
+        let mut effects = Vec::new();
+        let (a_loop, touched) = (self.cost_of_loop(), posts.prices.len());
+        // What is posted along with those that have none costs least.
+        let asks = self.live.pushed && (!was_sought || posts.unpriced.len() > SINGLY);
+        if asks || a_loop.is_better_for(touched) {
+            self.live.pushed = false;
+            self.live.posting.touched += touched;
+            self.live.touching = Some(std::mem::take(&mut posts).prices.into_iter().collect());
+            effects.extend(Engine::reprioritize_all());
+            effects.push(Effect::Then(Step::ReleaseAll));
+        }
+        self.live.stage = Stage::Posting(posts);
+        effects.extend(self.post());
+        effects
+    }
+
+    /// Posts the next prices, each as it is now.
+    pub(super) fn post(&mut self) -> Vec<Effect> {
+        self.live.under_way.clear();
+        let a_loop = self.cost_of_loop();
+        let most = posts_at_once(a_loop.pending);
+        let Stage::Posting(Posts { unpriced, prices }) = &mut self.live.stage else { return Vec::new() };
+        let asked: Vec<JobId> = unpriced.drain(..unpriced.len().min(most)).collect();
+        let now: Vec<JobId> = prices.drain(..prices.len().min(most - asked.len())).collect();
+        let (all_asked, is_done) = (unpriced.is_empty(), unpriced.is_empty() && prices.is_empty());
+        // Where posts are so dear that the loop is too long, others have their time between them.
+        let posts = if a_loop.is_short(0) { 0 } else { asked.len() + now.len() };
+        let mut effects: Vec<Effect> = asked.into_iter().map(Effect::AskUrgency).collect();
+        if all_asked && std::mem::take(&mut self.live.pushed) {
+            effects.push(Effect::Then(Step::ReleaseAll));
+        }
+        for id in now {
+            let urgency = self.urgency(id).unwrap_or_default();
+            if self.ledger.job(id).is_some_and(|job| self.wakes_too_late(id, job, urgency)) {
+                effects.push(self.send_round_later(id));
+                continue;
+            }
+            let Some(made) = self.touch(id) else { continue };
+            self.live.posting.touched += 1;
+            effects.extend(self.memo(id, &made));
+            effects.push(Effect::Prioritize(id, made.priority));
+            effects.extend(self.rest(id, Demand::of_price(made.priority), Engine::pass_along));
+        }
+        if is_done {
+            effects.extend(self.refreshed());
+        } else {
+            effects.push(Effect::ArmIn(Timer::Slice, pause(a_loop.pending, posts)));
+        }
+        effects
+    }
+
+    /// A refresh is done, but for what the shadow policy makes of it.
+    fn refreshed(&mut self) -> Option<Effect> {
+        self.live.posting.seconds = (self.now - self.live.posting.when).max(0.0);
+        let (count, seconds, touched) = &mut self.live.totals;
+        *count += 1;
+        *seconds += self.live.posting.seconds;
+        *touched += self.live.posting.touched as u64;
+        self.live.last = Some(self.live.posting);
+        let shadowing = self.shadowing();
+        let goes_on = shadowing.is_some();
+        self.live.stage = shadowing.map_or(Stage::Idle, Stage::Shadow);
+        goes_on.then_some(Effect::Arm(Timer::Slice))
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Where Flux's own loop would keep everybody waiting, prices are posted one by one: also after a push, for jobs that have none.
+
+use super::host::Host;
+use super::live::{accounts, leaf, leaves, live, tree};
+use super::site::{HostJob, NOW, OWNER, association, record};
+use crate::accounts::Policy as Accounts;
+use crate::engine::{Effect, Engine, Event, Settings, State, Timer};
+use crate::fairshare::Policy;
+use crate::ids::{JobId, Limit};
+
+fn never() -> Settings {
+    Settings { max_stall: 0.0, ..Settings::default() }
+}
+
+/// The data of everybody, and of user 9 in A.
+fn with_nine(change: impl FnOnce(&mut Accounts)) -> Event<'static> {
+    let mut all = accounts();
+    all.associations.push(record(association(9, "A"), "A"));
+    change(&mut all);
+    let leaves = leaves().into_iter().chain([leaf(9, "A", 0.0, 0.0)]).collect();
+    Event::Policy(all, tree(Policy::FairTree, NOW, leaves))
+}
+
+/// The way in which the prices of a push are posted: how often Flux's loop runs for it.
+fn loops_of(host: &mut Host, push: Event<'_>) -> usize {
+    let before = host.loops;
+    host.event(push);
+    host.loops - before
+}
+
+/// In PRIORITY since before the first data, of users of whom the first push knows some.
+fn who_waits(host: &mut Host, users: &[u32]) -> Vec<JobId> {
+    users.iter().map(|user| host.submit(HostJob::new(*user)).unwrap()).collect()
+}
+
+#[test]
+fn a_push_gives_a_price_to_who_has_none_without_the_loop() {
+    for (settings, by_loop) in [(Settings::default(), 1), (never(), 0)] {
+        let mut host = Host::new();
+        host.event(Event::Settings(settings));
+        let jobs = who_waits(&mut host, &[7, 9, 8]);
+        let first = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
+        assert_eq!(loops_of(&mut host, first), by_loop);
+        let states = |host: &Host| jobs.iter().map(|id| host.state(*id).unwrap()).collect::<Vec<_>>();
+        assert_eq!(states(&host), [State::Sched, State::Priority, State::Sched]);
+        assert_eq!(loops_of(&mut host, with_nine(|_| ())), by_loop);
+        assert_eq!(states(&host), [State::Sched; 3]);
+        for id in &jobs {
+            let exact = host.engine.priced(*id).unwrap().exact;
+            assert_eq!(host.jobs[id].priority, Some(i64::from(exact.priority)), "job {id}");
+            assert_eq!(host.jobs[id].bank.as_deref(), Some("A"), "its jobspec says where it counts");
+        }
+    }
+}
+
+/// That of a user whom no push knows, with a bank; and one whose queue turns out to be forbidden.
+#[test]
+fn who_can_never_have_a_price_is_told_so_without_the_loop() {
+    for settings in [Settings::default(), never()] {
+        let mut host = Host::new();
+        host.event(Event::Settings(settings));
+        let stranger = host.submit(HostJob::new(99).bank("A")).unwrap();
+        let forbidden = host.submit(HostJob::new(9).queue("q2")).unwrap();
+        host.event(with_nine(|all| {
+            for one in all.associations.iter_mut().filter(|one| one.association.user.0 == 9) {
+                one.association.queues = ["q1".into()].into();
+            }
+        }));
+        assert_eq!([host.state(stranger), host.state(forbidden)], [None, None]);
+        assert_eq!(host.exceptions.len(), 2, "{:?}", host.exceptions);
+    }
+}
+
+/// Who waited in PRIORITY came first. It is given its price before others are let go in its place.
+#[test]
+fn who_has_no_price_stands_in_line_before_others_are_let_go() {
+    for settings in [Settings::default(), never()] {
+        let mut host = Host::new();
+        host.event(Event::Settings(settings));
+        let first = who_waits(&mut host, &[9])[0];
+        let held = host.submit(HostJob::new(9).after("afterany:other")).unwrap();
+        host.event(with_nine(|all| {
+            all.associations.iter_mut().for_each(|one| one.association.max_sched_jobs = Limit(1));
+        }));
+        host.remove_dependency(held, "afterany:other");
+        host.settle();
+        assert_eq!((host.state(first), host.state(held)), (Some(State::Sched), Some(State::Depend)));
+        host.event(with_nine(|_| ()));
+        assert_eq!(host.state(held), Some(State::Sched), "the push that raised the limit lets it go");
+    }
+}
+
+/// A restart finds them in SCHED, and nothing is known of their data: an update of the jobspec would send them round.
+#[test]
+fn who_is_in_sched_already_gets_bank_and_price() {
+    let mut host = live(Policy::FairTree);
+    let jobs: Vec<JobId> = [7, 8].map(|user| host.submit(HostJob::new(user)).unwrap()).into();
+    for id in &jobs {
+        host.jobs.get_mut(id).unwrap().bank = None;
+    }
+    let mut engine = Engine::new(OWNER);
+    engine.handle(NOW, Event::Settings(never()));
+    host.replay(true, engine);
+    let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
+    assert_eq!(loops_of(&mut host, push), 0);
+    for id in &jobs {
+        let job = &host.jobs[id];
+        let exact = i64::from(host.engine.priced(*id).unwrap().exact.priority);
+        assert_eq!((job.state, job.bank.as_deref(), job.priority), (State::Sched, Some("A"), Some(exact)));
+    }
+    assert_eq!(host.engine.check().drift, []);
+}
+
+#[test]
+fn many_who_have_no_price_are_asked_for_by_the_loop() {
+    for (waiting, by_loop) in [(75, 0), (76, 1)] {
+        let mut host = Host::new();
+        host.event(Event::Settings(never()));
+        let jobs = who_waits(&mut host, &vec![7; waiting]);
+        let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
+        assert_eq!(loops_of(&mut host, push), by_loop, "{waiting}");
+        assert!(jobs.iter().all(|id| host.state(*id) == Some(State::Sched)));
+        // They have one now.
+        assert_eq!(loops_of(&mut host, with_nine(|_| ())), 0);
+    }
+}
+
+/// 25 microseconds a price, and a quarter of the time for them: one at each refresh, the head first. Two are enough for the order.
+#[test]
+fn without_the_loop_no_more_is_posted_than_there_is_time_for() {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(Settings { refresh: 0.0001, ..never() }));
+    let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+    let jobs = [8, 7, 8, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    host.start(runs);
+    host.now += 300.0;
+    for (touched, lagging, right_to, reason) in
+        [(1, 3, 2, "a refresh posts 1 prices at most"), (1, 2, 1000, "the first 1000 jobs")]
+    {
+        host.refresh(0.0);
+        let last = host.engine.live_snapshot().last.unwrap();
+        assert_eq!((last.touched, last.lagging, last.right_to), (touched, lagging, Some(right_to)));
+        let why = |id: &JobId| host.engine.why(&Host::facts(*id, &host.jobs[id]), host.now).unwrap();
+        let told: Vec<String> = jobs.iter().filter_map(|id| Some(why(id).lag?.reason.text)).collect();
+        assert!(!told.is_empty() && told.iter().all(|text| text.starts_with(reason)), "{told:?}");
+    }
+}
+
+/// Of 150 prices 100 are posted in a turn, which takes Flux 100 times 25 microseconds, and others have three times as long.
+#[test]
+fn without_the_loop_others_have_their_time_between_posts() {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(never()));
+    let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+    for _ in 0..150 {
+        host.submit(HostJob::new(7).bank("A")).unwrap();
+    }
+    host.start(runs);
+    let effects = host.engine.handle(host.now + 30.0, Event::Timer(Timer::Refresh));
+    assert_eq!(effects.iter().filter(|effect| matches!(effect, Effect::Prioritize(..))).count(), 100);
+    let pauses = effects.iter().filter_map(|effect| match effect {
+        Effect::ArmIn(Timer::Slice, seconds) => Some(*seconds),
+        _ => None,
+    });
+    assert_eq!(pauses.collect::<Vec<_>>(), [0.0075]);
+}
