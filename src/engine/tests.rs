@@ -30,6 +30,7 @@ mod shadow;
 mod site;
 mod strict;
 mod tables;
+mod taken;
 mod told;
 mod urgency;
 mod why;
