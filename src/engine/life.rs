@@ -186,7 +186,9 @@ impl Engine {
         let mut effects = Vec::from_iter(self.unwatch(id));
         self.unreadable.remove(&id);
         self.unpriced.remove(&id);
-        let has_claim = self.ledger.has_claim(id);
+        let takes_room = self.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
+        // A claim is of a held job, which takes none.
+        let makes_room = takes_room || self.ledger.has_claim(id);
         let Some(job) = self.ledger.remove(id) else { return effects };
         self.live.forget(id);
         effects.extend(self.accrued(id, &job));
@@ -195,7 +197,7 @@ impl Engine {
         if job.is_unread() {
             effects.extend(self.one_less_unread(association));
         }
-        if has_claim || !job.footprint().is_idle() {
+        if makes_room {
             effects.extend(self.pass(association));
         }
         effects

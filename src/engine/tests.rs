@@ -2,8 +2,10 @@
 //! The engine under a model of Flux: examples of the specification, and random lives of jobs.
 
 mod age;
+mod ages;
 mod anything;
 mod asked;
+mod between;
 mod doubt;
 mod examples;
 mod facts;
@@ -19,6 +21,7 @@ mod posting;
 mod preview;
 mod promises;
 mod properties;
+mod pushed;
 mod refreshes;
 mod refused;
 mod rows;
@@ -27,6 +30,8 @@ mod shadow;
 mod site;
 mod strict;
 mod tables;
+mod taken;
+mod told;
 mod urgency;
 mod why;
 

@@ -97,9 +97,4 @@ impl Tally {
             Stage::RunningAndScheduled => run(charged).saturating_add(sched()),
         }
     }
-
-    /// What decisions count with.
-    pub fn total(&self) -> Counts {
-        self.charged.plus(self.reserved)
-    }
 }

@@ -119,8 +119,6 @@ pub(super) struct Groups {
     limits: Arc<SiteLimits>,
     all: Vec<Group>,
     ids: BTreeMap<(Target, Option<QueueName>), GroupId>,
-    /// How many places there are in all lines.
-    places: usize,
 }
 
 impl Groups {
@@ -128,17 +126,11 @@ impl Groups {
         self.limits.is_empty()
     }
 
-    /// Whether nobody stands in any line.
-    pub fn nobody_waits(&self) -> bool {
-        self.places == 0
-    }
-
     /// Puts an association into the line of a group.
     pub fn line_up(&mut self, id: GroupId, key: Key, least: Size, since: u64) {
         if let Some(group) = self.get_mut(id) {
             group.since.insert((since, key.association));
             group.line.insert(key, least);
-            self.places += 1;
         }
     }
 
@@ -149,7 +141,6 @@ impl Groups {
             if let Some(since) = since {
                 group.since.remove(&(since, key.association));
             }
-            self.places = self.places.saturating_sub(1);
         }
     }
 
@@ -170,7 +161,6 @@ impl Groups {
             group.since.clear();
             group.claims.clear();
         }
-        self.places = 0;
         self
     }
 

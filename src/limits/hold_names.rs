@@ -57,7 +57,7 @@ impl HoldNames {
 
     /// Whether this job was ever held by us.
     pub fn were_used(&self) -> bool {
-        self.uses.iter().any(|uses| uses.0.iter().any(|(_, n)| *n > 0))
+        self.uses.is_some()
     }
 
     /// How often the name of a limit was used: 0 if never.

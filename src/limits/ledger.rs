@@ -196,10 +196,6 @@ impl Ledger {
         (&mut self.groups, self.accounts.get_mut(at))
     }
 
-    pub(super) fn has_nobody(&self, association: AssociationId, class: &Class) -> bool {
-        self.line(association, class).is_none()
-    }
-
     fn line(&self, association: AssociationId, class: &Class) -> Option<&HeldLine> {
         self.account_of(association)?.held.get(class)
     }

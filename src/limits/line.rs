@@ -159,6 +159,11 @@ mod tests {
             }
             prop_assert_eq!(line.ids().collect::<Vec<_>>(), plain.keys().copied().collect::<Vec<_>>());
             prop_assert_eq!(line.is_empty(), plain.is_empty());
+            prop_assert_eq!(line.least(), plain.values().copied().reduce(Size::min_of));
+            // Nor are there more of them than half full ones would be, as long as nobody leaves.
+            let mut filled = HeldLine::default();
+            plain.iter().for_each(|(id, size)| filled.insert(*id, *size));
+            prop_assert!(filled.blocks.len() <= 1 + 2 * plain.len() / BLOCK);
             // What makes a search cheap: no block is empty, and none is longer than it may be.
             prop_assert!(line.blocks.values().all(|block| (1..=BLOCK).contains(&block.members.len())));
             for (after, nodes, cores, gpus) in ask {

@@ -13,7 +13,7 @@
 
 use super::groups::{Group, GroupId, Groups};
 use super::ledger::{Class, Ledger};
-use super::{Keepers, Phase, Size, Walk};
+use super::{Job, Keepers, Size, Walk};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, QueueName, Stage};
 use std::cmp::Reverse;
@@ -148,22 +148,18 @@ impl Ledger {
 
     /// Whether others are kept from going because of this job.
     pub fn has_claim(&self, id: JobId) -> bool {
-        // A claim is made for a held job, which is in DEPEND or in PRIORITY.
-        let Some(job) = self.job(id).filter(|job| job.phase < Phase::Sched) else { return false };
-        let Some(association) = job.association() else { return false };
+        let Some(association) = self.job(id).and_then(Job::association) else { return false };
         let claims = self.member_of(association).iter().filter_map(|group| self.groups.get(*group));
         claims.flat_map(|group| &group.claims).any(|claim| claim.head == id)
     }
 
     /// Associations whose place must be known before the walk goes on.
     pub fn unplaced(&mut self, book: &Book, walk: &Walk) -> Vec<Unplaced> {
-        if self.groups.are_none() || self.is_alone(walk.association()) {
+        if self.is_alone(walk.association()) {
             return Vec::new();
         }
         let epoch = self.epoch;
-        let is_nobody = self.groups.nobody_waits();
         let (groups, account) = self.groups_and_account(walk.association());
-        let account = account.filter(|_| !is_nobody);
         let member_of = account.and_then(|account| account.member_of.as_deref()).unwrap_or_default();
         let mut due = Vec::new();
         for id in member_of {
@@ -186,8 +182,7 @@ impl Ledger {
     fn is_alone(&self, association: AssociationId) -> bool {
         let mut groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
         self.unplaced.iter().all(|other| *other == association)
-            && (self.groups.nobody_waits()
-                || groups.all(|group| group.line.is_empty() && group.claims.is_empty()))
+            && groups.all(|group| group.line.is_empty() && group.claims.is_empty())
     }
 
     fn place_of(&self, book: &Book, association: AssociationId) -> Unplaced {
@@ -333,12 +328,8 @@ impl Ledger {
     /// Whose turn it is in the groups of the walk's association, or its own, of those that were not looked at yet.
     pub(super) fn candidate(&self, walk: &Walk) -> Option<AssociationId> {
         let own = Some(walk.association()).filter(|own| !walk.was_tried(*own));
-        let member_of = self.member_of(walk.association());
-        if member_of.is_empty() || self.groups.nobody_waits() {
-            return own;
-        }
         let own_key = own.and_then(|own| self.account_of(own)?.waiting.key);
-        let groups = member_of.iter().filter_map(|id| self.groups.get(*id));
+        let groups = self.member_of(walk.association()).iter().filter_map(|id| self.groups.get(*id));
         let best = groups.filter_map(|group| self.next_in_group(group, walk)).chain(own_key).min();
         best.map(|key| key.association).or(own)
     }

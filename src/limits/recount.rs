@@ -60,11 +60,6 @@ impl Ledger {
         let wrong = stands.symmetric_difference(&since);
         drift
             .extend(wrong.map(|(group, id)| (*id, format!("since when it stands in the line of {group:?}"))));
-        if self.groups.nobody_waits() != stands.is_empty() {
-            // It is nobody's fault: the first association is told of.
-            let first = AssociationId::from_index(0);
-            drift.extend(first.map(|id| (id, "whether anybody waits for room that is shared".to_owned())));
-        }
         // An association without live jobs must count nothing.
         let idle = |account: &Account| account.usage.equals(&Usage::default());
         let stale = |id: &AssociationId| self.account_of(*id).is_some_and(|a| !idle(a));

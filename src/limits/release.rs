@@ -3,7 +3,7 @@
 //! associations share a limit, the one whose first job would have the highest price comes first.
 
 use super::ledger::Class;
-use super::{Demand, Grant, HoldName, HoldSet, Keepers, Ledger};
+use super::{Demand, Grant, HoldName, HoldSet, Keepers, Ledger, Room, Size};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::JobId;
 use std::cmp::Reverse;
@@ -124,22 +124,28 @@ impl Ledger {
         std::mem::take(&mut self.put_off)
     }
 
+    /// Whether a held job would go or lose a name, given what is left of its association's own limits: jobs of which that
+    /// is not so are never looked at one by one. Some of which it is so do not change after all.
+    pub(super) fn may_change(
+        &self,
+        association: AssociationId,
+        class: &Class,
+        own: &Room,
+        size: Size,
+    ) -> bool {
+        // Where its own limits hold a job, no others say which names go.
+        let exceeded = Some(own.exceeded(size)).filter(|own| !own.is_empty());
+        let queue = class.queue.as_ref();
+        let exceeded = exceeded.unwrap_or_else(|| self.shared_exceeded(association, queue, size, None));
+        exceeded.is_empty() || !going(class.names, exceeded).is_empty()
+    }
+
     fn next_of(&mut self, book: &Book, course: &mut Course) -> Option<Released> {
         let association = course.association;
         loop {
             while let Some((class, after)) = course.unsought.pop() {
-                if self.has_nobody(association, &class) {
-                    continue;
-                }
                 let own = self.own_room(book, association, class.queue.as_ref());
-                let changes = |size| {
-                    let queue = class.queue.as_ref();
-                    // Where its own limits hold a job, no others say which names go.
-                    let exceeded = Some(own.exceeded(size)).filter(|own| !own.is_empty());
-                    let exceeded =
-                        exceeded.unwrap_or_else(|| self.shared_exceeded(association, queue, size, None));
-                    exceeded.is_empty() || !going(class.names, exceeded).is_empty()
-                };
+                let changes = |size| self.may_change(association, &class, &own, size);
                 if let Some(id) = self.next_held(association, &class, after, changes) {
                     course.turns.push(Reverse((class.keepers, id, class)));
                 }

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What jobs count as, and what a release decides.
 
+mod excerpts;
+mod scopes;
+mod sets;
+
+use super::ledger::Account;
 use super::*;
 use crate::accounts::{Association, AssociationRecord, RunningLimits};
 use crate::accounts::{AssociationId, Book};
@@ -171,4 +176,71 @@ fn a_recount_mends_what_is_off_and_drift_says_so() {
     assert_eq!(ledger.usage(association).unwrap().total.charged.sched.jobs(), 1);
     ledger.forget_jobs();
     assert_eq!(ledger.drift().len(), 1, "counts without jobs are drift too");
+}
+
+/// What is off behind the counters' back is told of by what it is in, each alone.
+#[test]
+fn drift_says_what_is_off() {
+    let book = book(1);
+    let unread = Job { knowledge: Knowledge::Unread, ..job(&book, Phase::Sched) };
+    for (one, change, wanted) in [
+        (unread, (|job| job.knowledge = Knowledge::Known) as fn(&mut Job), "lines of held jobs"),
+        (held(&book), |job| job.keepers = Keepers::Others, "lines of held jobs"),
+        (job(&book, Phase::Depend), |job| job.phase = Phase::New, "lists of jobs"),
+        (job(&book, Phase::Sched), |job| job.queue = None, "counters"),
+        (Job { queue: None, ..job(&book, Phase::Sched) }, |job| job.queue = Some("q".into()), "counters"),
+        (held(&book), |job| job.size.nodes = 1, "none"),
+        (held(&book), |job| job.grant = Grant::Blocked, "none"),
+    ] {
+        let mut ledger = Ledger::default();
+        ledger.insert(JobId(1), one);
+        ledger.corrupt(JobId(1), change);
+        let drift = ledger.drift().into_iter();
+        let told: Vec<String> = drift.map(|(_, what)| what.split(':').next().unwrap().to_owned()).collect();
+        let wanted: &[&str] = if wanted == "none" { &[] } else { &[wanted] };
+        assert_eq!(told, wanted);
+    }
+    // Of two in one line, one is there no more.
+    let mut ledger = Ledger::default();
+    [1, 2].into_iter().for_each(|id| ledger.insert(JobId(id), held(&book)));
+    ledger.corrupt(JobId(2), |job| job.knowledge = Knowledge::Unreadable);
+    let told: Vec<String> = ledger.drift().into_iter().map(|(_, what)| what).collect();
+    assert_eq!(told, ["lines of held jobs"]);
+}
+
+/// Both had been found to go when the first did; then the second was taken out of the line.
+#[test]
+fn who_left_the_line_since_it_was_found_is_passed_over() {
+    let book = book(9);
+    for leaves in [false, true] {
+        let mut ledger = Ledger::default();
+        for (id, queue) in [(1, "q"), (2, "other"), (3, "other")] {
+            ledger.insert(JobId(id), Job { queue: Some(queue.into()), ..held(&book) });
+        }
+        let mut walk = ledger.walk(book.find(UserId(1), None).unwrap(), Line::All);
+        let mut next =
+            |ledger: &mut Ledger| ledger.release_next(&book, &mut walk).map(|released| released.id.0);
+        assert_eq!(next(&mut ledger), Some(1));
+        if leaves {
+            ledger.remove(JobId(2));
+        }
+        assert_eq!(next(&mut ledger), Some(if leaves { 3 } else { 2 }));
+    }
+}
+
+#[test]
+fn a_size_is_fixed_from_when_it_is_counted() {
+    let book = book(1);
+    let all = [Phase::New, Phase::Depend, Phase::Priority, Phase::Sched, Phase::Run, Phase::Cleanup];
+    let is_charged = all.map(|phase| job(&book, phase).is_charged());
+    assert_eq!(is_charged, [false, false, false, true, true, false]);
+}
+
+#[test]
+fn an_empty_ledger_is_one_without_jobs() {
+    let book = book(1);
+    let mut ledger = Ledger::default();
+    assert!(ledger.is_empty());
+    ledger.insert(JobId(1), job(&book, Phase::New));
+    assert!(!ledger.is_empty() && ledger.len() == 1);
 }

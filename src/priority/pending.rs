@@ -102,14 +102,16 @@ impl<T> Pending<T> {
     pub fn remove(&mut self, id: JobId) -> Option<T> {
         let place = self.places.remove(id)?;
         self.lagging.remove(&id);
+        let queue = self.queues.get_mut(place.queue as usize)?;
+        let (last, mut note) = (queue.jobs.pop()?, queue.notes.pop()?);
+        // The last of the queue comes in its place, if it is not the last itself.
         let slot = place.slot as usize;
-        let queue = self.queues.get_mut(place.queue as usize).filter(|queue| slot < queue.jobs.len())?;
-        queue.jobs.swap_remove(slot);
-        let note = queue.notes.swap_remove(slot);
-        if let Some(moved) = queue.jobs.get(slot)
-            && let Some(other) = self.places.get_mut(moved.id)
-        {
-            other.slot = place.slot;
+        if let (Some(job), Some(noted)) = (queue.jobs.get_mut(slot), queue.notes.get_mut(slot)) {
+            *job = last;
+            std::mem::swap(noted, &mut note);
+            if let Some(moved) = self.places.get_mut(last.id) {
+                moved.slot = place.slot;
+            }
         }
         Some(note)
     }

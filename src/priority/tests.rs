@@ -103,3 +103,17 @@ fn a_recalled_hold_is_by_its_urgency() {
     let by_terms = one.recall(16, &[0.0; MAX_FACTORS], ZeroScore::Hold);
     assert_eq!((by_terms.outcome, by_terms.terms().len()), (Outcome::HeldByScore, 6));
 }
+
+#[test]
+fn programs_know_each_outcome_by_its_name() {
+    for (outcome, name) in [
+        (Outcome::Taken, "taken"),
+        (Outcome::HeldByScore, "held-by-score"),
+        (Outcome::Raised, "raised"),
+        (Outcome::Lowered, "lowered"),
+        (Outcome::HeldByUrgency, "held-by-urgency"),
+        (Outcome::Expedited, "expedited"),
+    ] {
+        assert_eq!(outcome.name(), name);
+    }
+}

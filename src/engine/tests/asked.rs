@@ -3,9 +3,10 @@
 
 use super::examples::{site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, association, record};
-use crate::accounts::{ConfigPatch, PolicyPart, ZeroScore};
-use crate::engine::{Effect, Engine, Event, Refusal, State, Timer};
+use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use super::strict::rules;
+use crate::accounts::{ConfigPatch, PolicyPart, RunningLimits, ZeroScore};
+use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Timer};
 use crate::ids::{JobId, Limit};
 use crate::limits::SizeError;
 use crate::limits::{Demand, RULES, Resources};
@@ -237,4 +238,71 @@ fn who_waits_for_data_is_known() {
     assert_eq!(waiting(&host), [7, 8]);
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     assert_eq!(waiting(&host), [8]);
+}
+
+/// A place to run is given up by who had one, and only by who is not to run.
+#[test]
+fn only_a_reserved_place_that_is_given_up_is_looked_at_by_others() {
+    for (running, before, urgency, passes) in [
+        (RunningLimits::Upstream, 16, 0, false),
+        (RunningLimits::Strict, 16, 0, true),
+        (RunningLimits::Strict, 0, 16, false),
+    ] {
+        let mut host = site(|a| a.max_running_jobs = Limit(1));
+        host.event(Event::Settings(rules(running, &[])));
+        let id = submit(&mut host, 1);
+        host.set_urgency(id, before);
+        let effects = host.engine.handle(NOW, Event::PriorityGet(id, urgency));
+        assert_eq!(defers(&effects), passes, "{running:?}: {before} to {urgency}");
+    }
+}
+
+#[test]
+fn a_job_past_depend_gets_no_name_where_it_moves() {
+    for state in [State::Depend, State::Sched] {
+        let mut host = site(|_| ());
+        let mut full = queue("q2");
+        full.max_sched_jobs = Limit(0);
+        host.event(Event::Queues(vec![queue("q1"), full]));
+        let job = HostJob::new(7).queue("q1");
+        let job = if state == State::Depend { job.after("afterany:1") } else { job };
+        let id = host.submit(job).unwrap();
+        assert_eq!(host.state(id), Some(state));
+        let mut moved = host.jobs[&id].clone();
+        moved.queue = Some("q2".to_owned());
+        moved.state = if state == State::Sched { State::Priority } else { state };
+        let effects = host.engine.handle(NOW, Event::Updated(Host::facts(id, &moved)));
+        let holds = has(&effects, |effect| matches!(effect, Effect::AddDependency(..)));
+        assert_eq!(holds, state == State::Depend, "{state:?}");
+    }
+}
+
+/// It was let go, and what it is let go by is on its way: its place is promised.
+#[test]
+fn a_job_that_is_being_let_go_gets_no_name_where_it_moves() {
+    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let first = submit(&mut host, 1);
+    let held = host.submit(HostJob::new(7).queue("q1")).unwrap();
+    host.jobs.remove(&first);
+    let effects = host.engine.handle(NOW, Event::Inactive(first));
+    assert!(has(&effects, |effect| matches!(effect, Effect::RemoveDependency(id, _) if *id == held)));
+    let mut moved = host.jobs[&held].clone();
+    moved.queue = Some("q2".to_owned());
+    let effects = host.engine.handle(NOW, Event::Updated(Host::facts(held, &moved)));
+    assert!(!has(&effects, |effect| matches!(effect, Effect::AddDependency(..))));
+}
+
+#[test]
+fn a_note_is_not_told_again_before_the_price_is_another() {
+    let mut host = site(|_| ());
+    host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
+    let id = submit(&mut host, 1);
+    let notes = |host: &mut Host, urgency| {
+        let effects = host.engine.handle(NOW, Event::PriorityGet(id, urgency));
+        effects.iter().filter(|effect| matches!(effect, Effect::Annotate(_))).count()
+    };
+    // Another generation, of which the same price comes.
+    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    assert_eq!(notes(&mut host, 16), 0);
+    assert_eq!(notes(&mut host, 17), 1);
 }

@@ -3,8 +3,9 @@
 
 use super::examples::{exact, site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, association, record};
-use crate::engine::{Effect, Event, Fate, State};
+use super::site::{HostJob, NOW, OWNER, association, record};
+use crate::accounts::Association;
+use crate::engine::{Effect, Engine, Event, Fate, State, Timer};
 use crate::ids::{JobId, Limit};
 
 fn fates(host: &Host) -> Vec<(JobId, Fate)> {
@@ -92,5 +93,34 @@ fn a_limit_that_became_full_later_ends_nobody_who_never_had_its_name() {
     (lowered.max_running_jobs, lowered.max_nodes) = (Limit(1), Limit(1));
     host.engine.handle(NOW, Event::Associations(vec![record(lowered, "A")]));
     assert_eq!(host.names(held), ["max-running-jobs-user-limit"]);
+    assert_eq!(fates(&host), [(held, Fate::Held)]);
+}
+
+/// As long as something is missing of what jobs carry, nobody says what becomes of them.
+#[test]
+fn nothing_is_said_before_all_names_are_known() {
+    let fresh = || {
+        let mut engine = Engine::new(OWNER);
+        let limits = Association { max_running_jobs: Limit(1), ..association(7, "A") };
+        engine.handle(NOW, Event::Associations(vec![record(limits, "A")]));
+        engine
+    };
+    let (mut host, held) = held_once();
+    // One that runs was shown: others may follow.
+    let mut engine = fresh();
+    let running = host.jobs.values().find(|job| job.state == State::Run).unwrap();
+    engine.handle(NOW, Event::New(Host::facts(JobId(1), running)));
+    assert_eq!(engine.hand_over(None, 100), None, "being shown");
+    engine.handle(NOW, Event::Timer(Timer::Turn));
+    assert_eq!(engine.hand_over(None, 100), Some(Vec::new()));
+    host.never_answered = [held].into();
+    host.replay(true, fresh());
+    assert_eq!(host.engine.hand_over(None, 100), None, "being read");
+    host.never_answered.clear();
+    (host.unreadable, host.has_job_list) = ([held].into(), false);
+    host.replay(true, fresh());
+    assert_eq!(host.engine.hand_over(None, 100), None, "unreadable");
+    host.unreadable.clear();
+    host.retry();
     assert_eq!(fates(&host), [(held, Fate::Held)]);
 }

@@ -6,7 +6,7 @@ use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use super::strict::rules;
 use crate::accounts::{AssociationRecord, RunningLimits};
-use crate::engine::{Engine, Event, JobFacts, Settings, State};
+use crate::engine::{Effect, Engine, Event, JobFacts, Settings, State};
 use crate::ids::{JobId, Limit};
 use State::{Depend, Priority, Run, Sched};
 
@@ -75,7 +75,7 @@ fn who_waits_in_priority_is_shown_as_held_with_the_limit_that_holds_it() {
 #[test]
 fn who_waits_in_priority_does_not_rest_on_request() {
     let (mut host, jobs) = before_a_push();
-    host.event(Event::Rest(vec![jobs[2]]));
+    assert!(host.engine.handle(NOW, Event::Rest(vec![jobs[2]])).is_empty(), "and is promised nothing");
     assert_eq!(states(&host, &jobs), [Sched, Sched, Priority]);
     host.end(jobs[0]);
     assert_eq!(host.state(jobs[2]), Some(Sched), "its turn came as before");
@@ -242,5 +242,50 @@ fn by_the_strict_rule_a_score_that_rises_too_late_sends_its_job_to_priority() {
     settled(&host);
     host.end(next);
     assert_eq!(host.state(rests), Some(Sched));
+    settled(&host);
+}
+
+/// Between a push and its reprioritize they have their association, and no limit was asked yet.
+#[test]
+fn who_waits_for_its_first_price_is_not_shown_as_held() {
+    let mut host = Host::new();
+    let id = submit(&mut host, 1);
+    let mut full = association(7, "A");
+    full.max_sched_jobs = Limit(0);
+    host.event(Event::Associations(vec![record(full, "A")]));
+    let held = |host: &Host| host.engine.snapshot().associations[0].held.len();
+    assert_eq!((host.state(id), held(&host)), (Some(Priority), 0));
+    host.event(Event::Reprioritize);
+    assert_eq!((host.state(id), held(&host)), (Some(Priority), 1));
+}
+
+/// A restart found it in SCHED, and it was nobody's yet: as if the data had come then, it is not taken back.
+#[test]
+fn who_gets_its_first_association_by_an_update_stays_in_sched() {
+    let mut host = site(|_| ());
+    let id = host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.jobs.get_mut(&id).unwrap().bank = Some("unknown".to_owned());
+    let mut full = association(7, "A");
+    full.max_sched_jobs = Limit(0);
+    let mut engine = Engine::new(OWNER);
+    engine.handle(NOW, Event::Associations(vec![record(full, "A")]));
+    host.replay(true, engine);
+    assert_eq!(host.state(id), Some(Sched));
+    host.force_update(id, None, Some("A".to_owned()));
+    assert_eq!(host.state(id), Some(Sched));
+    settled(&host);
+}
+
+/// Flux takes no dependency there any more.
+#[test]
+fn who_waits_in_priority_gets_no_name_where_it_moves() {
+    let (mut host, jobs) = before_a_push();
+    let mut moved = host.jobs[&jobs[2]].clone();
+    moved.queue = Some("q2".to_owned());
+    let effects = host.engine.handle(NOW, Event::Updated(Host::facts(jobs[2], &moved)));
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::AddDependency(..))), "{effects:?}");
+    host.jobs.insert(jobs[2], moved);
+    host.end(jobs[0]);
+    assert_eq!(host.state(jobs[2]), Some(Sched));
     settled(&host);
 }

@@ -3,9 +3,9 @@
 
 use super::host::Host;
 use super::live::{leaf, live, tree};
-use super::site::{HostJob, NOW, association, queue, record};
+use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use crate::accounts::{AssociationRecord, ConfigPatch};
-use crate::engine::{Effect, Event, JobsWanted, Open, Settings, StandingsWanted, State, Why};
+use crate::engine::{Effect, Engine, Event, JobsWanted, Open, Settings, StandingsWanted, State, Why};
 use crate::fairshare::Policy;
 use crate::ids::{JobId, Limit, UserId};
 use proptest::prelude::*;
@@ -323,4 +323,42 @@ proptest! {
         }
         prop_assert!(host.now >= NOW);
     }
+}
+
+/// A raised limit leaves names on who was held by it until somebody looks: it is not free, and goes at once when that happens.
+#[test]
+fn no_limit_holds_who_is_free_and_who_is_held_no_more_goes_now() {
+    let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1")]);
+    let [first, held] = [(); 2].map(|()| {
+        let id = host.submit(timed(7, 100.0)).unwrap();
+        host.start(id);
+        id
+    });
+    let release = |host: &Host, id| {
+        let told = why(host, id);
+        (told.holds.len(), told.release.reason.code, told.release.latest)
+    };
+    let end = host.jobs[&first].started.map(|start| start + 100.0);
+    assert_eq!(release(&host, held), (1, "bounded", end));
+    host.event(Event::Associations(vec![limited(9, 9)]));
+    assert_eq!(release(&host, held), (0, "bounded", Some(host.now)));
+    let pending = host.submit(timed(7, 100.0)).unwrap();
+    assert_eq!(release(&host, pending), (0, "free", None));
+}
+
+/// Which names it carries is not known yet; which limits are full is.
+#[test]
+fn who_is_being_read_is_told_which_limits_it_would_exceed() {
+    let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1")]);
+    let first = host.submit(timed(7, 100.0)).unwrap();
+    host.start(first);
+    let held = host.submit(timed(7, 100.0)).unwrap();
+    host.never_answered = [held].into();
+    let mut engine = Engine::new(OWNER);
+    engine.handle(NOW, Event::Associations(vec![limited(1, 9)]));
+    host.replay(true, engine);
+    let told = why(&host, held);
+    let holds: Vec<_> = told.holds.iter().map(|hold| hold.limit).collect();
+    assert_eq!((holds, told.release.reason.code), (vec!["max-running-jobs-user-limit"], "unread"));
+    assert_eq!(why(&host, first).holds, []);
 }

@@ -42,3 +42,23 @@ fn span(seconds: f64) -> String {
         (days, hours, _) => format!("{days} d {hours} h"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn spans_as_people_say_them() {
+        for (seconds, text) in [
+            (-5.0, "0 s"),
+            (0.2, "1 s"),
+            (59.0, "59 s"),
+            (60.0, "1 min 0 s"),
+            (150.0, "2 min 30 s"),
+            (3_600.0, "1 h 0 min"),
+            (7_980.0, "2 h 13 min"),
+            (86_400.0, "1 d 0 h"),
+            (2.0 * 86_400.0 + 5.0 * 3_600.0 + 59.0, "2 d 5 h"),
+        ] {
+            assert_eq!(super::span(seconds), text);
+        }
+    }
+}

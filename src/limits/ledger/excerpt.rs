@@ -102,7 +102,7 @@ impl Ledger {
                 line.next(after, |size| !is_own || after.is_none_or(|at| at < id) || is_less(size))
             {
                 after = Some(next);
-                if next == id || (is_own && next > id && self.job(next).is_some_and(|it| !is_less(it.size))) {
+                if is_own && next >= id && self.job(next).is_some_and(|it| !is_less(it.size)) {
                     continue;
                 }
                 if rivals.len() == most {

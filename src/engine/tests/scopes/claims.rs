@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Claims of jobs that were overtaken often: who has none, and what happens when one is given up.
+
+use super::*;
+use crate::accounts::Association;
+
+/// Four jobs that fill a limit of four GPUs, and one that asks for all of them; then as many go before that as may.
+fn overtaken(host: &mut Host) -> (Vec<JobId>, JobId) {
+    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
+    let large = host.submit(job(7, "A", 4)).unwrap();
+    overtake(host, &mut running);
+    assert_eq!(host.state(large), Some(State::Depend));
+    (running, large)
+}
+
+fn overtake(host: &mut Host, running: &mut Vec<JobId>) {
+    for _ in 0..OVERTAKEN {
+        host.end(running.remove(0));
+        running.push(host.submit(job(8, "A", 1)).unwrap());
+    }
+}
+
+/// It is in force in all groups of who has it; whoever waits in one that the walk does not touch has to be told too.
+#[test]
+fn a_claim_that_a_lower_limit_ends_lets_go_who_waits_elsewhere() {
+    let limits = vec![
+        limit(bank("A"), None, "run-sched-gpus", 4),
+        limit(Target::User(UserId(7)), None, "run-sched-gpus", 4),
+    ];
+    let mut host = site(limits);
+    let (mut running, large) = overtaken(&mut host);
+    host.end(running.remove(0));
+    assert!(host.engine.ledger().has_claim(large));
+    let elsewhere = host.submit(job(7, "B", 1)).unwrap();
+    assert_eq!(host.names(elsewhere), ["max-run-sched-gpus-user"], "what is left is kept");
+    let narrow = Association { max_sched_jobs: Limit(0), ..association(7, "A") };
+    host.event(Event::Associations(vec![AssociationRecord { fairshare: 0.2, ..record(narrow, "A") }]));
+    host.end(running.remove(0));
+    assert!(!host.engine.ledger().has_claim(large));
+    assert_eq!(host.state(elsewhere), Some(State::Sched));
+    exact(&host);
+}
+
+#[test]
+fn who_asks_for_more_than_a_cap_that_was_lowered_keeps_nobody_waiting() {
+    let of = |cap| vec![limit(bank("A"), None, "run-sched-gpus", cap)];
+    let mut host = site(of(4));
+    let (mut running, large) = overtaken(&mut host);
+    push(&mut host, of(3));
+    host.end(running.remove(0));
+    overtake(&mut host, &mut running);
+    overtake(&mut host, &mut running);
+    host.end(running.remove(0));
+    let late = host.submit(job(8, "A", 1)).unwrap();
+    assert_eq!((host.state(large), host.state(late)), (Some(State::Depend), Some(State::Sched)));
+    exact(&host);
+}
+
+/// A job that won't be scheduled waits for its turn, and has no claim.
+#[test]
+fn who_is_not_to_run_keeps_nobody_waiting() {
+    for urgency in [0, 16] {
+        let mut host = site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
+        let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
+        let large = host.submit(HostJob { urgency, ..job(7, "A", 4) }).unwrap();
+        overtake(&mut host, &mut running);
+        host.end(running.remove(0));
+        assert_eq!(host.engine.ledger().has_claim(large), urgency > 0);
+        let late = host.submit(job(8, "A", 1)).unwrap();
+        assert_eq!(host.state(late) == Some(State::Sched), urgency == 0);
+        host.end(large);
+        assert_eq!(host.state(late), Some(State::Sched));
+        exact(&host);
+    }
+}
+
+/// Of two claims the older is met first, whoever has the better price or place, and also when prices moved since.
+#[test]
+fn the_older_of_two_claims_is_met_first() {
+    for prices_move in [false, true] {
+        let mut host = site(vec![limit(bank("root"), None, "run-sched-gpus", 4)]);
+        let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
+        let older = host.submit(job(9, "C", 4)).unwrap();
+        overtake(&mut host, &mut running);
+        host.end(running.remove(0));
+        assert!(host.engine.ledger().has_claim(older));
+        // From before it in the order of associations; its claim comes when the other's was met.
+        let newer = host.submit(job(7, "B", 4)).unwrap();
+        if prices_move {
+            host.event(Event::Associations(vec![with_fairshare(7, "B", 0.99)]));
+        }
+        running.into_iter().for_each(|id| host.end(id));
+        assert_eq!([older, newer].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+        host.end(older);
+        assert_eq!(host.state(newer), Some(State::Sched));
+        exact(&host);
+    }
+}

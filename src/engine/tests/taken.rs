@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Jobs that are taken in: what is posted to them, what is noted of them, what an update changes.
+
+use super::examples::site;
+use super::host::Host;
+use super::site::{HostJob, NOW, association, record};
+use crate::engine::{Effect, Event, JobFacts, State, Timer};
+use crate::ids::{JobId, Limit};
+use crate::limits::{Admission, SizeError};
+
+const ID: JobId = JobId(1);
+
+fn named(bank: Option<&str>, project: Option<&str>) -> HostJob {
+    HostJob { bank: bank.map(str::to_owned), project: project.map(str::to_owned), ..HostJob::new(7) }
+}
+
+#[test]
+fn what_a_jobspec_lacks_is_posted_and_nothing_else() {
+    for (bank, project, wanted) in [
+        (None, None, Some((true, true))),
+        (Some("A"), None, Some((false, true))),
+        (None, Some("*"), Some((true, false))),
+        (Some("A"), Some("*"), None),
+    ] {
+        let mut host = site(|_| ());
+        let job = named(bank, project);
+        host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
+        let effects = host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
+        let posted = effects.iter().find_map(|effect| match effect {
+            Effect::SetJobspec { bank, project, .. } => Some((bank.is_some(), project.is_some())),
+            _ => None,
+        });
+        assert_eq!(posted, wanted, "{bank:?} {project:?}");
+    }
+}
+
+/// Whoever gets no name may turn out to be kept by others in the next turn; of who is held, or known to be kept, that is no
+/// question.
+#[test]
+fn only_who_is_free_is_looked_for_again() {
+    for (limit, is_kept, looks) in [(9, false, true), (9, true, false), (0, false, false), (0, true, false)] {
+        let mut host = site(|a| a.max_sched_jobs = Limit(limit));
+        let job = named(Some("A"), Some("*"));
+        host.engine.handle(NOW, Event::Created { id: ID, state: State::New, has_dependencies: is_kept });
+        host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
+        if is_kept {
+            host.engine.handle(NOW, Event::Dependency { id: ID, name: "keep=x", added: true });
+        }
+        host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
+        let effects = host.engine.handle(NOW, Event::Depend(ID));
+        let arms = effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Turn)));
+        assert_eq!(arms, looks, "limit {limit}, kept {is_kept}");
+    }
+}
+
+#[test]
+fn a_job_that_is_shown_has_its_association_and_is_still_to_be_judged() {
+    for is_submitted in [true, false] {
+        let mut host = site(|_| ());
+        let state = if is_submitted { State::New } else { State::Sched };
+        let job = HostJob { state, ..named(Some("A"), Some("*")) };
+        if is_submitted {
+            host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
+        }
+        host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
+        let admission = host.engine.ledger().job(ID).unwrap().admission;
+        assert_eq!(matches!(admission, Admission::Admitted(_)), is_submitted);
+        assert_eq!(matches!(admission, Admission::Attached(_)), !is_submitted);
+    }
+}
+
+#[test]
+fn a_job_of_no_size_is_told_of() {
+    let mut host = site(|_| ());
+    let job = HostJob { state: State::Sched, ..named(Some("A"), Some("*")) };
+    let facts = JobFacts { size: Err(SizeError::TooLarge), ..Host::facts(ID, &job) };
+    let effects = host.engine.handle(NOW, Event::New(facts));
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Log(..))), "{effects:?}");
+}
+
+/// Flux counts a new duration from when the job began; the same one, which the scheduler may have cut, changes nothing.
+#[test]
+fn a_new_duration_of_a_running_job_is_its_new_end() {
+    for (duration, after) in [(3_600.0, Some(100.0)), (50.0, Some(50.0)), (0.0, None)] {
+        let mut host = Host::with(vec![record(association(7, "A"), "A")], Vec::new());
+        let id = host.submit(HostJob { limit: Some(100.0), ..HostJob::new(7) }).unwrap();
+        host.start(id);
+        let start = host.jobs[&id].started.unwrap();
+        let updated = HostJob { duration, ..host.jobs[&id].clone() };
+        host.engine.handle(NOW, Event::Updated(Host::facts(id, &updated)));
+        let ends = host.engine.ledger().job(id).unwrap().ends_by();
+        assert_eq!(ends, after.map(|after| start + after), "{duration}");
+    }
+}
+
+/// What is counted is given back as it was counted.
+#[test]
+fn a_new_size_is_taken_over_until_the_job_is_counted() {
+    for (state, is_taken) in [(State::Depend, true), (State::Sched, false)] {
+        let mut host = site(|_| ());
+        let job = HostJob::new(7);
+        let id = host.submit(if is_taken { job.after("afterany:1") } else { job }).unwrap();
+        assert_eq!(host.state(id), Some(state));
+        let updated = host.jobs[&id].clone().size(5, 6);
+        host.engine.handle(NOW, Event::Updated(Host::facts(id, &updated)));
+        let size = host.engine.ledger().job(id).unwrap().size;
+        assert_eq!((size.nodes, size.cores), if is_taken { (5, 6) } else { (1, 1) });
+    }
+}
+
+/// flux-accounting's test suite marks an association so: its jobs count nowhere, and fail in DEPEND.
+#[test]
+fn a_job_of_a_broken_association_fails_in_depend() {
+    for (limit, fails) in [(-1, true), (1, false)] {
+        let mut host = site(|a| a.max_running_jobs = Limit(limit));
+        let job = named(Some("A"), Some("*"));
+        host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
+        host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
+        let effects = host.engine.handle(NOW, Event::Depend(ID));
+        assert_eq!(effects.iter().any(|effect| matches!(effect, Effect::Raise(..))), fails);
+    }
+}

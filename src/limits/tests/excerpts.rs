@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What is told of one association: what presses on its limits, who stands in line, who may go before whom.
+
+use super::*;
+use crate::ids::{Measure, Stage};
+use proptest::prelude::*;
+
+/// One runs, one is in SCHED, one is promised its place there and its run.
+#[test]
+fn what_is_in_use_and_what_of_that_is_promised() {
+    let mut book = book(5);
+    let id = book.find(UserId(1), None).unwrap();
+    let mut one = book.association(id).unwrap().clone();
+    (one.max_nodes, one.max_sched_jobs) = (Limit(9), Limit(7));
+    book.upsert(
+        vec![AssociationRecord { association: one, fairshare: 0.5, def_bank: "A".into() }],
+        UserId(0),
+    );
+    let mut ledger = Ledger::default();
+    ledger.insert(JobId(1), job(&book, Phase::Run));
+    ledger.insert(JobId(2), job(&book, Phase::Sched));
+    ledger.insert(JobId(3), Job { grant: Grant::Given, ..job(&book, Phase::Priority) });
+    ledger.insert(JobId(4), held(&book));
+    let told = ledger.pressures(&book, id, None);
+    let told: Vec<_> = told
+        .iter()
+        .filter(|it| !it.cap.is_unlimited())
+        .map(|it| (it.hold.name(), it.stage, it.measure, (it.used, it.reserved, it.cap.0)))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("max-running-jobs-user-limit", Stage::Running, Measure::Jobs, (2, 1, 5)),
+            ("max-sched-jobs-user-limit", Stage::Scheduled, Measure::Jobs, (2, 1, 7)),
+            ("max-resources-user-limit", Stage::Running, Measure::Nodes, (4, 2, 9)),
+        ]
+    );
+    assert_eq!([id, AssociationId::from_index(1).unwrap()].map(|id| ledger.held_count(id)), [1, 0]);
+}
+
+/// How a held job stands in line.
+#[derive(Clone, Debug)]
+struct Stands {
+    is_kept: bool,
+    queue: bool,
+    nodes: u64,
+    cores: u64,
+}
+
+fn stands() -> impl Strategy<Value = Stands> {
+    (any::<bool>(), any::<bool>(), 1..4u64, 1..4u64).prop_map(|(is_kept, queue, nodes, cores)| Stands {
+        is_kept,
+        queue,
+        nodes,
+        cores,
+    })
+}
+
+proptest! {
+    /// All before it, and those behind it that ask for less or are held otherwise; of those that others keep none, for one that
+    /// nobody keeps.
+    #[test]
+    fn rivals_are_all_that_may_go_before(all in prop::collection::vec(stands(), 1..20), at in 0..20usize, most in 0..20usize) {
+        let book = book(0);
+        let at = at % all.len();
+        let mut ledger = Ledger::default();
+        for (id, it) in all.iter().enumerate() {
+            let keepers = if it.is_kept { Keepers::Others } else { Keepers::NobodyElse };
+            let size = Size { nodes: it.nodes, cores: it.cores, gpus: 0 };
+            let queue = it.queue.then(|| "other".into());
+            ledger.insert(JobId(id as u64), Job { keepers, size, queue, ..held(&book) });
+        }
+        let own = &all[at];
+        let may = |id: usize, it: &Stands| {
+            let is_like = (it.is_kept, it.queue) == (own.is_kept, own.queue);
+            id != at
+                && (!it.is_kept || own.is_kept)
+                && (id < at || !is_like || it.nodes < own.nodes || it.cores < own.cores)
+        };
+        let mut wanted: Vec<u64> =
+            all.iter().enumerate().filter(|(id, it)| may(*id, it)).map(|(id, _)| id as u64).collect();
+        wanted.sort_unstable();
+        let told = ledger.rivals(JobId(at as u64), most).map(|rivals| {
+            let mut rivals: Vec<u64> = rivals.into_iter().map(|id| id.0).collect();
+            rivals.sort_unstable();
+            rivals
+        });
+        prop_assert_eq!(told, (wanted.len() <= most).then_some(wanted));
+    }
+}

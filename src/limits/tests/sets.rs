@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Sets of limits, and the names that jobs carry and carried.
+
+use super::*;
+
+fn hold(index: usize) -> Hold {
+    Hold::of_rule(index, "a limit").unwrap()
+}
+
+fn set(holds: &[usize]) -> HoldSet {
+    holds.iter().map(|index| hold(*index)).collect()
+}
+
+#[test]
+fn limits_of_records_and_those_over_scopes_have_rows_of_their_own() {
+    for (index, row) in [(0, Some(0)), (63, Some(63)), (64, None), (300, None)] {
+        assert_eq!(Hold::of_rule(index, "a limit").map(Hold::index), row);
+    }
+    for (index, row) in [(0, 64), (5, 69), (63, 127), (64, 127), (255, 127)] {
+        assert_eq!(Hold::of_row(index, "a limit").index(), row);
+    }
+    let both: HoldSet =
+        [hold(63), Hold::of_row(0, "a limit"), Hold::of_row(7, "a limit")].into_iter().collect();
+    assert_eq!(both.rows().collect::<Vec<_>>(), [0, 7]);
+    assert_eq!(both.without(both.over_scopes()), set(&[63]));
+}
+
+#[test]
+fn sets_are_sets() {
+    let (few, more) = (set(&[1, 3]), set(&[3, 5]));
+    assert_eq!((few.or(more), few.and(more), few.without(more)), (set(&[1, 3, 5]), set(&[3]), set(&[1])));
+    assert_eq!(
+        [few, set(&[7]), HoldSet::NONE].map(HoldSet::without_last),
+        [set(&[1]), HoldSet::NONE, HoldSet::NONE]
+    );
+    assert_eq!([few, HoldSet::NONE].map(HoldSet::is_empty), [false, true]);
+}
+
+/// What an eventlog says of names: each number once, and of one that is used up nothing holds.
+#[test]
+fn a_name_that_was_used_before_neither_holds_nor_lets_go() {
+    let name = |use_count| HoldName { hold: hold(2), use_count };
+    for (what, events, outstanding) in [
+        ("added", &[(1, true)][..], true),
+        ("taken off", &[(1, true), (1, false)], false),
+        ("added again by the same name", &[(1, true), (1, false), (1, true)], false),
+        ("by a fresh one", &[(1, true), (1, false), (2, true)], true),
+        ("the former is taken off late", &[(1, true), (2, true), (1, false)], true),
+        ("only the end is there", &[(3, false)], false),
+    ] {
+        let mut names = HoldNames::default();
+        assert!(!names.were_used());
+        events.iter().for_each(|(count, added)| names.replay(name(*count), *added));
+        assert_eq!(!names.outstanding().is_empty(), outstanding, "{what}");
+        assert!(names.were_used(), "{what}");
+    }
+}
