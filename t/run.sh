@@ -3,17 +3,19 @@
 # Run all tests: Rust's, then every t/tNNNN-*.t in a real Flux instance when flux is on PATH.
 #
 # usage: t/run.sh [--plugin PATH] [--valgrind | --asan] [-j N] [TEST...]
+#        t/run.sh --tsan
 #        t/run.sh --random [SECONDS] [--plugin PATH]
 #        t/run.sh --long [MINUTES]
 #   --plugin PATH  only the sharness tests, on that mf_priority.so (also: PLUGIN_UNDER_TEST=PATH)
 #   --valgrind     only the sharness tests, each broker under valgrind (see t/README.md)
-#   --asan         the same, the plugin built with AddressSanitizer by the nightly toolchain
+#   --asan         the same, the plugin built with AddressSanitizer by the nightly toolchain; then it and the embedded job manager
+#   --tsan         only the tests of the command's threads, with ThreadSanitizer
 #   -j N           sharness tests at a time (default two for each processor: they wait more than they work)
 #   --random [S]   only the random driver (t/random), for S seconds (default 60)
 #   --long [M]     only what takes long: each fuzzing target for M minutes (default 5, or 0.2), properties of 20,000 cases, jansson
 #                  without memory at 200 places, 10,000 loads and removals, a push of a million associations, random histories for
-#                  6 M minutes, a soak of 12 M minutes, the sharness tests under valgrind and AddressSanitizer. LONG="fuzz cycles" picks
-#                  some of: fuzz properties memory cycles million random soak valgrind asan
+#                  6 M minutes, a soak of 12 M minutes, the sharness tests under valgrind, and what --asan and --tsan run. LONG="fuzz cycles" picks
+#                  some of: fuzz properties memory cycles million random soak valgrind asan tsan
 #   TEST           only these sharness tests: names or beginnings of names, as t1005
 # The last line is "N passed, N failed, N skipped"; exit 0 only if none failed. Logs of failed tests are kept.
 set -u
@@ -23,7 +25,7 @@ plugin=${PLUGIN_UNDER_TEST:-} under= jobs=$((2 * $(nproc))) only=() random= long
 while [ $# -gt 0 ]; do
 	case $1 in
 	--plugin) plugin=$2; shift 2 ;;
-	--valgrind | --asan) under=${1#--}; shift ;;
+	--valgrind | --asan | --tsan) under=${1#--}; shift ;;
 	-j) jobs=$2; shift 2 ;;
 	--random)
 		random=60
@@ -35,7 +37,7 @@ while [ $# -gt 0 ]; do
 		case ${2:-} in [0-9]*) long=$2; shift ;; esac
 		shift
 		;;
-	-h | --help) sed -n '3,19s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	-h | --help) sed -n '3,21s/^# \{0,1\}//p' "$0"; exit 0 ;;
 	-*) echo "t/run.sh: unknown option $1" >&2; exit 2 ;;
 	*) only+=("$(basename "$1")"); shift ;;
 	esac
@@ -71,15 +73,21 @@ need() {
 	}; } >"$out/apt.log" 2>&1 || { tail -5 "$out/apt.log"; say "cannot install: ${missing[*]}"; return 1; }
 }
 
+# tally LOG: what cargo test counted.
+tally() {
+	local p f i
+	while read -r p f i; do
+		passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + i))
+	done < <(sed -nE 's/^test result: .* ([0-9]+) passed; ([0-9]+) failed; ([0-9]+) ignored.*/\1 \2 \3/p' "$1")
+}
+
 rust_tests() {
 	local log=$out/cargo.log n
 	need gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); return; }
 	say 'cargo test'
 	cargo test --color never --no-fail-fast 2>&1 | tee "$log" | grep -E '^(test .* FAILED|error|warning: unused|failures:|---- )'
 	local rc=${PIPESTATUS[0]}
-	while read -r p f i; do
-		passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + i))
-	done < <(sed -nE 's/^test result: .* ([0-9]+) passed; ([0-9]+) failed; ([0-9]+) ignored.*/\1 \2 \3/p' "$log")
+	tally "$log"
 	if [ "$rc" -ne 0 ] && [ $failed -eq 0 ]; then
 		tail -30 "$log"
 		failed=1
@@ -258,7 +266,7 @@ of() { awk -v m="$1" -v factor="$2" 'BEGIN { printf "%d", m * factor + 0.5 }'; }
 
 # step NAME: whether it is asked for.
 step() {
-	case " ${LONG:-fuzz properties memory cycles million random soak valgrind asan} " in *" $1 "*) say "$1"; began=$SECONDS ;; *) return 1 ;; esac
+	case " ${LONG:-fuzz properties memory cycles million random soak valgrind asan tsan} " in *" $1 "*) say "$1"; began=$SECONDS ;; *) return 1 ;; esac
 }
 
 # long_test WHAT COMMAND...: what it prints that matches WHAT, and whether it went well: with nothing of that kind it did not run.
@@ -313,7 +321,8 @@ long() {
 	if step valgrind; then
 		if command -v valgrind >/dev/null; then under=valgrind && under_valgrind; else skipped=$((skipped + 1)); fi
 	fi
-	if step asan; then plugin= under=asan && under_asan; fi
+	if step asan; then unset FUZZ_SECONDS && plugin= under=asan && under_asan; fi
+	if step tsan; then under=tsan && under_tsan; fi
 	[ -z "${keep:-}" ] || say "logs are kept in $out"
 }
 
@@ -325,7 +334,7 @@ long() {
 	fi
 	[ -n "$plugin" ] || [ -z "$rust" ] || need gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); finish; }
 	# Linking the plugin keeps one processor busy for minutes: the tests in Rust go on meanwhile.
-	[ -n "$plugin" ] || [ "$under" = asan ] || { say 'building for release'; build & builder=$!; }
+	[ -n "$plugin" ] || [[ $under = [at]san ]] || { say 'building for release'; build & builder=$!; }
 	[ -n "$rust" ] && [ -z "$random" ] && rust_tests
 	[ -z "${builder:-}" ] || built "$builder"
 	if [ -n "$random" ]; then

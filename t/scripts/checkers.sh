@@ -27,22 +27,53 @@ under_valgrind() {
 	judged 'ERROR SUMMARY: [^0]'
 }
 
-# asan_plugin: the plugin with AddressSanitizer in it, which a toolchain of nightly alone can build.
-asan_plugin() {
-	local host
-	host=$(rustc -vV | sed -n 's/^host: //p')
-	say 'building with AddressSanitizer'
-	cargo +nightly --version >"$out/build.log" 2>&1 || rustup toolchain install nightly --profile minimal >>"$out/build.log" 2>&1
-	RUSTFLAGS=-Zsanitizer=address cargo +nightly build --lib --no-default-features --target "$host" --target-dir target/asan \
-		>>"$out/build.log" 2>&1 || { tail -30 "$out/build.log"; return 1; }
-	plugin=$PWD/target/asan/$host/debug/libmf_priority.so
+# nightly: sanitizers are for a toolchain of nightly alone.
+nightly() {
+	need gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); return 1; }
+	cargo +nightly --version >"$out/nightly.log" 2>&1 || rustup toolchain install nightly --profile minimal >>"$out/nightly.log" 2>&1 ||
+		{ tail -5 "$out/nightly.log"; failed=$((failed + 1)); return 1; }
+}
+
+# sanitized KIND COMMAND...: with the sanitizer in what cargo builds, Rust and C, but not in what it runs to build it.
+sanitized() {
+	local kind=$1
+	shift
+	env RUSTFLAGS=-Zsanitizer=$kind CFLAGS=-fsanitize=$kind CARGO_UNSTABLE_TARGET_APPLIES_TO_HOST=true \
+		CARGO_TARGET_APPLIES_TO_HOST=false "$@"
+}
+
+# sanitized_tests KIND ARGUMENTS-OF-CARGO-TEST...: each must pass, and a report of any process is a failure.
+sanitized_tests() {
+	local kind=$1 log=$out/$under-tests.log report before=$failed
+	shift
+	mkdir -p "$out/$under-tests"
+	say "$under: cargo test $*"
+	ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1:log_path=$out/$under-tests/r.log TSAN_OPTIONS=log_path=$out/$under-tests/r.log \
+		sanitized "$kind" cargo +nightly test --color never --target-dir "target/$under" "$@" >"$log" 2>&1
+	local rc=$?
+	grep -aE '^(test .* FAILED|error|test result)' "$log"
+	tally "$log"
+	for report in "$out/$under-tests"/*; do
+		[ -s "$report" ] || continue
+		grep -aE 'ERROR|WARNING|SUMMARY' "$report" | cut -c1-300
+		failed=$((failed + 1))
+	done
+	[ $failed -eq "$before" ] && [ $rc -ne 0 ] && failed=$((failed + 1))
+	[ $failed -eq "$before" ] || { keep=1; say "reports are kept in $out"; }
 }
 
 # Under AddressSanitizer the runtime has to be there before the broker is: gcc's, which rustc's instructions fit. Leaks are
-# for valgrind, as this one can't name who left what after a module has been taken out of memory. A broker that ends in order says so.
+# for valgrind, as this one can't name who left what after a module has been taken out of memory. A broker that ends in order
+# says so. Then what has the runtime in itself: the embedded job manager, C and Rust, with the .so in it.
 under_asan() {
-	local runtime
-	[ -n "$plugin" ] || asan_plugin || { failed=$((failed + 1)); return; }
+	local runtime so=$plugin
+	nightly || return
+	if [ -z "$plugin" ]; then
+		say 'building with AddressSanitizer'
+		sanitized address cargo +nightly build --lib --no-default-features --target-dir target/asan/so >"$out/build.log" 2>&1 ||
+			{ tail -30 "$out/build.log"; failed=$((failed + 1)); return; }
+		plugin=$PWD/target/asan/so/debug/libmf_priority.so
+	fi
 	runtime=$(realpath "$(gcc -print-file-name=libasan.so)")
 	if ! grep -qa __asan_report_load8 "$plugin" || [ ! -e "$runtime" ]; then
 		say "no AddressSanitizer in $plugin, or no runtime of gcc for it"
@@ -57,4 +88,18 @@ under_asan() {
 	MF_WRAP+=":detect_stack_use_after_return=1:strict_string_checks=1:include_if_exists=$out/asan/of/%b"
 	sharness
 	judged '^==.*(ERROR|WARNING)|CHECK failed'
+	unset MF_WRAP PLUGIN_UNDER_TEST
+	plugin=$so
+	[ -n "$plugin" ] || [ ${#only[@]} -gt 0 ] || sanitized_tests address --test abi -- abi:: embedded:: fuzz::
+}
+
+# The rooms of the command that start threads, with ThreadSanitizer in all of it, the standard library and SQLite too. The
+# .so has no threads, which t5045 and .ci/layering hold.
+under_tsan() {
+	local host
+	nightly || return
+	rustup component add rust-src --toolchain nightly >"$out/nightly.log" 2>&1
+	host=$(rustc -vV | sed -n 's/^host: //p')
+	sanitized_tests thread -Zbuild-std --target "$host" --lib -- metrics::listen cli::simulate
+	sanitized_tests thread -Zbuild-std --target "$host" --test abi -- cli::simulate cli::table::progress
 }
