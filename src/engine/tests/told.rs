@@ -345,3 +345,73 @@ fn what_is_open_has_a_name() {
         Host::with(vec![AssociationRecord { fairshare: 0.5, ..record(association(7, "A"), "A") }], vec![]);
     assert_eq!((host.engine.lacks(), host.now), (None, NOW));
 }
+
+/// Why nobody can say when, or by when it is: of one limit on what runs and one on what is in SCHED.
+#[test]
+fn what_a_release_rests_on() {
+    let limits = |run, sched| {
+        let own =
+            Association { max_running_jobs: Limit(run), max_sched_jobs: Limit(sched), ..association(7, "A") };
+        Host::with(vec![record(own, "A")], vec![queue("q1")])
+    };
+    let timed = |limit: f64| HostJob { limit: Some(limit), duration: limit, ..HostJob::new(7) };
+    let told = |host: &Host, id| {
+        let release = why(host, id).release;
+        (release.reason.code, release.latest.is_some(), release.if_started.is_some())
+    };
+    // It runs, and has no end that anybody knows.
+    let mut host = limits(1, 9);
+    let first = host.submit(HostJob::new(7)).unwrap();
+    host.start(first);
+    let held = host.submit(timed(50.0)).unwrap();
+    assert_eq!(told(&host, held), ("no-time-limit", false, false));
+    // Another is before it in line.
+    let behind = host.submit(timed(50.0)).unwrap();
+    assert_eq!(told(&host, behind), ("needs-start", false, false));
+    let kept = host.submit(timed(50.0).after("afterany:1")).unwrap();
+    assert_eq!(told(&host, kept), ("others", false, false));
+    // One is in SCHED: it has to start, and may not if it rests.
+    for (urgency, if_started) in [(16, true), (0, false)] {
+        let mut host = limits(9, 1);
+        let first = host.submit(timed(50.0)).unwrap();
+        host.set_urgency(first, urgency);
+        let held = host.submit(timed(50.0)).unwrap();
+        assert_eq!(told(&host, held), ("needs-start", false, if_started), "{urgency}");
+    }
+    let mut host = limits(1, 9);
+    let first = host.submit(timed(100.0)).unwrap();
+    host.start(first);
+    let held = host.submit(timed(50.0)).unwrap();
+    host.now = host.jobs[&first].started.unwrap() + 10.0;
+    let release = why(&host, held).release;
+    assert_eq!((release.reason.code, release.latest), ("bounded", Some(host.now + 90.0)));
+    assert!(release.reason.text.contains("within 1 min 30 s"), "{}", release.reason.text);
+}
+
+#[test]
+fn what_a_push_changed_and_would_change() {
+    let mut host = live(Policy::FairTree);
+    let nothing = host.engine.difference(&accounts());
+    let mut less = accounts();
+    less.associations.pop();
+    assert_ne!(host.engine.difference(&less), nothing);
+    host.event(Event::PolicyBegin { keeps_config: false });
+    assert!(host.engine.lacks().is_some_and(|what| !what.is_empty() && what != "xyzzy"));
+    let part = crate::accounts::PolicyPart {
+        parents: Vec::new(),
+        limits: Vec::new(),
+        associations: Some(less.associations.clone()),
+        queues: Some(less.queues.clone()),
+        projects: Some(less.projects.clone()),
+        banks: Some(less.banks.clone()),
+        weights: Some(less.weights.clone()),
+        config: less.config.into(),
+    };
+    host.event(Event::PolicyPart(part, SitePart::default()));
+    assert_eq!(host.engine.lacks(), None);
+    assert_eq!(host.engine.staged_difference(), host.engine.difference(&less));
+    assert_ne!(host.engine.staged_difference(), nothing);
+    let wanted = host.engine.difference(&less);
+    host.event(Event::PolicyCommit);
+    assert_eq!(host.engine.latest_difference(), wanted);
+}
