@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Answers field by field, against numbers worked out by hand: standings, the instance in numbers, lists, what would help.
+//! Answers field by field, against numbers worked out by hand: standings, the instance in numbers, lists, pages.
 
 use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
 use crate::accounts::{Association, AssociationRecord, Queue};
-use crate::engine::{Event, JobsWanted, Open, PageWanted, StandingsWanted, State, Why};
+use crate::engine::{Event, JobsWanted, Open, PageWanted, StandingsWanted};
 use crate::fairshare::{Policy, Shares};
 use crate::ids::{JobId, Limit, UserId};
 use crate::standing::SitePart;
-
-fn why(host: &Host, id: JobId) -> Why {
-    host.engine.why(&Host::facts(id, &host.jobs[&id]), host.now).unwrap()
-}
 
 fn near(one: f64, other: f64) -> bool {
     (one - other).abs() < 1e-6
@@ -306,86 +302,11 @@ fn lists_hold_what_is_asked_for() {
 }
 
 #[test]
-fn what_helps_a_held_job() {
-    let own = |nodes| Association { max_nodes: Limit(nodes), ..association(7, "A") };
-    let small = Queue { max_nodes_per_assoc: Limit(2), ..queue("q1") };
-    let second = |bank: &str| record(Association { active: bank != "off", ..association(7, bank) }, "A");
-    let helps = |host: &Host, id| why(host, id).helps.into_iter().map(|note| note.code).collect::<Vec<_>>();
-    // Held by the association's own limit.
-    let mut host = Host::with(vec![record(own(4), "A"), second("off")], vec![small.clone(), queue("q2")]);
-    let first = host.submit(HostJob::new(7).size(3, 3)).unwrap();
-    host.start(first);
-    let held = host.submit(HostJob { duration: 0.0, ..HostJob::new(7).size(2, 2) }).unwrap();
-    assert_eq!(helps(&host, held), ["cancel", "smaller"]);
-    let one = host.submit(HostJob::new(7).size(4, 4)).unwrap();
-    assert_eq!(helps(&host, one), ["cancel", "smaller"], "all of it is needed, and would be free");
-    host.event(Event::Associations(vec![second("B")]));
-    assert_eq!(helps(&host, held), ["cancel", "smaller", "bank"]);
-    // By that of a queue.
-    let mut host = Host::with(vec![record(own(9), "A")], vec![small, queue("q2")]);
-    let [first, held] = [2, 1].map(|nodes| host.submit(HostJob::new(7).queue("q1").size(nodes, 1)).unwrap());
-    host.start(first);
-    let held = if host.state(held) == Some(State::Depend) {
-        held
-    } else {
-        host.submit(HostJob::new(7).queue("q1").size(1, 1)).unwrap()
-    };
-    assert_eq!(helps(&host, held), ["cancel", "queue"]);
-    let told = why(&host, held);
-    assert!(told.helps[1].text.contains("queue q2 has room"), "{}", told.helps[1].text);
-    assert_eq!((told.is_held, told.carries.len(), told.duration), (true, 1, Some(3600.0)));
-    assert_eq!(why(&host, first).duration, Some(3600.0));
-    assert!(!why(&host, first).is_held && why(&host, first).others.is_empty());
-}
-
-#[test]
 fn what_is_open_has_a_name() {
     assert_eq!([Open::Own, Open::Banks, Open::All].map(Open::name), ["own", "banks", "all"]);
     let host =
         Host::with(vec![AssociationRecord { fairshare: 0.5, ..record(association(7, "A"), "A") }], vec![]);
     assert_eq!((host.engine.lacks(), host.now), (None, NOW));
-}
-
-/// Why nobody can say when, or by when it is: of one limit on what runs and one on what is in SCHED.
-#[test]
-fn what_a_release_rests_on() {
-    let limits = |run, sched| {
-        let own =
-            Association { max_running_jobs: Limit(run), max_sched_jobs: Limit(sched), ..association(7, "A") };
-        Host::with(vec![record(own, "A")], vec![queue("q1")])
-    };
-    let timed = |limit: f64| HostJob { limit: Some(limit), duration: limit, ..HostJob::new(7) };
-    let told = |host: &Host, id| {
-        let release = why(host, id).release;
-        (release.reason.code, release.latest.is_some(), release.if_started.is_some())
-    };
-    // It runs, and has no end that anybody knows.
-    let mut host = limits(1, 9);
-    let first = host.submit(HostJob::new(7)).unwrap();
-    host.start(first);
-    let held = host.submit(timed(50.0)).unwrap();
-    assert_eq!(told(&host, held), ("no-time-limit", false, false));
-    // Another is before it in line.
-    let behind = host.submit(timed(50.0)).unwrap();
-    assert_eq!(told(&host, behind), ("needs-start", false, false));
-    let kept = host.submit(timed(50.0).after("afterany:1")).unwrap();
-    assert_eq!(told(&host, kept), ("others", false, false));
-    // One is in SCHED: it has to start, and may not if it rests.
-    for (urgency, if_started) in [(16, true), (0, false)] {
-        let mut host = limits(9, 1);
-        let first = host.submit(timed(50.0)).unwrap();
-        host.set_urgency(first, urgency);
-        let held = host.submit(timed(50.0)).unwrap();
-        assert_eq!(told(&host, held), ("needs-start", false, if_started), "{urgency}");
-    }
-    let mut host = limits(1, 9);
-    let first = host.submit(timed(100.0)).unwrap();
-    host.start(first);
-    let held = host.submit(timed(50.0)).unwrap();
-    host.now = host.jobs[&first].started.unwrap() + 10.0;
-    let release = why(&host, held).release;
-    assert_eq!((release.reason.code, release.latest), ("bounded", Some(host.now + 90.0)));
-    assert!(release.reason.text.contains("within 1 min 30 s"), "{}", release.reason.text);
 }
 
 #[test]
@@ -414,4 +335,18 @@ fn what_a_push_changed_and_would_change() {
     let wanted = host.engine.difference(&less);
     host.event(Event::PolicyCommit);
     assert_eq!(host.engine.latest_difference(), wanted);
+}
+
+#[test]
+fn settings_and_counts_are_those_in_force() {
+    let mut host = live(Policy::FairTree);
+    let settings = crate::engine::Settings { annotate: true, ..Default::default() };
+    host.event(Event::Settings(settings.clone()));
+    assert_eq!(host.engine.settings(), &settings);
+    host.submit(HostJob::new(7)).unwrap();
+    host.submit(HostJob::new(7)).unwrap();
+    let wanted =
+        StandingsWanted { user: None, bank: Some("A".to_owned()), after: None, most: 9, open: Open::Own };
+    let told = host.engine.standings(&wanted, host.now);
+    assert_eq!(told.associations.iter().map(|it| it.pending).collect::<Vec<_>>(), [2, 0]);
 }
