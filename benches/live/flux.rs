@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! As much of Flux as it takes to run a site.
 
+use super::processor::used;
 use super::records;
 use super::site::T0;
 use mf_priority::accounts::PolicyPart;
@@ -10,7 +11,7 @@ use mf_priority::limits::{Allocation, Resources};
 use mf_priority::standing::SitePart;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn facts(id: u64, user: usize, state: State) -> JobFacts<'static> {
     records::facts(id, user as u32, state, T0)
@@ -51,10 +52,10 @@ impl Flux {
     }
 
     fn timed<T>(&mut self, kind: &'static str, act: impl FnOnce(&mut Engine) -> T) -> T {
-        let before = Instant::now();
+        let before = used();
         let done = act(&mut self.engine);
         let longest = self.longest.entry(kind).or_default();
-        *longest = before.elapsed().max(*longest);
+        *longest = (used() - before).max(*longest);
         done
     }
 
@@ -111,12 +112,12 @@ impl Flux {
 
     fn reprioritize_all(&mut self) {
         let ids: Vec<JobId> = self.prices.keys().copied().collect();
-        let before = Instant::now();
+        let before = used();
         for id in ids {
             self.callback(id.0, Event::PriorityGet(id, 16));
         }
         let longest = self.longest.entry("loop").or_default();
-        *longest = before.elapsed().max(*longest);
+        *longest = (used() - before).max(*longest);
     }
 
     pub fn push(&mut self, parts: Vec<(PolicyPart, SitePart)>) {

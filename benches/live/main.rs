@@ -6,6 +6,8 @@
 #[path = "../common/counting.rs"]
 mod counting;
 mod flux;
+#[path = "../common/processor.rs"]
+mod processor;
 #[path = "../common/random.rs"]
 mod random;
 #[path = "../common/records.rs"]
@@ -89,7 +91,7 @@ fn steady() {
 /// The longest call of each kind, in milliseconds.
 fn calls() {
     println!(
-        "the longest call in ms, over a push in parts of {PART} and 5 refreshes with a tenth of all running"
+        "the longest call in ms of processor time, over a push in parts of {PART} and 5 refreshes with a tenth of all running"
     );
     for (users, pending) in [(1_000, 1_000), (10_000, 10_000), (100_000, 50_000)] {
         for policy in Policy::ALL {

@@ -81,6 +81,11 @@ impl Builder {
         self.leaves.push(user, bank, shares, usage, active);
     }
 
+    /// The user of an association, by the number of its row.
+    pub fn user(&self, row: usize) -> &str {
+        self.leaves.name.get(row).map_or("", |name| self.names.names().get(*name))
+    }
+
     /// The rows a tree was built from, in their order, with the usages and shares it has now: to add more.
     pub fn of(tree: &Tree) -> Builder {
         let mut builder = Builder::default();

@@ -42,25 +42,37 @@ pub struct Draft {
     rows: Builder,
     /// The cell of each association when its part came.
     cells: Vec<Index>,
+    /// [`Standing::freed`] before the first of them.
+    freed: u64,
 }
 
 /// A whole site, with what its parts brought along.
 pub(super) struct Drafted {
+    /// Its associations may be without their names, which the rows have.
     pub site: Site,
     /// The rows of its tree.
     pub rows: Builder,
-    /// Where the cell of each association was. It may be somebody else's by now.
+    /// Where the cell of each association was. It may be somebody else's by now:
     pub cells: Vec<Index>,
+    /// if this is not what [`Standing::freed`] is.
+    pub freed: u64,
 }
 
 impl Draft {
     /// Takes a part in; the rule given last counts. Associations that are new get a cell, which is theirs as long as
     /// [`Standing::tidy`] is not called.
-    pub fn absorb(&mut self, part: SitePart, standing: &mut Standing) {
+    pub fn absorb(&mut self, mut part: SitePart, standing: &mut Standing) {
+        if self.cells.is_empty() {
+            self.freed = standing.freed;
+        }
         self.cells
             .extend(part.associations.iter().map(|leaf| Index(standing.cell_for(leaf.user, &leaf.bank))));
         part.banks.iter().for_each(|bank| bank.add_to(&mut self.rows));
-        part.associations.iter().for_each(|leaf| leaf.add_to(&mut self.rows));
+        for leaf in &mut part.associations {
+            leaf.add_to(&mut self.rows);
+            // The rows have it from now on: the end of a push is not to be kept up by giving back a hundred thousand names.
+            leaf.name = Box::default();
+        }
         self.part.rule = part.rule.or(self.part.rule.take());
         self.part.banks.extend(part.banks);
         self.part.associations.extend(part.associations);
@@ -77,6 +89,6 @@ impl Draft {
         let Rule { instant, half_life, weights, policy, options, replaces_all } = rule?;
         let site =
             Site { instant, half_life, weights, mode, policy, options, replaces_all, banks, associations };
-        Some(Drafted { site, rows: self.rows, cells: self.cells })
+        Some(Drafted { site, rows: self.rows, cells: self.cells, freed: self.freed })
     }
 }

@@ -118,6 +118,8 @@ pub struct Standing {
     cells: Vec<Cell>,
     /// Cells that may be used again.
     free: Vec<u32>,
+    /// How many became free so far.
+    freed: u64,
     by_key: FxHashMap<(UserId, BankName), u32>,
     by_id: FxHashMap<JobId, Place>,
     site: Option<Ranked>,

@@ -17,7 +17,7 @@ impl Standing {
     /// those of the next refresh; one that is under way begins anew.
     pub fn push(&mut self, site: Site) -> Result<(), SiteError> {
         let rows = rows_of(&site);
-        self.put(Drafted { site, rows, cells: Vec::new() })
+        self.put(Drafted { site, rows, cells: Vec::new(), freed: self.freed })
     }
 
     /// The same of a site that came in parts; without a rule for it there is no tree from now on.
@@ -71,15 +71,13 @@ impl Standing {
         Ok(())
     }
 
-    /// With the cell of each association, whatever became of those that were noted.
-    fn with_cells(&mut self, drafted: Drafted) -> Drafted {
-        let Drafted { site, rows, cells } = drafted;
-        let cell = |(row, leaf): (usize, &Leaf)| {
-            let noted = cells.get(row).filter(|noted| self.is_cell_of(**noted, leaf));
-            noted.copied().unwrap_or_else(|| Index(self.cell_for(leaf.user, &leaf.bank)))
-        };
-        let cells = site.associations.iter().enumerate().map(cell).collect();
-        Drafted { site, rows, cells }
+    /// With the cell of each association. Those that were noted are theirs unless cells became free since.
+    fn with_cells(&mut self, mut drafted: Drafted) -> Drafted {
+        if drafted.freed != self.freed || drafted.cells.len() != drafted.site.associations.len() {
+            let cell = |leaf: &Leaf| Index(self.cell_for(leaf.user, &leaf.bank));
+            drafted.cells = drafted.site.associations.iter().map(cell).collect();
+        }
+        drafted
     }
 
     /// Of an association that comes twice the last row counts, as it does of its limits: of a user id with two names in a
@@ -91,12 +89,11 @@ impl Standing {
             comes_later.get_mut(cell.0 as usize).is_some_and(|later| !std::mem::replace(later, true))
         };
         let mut is_last: Vec<bool> = drafted.cells.iter().rev().map(is_last).collect();
+        if !is_last.contains(&false) {
+            return drafted;
+        }
         is_last.reverse();
-        drafted.retain(|row, _| is_last.get(row) == Some(&true))
-    }
-
-    fn is_cell_of(&self, index: Index, leaf: &Leaf) -> bool {
-        self.key(index) == Some((leaf.user, &leaf.bank))
+        drafted.changed(|row, _| is_last.get(row) == Some(&true))
     }
 
     /// From now on there is no tree; jobs are remembered, for one that may come.
@@ -130,6 +127,7 @@ impl Standing {
                 self.work.gone(at as u32, cell.fairshare.take());
                 self.by_key.remove(&key);
                 self.free.push(at as u32);
+                self.freed += 1;
             }
         }
     }
@@ -193,23 +191,23 @@ fn without_inactive(mut drafted: Drafted) -> Drafted {
     if ignored {
         site.banks.retain(|bank| bank.active);
     }
-    let mut drafted = drafted.retain(|_, leaf| !ignored || !dead.contains(&leaf.bank));
-    drafted.rows = rows_of(&drafted.site);
-    drafted
+    drafted.changed(|_, leaf| !ignored || !dead.contains(&leaf.bank))
 }
 
 impl Drafted {
-    /// Without the rows that are not to be kept.
-    fn retain(mut self, keeps: impl Fn(usize, &Leaf) -> bool) -> Drafted {
-        let kept: Vec<bool> =
-            self.site.associations.iter().enumerate().map(|(row, leaf)| keeps(row, leaf)).collect();
-        if kept.contains(&false) {
-            let mut of_leaf = kept.iter().copied();
-            self.site.associations.retain(|_| of_leaf.next() == Some(true));
-            let mut of_cell = kept.into_iter();
-            self.cells.retain(|_| of_cell.next() == Some(true));
-            self.rows = rows_of(&self.site);
+    /// Without the rows that are not to be kept; the others are as the site has them now.
+    fn changed(mut self, keeps: impl Fn(usize, &Leaf) -> bool) -> Drafted {
+        let Drafted { site, rows, cells, .. } = &mut self;
+        for (row, leaf) in site.associations.iter_mut().enumerate() {
+            leaf.name = rows.user(row).into();
         }
+        let kept: Vec<bool> =
+            site.associations.iter().enumerate().map(|(row, leaf)| keeps(row, leaf)).collect();
+        let mut of_leaf = kept.iter().copied();
+        site.associations.retain(|_| of_leaf.next() == Some(true));
+        let mut of_cell = kept.into_iter();
+        cells.retain(|_| of_cell.next() == Some(true));
+        *rows = rows_of(site);
         self
     }
 }
