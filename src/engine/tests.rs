@@ -10,6 +10,7 @@ mod doubt;
 mod examples;
 mod facts;
 mod hand_over;
+mod helped;
 mod host;
 mod interleave;
 mod kept;

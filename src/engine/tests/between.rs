@@ -5,7 +5,7 @@ use super::examples::{exact, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, record};
 use crate::accounts::Association;
-use crate::engine::{Effect, Engine, Event, State};
+use crate::engine::{Effect, Engine, Event, State, Timer};
 use crate::ids::{JobId, Limit};
 
 fn engine(limits: Association) -> Engine {
@@ -87,5 +87,27 @@ fn who_is_in_sched_and_cannot_be_read_keeps_its_place_to_run() {
         host.end(released);
         assert_eq!(host.state(held), Some(State::Sched));
         exact(&host);
+    }
+}
+
+/// Flux asks about jobs in PRIORITY at plugin load, but not after a restart.
+#[test]
+fn prices_are_asked_for_after_a_replay_if_one_is_in_priority() {
+    use State::{Depend, Priority, Run, Sched};
+    for (states, asks) in [
+        (&[Priority][..], true),
+        (&[Priority, Sched], true),
+        (&[Sched, Priority], true),
+        (&[Sched, Depend], false),
+        (&[Run], false),
+    ] {
+        let mut engine = engine(association(7, "A"));
+        for (id, state) in states.iter().enumerate() {
+            let job = HostJob { state: *state, bank: Some("A".to_owned()), ..HostJob::new(7) };
+            engine.handle(NOW, Event::New(Host::facts(JobId(id as u64 + 1), &job)));
+        }
+        let effects = engine.handle(NOW, Event::Timer(Timer::Turn));
+        let asked = effects.iter().any(|effect| matches!(effect, Effect::ReprioritizeAll));
+        assert_eq!(asked, asks, "{states:?}");
     }
 }

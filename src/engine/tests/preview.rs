@@ -5,7 +5,7 @@ use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{Policy as Accounts, PolicyPart};
-use crate::engine::{Event, Preview};
+use crate::engine::{Event, Move, Preview};
 use crate::fairshare::Policy;
 use crate::ids::{JobId, UserId};
 use crate::standing::SitePart;
@@ -35,6 +35,10 @@ fn compared(host: &mut Host) -> (Preview, BTreeMap<JobId, i64>, BTreeMap<JobId, 
     let before = priorities(host);
     let preview = host.engine.preview(host.now, usize::MAX).unwrap();
     assert_eq!(priorities(host), before, "to ask changes nothing");
+    // Of many moves the largest are told: by places, then by prices.
+    let few = host.engine.preview(host.now, 1).unwrap().moves;
+    let far = |job: &Move| (job.place.abs_diff(job.next), job.from.abs_diff(job.to));
+    assert_eq!(few.iter().map(far).max(), preview.moves.iter().map(far).max());
     host.event(Event::PolicyCommit);
     (preview, before, priorities(host))
 }

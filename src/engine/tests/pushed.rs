@@ -9,7 +9,7 @@ use crate::engine::{Event, Settings};
 use crate::fairshare::Policy;
 use crate::fairshare::periods::Resources;
 use crate::ids::{JobId, UserId};
-use crate::standing::{Ended, Job};
+use crate::standing::{Ended, GivenUp, Job, Watermark};
 
 /// Only numbers that the tree does not give have to be remembered.
 #[test]
@@ -115,4 +115,18 @@ fn what_was_kept_counts_and_what_cannot_be_right_is_told() {
     assert_eq!(host.logged.len(), 1, "{:?}", host.logged);
     assert_eq!(host.engine.uncovered(0, 9), (vec![kept], Vec::new(), None));
     assert_eq!(Host::new().engine.uncovered(0, 9), (Vec::new(), Vec::new(), None));
+    let given_up = |sum| GivenUp {
+        user: UserId(7),
+        bank: "A".into(),
+        sum,
+        since: NOW,
+        horizon: NOW,
+        pushed: 0.0,
+        at: NOW,
+        counted: Watermark::default(),
+    };
+    for (sum, logged) in [(5.0, 1), (-5.0, 2)] {
+        host.event(Event::Recalled(Vec::new(), vec![given_up(sum)]));
+        assert_eq!(host.logged.len(), logged, "{:?}", host.logged);
+    }
 }

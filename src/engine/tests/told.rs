@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Answers field by field, against numbers worked out by hand: standings, the instance in numbers, lists, what would help.
+//! Answers field by field, against numbers worked out by hand: standings, the instance in numbers, lists, pages.
 
 use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
 use crate::accounts::{Association, AssociationRecord, Queue};
-use crate::engine::{Event, JobsWanted, Open, PageWanted, StandingsWanted, State, Why};
+use crate::engine::{Event, JobsWanted, Open, PageWanted, StandingsWanted};
 use crate::fairshare::{Policy, Shares};
 use crate::ids::{JobId, Limit, UserId};
 use crate::standing::SitePart;
-
-fn why(host: &Host, id: JobId) -> Why {
-    host.engine.why(&Host::facts(id, &host.jobs[&id]), host.now).unwrap()
-}
 
 fn near(one: f64, other: f64) -> bool {
     (one - other).abs() < 1e-6
@@ -306,42 +302,51 @@ fn lists_hold_what_is_asked_for() {
 }
 
 #[test]
-fn what_helps_a_held_job() {
-    let own = |nodes| Association { max_nodes: Limit(nodes), ..association(7, "A") };
-    let small = Queue { max_nodes_per_assoc: Limit(2), ..queue("q1") };
-    let second = |bank: &str| record(Association { active: bank != "off", ..association(7, bank) }, "A");
-    let helps = |host: &Host, id| why(host, id).helps.into_iter().map(|note| note.code).collect::<Vec<_>>();
-    // Held by the association's own limit.
-    let mut host = Host::with(vec![record(own(4), "A"), second("off")], vec![small.clone(), queue("q2")]);
-    let first = host.submit(HostJob::new(7).size(3, 3)).unwrap();
-    host.start(first);
-    let held = host.submit(HostJob { duration: 0.0, ..HostJob::new(7).size(2, 2) }).unwrap();
-    assert_eq!(helps(&host, held), ["cancel", "smaller"]);
-    let one = host.submit(HostJob::new(7).size(4, 4)).unwrap();
-    assert_eq!(helps(&host, one), ["cancel", "smaller"], "all of it is needed, and would be free");
-    host.event(Event::Associations(vec![second("B")]));
-    assert_eq!(helps(&host, held), ["cancel", "smaller", "bank"]);
-    // By that of a queue.
-    let mut host = Host::with(vec![record(own(9), "A")], vec![small, queue("q2")]);
-    let [first, held] = [2, 1].map(|nodes| host.submit(HostJob::new(7).queue("q1").size(nodes, 1)).unwrap());
-    host.start(first);
-    let held = if host.state(held) == Some(State::Depend) {
-        held
-    } else {
-        host.submit(HostJob::new(7).queue("q1").size(1, 1)).unwrap()
-    };
-    assert_eq!(helps(&host, held), ["cancel", "queue"]);
-    let told = why(&host, held);
-    assert!(told.helps[1].text.contains("queue q2 has room"), "{}", told.helps[1].text);
-    assert_eq!((told.is_held, told.carries.len(), told.duration), (true, 1, Some(3600.0)));
-    assert_eq!(why(&host, first).duration, Some(3600.0));
-    assert!(!why(&host, first).is_held && why(&host, first).others.is_empty());
-}
-
-#[test]
 fn what_is_open_has_a_name() {
     assert_eq!([Open::Own, Open::Banks, Open::All].map(Open::name), ["own", "banks", "all"]);
     let host =
         Host::with(vec![AssociationRecord { fairshare: 0.5, ..record(association(7, "A"), "A") }], vec![]);
     assert_eq!((host.engine.lacks(), host.now), (None, NOW));
+}
+
+#[test]
+fn what_a_push_changed_and_would_change() {
+    let mut host = live(Policy::FairTree);
+    let nothing = host.engine.difference(&accounts());
+    let mut less = accounts();
+    less.associations.pop();
+    assert_ne!(host.engine.difference(&less), nothing);
+    host.event(Event::PolicyBegin { keeps_config: false });
+    assert!(host.engine.lacks().is_some_and(|what| !what.is_empty() && what != "xyzzy"));
+    let part = crate::accounts::PolicyPart {
+        parents: Vec::new(),
+        limits: Vec::new(),
+        associations: Some(less.associations.clone()),
+        queues: Some(less.queues.clone()),
+        projects: Some(less.projects.clone()),
+        banks: Some(less.banks.clone()),
+        weights: Some(less.weights.clone()),
+        config: less.config.into(),
+    };
+    host.event(Event::PolicyPart(part, SitePart::default()));
+    assert_eq!(host.engine.lacks(), None);
+    assert_eq!(host.engine.staged_difference(), host.engine.difference(&less));
+    assert_ne!(host.engine.staged_difference(), nothing);
+    let wanted = host.engine.difference(&less);
+    host.event(Event::PolicyCommit);
+    assert_eq!(host.engine.latest_difference(), wanted);
+}
+
+#[test]
+fn settings_and_counts_are_those_in_force() {
+    let mut host = live(Policy::FairTree);
+    let settings = crate::engine::Settings { annotate: true, ..Default::default() };
+    host.event(Event::Settings(settings.clone()));
+    assert_eq!(host.engine.settings(), &settings);
+    host.submit(HostJob::new(7)).unwrap();
+    host.submit(HostJob::new(7)).unwrap();
+    let wanted =
+        StandingsWanted { user: None, bank: Some("A".to_owned()), after: None, most: 9, open: Open::Own };
+    let told = host.engine.standings(&wanted, host.now);
+    assert_eq!(told.associations.iter().map(|it| it.pending).collect::<Vec<_>>(), [2, 0]);
 }

@@ -11,7 +11,7 @@ use crate::ids::{JobId, Limit, UserId};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-fn why(host: &Host, id: JobId) -> Why {
+pub fn why(host: &Host, id: JobId) -> Why {
     host.engine.why(&Host::facts(id, &host.jobs[&id]), host.now).unwrap()
 }
 
@@ -360,5 +360,6 @@ fn who_is_being_read_is_told_which_limits_it_would_exceed() {
     let told = why(&host, held);
     let holds: Vec<_> = told.holds.iter().map(|hold| hold.limit).collect();
     assert_eq!((holds, told.release.reason.code), (vec!["max-running-jobs-user-limit"], "unread"));
+    assert!(told.is_held && told.carries.is_empty());
     assert_eq!(why(&host, first).holds, []);
 }

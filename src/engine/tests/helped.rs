@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What would help a job, what would not, and what it rests on when it is let go.
+
+use super::host::Host;
+use super::site::{HostJob, association, queue, record};
+use super::why::why;
+use crate::accounts::{Association, Queue};
+use crate::engine::{Event, State};
+use crate::ids::{JobId, Limit};
+
+#[test]
+fn what_helps_a_held_job() {
+    let own = |nodes| Association { max_nodes: Limit(nodes), ..association(7, "A") };
+    let small = Queue { max_nodes_per_assoc: Limit(2), ..queue("q1") };
+    let second = |bank: &str| record(Association { active: bank != "off", ..association(7, bank) }, "A");
+    let helps = |host: &Host, id| why(host, id).helps.into_iter().map(|note| note.code).collect::<Vec<_>>();
+    // Held by the association's own limit.
+    let mut host = Host::with(vec![record(own(4), "A"), second("off")], vec![small.clone(), queue("q2")]);
+    let first = host.submit(HostJob::new(7).size(3, 3)).unwrap();
+    host.start(first);
+    let held = host.submit(HostJob { duration: 0.0, ..HostJob::new(7).size(2, 2) }).unwrap();
+    assert_eq!(helps(&host, held), ["cancel", "smaller"]);
+    let one = host.submit(HostJob::new(7).size(4, 4)).unwrap();
+    assert_eq!(helps(&host, one), ["cancel", "smaller"], "all of it is needed, and would be free");
+    host.event(Event::Associations(vec![second("B")]));
+    assert_eq!(helps(&host, held), ["cancel", "smaller", "bank"]);
+    // By that of a queue.
+    let mut host = Host::with(vec![record(own(9), "A")], vec![small, queue("q2")]);
+    let [first, held] = [2, 1].map(|nodes| host.submit(HostJob::new(7).queue("q1").size(nodes, 1)).unwrap());
+    host.start(first);
+    let held = if host.state(held) == Some(State::Depend) {
+        held
+    } else {
+        host.submit(HostJob::new(7).queue("q1").size(1, 1)).unwrap()
+    };
+    assert_eq!(helps(&host, held), ["cancel", "queue"]);
+    let told = why(&host, held);
+    assert!(told.helps[1].text.contains("queue q2 has room"), "{}", told.helps[1].text);
+    assert_eq!((told.is_held, told.carries.len(), told.duration), (true, 1, Some(3600.0)));
+    assert_eq!(why(&host, first).duration, Some(3600.0));
+    assert!(!why(&host, first).is_held && why(&host, first).others.is_empty());
+}
+
+/// Why nobody can say when, or by when it is: of one limit on what runs and one on what is in SCHED.
+#[test]
+fn what_a_release_rests_on() {
+    let limits = |run, sched| {
+        let own =
+            Association { max_running_jobs: Limit(run), max_sched_jobs: Limit(sched), ..association(7, "A") };
+        Host::with(vec![record(own, "A")], vec![queue("q1")])
+    };
+    let timed = |limit: f64| HostJob { limit: Some(limit), duration: limit, ..HostJob::new(7) };
+    let told = |host: &Host, id| {
+        let release = why(host, id).release;
+        (release.reason.code, release.latest.is_some(), release.if_started.is_some())
+    };
+    // It runs, and has no end that anybody knows.
+    let mut host = limits(1, 9);
+    let first = host.submit(HostJob::new(7)).unwrap();
+    host.start(first);
+    let held = host.submit(timed(50.0)).unwrap();
+    assert_eq!(told(&host, held), ("no-time-limit", false, false));
+    // Another is before it in line.
+    let behind = host.submit(timed(50.0)).unwrap();
+    assert_eq!(told(&host, behind), ("needs-start", false, false));
+    let kept = host.submit(timed(50.0).after("afterany:1")).unwrap();
+    assert_eq!(told(&host, kept), ("others", false, false));
+    // One is in SCHED: it has to start, and may not if it rests.
+    for (urgency, if_started) in [(16, true), (0, false)] {
+        let mut host = limits(9, 1);
+        let first = host.submit(timed(50.0)).unwrap();
+        host.set_urgency(first, urgency);
+        let held = host.submit(timed(50.0)).unwrap();
+        assert_eq!(told(&host, held), ("needs-start", false, if_started), "{urgency}");
+    }
+    let mut host = limits(1, 9);
+    let first = host.submit(timed(100.0)).unwrap();
+    host.start(first);
+    let held = host.submit(timed(50.0)).unwrap();
+    host.now = host.jobs[&first].started.unwrap() + 10.0;
+    let release = why(&host, held).release;
+    assert_eq!((release.reason.code, release.latest), ("bounded", Some(host.now + 90.0)));
+    assert!(release.reason.text.contains("within 1 min 30 s"), "{}", release.reason.text);
+}
+
+#[test]
+fn what_does_not_help_is_not_named() {
+    let helps = |host: &Host, id| why(host, id).helps.into_iter().map(|note| note.code).collect::<Vec<_>>();
+    let own = Association { max_nodes: Limit(4), ..association(7, "A") };
+    let full = Association { max_sched_jobs: Limit(0), ..association(7, "B") };
+    // Another bank that is full, a queue that the site lacks, nothing that is left of the limit.
+    let mut host = Host::with(vec![record(own, "A"), record(full, "A")], vec![queue("q1")]);
+    let first =
+        host.submit(HostJob { limit: Some(100.0), ..HostJob::new(7).queue("q1").size(4, 4) }).unwrap();
+    host.start(first);
+    let held = host.submit(HostJob::new(7).queue("q1").size(2, 2)).unwrap();
+    assert_eq!(helps(&host, held), ["wait", "cancel"]);
+    let hold = &why(&host, held).holds[0];
+    assert_eq!((hold.frees[0].id, hold.frees[0].state), (first, "run"));
+    let others = |host: &Host, id| {
+        let others = why(host, id).others;
+        others.into_iter().map(|it| (it.cause.code, it.name)).collect::<Vec<_>>()
+    };
+    assert_eq!(others(&host, held), [], "no other plugin keeps it");
+    let free = host.submit(HostJob { duration: 0.0, ..HostJob::new(7).bank("A").size(0, 0) });
+    if let Ok(free) = free {
+        assert_eq!((why(&host, free).duration, helps(&host, free)), (None, vec![]));
+    }
+    // One that is kept by a name that nobody could tell of.
+    let mut kept = HostJob::new(7);
+    kept.dependencies.insert("keep=x".to_owned());
+    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![]);
+    let next = JobId(1);
+    host.never_answered = [next].into();
+    let kept = host.submit(kept).unwrap();
+    assert_eq!((kept, host.state(kept)), (next, Some(State::Depend)));
+    assert_eq!(others(&host, kept), [("dependency", None)]);
+    let pending = host.submit(HostJob::new(7)).unwrap();
+    assert_eq!((others(&host, pending), helps(&host, pending)), (vec![("resources", None)], vec![]));
+    host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+    host.event(Event::Reprioritize);
+    host.settle();
+    assert_eq!((others(&host, pending), helps(&host, pending)), (vec![("score", None)], vec!["ask"]));
+}
