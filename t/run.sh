@@ -2,27 +2,30 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 # Run all tests: Rust's, then every t/tNNNN-*.t in a real Flux instance when flux is on PATH.
 #
-# usage: t/run.sh [--plugin PATH] [--valgrind] [-j N] [TEST...]
+# usage: t/run.sh [--plugin PATH] [--valgrind | --asan] [-j N] [TEST...]
+#        t/run.sh --tsan
 #        t/run.sh --random [SECONDS] [--plugin PATH]
 #        t/run.sh --long [MINUTES]
 #   --plugin PATH  only the sharness tests, on that mf_priority.so (also: PLUGIN_UNDER_TEST=PATH)
 #   --valgrind     only the sharness tests, each broker under valgrind (see t/README.md)
+#   --asan         the same, the plugin built with AddressSanitizer by the nightly toolchain; then it and the embedded job manager
+#   --tsan         only the tests of the command's threads, with ThreadSanitizer
 #   -j N           sharness tests at a time (default two for each processor: they wait more than they work)
 #   --random [S]   only the random driver (t/random), for S seconds (default 60)
 #   --long [M]     only what takes long: each fuzzing target for M minutes (default 5, or 0.2), properties of 20,000 cases, jansson
 #                  without memory at 200 places, 10,000 loads and removals, a push of a million associations, random histories for
-#                  6 M minutes, a soak of 12 M minutes, the sharness tests under valgrind. LONG="fuzz cycles" picks some of:
-#                  fuzz properties memory cycles million random soak valgrind
+#                  6 M minutes, a soak of 12 M minutes, the sharness tests under valgrind, and what --asan and --tsan run. LONG="fuzz cycles" picks
+#                  some of: fuzz properties memory cycles million random soak valgrind asan tsan
 #   TEST           only these sharness tests: names or beginnings of names, as t1005
 # The last line is "N passed, N failed, N skipped"; exit 0 only if none failed. Logs of failed tests are kept.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
-plugin=${PLUGIN_UNDER_TEST:-} valgrind= jobs=$((2 * $(nproc))) only=() random= long=
+plugin=${PLUGIN_UNDER_TEST:-} under= jobs=$((2 * $(nproc))) only=() random= long=
 while [ $# -gt 0 ]; do
 	case $1 in
 	--plugin) plugin=$2; shift 2 ;;
-	--valgrind) valgrind=1; shift ;;
+	--valgrind | --asan | --tsan) under=${1#--}; shift ;;
 	-j) jobs=$2; shift 2 ;;
 	--random)
 		random=60
@@ -34,14 +37,15 @@ while [ $# -gt 0 ]; do
 		case ${2:-} in [0-9]*) long=$2; shift ;; esac
 		shift
 		;;
-	-h | --help) sed -n '3,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	-h | --help) sed -n '3,21s/^# \{0,1\}//p' "$0"; exit 0 ;;
 	-*) echo "t/run.sh: unknown option $1" >&2; exit 2 ;;
 	*) only+=("$(basename "$1")"); shift ;;
 	esac
 done
 rust=1
-[ -n "$plugin$valgrind" ] || [ ${#only[@]} -gt 0 ] && rust=
+[ -n "$plugin$under" ] || [ ${#only[@]} -gt 0 ] && rust=
 
+. t/scripts/checkers.sh
 passed=0 failed=0 skipped=0
 out=$(mktemp -d "${TMPDIR:-/tmp}/mf-run.XXXXXX")
 
@@ -69,15 +73,21 @@ need() {
 	}; } >"$out/apt.log" 2>&1 || { tail -5 "$out/apt.log"; say "cannot install: ${missing[*]}"; return 1; }
 }
 
+# tally LOG: what cargo test counted.
+tally() {
+	local p f i
+	while read -r p f i; do
+		passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + i))
+	done < <(sed -nE 's/^test result: .* ([0-9]+) passed; ([0-9]+) failed; ([0-9]+) ignored.*/\1 \2 \3/p' "$1")
+}
+
 rust_tests() {
 	local log=$out/cargo.log n
 	need gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); return; }
 	say 'cargo test'
 	cargo test --color never --no-fail-fast 2>&1 | tee "$log" | grep -E '^(test .* FAILED|error|warning: unused|failures:|---- )'
 	local rc=${PIPESTATUS[0]}
-	while read -r p f i; do
-		passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + i))
-	done < <(sed -nE 's/^test result: .* ([0-9]+) passed; ([0-9]+) failed; ([0-9]+) ignored.*/\1 \2 \3/p' "$log")
+	tally "$log"
 	if [ "$rc" -ne 0 ] && [ $failed -eq 0 ]; then
 		tail -30 "$log"
 		failed=1
@@ -126,8 +136,9 @@ list() {
 	local t name
 	for t in t/t[0-9][0-9][0-9][0-9]-*.t; do
 		if [ ${#only[@]} -eq 0 ]; then
-			# t5xxx test the command: not on another plugin, nor with the broker under valgrind.
-			case ${t##*/}:$plugin$valgrind in t5*:?*) ;; *) echo "$t" ;; esac
+			# t5xxx test the command: not on another plugin, nor with the broker under a checker. t09xx load the plugin into a
+			# command, too, which has no AddressSanitizer.
+			case ${t##*/}:$under:$plugin$under in t5*:?* | t0*:asan:*) ;; *) echo "$t" ;; esac
 			continue
 		fi
 		for name in "${only[@]}"; do
@@ -250,35 +261,12 @@ random() {
 	failed=$((failed + n)) passed=$((passed + $(grep -cE '^(flux|embedded), seed' "$log") - n))
 }
 
-# Under valgrind each broker writes a report; a report with an error fails the run.
-under_valgrind() {
-	need valgrind || { failed=$((failed + 1)); return; }
-	local root=$PWD report n=0 bad=0
-	mkdir -p "$out/valgrind"
-	export MF_WAIT=${MF_WAIT:-180} MF_TEST_TIMEOUT=${MF_TEST_TIMEOUT:-1800} MF_VALGRIND=1
-	export MF_WRAP="valgrind,--leak-check=full,--show-leak-kinds=definite,--errors-for-leak-kinds=definite"
-	MF_WRAP+=",--trace-children=no,--child-silent-after-fork=yes,--num-callers=40,--error-exitcode=0"
-	MF_WRAP+=",--gen-suppressions=all,--suppressions=$root/t/valgrind.supp,--log-file=$out/valgrind/%p.log"
-	sharness
-	for report in "$out"/valgrind/*.log; do
-		[ -e "$report" ] || continue
-		grep -q 'ERROR SUMMARY' "$report" || continue
-		n=$((n + 1))
-		grep -q 'ERROR SUMMARY: 0 errors' "$report" && continue
-		bad=$((bad + 1))
-		grep -E 'ERROR SUMMARY|definitely lost:' "$report"
-	done
-	say "valgrind: $n brokers, $bad with errors"
-	[ $n -gt 0 ] && passed=$((passed + n - bad)) failed=$((failed + bad)) || failed=$((failed + 1))
-	[ $bad -eq 0 ] || { keep=1; say "reports are kept in $out/valgrind"; }
-}
-
 # of M FACTOR: so many whole seconds.
 of() { awk -v m="$1" -v factor="$2" 'BEGIN { printf "%d", m * factor + 0.5 }'; }
 
 # step NAME: whether it is asked for.
 step() {
-	case " ${LONG:-fuzz properties memory cycles million random soak valgrind} " in *" $1 "*) say "$1"; began=$SECONDS ;; *) return 1 ;; esac
+	case " ${LONG:-fuzz properties memory cycles million random soak valgrind asan tsan} " in *" $1 "*) say "$1"; began=$SECONDS ;; *) return 1 ;; esac
 }
 
 # long_test WHAT COMMAND...: what it prints that matches WHAT, and whether it went well: with nothing of that kind it did not run.
@@ -331,8 +319,10 @@ long() {
 		fi
 	fi
 	if step valgrind; then
-		if command -v valgrind >/dev/null; then under_valgrind; else skipped=$((skipped + 1)); fi
+		if command -v valgrind >/dev/null; then under=valgrind && under_valgrind; else skipped=$((skipped + 1)); fi
 	fi
+	if step asan; then unset FUZZ_SECONDS && plugin= under=asan && under_asan; fi
+	if step tsan; then under=tsan && under_tsan; fi
 	[ -z "${keep:-}" ] || say "logs are kept in $out"
 }
 
@@ -344,13 +334,13 @@ long() {
 	fi
 	[ -n "$plugin" ] || [ -z "$rust" ] || need gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); finish; }
 	# Linking the plugin keeps one processor busy for minutes: the tests in Rust go on meanwhile.
-	[ -n "$plugin" ] || { say 'building for release'; build & builder=$!; }
+	[ -n "$plugin" ] || [[ $under = [at]san ]] || { say 'building for release'; build & builder=$!; }
 	[ -n "$rust" ] && [ -z "$random" ] && rust_tests
-	[ -n "$plugin" ] || built "$builder"
+	[ -z "${builder:-}" ] || built "$builder"
 	if [ -n "$random" ]; then
 		random "$random"
-	elif [ -n "$valgrind" ]; then
-		under_valgrind
+	elif [ -n "$under" ]; then
+		"under_$under"
 	else
 		# They take two of the places of the sharness tests, which wait more than they work.
 		[ -z "$rust" ] || {

@@ -41,6 +41,10 @@ test_expect_success X86_64 'neither needs a newer glibc than the documents name'
 	test -n "$named" && for file in "$PLUGIN_UNDER_TEST" "$FAIRSHARE_UNDER_TEST"; do
 		test "$(printf "%s\n" "$named" "$(newest "$file")" | sort -V | tail -1)" = "$named" || { echo "$file needs $(newest "$file")"; return 1; }; done
 '
+test_expect_success 'the plugin starts no thread and no process' '
+	nm -D --undefined-only "$PLUGIN_UNDER_TEST" >needed && grep -q " malloc@" needed &&
+	! grep -wE "(pthread|thrd)_create|v?fork|clone[0-9]*|posix_spawnp?|exec[lv][a-z]*|system|popen|dlopen|dlm?open" needed
+'
 test_expect_success 'the plugin carries neither a database nor the command' '
 	! strings "$PLUGIN_UNDER_TEST" | grep -q -e "SQLite format" -e "flux fairshare show"
 '

@@ -137,49 +137,51 @@ pub enum Project {
     Unjudged(ProjectName),
 }
 
-/// A live job.
+/// A live job. What every price looks at comes first, in one place of the memory: jobs are asked about in an order in which none is
+/// near the one before.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Job {
-    /// Who submitted it.
-    pub user: UserId,
-    /// When it was submitted, in seconds since the epoch, as far as Flux says.
-    pub submitted: Option<f64>,
+    /// Progress.
+    pub phase: Phase,
+    /// Who else keeps it in DEPEND.
+    pub keepers: Keepers,
+    /// Whether the place to run that is reserved for it is wanted.
+    pub demand: Demand,
+    /// The rule of its queue: from when on it counts for limits on what runs.
+    pub running: RunningLimits,
+    /// Reservation.
+    pub grant: Grant,
+    /// First seen as.
+    pub origin: Origin,
+    /// Whether its names are all that it carries and carried.
+    pub knowledge: Knowledge,
     /// The association it counts in, and what is still to be done for it there.
     pub admission: Admission,
-    /// The bank its jobspec names.
-    pub bank: Option<BankName>,
+    /// How long it was eligible.
+    pub eligible: Eligible,
     /// The queue its jobspec names.
     pub queue: Option<QueueName>,
+    /// The fair-share last posted as a memo by this plugin instance.
+    pub memo: Option<f64>,
+    /// What it asks for: what it counts as.
+    pub size: Size,
+    /// Our dependency names on it.
+    pub names: HoldNames,
+    /// What it was given, while it runs, as far as its R can be read. It counts where a limit says so.
+    pub allocation: Option<Box<Allocation>>,
+    /// Who submitted it.
+    pub user: UserId,
+    /// The bank its jobspec names.
+    pub bank: Option<BankName>,
     /// The urgency it was submitted with, or had when it was asked for in DEPEND.
     pub urgency: i64,
     /// What its jobspec says of a project.
     pub project: Project,
-    /// Who else keeps it in DEPEND.
-    pub keepers: Keepers,
-    /// What it asks for: what it counts as.
-    pub size: Size,
+    /// When it was submitted, in seconds since the epoch, as far as Flux says.
+    pub submitted: Option<f64>,
     /// The time limit its jobspec names, in seconds; 0 for none.
     pub duration: f64,
-    /// What it was given, while it runs, as far as its R can be read. It counts where a limit says so.
-    pub allocation: Option<Box<Allocation>>,
-    /// Progress.
-    pub phase: Phase,
-    /// First seen as.
-    pub origin: Origin,
-    /// Our dependency names on it.
-    pub names: HoldNames,
-    /// Whether those are all that it carries and carried.
-    pub knowledge: Knowledge,
-    /// Reservation.
-    pub grant: Grant,
-    /// The rule of its queue: from when on it counts for limits on what runs.
-    pub running: RunningLimits,
-    /// Whether the place to run that is reserved for it is wanted.
-    pub demand: Demand,
-    /// The fair-share last posted as a memo by this plugin instance.
-    pub memo: Option<f64>,
-    /// How long it was eligible.
-    pub eligible: Eligible,
 }
 
 /// What a job adds to the counters of its association and queue.
