@@ -138,6 +138,20 @@ mod tests {
         Size { nodes, cores, gpus: (nodes * cores) % 7 }
     }
 
+    /// The least of a measure is another's when its last holder leaves, by whichever measure it was the least.
+    #[test]
+    fn the_least_is_that_of_those_who_are_left() {
+        let of = |nodes, cores, gpus| Size { nodes, cores, gpus };
+        for least in [of(1, 9, 9), of(9, 1, 9), of(9, 9, 1)] {
+            let mut line = HeldLine::default();
+            line.insert(JobId(1), of(5, 5, 5));
+            line.insert(JobId(2), least);
+            assert_eq!(line.least(), Some(least.min_of(of(5, 5, 5))));
+            line.remove(JobId(2));
+            assert_eq!(line.least(), Some(of(5, 5, 5)));
+        }
+    }
+
     proptest! {
         #[test]
         fn a_line_finds_what_a_look_at_each_finds(

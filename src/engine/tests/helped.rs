@@ -2,10 +2,10 @@
 //! What would help a job, what would not, and what it rests on when it is let go.
 
 use super::host::Host;
-use super::site::{HostJob, association, queue, record};
+use super::site::{HostJob, NOW, association, queue, record};
 use super::why::why;
 use crate::accounts::{Association, Queue};
-use crate::engine::{Event, State};
+use crate::engine::{Event, State, Timer};
 use crate::ids::{JobId, Limit};
 
 #[test]
@@ -121,4 +121,51 @@ fn what_does_not_help_is_not_named() {
     host.event(Event::Reprioritize);
     host.settle();
     assert_eq!((others(&host, pending), helps(&host, pending)), (vec![("score", None)], vec!["ask"]));
+}
+
+/// Beyond a thousand jobs that count nobody works out when.
+#[test]
+fn of_very_many_jobs_nobody_says_when() {
+    let mut host = Host::new();
+    host.engine.handle(NOW, Event::Queues(vec![queue("q1")]));
+    let own = |run| record(Association { max_running_jobs: Limit(run), ..association(7, "A") }, "A");
+    host.engine.handle(NOW, Event::Associations(vec![own(9_999)]));
+    let run = |host: &mut Host, id: u64| {
+        let job = HostJob { state: State::Run, bank: Some("A".to_owned()), duration: 0.0, ..HostJob::new(7) };
+        let job = HostJob { started: Some(NOW), ..job };
+        host.engine.handle(NOW, Event::New(Host::facts(JobId(id), &job)));
+    };
+    (1..=1_000).for_each(|id| run(&mut host, id));
+    host.engine.handle(NOW, Event::Timer(Timer::Turn));
+    host.engine.handle(NOW, Event::Associations(vec![own(1_000)]));
+    let held = HostJob { bank: Some("A".to_owned()), project: Some("*".to_owned()), ..HostJob::new(7) };
+    let id = JobId(5_000);
+    host.engine.handle(NOW, Event::Validate(Host::facts(id, &held)));
+    host.engine.handle(NOW, Event::New(Host::facts(id, &held)));
+    host.engine.handle(NOW, Event::Depend(id));
+    let told = |host: &Host| {
+        let held = HostJob { state: State::Depend, ..held.clone() };
+        host.engine.why(&Host::facts(id, &held), NOW).unwrap().release.reason.code
+    };
+    assert_eq!(told(&host), "no-time-limit");
+    run(&mut host, 1_001);
+    host.engine.handle(NOW, Event::Timer(Timer::Turn));
+    assert_eq!(told(&host), "many");
+}
+
+/// Who is refused for the size of a job is told of a bank that would take it, if there is one.
+#[test]
+fn a_bank_that_would_take_a_refused_job_is_named() {
+    let small = |bank: &str| Association { max_nodes: Limit(2), ..association(7, bank) };
+    for (what, other, is_named) in [
+        ("fits", association(7, "B"), true),
+        ("too small", small("B"), false),
+        ("disabled", Association { active: false, ..association(7, "B") }, false),
+        ("not in its queue", Association { queues: [].into(), ..association(7, "B") }, false),
+        ("another user", association(8, "B"), false),
+    ] {
+        let mut host = Host::with(vec![record(small("A"), "A"), record(other, "A")], vec![queue("q1")]);
+        let text = host.submit(HostJob::new(7).queue("q1").size(3, 3)).unwrap_err();
+        assert_eq!(text.contains('B'), is_named, "{what}: {text}");
+    }
 }

@@ -291,6 +291,21 @@ fn lists_hold_what_is_asked_for() {
     let page = host.engine.jobs_page(&all());
     assert_eq!(page.jobs.iter().filter_map(|job| job.weighing).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(page.weighings.iter().map(|it| it[0]).collect::<Vec<_>>(), [100_000, 7]);
+    // Of one user in pages: none is left out though a page has nobody of the queue that is asked for.
+    for name in ["q1", "q1", "q2"] {
+        host.submit(HostJob::new(8).queue(name)).unwrap();
+    }
+    let (mut after, mut got) = (None, 0);
+    loop {
+        let (user, queue) = (Some(UserId(8)), text("q2"));
+        let page = host.engine.jobs_page(&JobsWanted { after, user, queue, most: 2, ..all() });
+        got += page.jobs.len();
+        let Some(next) = page.next else { break };
+        after = Some(next);
+    }
+    assert_eq!(got, 1);
+    let just = host.engine.jobs_page(&JobsWanted { user: Some(UserId(7)), most: 2, ..all() });
+    assert_eq!((just.jobs.len(), just.next), (2, None));
     for (id, user, queue) in
         [(first, Some(7), None), (held, Some(7), Some(Some("q1"))), (kept, Some(8), Some(None))]
     {
