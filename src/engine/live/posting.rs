@@ -10,8 +10,8 @@ use crate::limits::{Admission, Demand, Job, Phase};
 use crate::priority::order::Bounds;
 use std::collections::VecDeque;
 
-/// Jobs that are looked at in one turn, for those without a price.
-const LOOKED_AT: usize = 20_000;
+/// Jobs that are looked at in one turn, for those without a price. Tests have few.
+const LOOKED_AT: usize = if cfg!(test) { 3 } else { 20_000 };
 
 /// What is still to be posted.
 #[derive(Clone, Debug, Default)]
@@ -75,7 +75,7 @@ impl Engine {
         let (depth, budget) = (self.settings.depth, self.budget());
         let mut plan = Default::default();
         self.live.shadow_due |= self.live.moved;
-        if std::mem::take(&mut self.live.moved) && self.live.pending.lagging() > 0 {
+        if std::mem::take(&mut self.live.moved) {
             plan = self.live.pending.plan(Bounds { depth, few: self.few(), budget });
             // What the budget left over is gone on with next time.
             self.live.moved |= plan.only_to.is_some();

@@ -91,6 +91,35 @@ fn who_has_no_price_stands_in_line_before_others_are_let_go() {
     }
 }
 
+/// Its data came before it was found again, so it waits for nothing, but nobody has asked for its price since.
+#[test]
+fn who_was_not_asked_about_since_a_reload_is() {
+    let mut host = live(Policy::FairTree);
+    let jobs = [7, 8, 7, 8, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
+    let mut engine = Engine::new(OWNER);
+    engine.handle(NOW, Event::Settings(never()));
+    engine.handle(NOW, Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    host.replay(true, engine);
+    let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
+    assert_eq!(loops_of(&mut host, push), 0);
+    assert!(jobs.iter().all(|id| host.engine.priced(*id).is_some()), "also those of the last turn");
+}
+
+/// They stand in line: their price comes with their turn.
+#[test]
+fn who_waits_for_room_is_not_asked_for() {
+    let mut host = Host::new();
+    host.event(Event::Settings(never()));
+    let jobs = who_waits(&mut host, &[9; 80]);
+    let push = || {
+        with_nine(|all| all.associations.iter_mut().for_each(|one| one.association.max_sched_jobs = Limit(1)))
+    };
+    assert_eq!(loops_of(&mut host, push()), 1, "nobody has a price");
+    let waiting = || jobs.iter().filter(|id| host.state(**id) == Some(State::Priority)).count();
+    assert_eq!(waiting(), 79);
+    assert_eq!(loops_of(&mut host, push()), 0, "and now those who have none are in line");
+}
+
 /// A restart finds them in SCHED, and nothing is known of their data: an update of the jobspec would send them round.
 #[test]
 fn who_is_in_sched_already_gets_bank_and_price() {
