@@ -176,6 +176,17 @@ fn without_the_loop_no_more_is_posted_than_there_is_time_for() {
     }
 }
 
+/// Its weight is another one, and the next refresh has not come.
+#[test]
+fn what_changed_since_a_refresh_is_told_so() {
+    let mut host = live(Policy::Classic);
+    let id = host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.refresh(30.0);
+    host.event(Event::Weights(vec![("fairshare".to_owned(), 50_000)]));
+    let why = host.engine.why(&Host::facts(id, &host.jobs[&id]), host.now).unwrap();
+    assert_eq!(why.lag.map(|lag| lag.reason.code), Some("since-refresh"));
+}
+
 /// Of 150 prices 100 are posted in a turn, which takes Flux 100 times 25 microseconds, and others have three times as long.
 #[test]
 fn without_the_loop_others_have_their_time_between_posts() {
