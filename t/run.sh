@@ -173,6 +173,10 @@ one() {
 sharness() {
 	local tests t p f s
 	mapfile -t tests < <(list)
+	if [ -z "$plugin$under" ] && [ ${#only[@]} -eq 0 ] && [ ${#tests[@]} -ne "$(ls t/t[0-9][0-9][0-9][0-9]-*.t | wc -l)" ]; then
+		say 'not all sharness tests are listed'
+		failed=$((failed + 1))
+	fi
 	if ! command -v flux >/dev/null; then
 		wait
 		s=$(cat "${tests[@]}" | grep -c '^[[:space:]]*test_expect_success')
