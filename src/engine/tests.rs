@@ -14,6 +14,7 @@ mod helped;
 mod host;
 mod interleave;
 mod kept;
+mod levels;
 mod live;
 mod lives;
 mod oracle;

@@ -8,7 +8,7 @@ use crate::accounts::{Association, AssociationRecord, Queue};
 use crate::engine::{Event, JobsWanted, Open, PageWanted, StandingsWanted};
 use crate::fairshare::{Policy, Shares};
 use crate::ids::{JobId, Limit, UserId};
-use crate::standing::{Leaf, SitePart};
+use crate::standing::SitePart;
 
 fn near(one: f64, other: f64) -> bool {
     (one - other).abs() < 1e-6
@@ -46,46 +46,6 @@ fn banks_in_numbers() {
             parts.iter().zip(wanted).all(|(one, other)| near(*one, other)),
             "{bank}: {parts:?} {wanted:?}"
         );
-    }
-}
-
-/// Of nothing there are no parts.
-#[test]
-fn without_shares_and_usage_no_part_is_told() {
-    let mut host = live(Policy::FairTree);
-    let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
-    let mut leaves = vec![leaf(7, "A", 0.0, 0.0), leaf(8, "A", 0.0, 0.0)];
-    leaves.iter_mut().for_each(|leaf| leaf.shares = Shares::Count(0));
-    host.event(Event::Policy(accounts(), SitePart { rule, banks, associations: leaves }));
-    let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
-    let told = host.engine.standings(&wanted, host.now);
-    let lowest = told.associations[0].levels.last().unwrap();
-    for of in lowest.siblings.iter().chain([&lowest.node]) {
-        assert_eq!((of.shares_part, of.usage_part), (None, None), "{}", of.name);
-    }
-}
-
-/// Of 5,000 users of a bank those around one are compared, a thousand on either side, and 200 of them are shown.
-#[test]
-fn of_very_many_siblings_those_around_are_told() {
-    let mut host = live(Policy::FairTree);
-    let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
-    let name = |user: u32| format!("{user:04}").into();
-    // Who comes last by name has used least, and stands first.
-    let leaves =
-        (1..=5000).map(|user| Leaf { name: name(user), ..leaf(user, "A", 1e6 - f64::from(user), 0.0) });
-    let mut all = accounts();
-    all.associations = [7, 3500, 5000].map(|user| record(association(user, "A"), "A")).into();
-    host.event(Event::Policy(all, SitePart { rule, banks, associations: leaves.collect() }));
-    // Their neighbours by name: the one with the least usage among the 2,000 that are looked at.
-    for (user, first) in [(7, 2001), (3500, 4500), (5000, 4999)] {
-        let wanted =
-            StandingsWanted { user: Some(UserId(user)), bank: None, after: None, most: 1, open: Open::All };
-        let told = host.engine.standings(&wanted, host.now);
-        let lowest = told.associations[0].levels.last().unwrap();
-        assert_eq!((lowest.siblings.len(), lowest.siblings_total), (200, 4999), "{user}");
-        let least = lowest.siblings.iter().map(|it| it.usage).fold(f64::INFINITY, f64::min);
-        assert_eq!(1e6 - least, f64::from(first), "{user}");
     }
 }
 
