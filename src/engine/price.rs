@@ -30,8 +30,15 @@ pub(super) enum Pending {
 pub(super) enum Completion {
     /// At once.
     Now(Posting),
-    /// In the next reactor turn: an update would send a job that is in SCHED round, and in the midst of being priced.
+    /// In the next reactor turn: an update sends a job that is in SCHED round to PRIORITY, and it is just being priced.
     Later,
+}
+
+impl Completion {
+    /// That of a job that is priced in a phase, where Flux has it already.
+    fn in_phase(phase: Phase, posting: Posting) -> Completion {
+        if phase == Phase::Sched { Completion::Later } else { Completion::Now(posting) }
+    }
 }
 
 impl Engine {
@@ -92,10 +99,7 @@ impl Engine {
         if wakes_too_late {
             return vec![Effect::KeepPriority, self.send_round_later(id)];
         }
-        let completion = match phase {
-            Phase::Sched => Completion::Later,
-            _ => Completion::Now(Posting::Current),
-        };
+        let completion = Completion::in_phase(phase, Posting::Current);
         // Flux asks for every job: what only a note needs is looked up where there is one.
         let former = self.settings.annotate.then(|| self.posted_price(id)).flatten();
         match self.price(id, urgency, completion, self.cause_of_loop()) {
@@ -129,10 +133,7 @@ impl Engine {
         if self.wakes_too_late(id, job, urgency) {
             return vec![self.send_round_later(id)];
         }
-        let completion = match job.phase {
-            Phase::Sched => Completion::Later,
-            _ => Completion::Now(Posting::ById),
-        };
+        let completion = Completion::in_phase(job.phase, Posting::ById);
         match self.price(id, urgency, completion, Cause::ById) {
             Ok((mut effects, price)) => {
                 self.unpriced.remove(&id);

@@ -52,9 +52,9 @@ pub(super) struct Drafted {
     pub site: Site,
     /// The rows of its tree.
     pub rows: Builder,
-    /// Where the cell of each association was. It may be somebody else's by now:
+    /// Where the cell of each association was.
     pub cells: Vec<Index>,
-    /// if this is not what [`Standing::freed`] is.
+    /// [`Standing::freed`] before they were looked for: if that is another one now, a cell may be somebody else's.
     pub freed: u64,
 }
 
