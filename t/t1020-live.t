@@ -25,6 +25,8 @@ live() { mf query 'q["live"]' | jq -r "$1"; }
 settings() { write_conf ".fairshare = $1" && flux config reload; }
 # used USERID: what live fair-share says at the instant it also tells, as "NOW USAGE".
 used() { ask usages "{\"user\":$1}" | jq -r '"\(.now) \(.associations[0].usage)"'; }
+# load_fresh: the plugin knows nothing of what was before.
+load_fresh() { reload_plugin && settled; }
 # charged USERID: it has used something.
 charged() { used "$1" | jq -es ".[1] > 0" >/dev/null; }
 # began ID: when the job began, as its R says. over ID: when it became inactive.
@@ -168,6 +170,20 @@ test_expect_success 'and on again' '
 test_expect_success 'a policy without a tree ends it' '
 	mf rpc policy_update "$(jq -c "del(.associations[] | .username, .shares, .usage, .counted_until) |
 		del(.banks[] | .parent, .shares, .active)" doc.json)" && prio_is $id 50000 && test $(live .on) = false
+'
+
+# Some in SCHED that the plugin never priced, since it was loaded after them, and some that wait in PRIORITY for data.
+for stall in 0 50ms; do
+	test_expect_success "with max-stall = $stall a push prices whoever has no price, and nobody else" "
+		cancel_all && settings '{refresh: 0, remember: false, \"max-stall\": \"$stall\"}'"' && load_fresh && tree fair-tree 600 &&
+		old=$(mf submit 5002 -j 3) && scheduled $old && load_fresh &&
+		waits=$(mf submit 5001 -j 2) && unknown=$(mf submit 5009) && stranger=$(mf submit 5009 -B A) && wait_for depend $stranger && settled &&
+		is_state PRIORITY $waits $unknown $stranger && tree fair-tree 600 && scheduled $waits && ended $stranger && settled &&
+		is_state PRIORITY $unknown && test "$(live "[.on, .pending, .lagging] | @json")" = "[true,5,0]" && mf check
+	'
+done
+test_expect_success 'a stall below 0 is refused' '
+	test_must_fail settings "{\"max-stall\": -1}" 2>err && cat err && grep -F "fairshare.max-stall: expected seconds, or a duration" err
 '
 
 cancel_all

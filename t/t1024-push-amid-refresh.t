@@ -41,6 +41,10 @@ test_expect_success 'so are they when jobs come, go and change their urgency mea
 	settings "{refresh: 0.5, budget: 100000, depth: 1000000}" && scheduled $more && amid verify && mf check &&
 	test $(ids | wc -l) = $((USERS * JOBS + 2))
 '
+test_expect_success 'and when Flux is never asked for all prices (max-stall = 0)' '
+	settings "{refresh: 0.5, budget: 100, depth: 1000000, \"max-stall\": 0}" && amid push $ASSOCIATIONS $USERS $ROUNDS >pushed && cat pushed &&
+	settings "{refresh: 0.5, budget: 100000, depth: 1000000, \"max-stall\": 0}" && amid verify && mf check && test $(ids | wc -l) = $((USERS * JOBS + 2))
+'
 test_expect_success 'and refreshes go on' '
 	before=$(mf query "q[\"live\"]" | jq .generation) &&
 	for i in $(seq 300); do test $(mf query "q[\"live\"]" | jq .generation) -gt $before && return 0; sleep 0.2; done; false
