@@ -15,7 +15,8 @@ import flux
 from bench import UNLIMITED, association, handle, reprioritize, show, submit_in_turn, used, wait
 from flux import job
 
-n, leaves, refresh, uid = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), os.getuid()
+n, leaves, refresh, max_stall = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
+uid = os.getuid()
 BANKS = 100
 DAY = 86400.0
 
@@ -66,7 +67,7 @@ def push(policy, others):
 
 def configure(**settings):
     conf = json.loads(handle.rpc("config.get").get_str())
-    conf["fairshare"] = settings
+    conf["fairshare"] = {"max-stall": max_stall, **settings}
     handle.rpc("config.load", conf).get()
 
 

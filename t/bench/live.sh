@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
 # Live fair-share: posts one by one beside Flux's loop (LEAVES=0), or refreshes and stalls beside a full reprioritize.
-# usage: live.sh PLUGIN.so...   (N=10000 jobs, LEAVES=0 associations, REFRESH=2 seconds between two refreshes)
+# usage: live.sh PLUGIN.so...   (N=10000 jobs, LEAVES=0 associations, REFRESH=2 seconds between two refreshes,
+# STALL=50ms as max-stall)
 
 . "$(dirname "$0")/lib.sh"
-time_plugins live.py "${N:-10000}" "${LEAVES:-0}" "${REFRESH:-2}" -- "$@"
+time_plugins live.py "${N:-10000}" "${LEAVES:-0}" "${REFRESH:-2}" "${STALL:-50ms}" -- "$@"
