@@ -53,7 +53,9 @@ pub(super) fn no_tree(source: &Path, error: &TreeError) -> Failure {
         TreeError::DuplicateAssociation { user, bank } => {
             format!("{} removes the user from it", flux(&["delete-user", "--force", user, bank]))
         }
-        TreeError::BadUsage { .. } => "\"flux account-update-usage\" computes usages anew".to_owned(),
+        TreeError::BadUsage { .. } => {
+            "\"flux fairshare recount --write\" counts it anew from the records of jobs".to_owned()
+        }
         TreeError::DuplicateBank(_) | TreeError::TooLarge => {
             return Failure::Message(format!("{}: {error}", source.display()));
         }

@@ -57,7 +57,7 @@ impl fmt::Display for PipelineError {
             PipelineError::ClockWentBack { was, now } => write!(
                 f,
                 "the clock went back: usage was last counted at {was}, now it is {now} ({:.0} s earlier); \
-                 nothing was changed",
+                 nothing was counted; if it was wrong then, \"flux fairshare recount --write\" counts anew by this one",
                 was - now
             ),
             PipelineError::Periods { end, half_life } => write!(

@@ -10,15 +10,13 @@
 //! into bin 0 as well as into the older bins. It shows as a stored usage that is bin 0 alone.
 
 use super::blame::Trace;
+use super::found::Found;
 use super::grouped::{Counting, Grouped};
-use super::placing::Placing;
 use super::start::Start;
-use super::{PipelineError, Plan, Rule, Tally, banks, resources};
+use super::{PipelineError, Plan, Rule, Tally, banks};
 use crate::fairshare::periods::{self, Periods};
-use crate::store::{Account, Bins, EndedJob, Ledger, Marks, Snapshot, UsageChanges, UsageSettings, Which};
+use crate::store::{Account, Bins, Ledger, Marks, Snapshot, UsageChanges, UsageSettings};
 
-/// How many names of a kind a tally keeps.
-const NAMES: usize = 10;
 /// What is remembered is written again after so many seconds, also if only the time is new.
 const STALE: f64 = 600.0;
 
@@ -92,9 +90,7 @@ pub(super) fn plan(
         }
     }
     changes.banks = banks::changes(&ledger, &usages, Rule::Exact)?;
-    if current >= 1 {
-        changes.period_end = Some(periods.start(current));
-    }
+    changes.period_end = run.new_period_end();
     for (at, (account, newest)) in ledger.accounts.iter().zip(&newest).enumerate() {
         let stored = account.counted.and_then(|counted| counted.newest).unwrap_or(0.0);
         if *newest > stored {
@@ -140,7 +136,7 @@ fn account(
             Some(sum) => *sum += job.usage,
             None => {
                 tally.too_old += 1;
-                tally.counted -= 1;
+                tally.counted = tally.counted.saturating_sub(1);
             }
         }
     }
@@ -175,7 +171,7 @@ fn take_out_past(values: &mut [f64], usage: f64) -> bool {
 impl Run<'_> {
     /// How many bins an association keeps, whose oldest stored one is of this period. Programs differ in how they round
     /// the number; what is stored is right.
-    fn kept(&self, oldest: Option<i64>, recount: bool) -> usize {
+    pub(super) fn kept(&self, oldest: Option<i64>, recount: bool) -> usize {
         let stored = oldest.and_then(|oldest| usize::try_from(oldest.saturating_add(1)).ok());
         let ratio = self.settings.reset_period / self.settings.half_life;
         let (floor, ceiling) = (ratio.floor() as usize, (ratio.ceil() as usize).max(1));
@@ -187,9 +183,37 @@ impl Run<'_> {
         }
     }
 
+    /// What the stored end of the period is to be, if it changes. It is the beginning of the present period from the second
+    /// one on, and the end of the first: farther ahead only a clock that was ahead has put it.
+    fn new_period_end(&self) -> Option<f64> {
+        let is_ahead = self.start.recount.is_some() && self.current < -1;
+        (self.current >= 1 || is_ahead).then(|| self.periods.start(self.current))
+    }
+
     /// True for an association of which somebody else has counted jobs, or uncounted them, since our last run.
     pub(super) fn is_foreign(&self, at: usize) -> bool {
         self.marks.is_none() || self.known.get(at).is_none_or(|known| *known != self.stored_newest(at))
+    }
+
+    /// True for a job that flux-accounting counted since our last run, in bin 0 though that stands for an earlier period:
+    /// it passes over the first boundary.
+    pub(super) fn is_in_older_bin(&self, at: usize, ended: f64) -> bool {
+        let same_end = self.marks.is_some_and(|marks| marks.period_end == self.settings.period_end);
+        let counted = ended > self.known_newest(at) && ended <= self.stored_newest(at);
+        let period = self.periods.index(ended);
+        same_end && counted && self.start.period < period && period <= self.current
+    }
+
+    /// When the newest job of an association ended as we left it.
+    pub(super) fn known_newest(&self, at: usize) -> f64 {
+        self.known.get(at).copied().unwrap_or(0.0)
+    }
+
+    /// True for a job of an association that ended too early to count: the bank's or the site's cut-off leaves it out.
+    pub(super) fn is_cut_off(&self, at: usize, ended: f64) -> bool {
+        let bank = self.ledger.accounts.get(at).and_then(|account| self.ledger.banks.get(account.bank));
+        let ignored = bank.and_then(|bank| bank.ignore_older_than).unwrap_or(0.0);
+        ended <= ignored || ended <= self.start.since
     }
 
     /// When the newest job ended that is stored as counted.
@@ -199,141 +223,12 @@ impl Run<'_> {
     }
 
     /// Stands for the associations there are.
-    fn associations(&self) -> u64 {
+    pub(super) fn associations(&self) -> u64 {
         self.ledger.accounts.iter().zip(&self.keys).fold(0, |sum, (account, key)| {
             let mixed =
                 (key.rotate_left(17) ^ account.userid.cast_unsigned()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             sum.wrapping_add(mixed.rotate_left(u32::from(account.is_default)))
         })
-    }
-}
-
-/// What was found among the records.
-struct Found<'a> {
-    ledger: &'a Ledger,
-    tally: &'a mut Tally,
-    placing: Placing<'a>,
-    /// By association: candidates are records that ended after this, in rows after the last one.
-    foreign: Vec<bool>,
-    jobs: Vec<Counting>,
-    newest: Vec<f64>,
-    unplaced: Vec<u64>,
-    oldest_kept: i64,
-    /// True where records have a place for their bank.
-    names_banks: bool,
-    /// For a recount from the records: association, end and what else there is to say of each job.
-    traces: Option<&'a mut Vec<(usize, f64, Trace)>>,
-}
-
-impl<'a> Found<'a> {
-    fn new(ledger: &'a Ledger, run: &Run<'_>, names_banks: bool, tally: &'a mut Tally) -> Found<'a> {
-        let accounts = || 0..ledger.accounts.len();
-        let recount = run.start.recount.is_some();
-        let lost = run.start.last_row.is_none();
-        let ratio = (run.settings.reset_period / run.settings.half_life).ceil() as i64;
-        Found {
-            ledger,
-            tally,
-            placing: Placing::new(ledger),
-            foreign: accounts().map(|at| !recount && (lost || run.is_foreign(at))).collect(),
-            jobs: Vec::new(),
-            newest: accounts().map(|at| run.stored_newest(at)).collect(),
-            names_banks,
-            traces: None,
-            unplaced: Vec::new(),
-            oldest_kept: run.current.saturating_sub(ratio.max(4)),
-        }
-    }
-
-    fn read(&mut self, snapshot: &Snapshot<'_>, run: &Run<'_>) -> Result<(), PipelineError> {
-        let waiting = run.marks.filter(|_| run.start.last_row.is_some());
-        if let Some(marks) = waiting.filter(|marks| !marks.unplaced.is_empty()) {
-            if marks.associations == run.associations() {
-                self.unplaced.clone_from(&marks.unplaced);
-            } else {
-                snapshot.ended_jobs(Which::Ids(&marks.unplaced), &mut |job| self.take(run, job, true))?;
-            }
-        }
-        let last = run.start.last_row.unwrap_or(i64::MIN);
-        // A watermark that went back asks for records that were counted once.
-        let all = run.start.last_row.is_none() || run.start.uncounted;
-        let which = if all { Which::All } else { Which::After(last) };
-        snapshot.ended_jobs(which, &mut |job| {
-            if job.row > last {
-                self.tally.records += 1;
-            }
-            self.take(run, job, job.row > last);
-        })?;
-        Ok(())
-    }
-
-    /// Counts a record, unless it was counted.
-    fn take(&mut self, run: &Run<'_>, job: EndedJob<'_>, is_new: bool) {
-        let Some((started, ended)) = job.times else { return self.unreadable(job.id) };
-        let Some((at, by_default)) = self.placing.of(&job) else {
-            if is_new {
-                self.unplaced(run, &job, ended);
-            }
-            return;
-        };
-        let stored = run.stored_newest(at);
-        let recount = run.start.recount.is_some();
-        let foreign = self.foreign.get(at).copied().unwrap_or(true);
-        // Whoever else counts passes over what names no bank.
-        let passed_over = self.names_banks && job.bank.is_none_or(str::is_empty);
-        let known_rows = run.start.last_row.is_some() || run.marks.is_none();
-        if if foreign && !(passed_over && known_rows) { ended <= stored } else { !is_new } {
-            return;
-        }
-        let bank = self.ledger.accounts.get(at).and_then(|account| self.ledger.banks.get(account.bank));
-        let ignored = bank.and_then(|bank| bank.ignore_older_than).unwrap_or(0.0);
-        if ended <= ignored || ended <= run.start.since {
-            self.tally.ignored += 1;
-            return;
-        }
-        let Some(ran_on) = job.r.and_then(resources::count) else { return self.unreadable(job.id) };
-        let age = run.current.saturating_sub(run.periods.index(ended));
-        self.tally.counted += 1;
-        self.tally.in_default_bank += usize::from(by_default);
-        self.tally.late += usize::from(!recount && ended < stored);
-        self.tally.from_the_future += usize::from(age < 0);
-        if let Some(newest) = self.newest.get_mut(at) {
-            *newest = newest.max(ended);
-        }
-        let usage = run.settings.weights.usage(ran_on, ended - started);
-        let age = u32::try_from(age.max(0)).unwrap_or(u32::MAX);
-        if let Some(traces) = &mut self.traces {
-            let to_boundary = run.periods.start(run.periods.index(ended) + 1) - ended;
-            let before_change = ended <= run.settings.reconfigured;
-            let trace =
-                Trace { age, usage, to_boundary, row: job.row, without_bank: by_default, before_change };
-            traces.push((at, ended, trace));
-        }
-        self.jobs.push(Counting { group: u32::try_from(at).unwrap_or(u32::MAX), age, ended, usage });
-    }
-
-    fn unreadable(&mut self, id: &str) {
-        self.tally.unreadable_count += 1;
-        if self.tally.unreadable.len() < NAMES {
-            self.tally.unreadable.push(id.to_owned());
-        }
-    }
-
-    fn unplaced(&mut self, run: &Run<'_>, job: &EndedJob<'_>, ended: f64) {
-        if run.periods.index(ended) < self.oldest_kept {
-            return;
-        }
-        if let Ok(id) = job.id.parse() {
-            self.unplaced.push(id);
-        }
-        let bank = job.bank.unwrap_or("");
-        let room = self.tally.unplaced.len() < NAMES;
-        let mut known = self.tally.unplaced.iter_mut();
-        match known.find(|(userid, name, _)| (*userid, name.as_str()) == (job.userid, bank)) {
-            Some((_, _, count)) => *count += 1,
-            None if room => self.tally.unplaced.push((job.userid, bank.to_owned(), 1)),
-            None => {}
-        }
     }
 }
 
@@ -354,7 +249,7 @@ fn remember(
     let last_job = snapshot.last_job()?.map(|(_, id)| id);
     let marks = Marks {
         period_start,
-        period_end: if run.current >= 1 { period_start } else { period_end },
+        period_end: run.new_period_end().unwrap_or(period_end),
         half_life,
         decay,
         reset_period,

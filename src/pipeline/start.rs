@@ -42,12 +42,13 @@ impl Start {
         let settings = run.settings;
         let accounts = 0..run.ledger.accounts.len();
         let mut start = Start { period: run.current, since: settings.reconfigured, ..Start::default() };
+        if anew {
+            // Whatever the clock was at the last run: this is what repairs one that was ahead.
+            return Ok(Start { recount: Some(ASKED), since: 0.0, ..start });
+        }
         if let Some(marks) = run.marks {
             if now < marks.ran - CORRECTION {
                 return Err(PipelineError::ClockWentBack { was: marks.ran, now });
-            }
-            if anew {
-                return Ok(Start { recount: Some(ASKED), since: 0.0, ..start });
             }
             start.since = marks.since;
             let lengths = (marks.half_life, marks.decay, marks.reset_period, marks.reconfigured);
@@ -70,8 +71,6 @@ impl Start {
                 }
                 return Ok(start);
             }
-        } else if anew {
-            return Ok(Start { recount: Some(ASKED), since: 0.0, ..start });
         } else if is_just_reconfigured(run, snapshot)? {
             start.since = 0.0;
             start.recount = Some(CHANGED);

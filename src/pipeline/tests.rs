@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{PipelineError, Plan, Rule, Tally};
+use super::{PipelineError, Plan, Recount, Rule, Tally};
 use crate::store::{Access, Database};
 
 /// The tables and columns that counting needs.
@@ -109,6 +109,16 @@ impl Site {
         plan.write(&snapshot, &mut |_| ())?;
         snapshot.commit()?;
         Ok(plan.tally)
+    }
+
+    /// A recount that is stored.
+    fn recount(&self, now: f64) -> Result<Recount, PipelineError> {
+        let mut database = Database::open(&self.path, Access::Write, Duration::ZERO)?;
+        let snapshot = database.snapshot()?;
+        let recount = Recount::new(&snapshot, now, &mut |_| ())?;
+        recount.plan.write(&snapshot, &mut |_| ())?;
+        snapshot.commit()?;
+        Ok(recount)
     }
 
     /// The stored usage of users 1, 2 and 3.

@@ -95,8 +95,8 @@ impl Snapshot<'_> {
         self.transaction.query_row(&sql, [], Marks::read).optional().map_err(|error| match error {
             rusqlite::Error::SqlInputError { .. } | rusqlite::Error::InvalidColumnType(..) => {
                 self.error(Reason::Value(format!(
-                    "fairshare_usage_marks is not as this program writes it ({error}); without that table the next run \
-                     starts from what flux-accounting's tables say"
+                    "fairshare_usage_marks is not as this program writes it ({error}); DROP TABLE it, then \
+                     \"flux fairshare recount --write\" counts anew from the records of jobs"
                 )))
             }
             _ => self.fail(&error),

@@ -220,3 +220,88 @@ fn usage_that_is_there_was_not_thrown_away() {
     assert_eq!(site.run(FIRST + 1.0).expect("a run").recounted, None);
     assert_eq!(site.usages()[0], 18.0);
 }
+
+#[test]
+fn a_job_that_ended_before_it_ran_counts_nothing() {
+    let site = Site::new("backwards");
+    // As of an archive that does not say when a job ended, and of a clock that was set back while one ran.
+    site.job(1, 1, "A", 0.0, -FIRST);
+    site.job(2, 1, "A", FIRST, -10.0);
+    site.job(3, 1, "A", FIRST + 1.0, 4.0);
+    site.run(FIRST + 2.0).expect("a run");
+    assert_eq!(site.usages(), [4.0, 0.0, 0.0]);
+}
+
+#[test]
+fn jobs_that_name_no_bank_count_once_if_what_is_remembered_is_lost() {
+    let site = Site::new("lost_marks");
+    site.job(1, 1, "", FIRST, 10.0);
+    site.job(2, 3, "", FIRST, 5.0);
+    site.job(3, 3, "B", FIRST + 0.5, 2.0);
+    site.run(FIRST + 1.0).expect("a run");
+    site.sql("DROP TABLE fairshare_usage_marks");
+    site.job(4, 1, "", FIRST + 1.5, 1.0);
+    site.run(FIRST + 2.0).expect("a run");
+    assert_eq!(site.usages(), [11.0, 0.0, 7.0]);
+    site.run(FIRST + 3.0).expect("a run");
+    assert_eq!(site.usages(), [11.0, 0.0, 7.0]);
+}
+
+#[test]
+fn jobs_that_name_no_bank_start_again_with_a_bank_that_was_cleared() {
+    let site = Site::new("cleared_default");
+    site.job(1, 1, "", FIRST, 10.0);
+    site.job(2, 3, "B", FIRST, 10.0);
+    site.run(FIRST + 1.0).expect("a run");
+    let clear = |ignored: f64| {
+        site.sql(&format!(
+            "UPDATE association_table SET job_usage = 0 WHERE bank = 'A';
+             UPDATE job_usage_per_association_table SET value = 0 WHERE bank = 'A';
+             UPDATE job_usage_factor_table SET last_job_timestamp = 0 WHERE bank = 'A';
+             UPDATE bank_table SET job_usage = 0, ignore_older_than = {ignored} WHERE bank = 'A'"
+        ));
+    };
+    clear(FIRST + 2.0);
+    site.job(3, 1, "A", FIRST + 5.0, 4.0);
+    site.run(FIRST + 10.0).expect("a run");
+    assert_eq!(site.usages(), [4.0, 0.0, 10.0]);
+    clear(FIRST - 1.0);
+    site.run(FIRST + 11.0).expect("a run");
+    assert_eq!(site.usages(), [14.0, 0.0, 10.0]);
+}
+
+#[test]
+fn a_recount_repairs_what_a_clock_far_ahead_did() {
+    let site = Site::new("ahead");
+    site.job(1, 1, "A", FIRST, 10.0);
+    site.run(FIRST + 1.0).expect("a run");
+    site.run(END + 20.5 * H).expect("a run");
+    assert_eq!(site.usages(), [0.0, 0.0, 0.0]);
+    site.job(2, 1, "A", FIRST + 2.0, 4.0);
+    site.run(FIRST + 3.0).expect_err("refused: the clock went back");
+    site.recount(FIRST + 3.0).expect("a recount");
+    assert_eq!(site.usages(), [14.0, 0.0, 0.0]);
+    site.job(3, 1, "A", FIRST + 4.0, 2.0);
+    assert_eq!(site.run(FIRST + 5.0).expect("a run").counted, 1);
+    assert_eq!(site.usages(), [16.0, 0.0, 0.0]);
+    // Boundaries are where they were, for flux-accounting too.
+    site.run(END - 1.0).expect("a run");
+    assert_eq!(site.usages(), [16.0, 0.0, 0.0]);
+    site.run(END + 1.0).expect("a run");
+    assert_eq!(site.usages(), [8.0, 0.0, 0.0]);
+    let stored = site.numbers("SELECT end_half_life_period FROM t_half_life_period_table");
+    assert!(stored.iter().all(|end| (END - H..=END).contains(end)), "{stored:?}");
+}
+
+#[test]
+fn what_flux_accounting_counts_behind_the_first_boundary_does_not_decay_at_it() {
+    let site = Site::new("behind");
+    site.job(1, 1, "A", END - 100.0, 1000.0);
+    site.run(END - 10.0).expect("a run");
+    site.job(2, 1, "A", END + 5.0, 100.0);
+    site.run_by(Rule::FluxAccounting, END + 6.0).expect("a run");
+    assert_eq!(site.usages(), [1100.0, 0.0, 0.0]);
+    site.run(END + 10.0).expect("a run");
+    assert_eq!(site.usages(), [600.0, 0.0, 0.0]);
+    assert_eq!(site.bins(1), [100.0, 500.0, 0.0, 0.0]);
+}
