@@ -119,7 +119,8 @@ pub(super) fn of_books(books: &Books, now: f64, stale: f64) -> Vec<Finding> {
             "see whether flux-fairshare-sync runs: systemctl status flux-fairshare-sync, or run: flux fairshare sync",
         )
     }));
-    let behind = pace.boundary.map(|boundary| now - boundary).filter(|behind| *behind > stale);
+    // What is stored as the end of a period is the beginning of the present one, but for a site's first.
+    let behind = pace.boundary.map(|boundary| now - boundary - pace.period).filter(|behind| *behind > stale);
     found.extend(behind.map(|behind| {
         Finding::action(
             "decay-behind",

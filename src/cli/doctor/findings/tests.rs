@@ -95,8 +95,14 @@ fn old_usage_and_a_decay_that_is_behind_are_told() {
     let mut old = books(healthy());
     old.counted = Some(NOW - STALE - 1.0);
     assert_eq!(codes(&of_books(&old, NOW, STALE)), ["usage-old"]);
+    // The stored end of the period is where the present one began, but for a site's first.
+    let mut within = books(healthy());
+    for since in [1.0, STALE + 1.0, within.pace.period, within.pace.period + STALE] {
+        within.pace.boundary = Some(NOW - since);
+        assert_eq!(of_books(&within, NOW, STALE), [], "{since} s after a boundary");
+    }
     let mut behind = books(healthy());
-    behind.pace.boundary = Some(NOW - STALE - 1.0);
+    behind.pace.boundary = Some(NOW - behind.pace.period - STALE - 1.0);
     assert_eq!(codes(&of_books(&behind, NOW, STALE)), ["decay-behind"]);
     // By flux-accounting's own rule nobody knows when it ran.
     let mut unknown = books(healthy());
