@@ -160,6 +160,25 @@ test_expect_success 'a guest is told who may fetch' '
 	cp $DB ours.db && (export FLUX_HANDLE_USERID=5001 FLUX_HANDLE_ROLEMASK=0x2 && test_expect_code 2 fetch 2>err) &&
 	grep "only the instance owner may fetch jobs" err && cmp $DB ours.db
 '
+test_expect_success 'a record of a job that ends in the future is no bound for those that end before it' '
+	cp $DB ours.db && fetch && flux python -c "import sqlite3, time
+with sqlite3.connect(\"ours.db\") as db:
+    db.execute(\"UPDATE jobs SET t_inactive = ? WHERE id = (SELECT max(CAST(id AS integer)) FROM jobs)\", [time.time() + 3600])" &&
+	have=$(rows ours.db | wc -l) && fetch 2>out && grep ", 0 new" out &&
+	a=$(mf submit 5001 --run 0.1s) && ended $a && fetch --now $(($(date +%s) + 7200)) 2>out && cat out &&
+	grep ", 1 new" out && all_fetched $((have + 1))
+'
+test_expect_success 'a clock that was set back: what ended meanwhile is stored, and counts when the clock is there again' '
+	cp $DB ours.db && later=$(($(date +%s) + 3600)) &&
+	sync() { flux fairshare sync --only fetch --only usage -v -p ours.db "$@"; } &&
+	a=$(mf submit 5001 --run 0.1s) && ended $a && sync --now $later && flux python -c "import sqlite3
+with sqlite3.connect(\"ours.db\") as db:
+    db.execute(\"UPDATE jobs SET t_inactive = $later - 1 WHERE id = (SELECT max(CAST(id AS integer)) FROM jobs)\")" &&
+	b=$(mf submit 5001 --run 0.1s) && ended $b && have=$(rows ours.db | wc -l) &&
+	test_expect_code 2 sync 2>err && cat err && grep "the clock went back: .*fetched are stored" err && all_fetched $((have + 1)) &&
+	sync --now $((later + 60)) 2>out && cat out && grep "1 record counted" out &&
+	sync --now $((later + 90)) 2>out && cat out && grep " 0 new; 0 records counted" out
+'
 test_expect_success 'without an instance: exit 2' '
 	test_expect_code 2 fetch --uri local:///nonexistent 2>err && grep "connect to Flux" err
 '

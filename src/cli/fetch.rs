@@ -32,6 +32,8 @@ pub(super) struct Fetch<'a> {
 pub(super) struct Begun<'a> {
     records: Vec<Vec<JobRecord>>,
     fetching: Fetching<'a>,
+    /// When Flux was asked.
+    asked: f64,
 }
 
 /// What came into the database.
@@ -59,7 +61,7 @@ impl Fetch<'_> {
             listing.leave_out(stored).map_err(failure)?;
         }
         progress.phase("fetching", || listing.len() as u64);
-        let mut begun = Begun { records: Vec::new(), fetching: listing.fetch(flux) };
+        let mut begun = Begun { records: Vec::new(), fetching: listing.fetch(flux), asked: self.now };
         let mut weight = 0;
         while weight < MEMORY
             && let Some(batch) = begun.next_batch(progress)?
@@ -70,13 +72,11 @@ impl Fetch<'_> {
         Ok(begun)
     }
 
-    /// The end of the newest job on record. One in the future is no bound: the clock was set back, and jobs that end now do
-    /// so before it.
+    /// From when on Flux is asked.
     fn newest(&self) -> Result<Option<f64>, Failure> {
         let mut database = self.wait.open(self.found, Access::Read)?;
         let snapshot = database.snapshot().map_err(failure)?;
-        let newest = snapshot.newest_inactive().map_err(failure)?;
-        Ok(newest.filter(|newest| *newest <= self.now))
+        fetch::newest(&snapshot, self.now).map_err(failure)
     }
 }
 
@@ -101,6 +101,7 @@ impl Begun<'_> {
         while let Some(batch) = self.next_batch(progress)? {
             new += snapshot.insert_jobs(&batch).map_err(failure)?;
         }
+        fetch::remember(snapshot, self.asked, new).map_err(failure)?;
         let mut copied = None;
         if let Some((path, wait)) = archive {
             progress.phase("copying", || 0);

@@ -14,8 +14,8 @@ use super::printable::count;
 use super::progress::Progress;
 use super::sync::now;
 use super::{Answer, Failure, Outcome, failure, remark};
-use crate::fairshare::periods::Periods;
 use crate::flux::user_name;
+use crate::pipeline::Present;
 use crate::pipeline::report::{self, Query, Usage, Used};
 use crate::store::{Access, Snapshot};
 
@@ -193,14 +193,7 @@ fn periods(args: &Args, snapshot: &Snapshot<'_>, present: f64, zone: &TimeZone) 
     let settings = snapshot.usage_settings().map_err(failure)?;
     let ledger = snapshot.ledger(&mut |_| ()).map_err(failure)?;
     let bins = snapshot.bins(&ledger).map_err(failure)?;
-    let Some(all) = Periods::new(settings.period_end, settings.half_life) else {
-        return Err(Failure::Message(format!(
-            "{}: no periods can be made of these lengths",
-            args.database.path().display()
-        )));
-    };
-    let marks = snapshot.marks().map_err(failure)?;
-    let first = marks.map_or_else(|| all.index(present).min(0), |marks| all.index(marks.period_start));
+    let bins_of = Present::of(snapshot, present).map_err(failure)?;
     let mut rows = Vec::new();
     for (account, bins) in ledger.accounts.iter().zip(&bins.of) {
         let bank = ledger.bank_name(account);
@@ -211,7 +204,7 @@ fn periods(args: &Args, snapshot: &Snapshot<'_>, present: f64, zone: &TimeZone) 
         }
         let kept = bins.last().map_or(1, |bin| bin.period + 1);
         for bin in bins.iter().filter(|bin| bin.value != 0.0) {
-            let began = all.start(first.saturating_sub(bin.period));
+            let began = bins_of.began(bin.period);
             let part = if account.usage > 0.0 { bin.value / account.usage } else { 0.0 };
             rows.push(vec![
                 Cell::Text(account.user.clone()),
@@ -222,21 +215,21 @@ fn periods(args: &Args, snapshot: &Snapshot<'_>, present: f64, zone: &TimeZone) 
                 Cell::Number(bin.value),
                 Cell::Number(part),
                 Cell::Bar { usage: (part * BAR as f64).round() as usize, share: BAR + 1 },
-                Cell::Text(moment(all.start(first.saturating_add(1)), zone)),
-                Cell::Text(moment(all.start(first.saturating_add(kept - bin.period)), zone)),
+                Cell::Text(moment(bins_of.began(-1), zone)),
+                Cell::Text(moment(bins_of.began(bin.period - kept), zone)),
             ]);
         }
     }
     let decays = format!(
         "at each boundary {} of a usage is left; the next is at {}",
         settings.decay,
-        moment(all.start(first.saturating_add(1)), zone)
+        moment(bins_of.began(-1), zone)
     );
     args.output.print(Report {
         facts: vec![
             ("half_life", settings.half_life.into()),
             ("decay_factor", settings.decay.into()),
-            ("next_boundary", all.start(first.saturating_add(1)).into()),
+            ("next_boundary", bins_of.began(-1).into()),
         ],
         rows: Rows {
             key: "periods",

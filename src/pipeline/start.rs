@@ -3,7 +3,8 @@
 
 use super::PipelineError;
 use super::exact::Run;
-use crate::store::Snapshot;
+use crate::fairshare::periods::Periods;
+use crate::store::{Marks, Snapshot, UsageSettings};
 
 /// A clock that is this much behind (seconds) has only been corrected.
 const CORRECTION: f64 = 60.0;
@@ -64,8 +65,8 @@ impl Start {
                 None => Some(i64::MIN),
                 Some(id) => snapshot.row_of_job(id)?,
             };
-            if marks.period_end == settings.period_end {
-                start.period = run.periods.index(marks.period_start);
+            if let Some(period) = of_marks(marks, settings, run.periods) {
+                start.period = period;
                 if start.period > run.current {
                     return Err(PipelineError::ClockWentBack { was: marks.ran, now });
                 }
@@ -76,10 +77,43 @@ impl Start {
             start.recount = Some(CHANGED);
             return Ok(start);
         }
-        // flux-accounting leaves bin 0 to the period that begins at the stored end, or to the one before it, the first.
-        start.period = run.current.min(0);
+        start.period = of_accounting(run.current);
         start.take_over = true;
         Ok(start)
+    }
+}
+
+/// The period of bin 0 by what is remembered; `None` if somebody else crossed a boundary since.
+fn of_marks(marks: &Marks, settings: &UsageSettings, periods: Periods) -> Option<i64> {
+    (marks.period_end == settings.period_end).then(|| periods.index(marks.period_start))
+}
+
+/// flux-accounting leaves bin 0 to the period that begins at the stored end, or to the one before it, the first.
+fn of_accounting(current: i64) -> i64 {
+    current.min(0)
+}
+
+/// What the bins that are stored stand for.
+#[derive(Clone, Copy, Debug)]
+pub struct Present {
+    periods: Periods,
+    first: i64,
+}
+
+impl Present {
+    /// As the next run of the exact rule takes them.
+    pub fn of(snapshot: &Snapshot<'_>, now: f64) -> Result<Present, PipelineError> {
+        let settings = snapshot.usage_settings()?;
+        let (end, half_life) = (settings.period_end, settings.half_life);
+        let periods = Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })?;
+        let marks = snapshot.marks()?;
+        let first = marks.and_then(|marks| of_marks(&marks, &settings, periods));
+        Ok(Present { periods, first: first.unwrap_or_else(|| of_accounting(periods.index(now))) })
+    }
+
+    /// When the period of a bin began, or will: 0 is the present bin, 1 the one before it, -1 the next.
+    pub fn began(self, bin: i64) -> f64 {
+        self.periods.start(self.first.saturating_sub(bin))
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{PipelineError, Plan, Recount, Rule, Tally};
+use super::{PipelineError, Plan, Present, Recount, Rule, Tally};
 use crate::store::{Access, Database};
 
 /// The tables and columns that counting needs.

@@ -129,12 +129,11 @@ impl Snapshot<'_> {
         insert().map_err(|error| self.fail(&error))
     }
 
-    /// When the newest job on record ended; `None` if there is none.
-    pub fn newest_inactive(&self) -> Result<Option<f64>, StoreError> {
+    /// When the newest job on record ended, of those that ended up to this time; `None` if there is none.
+    pub fn newest_inactive(&self, until: f64) -> Result<Option<f64>, StoreError> {
         self.needed_table("jobs")?;
-        self.transaction
-            .query_row("SELECT max(t_inactive) FROM jobs", [], |row| row.get(0))
-            .map_err(|error| self.fail(&error))
+        let sql = "SELECT max(t_inactive) FROM jobs WHERE t_inactive <= ?1";
+        self.transaction.query_row(sql, [until], |row| row.get(0)).map_err(|error| self.fail(&error))
     }
 
     /// Calls for each of these records in the order of their rows, or of their ids.

@@ -5,6 +5,8 @@
 //! Records are counted in the order in which they came into the `jobs` table, so one of them says where the counted ones
 //! end, however late a job's record comes. It is remembered by its id: row numbers change when a database is rebuilt,
 //! their order does not.
+//!
+//! When Flux was asked last is in a table beside it, as sites may fetch and count apart.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, Row, params};
@@ -139,6 +141,28 @@ impl Snapshot<'_> {
                 ],
             )?;
             Ok(())
+        };
+        write().map_err(|error| self.fail(&error))
+    }
+
+    /// When all that Flux had of ended jobs was fetched; `None` if that never was.
+    pub fn fetched(&self) -> Result<Option<f64>, StoreError> {
+        if self.table("fairshare_fetch_marks")?.is_none() {
+            return Ok(None);
+        }
+        let sql = "SELECT CAST(max(fetched) AS real) FROM fairshare_fetch_marks";
+        self.transaction.query_row(sql, [], |row| row.get(0)).map_err(|error| self.fail(&error))
+    }
+
+    /// Remembers when all was fetched; it is stored when the snapshot is committed.
+    pub fn write_fetched(&self, when: f64) -> Result<(), StoreError> {
+        let write = || -> rusqlite::Result<()> {
+            self.transaction.execute_batch(
+                "CREATE TABLE IF NOT EXISTS fairshare_fetch_marks (
+                     one integer PRIMARY KEY CHECK (one = 1), fetched real)",
+            )?;
+            let sql = "INSERT OR REPLACE INTO fairshare_fetch_marks (one, fetched) VALUES (1, ?1)";
+            self.transaction.execute(sql, [when]).map(drop)
         };
         write().map_err(|error| self.fail(&error))
     }

@@ -19,7 +19,7 @@ use super::watch;
 use super::{Answer, Failure, Outcome, failure, remark};
 use crate::flux::Flux;
 use crate::pipeline::fairshare::Ranked;
-use crate::pipeline::{Plan, Rule};
+use crate::pipeline::{PipelineError, Plan, Rule};
 use crate::store::{Access, Snapshot};
 use told::{print, summary, tell};
 
@@ -174,7 +174,10 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
             )?);
         }
         if args.asks(Step::Usage) {
-            done.usage = Some(usage(args, &snapshot, &mut progress)?);
+            match usage(args, &snapshot, &mut progress) {
+                Ok(plan) => done.usage = Some(plan),
+                Err(error) => return Err(uncounted(args, error, snapshot, &done, note)),
+            }
         }
         if args.asks(Step::Fairshare) {
             done.ranked = Some(fairshare(args, &snapshot, &mut progress)?);
@@ -201,15 +204,35 @@ impl Args {
     }
 }
 
-fn usage(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Plan, Failure> {
+fn usage(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Plan, PipelineError> {
     progress.phase("counting", || snapshot.association_estimate());
     let now = now(args.now);
-    let plan = Plan::new(snapshot, args.usage_rule, now, &mut |done| progress.at(done)).map_err(failure)?;
+    let plan = Plan::new(snapshot, args.usage_rule, now, &mut |done| progress.at(done))?;
     let changes = &plan.changes;
     progress
         .phase("writing usage", || (changes.usages.len() + changes.newest.len() + changes.bins.len()) as u64);
-    plan.write(snapshot, &mut |done| progress.at(done)).map_err(failure)?;
+    plan.write(snapshot, &mut |done| progress.at(done))?;
     Ok(plan)
+}
+
+/// Why usage is not counted. A clock that was set back is no reason to lose what was fetched: when it is there again, Flux may
+/// have forgotten those jobs, and they count then.
+fn uncounted(
+    args: &Args,
+    error: PipelineError,
+    snapshot: Snapshot<'_>,
+    done: &Done,
+    note: &mut dyn FnMut(String),
+) -> Failure {
+    let (PipelineError::ClockWentBack { .. }, Some(stored), false) = (&error, &done.fetched, args.dry_run)
+    else {
+        return failure(error);
+    };
+    if let Err(error) = snapshot.commit() {
+        return failure(error);
+    }
+    stored.tell(args.database.path(), note);
+    Failure::Message(format!("{error}; the records that were fetched are stored, and count later"))
 }
 
 fn fairshare(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Ranked, Failure> {

@@ -6,6 +6,7 @@
 //! order in which the jobs ended. Whoever stores them in that order can stop anywhere and go on from the newest stored.
 
 mod archive;
+mod bound;
 mod list;
 mod record;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use crate::flux::{Flux, FluxError, Requests};
 use crate::store::{JobRecord, StoreError};
 
 pub use archive::archive;
+pub use bound::{newest, remember};
 use list::Listed;
 pub use list::newest_end;
 

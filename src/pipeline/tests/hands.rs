@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::super::scrub;
-use super::{Access, Database, END, H, PipelineError, Rule, Site};
+use super::super::{fetch, scrub};
+use super::{Access, Database, END, H, PipelineError, Present, Rule, Site};
 
 /// In the first period.
 const FIRST: f64 = END - H + 100.0;
@@ -304,4 +304,46 @@ fn what_flux_accounting_counts_behind_the_first_boundary_does_not_decay_at_it() 
     site.run(END + 10.0).expect("a run");
     assert_eq!(site.usages(), [600.0, 0.0, 0.0]);
     assert_eq!(site.bins(1), [100.0, 500.0, 0.0, 0.0]);
+}
+
+#[test]
+fn the_period_of_the_present_bins_is_known_also_where_flux_accounting_crossed_a_boundary() {
+    let site = Site::new("present");
+    site.job(1, 1, "A", END - 100.0, 10.0);
+    site.run(END - 10.0).expect("a run");
+    let began = |now: f64| {
+        let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
+        let snapshot = database.snapshot().expect("a snapshot");
+        Present::of(&snapshot, now).expect("periods").began(0)
+    };
+    // Nobody counted since: the bins are still those of the first period.
+    assert_eq!([began(END - 1.0), began(END + 1.0)], [END - H; 2]);
+    site.run_by(Rule::FluxAccounting, END + H + 1.0).expect("a run");
+    assert_eq!(began(END + H + 2.0), END + H);
+    site.run(END + H + 3.0).expect("a run");
+    assert_eq!(began(END + H + 4.0), END + H);
+}
+
+#[test]
+fn flux_is_asked_for_all_that_ended_since_it_was_asked_last() {
+    let site = Site::new("asked");
+    let asks = |now: f64, new: u64| {
+        let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
+        let snapshot = database.snapshot().expect("a snapshot");
+        let newest = fetch::newest(&snapshot, now).expect("a time");
+        fetch::remember(&snapshot, now, new).expect("remembered");
+        snapshot.commit().expect("stored");
+        newest
+    };
+    assert_eq!(asks(FIRST, 0), None, "there is nothing");
+    site.job(1, 1, "A", FIRST + 5.0, 1.0);
+    site.job(2, 1, "A", FIRST + 500.0, 1.0);
+    assert_eq!(asks(FIRST + 10.0, 2), None, "nothing that ended before it was asked last");
+    assert_eq!(asks(FIRST + 20.0, 0), Some(FIRST + 5.0), "one in the future is no bound");
+    assert_eq!(asks(FIRST + 5000.0, 1), Some(FIRST + 5.0), "nor is it later");
+    assert_eq!(asks(FIRST + 5001.0, 0), Some(FIRST + 500.0));
+    // The clock is set back, and is there again.
+    assert_eq!(asks(FIRST + 200.0, 0), None);
+    assert_eq!(asks(FIRST + 201.0, 0), Some(FIRST + 5.0));
+    assert_eq!(asks(FIRST + 6000.0, 0), Some(FIRST + 5.0));
 }
