@@ -7,7 +7,7 @@ use super::database::DatabaseArg;
 use super::input::Wait;
 use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
 use super::suggest::did_you_mean;
-use super::{Answer, Failure, Outcome, failure, remark};
+use super::{Answer, Failure, Outcome, after_storing, failure, remark};
 use crate::accounts::{Target, measures};
 use crate::store::{Access, Snapshot, StoredLimit};
 
@@ -119,7 +119,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut limits = snapshot.stored_limits().map_err(failure)?;
     snapshot.commit().map_err(failure)?;
     limits.retain(|limit| here(&limit));
-    print(args, limits)?;
+    print(args, limits).map_err(after_storing)?;
     if changes && args.output.is_table() {
         remark("the plugin follows at the next push");
     }

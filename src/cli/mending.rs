@@ -7,7 +7,7 @@ use super::Failure;
 use super::database::{Found, VARIABLE};
 use super::printable::printable;
 use crate::fairshare::TreeError;
-use crate::store::{Reason, StoreError};
+use crate::store::{Reason, StoreError, StoredLimit};
 
 /// A database that can't be opened, and where else to look; also for a document, where the command reads one.
 pub(super) fn unopened(error: &StoreError, found: &Found, reads_documents: bool) -> Failure {
@@ -63,11 +63,31 @@ pub(super) fn no_tree(source: &Path, error: &TreeError) -> Failure {
     Failure::Message(format!("{}: {error}; {mend}", source.display()))
 }
 
-/// A command of flux-accounting's, in quotes; names with blanks or worse in them are quoted as a shell wants it.
+/// Limits on users who are not there, each with the command that takes it back.
+pub(super) fn lost(limits: &[StoredLimit]) -> Vec<String> {
+    let one = |StoredLimit { scope, name, queue, .. }: &StoredLimit| {
+        let queue = format!("--queue={queue}");
+        let words = ["limit", "unset", scope, name, &queue];
+        let words = words.get(..if queue == "--queue=" { 4 } else { 5 }).unwrap_or_default();
+        let unset = command("fairshare", words);
+        format!("nothing of {scope} {name} is sent, who is not there; {unset} takes the limits back")
+    };
+    let mut lost: Vec<String> = limits.iter().map(one).collect();
+    // Limits are in order: those on the same lie together.
+    lost.dedup();
+    lost
+}
+
+/// A command of flux-accounting's, in quotes.
 fn flux(words: &[&str]) -> String {
+    command("account", words)
+}
+
+/// A command in quotes; names with blanks or worse in them are quoted as a shell wants it.
+fn command(of: &str, words: &[&str]) -> String {
     let plain = |word: &str| word.chars().all(|letter| letter.is_alphanumeric() || "-_=./".contains(letter));
     let quoted = |word: &&str| {
         if plain(word) { (*word).to_owned() } else { format!("'{}'", printable(word).replace('\'', "'\\''")) }
     };
-    format!("\"flux account {}\"", words.iter().map(quoted).collect::<Vec<_>>().join(" "))
+    format!("\"flux {of} {}\"", words.iter().map(quoted).collect::<Vec<_>>().join(" "))
 }

@@ -71,7 +71,7 @@ const EXIT_STATUS: &str = "\
 Exit status:
   0  done
   1  asked, and the answer is no: there is no such user, bank or job, or it is not for you to see
-  2  an error; the message says what, and the database is as it was";
+  2  an error; the message says what, and the database is as it was unless it says that something is stored";
 
 /// Fair-share over the flux-accounting database: compute, understand, compare, store, send.
 #[derive(Debug, Parser)]
@@ -147,6 +147,14 @@ impl From<io::Error> for Failure {
 /// Any error whose text says enough.
 fn failure(error: impl fmt::Display) -> Failure {
     Failure::Message(error.to_string())
+}
+
+/// A failure after all was stored that was to be: it says so, as an exit status can't. A reader who is gone is none.
+fn after_storing(failure: impl Into<Failure>) -> Failure {
+    match failure.into() {
+        Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe => Failure::Output(error),
+        failure => Failure::Message(format!("{failure}; what was to be stored is stored")),
+    }
 }
 
 /// A line on standard output.

@@ -7,7 +7,7 @@ use super::database::DatabaseArg;
 use super::input::{Rules, Wait, about};
 use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
 use super::suggest::did_you_mean;
-use super::{Answer, Failure, Outcome, failure, fingers, remark};
+use super::{Answer, Failure, Outcome, after_storing, failure, fingers, remark};
 use crate::fairshare::{Options, Policy};
 use crate::store::{Access, SitePolicy, Snapshot};
 
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     try_out(args, &snapshot, &site)?;
     snapshot.write_site_policy(&site).map_err(failure)?;
     snapshot.commit().map_err(failure)?;
-    print(args, &site)?;
+    print(args, &site).map_err(after_storing)?;
     if site != before && args.output.is_table() {
         remark(
             "fair-shares follow at the next \"flux fairshare update\" or \"sync\", the plugin at the next push",

@@ -189,6 +189,9 @@ fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
         let notes = data.notes.join(", ");
         remark(format_args!("{}: an old schema; sent for what it lacks: {notes}", path.display()));
     }
+    for note in mending::lost(&data.lost_limits) {
+        remark(format_args!("{}: {note}", path.display()));
+    }
     Ok(data)
 }
 

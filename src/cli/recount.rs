@@ -8,7 +8,7 @@ use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
 use super::printable::count;
 use super::progress::Progress;
 use super::sync::{instant, now};
-use super::{Answer, Failure, Outcome, failure};
+use super::{Answer, Failure, Outcome, after_storing, failure};
 use crate::pipeline::{Fault, Recount};
 use crate::store::Access;
 
@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         snapshot.commit().map_err(failure)?;
     }
     drop(progress);
-    print(args, &recount)?;
+    print(args, &recount).map_err(|error| if args.write { after_storing(error) } else { error })?;
     Ok(Answer::Yes)
 }
 

@@ -5,7 +5,7 @@ use super::database::DatabaseArg;
 use super::input::Wait;
 use super::printable::count;
 use super::sync::{instant, now};
-use super::{Answer, Outcome, failure, say};
+use super::{Answer, Outcome, after_storing, failure, say};
 use crate::pipeline::scrub::{Scrubbed, scrub};
 use crate::store::Access;
 
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         say(format_args!("would remove {}{needed}", count(removed, "record")))?;
     } else {
         snapshot.commit().map_err(failure)?;
-        say(format_args!("removed {}{needed}", count(removed, "record")))?;
+        say(format_args!("removed {}{needed}", count(removed, "record"))).map_err(after_storing)?;
     }
     Ok(Answer::Yes)
 }

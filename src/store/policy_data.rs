@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::policy_tree::{BranchRecord, LeafRecord, TreeRecord};
 use super::schema::Column;
-use super::site_limits::LimitRecord;
+use super::site_limits::{LimitRecord, StoredLimit};
 use super::values::Cells;
 use super::{Reason, Snapshot, StoreError};
 
@@ -34,6 +34,9 @@ pub struct PolicyData {
     /// What stood in for columns and tables newer than the database, as `table.column: value`.
     #[serde(skip)]
     pub notes: Vec<String>,
+    /// Limits on users who are not there any more: these are not sent.
+    #[serde(skip)]
+    pub lost_limits: Vec<StoredLimit>,
 }
 
 /// A user in a bank: limits, permissions, fair-share.
@@ -185,7 +188,7 @@ impl Snapshot<'_> {
                 FACTORS.map(record).to_vec()
             });
         let config = self.config_record(&mut notes)?;
-        let limits = self.limit_records(&mut notes)?;
+        let (limits, lost_limits) = self.limit_records()?;
         let tree = self.tree_record(&banks, &mut associations, now)?;
         self.check_unchanged()?;
         Ok(PolicyData {
@@ -198,6 +201,7 @@ impl Snapshot<'_> {
             limits,
             tree,
             notes,
+            lost_limits,
         })
     }
 

@@ -120,11 +120,12 @@ impl Snapshot<'_> {
         self.transaction.query_row(sql, values, |row| row.get(0)).map_err(|error| self.fail(&error))
     }
 
-    /// The limits as the plugin is told. Of whom the database does not know any more nothing is told, but noted.
-    pub(super) fn limit_records(&self, notes: &mut Vec<String>) -> Result<Vec<LimitRecord>, StoreError> {
+    /// The limits as the plugin is told, and those on users whom the database does not know any more.
+    pub(super) fn limit_records(&self) -> Result<(Vec<LimitRecord>, Vec<StoredLimit>), StoreError> {
         let stored = self.stored_limits()?;
+        let mut lost = Vec::new();
         if stored.is_empty() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), lost));
         }
         let mut ids: BTreeMap<String, i64> = BTreeMap::new();
         let sql = "SELECT username, userid FROM association_table";
@@ -144,7 +145,7 @@ impl Snapshot<'_> {
                 _ => Some(limit.name.clone()),
             };
             let Some(name) = name else {
-                notes.push(format!("{TABLE}: nothing of {} {}, who is not there", limit.scope, limit.name));
+                lost.push(limit);
                 continue;
             };
             let counts = limit.is_given.then(|| "given".to_owned());
@@ -165,6 +166,6 @@ impl Snapshot<'_> {
                 }),
             }
         }
-        Ok(records)
+        Ok((records, lost))
     }
 }

@@ -170,6 +170,30 @@ fn push_says_what_stands_in_for_newer_columns() {
 }
 
 #[test]
+fn push_says_of_whom_a_limit_is_left_out_and_how_it_goes() {
+    let site = Site::small("push_lost_limit");
+    for limit in [["set", "user", "ben", "run-gpus=1"], ["set", "association", "ben/B", "run-gpus=2"]] {
+        let ran = fairshare([&["limit"], &limit[..], &["-p", site.path()]].concat());
+        assert_eq!(ran.status, 0, "{ran:?}");
+    }
+    assert_eq!(fairshare(["push", "-n", "-p", site.path()]).err, "");
+    site.sql("DELETE FROM association_table WHERE username = 'ben'");
+    let ran = fairshare(["push", "-n", "-p", site.path()]);
+    let told: Vec<String> = [("association", "ben/B"), ("user", "ben")]
+        .map(|(scope, name)| {
+            format!(
+                "flux-fairshare: {}: nothing of {scope} {name} is sent, who is not there; \
+                 \"flux fairshare limit unset {scope} {name}\" takes the limits back\n",
+                site.path()
+            )
+        })
+        .into();
+    assert_eq!((ran.status, ran.err), (0, told.concat()));
+    assert_eq!(fairshare(["limit", "unset", "user", "ben", "-p", site.path()]).status, 0);
+    assert_eq!(fairshare(["push", "-n", "-p", site.path()]).err, told[0]);
+}
+
+#[test]
 fn push_names_a_value_that_is_none() {
     let site = Site::small("push_bad_value");
     site.sql("UPDATE association_table SET max_nodes = 'many' WHERE username = 'cat'");

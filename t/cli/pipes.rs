@@ -59,6 +59,41 @@ fn a_standard_error_that_takes_nothing_does_not_change_the_outcome() {
 }
 
 #[test]
+fn an_error_behind_a_change_says_that_it_is_stored() {
+    let site = Site::small("stored_all_the_same");
+    super::pipeline::with_jobs(&site);
+    let (path, now) = (site.path(), (super::pipeline::END + 900.0).to_string());
+    for (arguments, stored) in [
+        (&["recount", "--write", "--now", &now][..], "SELECT sum(job_usage) = 200 FROM association_table"),
+        (&["scrub", "0", "--now", "1e9"], "SELECT count(*) = 0 FROM jobs"),
+        (&["limit", "set", "user", "*", "run-gpus=1"], "SELECT value = 1 FROM fairshare_limit_table"),
+        (
+            &["policy", "fair-tree"],
+            "SELECT value = 'fair-tree' FROM config_table WHERE key = 'fairshare.policy'",
+        ),
+        (
+            &["sync", "--only", "fairshare", "--only", "push", "--uri", "local:///nonexistent"],
+            "SELECT max(fairshare) = 1 FROM association_table",
+        ),
+    ] {
+        let arguments = [arguments, &["-p", path]].concat();
+        let output = run(&arguments, full(), Stdio::piped());
+        let text = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text.ends_with("; what was to be stored is stored\n"), "{arguments:?}: {text}");
+        let is_so: bool = site.open().query_row(stored, [], |row| row.get(0)).expect(stored);
+        assert!(is_so, "{arguments:?}");
+    }
+    // Where nothing was to be stored, nothing is said of it.
+    let reads = ["sync", "--only", "push", "--uri", "local:///nonexistent", "-p", path];
+    for arguments in [&reads[..], &["recount", "--now", &now, "-p", path], &["limit", "-p", path]] {
+        let output = run(arguments, full(), Stdio::piped());
+        let text = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.code() == Some(2) && !text.contains("stored"), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
 fn documents_through_standard_input() {
     let would = "would send 0 associations, 0 queues, 0 projects, 1 bank, 0 factors, the config\n";
     for path in ["-", "/dev/stdin"] {

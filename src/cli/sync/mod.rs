@@ -16,7 +16,7 @@ use super::output::OutputArgs;
 use super::progress::Progress;
 use super::push::{self, Push};
 use super::watch;
-use super::{Answer, Failure, Outcome, failure, remark};
+use super::{Answer, Failure, Outcome, after_storing, failure, remark};
 use crate::flux::Flux;
 use crate::pipeline::fairshare::Ranked;
 use crate::pipeline::{PipelineError, Plan, Rule};
@@ -142,8 +142,9 @@ pub(super) fn run(args: &Args) -> Outcome {
         let _ = writeln!(stderr(), "{}: {}", args.database.path().display(), summary(args, &done));
     }
     if args.asks(Step::Push) {
+        let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
         let pushed =
-            push::send(&Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() })?;
+            push::send(&push).map_err(|error| if args.stores() { after_storing(error) } else { error })?;
         if verbose {
             let _ = writeln!(stderr(), "{}: {pushed}", args.database.path().display());
         }
@@ -154,7 +155,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 /// The steps in the database, as one transaction. What somebody should know goes to `note`, asked or not.
 pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Done, Failure> {
     let mut done = Done::default();
-    if args.asks(Step::Fetch) || args.asks(Step::Usage) || args.asks(Step::Fairshare) {
+    if args.stores() {
         let mut progress = Progress::start();
         let mut flux = None;
         let fetch = if args.asks(Step::Fetch) {
@@ -201,6 +202,10 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
 impl Args {
     fn asks(&self, step: Step) -> bool {
         self.only.is_empty() || self.only.contains(&step)
+    }
+
+    fn stores(&self) -> bool {
+        [Step::Fetch, Step::Usage, Step::Fairshare].into_iter().any(|step| self.asks(step))
     }
 }
 
