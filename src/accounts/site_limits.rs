@@ -279,6 +279,11 @@ impl Book {
         &self.limits.pushed
     }
 
+    /// Banks, each with the one above, as the last push said.
+    pub fn parents(&self) -> &[(BankName, BankName)] {
+        &self.limits.parents
+    }
+
     /// Sets the limits of Flux's configuration.
     pub fn set_configured_limits(&mut self, limits: Vec<SiteLimit>) {
         if self.limits.configured != limits {

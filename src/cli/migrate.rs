@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::ask::{InstanceArg, ask};
 use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
-use super::printable::count;
+use super::printable::{count, printable};
 use super::status::loaded;
 use super::words::Words;
 use super::{Answer, Failure, Outcome, failure, remark, say};
@@ -162,7 +162,9 @@ fn rest(flux: &Flux, jobs: Vec<Held>) -> Outcome {
     for job in &jobs {
         let (id, urgency) = (words.job(job.id), job.urgency.unwrap_or(16));
         let bank = job.bank.as_deref().unwrap_or_default();
-        say(format_args!("# {} in bank {bank}, held by {}", words.user(job.userid), job.names.join(", ")))?;
+        let text = format!("# {} in bank {bank}, held by {}", words.user(job.userid), job.names.join(", "));
+        // A line break in a name would begin a command.
+        say(printable(&text))?;
         if urgency == 0 {
             say(format_args!("# {id} had urgency 0 before"))?;
         } else {
@@ -177,7 +179,14 @@ fn rest(flux: &Flux, jobs: Vec<Held>) -> Outcome {
     }
     let named: Vec<u64> = resting.iter().filter(|job| !job.names.is_empty()).map(|job| job.id).collect();
     for ids in named.chunks(1000) {
-        let _: Value = ask(flux, "rest", &json!({ "ids": ids }))?;
+        let answer: Value = ask(flux, "rest", &json!({ "ids": ids }))?;
+        let left = answer.get("left").and_then(Value::as_array).into_iter().flatten();
+        for left in left.filter_map(Value::as_u64) {
+            let id = words.job(left);
+            remark(format_args!(
+                "{id}: its names were left on it: it is not held any more, or its urgency has changed"
+            ));
+        }
     }
     remark(format_args!(
         "{} at urgency 0. Now: flux jobtap load -r mf_priority.so PATH/mf_priority.so \"config=$(flux account export-json)\"; \

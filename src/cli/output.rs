@@ -3,11 +3,12 @@
 
 use std::io::{self, IsTerminal, Write, stdout};
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::figures::Unit;
 use super::pager::Paper;
-use super::printable::printable;
+use super::printable::{printable, printable_json};
 use super::progress::Progress;
 use super::screen::{Screen, ScreenArgs};
 use super::table::Table;
@@ -245,7 +246,7 @@ impl Output for Json {
         out.write_all(b"{")?;
         for (key, value) in &report.facts {
             write!(out, "\"{key}\": ")?;
-            serde_json::to_writer(&mut *out, value)?;
+            out.write_all(printable_json(&serde_json::to_string(value)?).as_bytes())?;
             out.write_all(b", ")?;
         }
         json_rows(report.rows, &mut progress, out)?;
@@ -277,12 +278,20 @@ fn json_rows(rows: Rows<'_>, progress: &mut Progress, out: &mut dyn Write) -> io
 fn json_cell(cell: &Cell, out: &mut dyn Write) -> io::Result<()> {
     match cell {
         Cell::None | Cell::Bar { .. } => out.write_all(b"null"),
-        Cell::Text(text) | Cell::Node { name: text, .. } => Ok(serde_json::to_writer(out, text)?),
+        Cell::Text(text) | Cell::Node { name: text, .. } => {
+            out.write_all(printable_json(&serde_json::to_string(text)?).as_bytes())
+        }
         Cell::Count(number) => write!(out, "{number}"),
         Cell::Gain(number) => write!(out, "{number}"),
         Cell::Flag(flag) => write!(out, "{flag}"),
         Cell::Number(number) => Ok(serde_json::to_writer(out, &json_number(*number))?),
     }
+}
+
+/// A document by itself, to be read by people too.
+pub(super) fn write_pretty(document: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    let text = serde_json::to_string_pretty(document)?;
+    writeln!(out, "{}", printable_json(&text))
 }
 
 /// A number as our documents write it: JSON has no infinity.

@@ -24,10 +24,28 @@ pub(super) fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// A JSON document with what a terminal would act upon escaped: it says the same. Of ASCII a serializer escapes all but DEL, and
+/// breaks lines itself.
+pub(super) fn printable_json(document: &str) -> Cow<'_, str> {
+    let acts = |letter: char| letter >= '\x7f' && acts(letter);
+    if !document.contains(acts) {
+        return Cow::Borrowed(document);
+    }
+    let mut shown = String::with_capacity(document.len() + 8);
+    for letter in document.chars() {
+        if acts(letter) {
+            shown.push_str(&format!("\\u{:04x}", u32::from(letter)));
+        } else {
+            shown.push(letter);
+        }
+    }
+    Cow::Owned(shown)
+}
+
 /// Control characters, line separators, and marks that turn the direction of writing.
 fn acts(letter: char) -> bool {
     letter.is_control()
-        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// How many cells of a terminal a text takes.
@@ -66,7 +84,8 @@ pub(super) fn count(number: usize, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, cut, printable, width};
+    use super::{acts, count, cut, printable, printable_json, width};
+    use serde_json::{Value, json};
 
     #[test]
     fn what_acts_is_escaped() {
@@ -77,10 +96,23 @@ mod tests {
             ("a\nb\r\tc\0\x7f", "a\\nb\\r\\tc\\x00\\x7f"),
             ("\u{9b}31m", "\\u{9b}31m"),
             ("a\u{202e}b", "a\\u{202e}b"),
+            ("a\u{61c}b", "a\\u{61c}b"),
         ];
         for (text, expected) in rows {
             assert_eq!(printable(text), expected);
         }
+    }
+
+    #[test]
+    fn a_document_says_the_same() {
+        let text = "x\u{7f}\u{9b}2J\u{61c}\u{200f}\u{202e}\u{2028}\u{2069}\x1b日本\n\"";
+        for document in [json!({text: [text, 1]}), json!({"plain": "日本"})] {
+            let written = serde_json::to_string_pretty(&document).expect("JSON");
+            let shown = printable_json(&written);
+            assert!(!shown.replace('\n', "").contains(acts), "{shown}");
+            assert_eq!(serde_json::from_str::<Value>(&shown).expect("JSON"), document);
+        }
+        assert_eq!(printable_json("\"\u{9b}\""), "\"\\u009b\"");
     }
 
     #[test]

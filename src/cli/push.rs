@@ -10,7 +10,7 @@ use super::database::{DatabaseArg, Found};
 use super::input::Wait;
 use super::parts::{self, Changes};
 use super::preview::Preview;
-use super::printable::count;
+use super::printable::{count, printable_json};
 use super::sync::now;
 use super::{Answer, Failure, Outcome, failure, mending, remark, say};
 use crate::flux::{Flux, FluxError, user_name};
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if args.dry_run {
         let preview = ask(&push, &data)?;
         if args.json {
-            say(serde_json::to_string(&preview).map_err(failure)?)?;
+            say(printable_json(&serde_json::to_string(&preview).map_err(failure)?))?;
             return Ok(Answer::Yes);
         }
         say(format_args!("would send {}", summary(&data)))?;

@@ -50,9 +50,8 @@ impl Wanted {
     /// What a test calls it whose answer it chooses.
     pub(super) fn name(&self) -> &str {
         match self {
-            Wanted::Key(name) => name,
+            Wanted::Key(name) | Wanted::Told(name) => name,
             Wanted::Dependencies(_) => "job-list.list-id",
-            Wanted::Ended => "job-list.list",
             Wanted::Commit => "",
         }
     }
@@ -94,7 +93,7 @@ impl Host {
         (faults.struck, faults.calls.clone())
     }
 
-    /// From now on this is the answer to a lookup of a KVS key, or to a request (`job-list.list`, `job-list.list-id`),
+    /// From now on this is the answer to a lookup of a KVS key, or to a request (by its topic),
     /// whatever is there: for tests of who lies. `None`: as it is.
     pub fn answers_with(&self, key: &str, text: Option<&str>) {
         let told = &mut self.store.borrow_mut().told;

@@ -60,8 +60,8 @@ pub(super) enum Wanted {
     Commit,
     /// The outstanding dependencies of a job.
     Dependencies(u64),
-    /// Jobs that ended: only where a test says what is answered.
-    Ended,
+    /// What only a test answers, by the topic.
+    Told(String),
 }
 
 /// A request under way.
@@ -279,7 +279,7 @@ impl Host {
                 .to_string()
             }
             Some(Wanted::Commit) => store.agenda.kvs.outcome()?,
-            Some(Wanted::Ended) => return Err(Errno::ENOSYS),
+            Some(Wanted::Told(_)) => return Err(Errno::ENOSYS),
             None => return Err(Errno::EINVAL),
         };
         let future = store.agenda.futures.get_mut(&key).ok_or(Errno::EINVAL)?;

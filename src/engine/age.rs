@@ -42,6 +42,7 @@ pub struct AgeSnapshot {
 impl Engine {
     /// The weights may have changed, or what they are made of.
     pub(super) fn weigh(&mut self) -> Vec<Effect> {
+        let weighed_before = self.weighed.weight(AGE);
         let configured = [(AGE, self.settings.age_weight), (SIZE, self.settings.size_weight)];
         let weighed = Weighed::new(self.weighed.factors(), self.book.weights(), &configured);
         let wait = self.settings.max_wait_behind;
@@ -51,13 +52,23 @@ impl Engine {
         } else {
             weighed
         };
-        self.move_reference();
+        let has_moved = self.move_reference() && weighed_before != 0;
+        if has_moved {
+            self.reprice_at_next_refresh();
+        }
         self.ledger.prices_moved();
         let mut effects = Vec::from_iter(self.arm_refresh());
-        if self.weighed.weight(SIZE) != 0 && self.site_nodes == 0 {
-            effects.push(Effect::ReadSiteNodes);
+        effects.extend(self.read_pasts(weighed_before));
+        if has_moved && !self.is_live() {
+            effects.extend(Engine::reprioritize_all());
         }
+        effects.extend(self.lacks_site_nodes());
         effects
+    }
+
+    /// How many nodes the site has is asked where it counts and is not known.
+    pub(super) fn lacks_site_nodes(&self) -> Option<Effect> {
+        (self.weighed.weight(SIZE) != 0 && self.site_nodes == 0).then_some(Effect::ReadSiteNodes)
     }
 
     /// By how much the terms of two jobs of equal size may differ, but for their ages.
@@ -123,12 +134,11 @@ impl Engine {
 
     /// Settings were replaced: prices follow, at once where nothing else has them follow.
     pub(super) fn set_ages(&mut self, before: &Settings) -> Vec<Effect> {
-        let weighed_before = self.weighed.weight(AGE);
         let mut effects = self.weigh();
         let of_prices = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
         if of_prices(before) != of_prices(&self.settings) {
-            effects.extend(self.read_pasts(weighed_before));
-            if !self.is_live() {
+            let is_asked = effects.iter().any(|effect| matches!(effect, Effect::ReprioritizeAll));
+            if !self.is_live() && !is_asked {
                 effects.extend(Engine::reprioritize_all());
             }
         }

@@ -82,16 +82,19 @@ impl Engine {
         }
     }
 
+    /// Whether a job carries names of ours that can be taken off.
+    pub fn may_rest(&self, id: JobId) -> bool {
+        self.ledger.job(id).is_some_and(|job| job.is_held() && job.phase == Phase::Depend)
+    }
+
     /// Takes our names off jobs whose urgency is 0: they rest in SCHED, or wait on for whoever else keeps them.
     pub(super) fn let_rest(&mut self, ids: Vec<JobId>) -> Vec<Effect> {
         ids.into_iter().flat_map(|id| self.let_one_rest(id)).collect()
     }
 
     fn let_one_rest(&mut self, id: JobId) -> Vec<Effect> {
-        let is_here = |job: &&Job| job.is_held() && job.phase == Phase::Depend;
-        let Some(association) = self.ledger.job(id).filter(is_here).and_then(Job::association) else {
-            return Vec::new();
-        };
+        let job = self.ledger.job(id).filter(|_| self.may_rest(id));
+        let Some(association) = job.and_then(Job::association) else { return Vec::new() };
         let rules = self.ledger.rules();
         let names = self.ledger.change(id, |job| {
             (job.grant, job.demand) = (Grant::Given, Demand::Resting);

@@ -3,8 +3,10 @@
 
 use super::{Effect, Engine, Level};
 use crate::accounts::{AssociationRecord, Config, Queue, SiteLimit};
+use crate::fairshare::Shares;
 use crate::ids::{BankName, ProjectName, UserId};
 use crate::standing::{self, AsPushed, Bank, Ended, GivenUp, Leaf, Rule};
+use std::collections::BTreeMap;
 
 /// An association, and its leaf of the tree if it is one.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,11 +134,20 @@ impl Engine {
     /// All but the associations.
     pub fn kept_rest(&self) -> Rest {
         let banks = self.book.banks();
+        let parents: BTreeMap<_, _> = self.book.parents().iter().cloned().collect();
+        // One that is in no tree, or was left out of it since nobody there is in use, still says in which limits of banks above it
+        // those below count.
+        let left_out = |name: &BankName| {
+            let parent = Some(parents.get(name)?.clone());
+            Some(Bank { name: name.clone(), parent, shares: Shares::Count(1), usage: None, active: false })
+        };
         Rest {
             queues: self.book.queues().cloned().collect(),
             projects: self.book.projects().to_vec(),
             banks: banks
-                .map(|(name, priority)| ((name.clone(), priority), self.standing.bank(name)))
+                .map(|(name, priority)| {
+                    ((name.clone(), priority), self.standing.bank(name).or_else(|| left_out(name)))
+                })
                 .collect(),
             weights: self.book.weights().given().map(|(name, weight)| (name.to_owned(), weight)).collect(),
             limits: self.book.pushed_limits().to_vec(),

@@ -5,7 +5,7 @@ use super::{Effect, Engine, JobFacts, Level, Posting, State, Timer};
 use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{BankName, JobId, QueueName};
 use crate::limits::{
-    Admission, Allocation, Demand, Grant, HoldNames, Job, Keepers, Knowledge, Origin, Phase, Project,
+    Admission, Allocation, Demand, Grant, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase, Project,
     Resources, Size,
 };
 use crate::priority::URGENCY_HOLD;
@@ -137,10 +137,28 @@ impl Engine {
         let Some(phase) = self.ledger.job(id).map(|job| job.phase) else { return Vec::new() };
         let mut effects = Vec::from_iter(self.unwatch(id));
         if phase < Phase::Priority {
+            let was_judged = self.was_judged(id);
             self.advance(id, Phase::Priority);
+            effects.extend(if was_judged { Vec::new() } else { self.judge_in_priority(id) });
         }
         effects.extend(self.prioritized(id, urgency));
         effects
+    }
+
+    /// Whether a job that leaves DEPEND does so by what the limits say. It does not where the callback failed that was to judge it,
+    /// or where its names are not read yet: whoever kept it lets it go, and of ours it carries none.
+    fn was_judged(&self, id: JobId) -> bool {
+        self.ledger.job(id).is_none_or(|job| {
+            let is_known = job.phase == Phase::Depend && job.knowledge == Knowledge::Known;
+            job.grant == Grant::Given || job.association().is_none() || (is_known && !self.is_doubtful())
+        })
+    }
+
+    /// It stands in line in PRIORITY, once its names are read: it goes no further until there is room.
+    fn judge_in_priority(&mut self, id: JobId) -> Vec<Effect> {
+        self.ledger.change(id, Job::await_room);
+        let association = self.ledger.job(id).and_then(Job::association);
+        association.map(|association| self.pass_later(association, Line::All)).unwrap_or_default()
     }
 
     /// What was promised to a job that was released and kept by others is reserved again until it is charged.

@@ -78,8 +78,9 @@ impl Engine {
     }
 
     /// A job that was freed and did not move is kept in DEPEND by others. Its reservation, which held back later jobs
-    /// of this pass, ends: it may stay there for days, and is judged again when they let it go. If that was not known,
-    /// it went before jobs that nobody else keeps: in the next reactor turn they may take its place.
+    /// of this pass, ends: it may stay there for days, and is judged again when they let it go. In the next reactor turn jobs
+    /// that nobody else keeps may take its place: those that it went before as it was not known to be kept, and those of others
+    /// who share a limit with it.
     fn pass_ended(&mut self, pass: &Pass) -> Vec<Effect> {
         let mut effects = Vec::new();
         for id in &pass.freed {
@@ -89,10 +90,9 @@ impl Engine {
             }
             let (was_known, association) = (job.keepers == Keepers::Others, job.association());
             self.ledger.change(*id, |job| job.grant = Grant::Blocked);
-            if let Some(association) = association.filter(|_| !was_known) {
-                effects.extend(self.pass_later(association, Line::KeptByNobodyElse));
-                effects.extend(self.watch(*id));
-            }
+            let Some(association) = association else { continue };
+            effects.extend(self.pass_later(association, Line::KeptByNobodyElse));
+            effects.extend(if was_known { Vec::new() } else { self.watch(*id) });
         }
         effects
     }

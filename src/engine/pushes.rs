@@ -2,7 +2,7 @@
 //! Data from the accounting database. It changes no job before the next reprioritize, only who is counted where.
 
 use super::{Effect, Engine, Step, Timer};
-use crate::accounts::{AssociationRecord, Book, Difference, Policy, PolicyPart};
+use crate::accounts::{AssociationId, AssociationRecord, Book, Difference, Policy, PolicyPart};
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Origin, Phase};
 use crate::standing::{Draft, SitePart};
@@ -14,10 +14,34 @@ impl Engine {
         let who_wait: BTreeSet<UserId> = self.ledger.waiting_users().collect();
         let users = records.iter().map(|record| record.association.user);
         let served: BTreeSet<UserId> = users.filter(|user| who_wait.contains(user)).collect();
+        let is_owners = records.iter().all(|record| self.is_owner(record.association.user));
         self.book.upsert(records, self.owner);
         self.ledger.prices_moved();
         let jobs: Vec<JobId> = served.into_iter().flat_map(|user| self.ledger.waiting_of(user)).collect();
-        self.attach(jobs)
+        let mut effects = self.attach(jobs);
+        if is_owners {
+            effects.extend(self.owner_pushed());
+        }
+        effects
+    }
+
+    /// The owner's record by itself ends a push of flux-accounting's, after its reprioritize: whoever that released was released
+    /// without his jobs, which had no association yet.
+    fn owner_pushed(&mut self) -> Vec<Effect> {
+        let is_owners = |id: &AssociationId| {
+            self.book.association(*id).is_some_and(|association| self.is_owner(association.user))
+        };
+        let due: Vec<AssociationId> = self.due.half_pushed.iter().copied().filter(is_owners).collect();
+        let mut effects = Vec::new();
+        for association in due {
+            self.due.half_pushed.remove(&association);
+            // Of the others it is decided when their eventlogs are read.
+            if !self.ledger.is_unread(association) {
+                effects.extend(self.pass(association));
+                effects.push(Effect::Then(Step::ReplayRead(association)));
+            }
+        }
+        effects
     }
 
     pub(super) fn policy(&mut self, policy: Policy, site: SitePart) -> Vec<Effect> {
@@ -113,10 +137,7 @@ impl Engine {
             self.ledger.meet(&self.book, association);
             self.ledger.change(id, |job| job.admission = job.admission.moved_to(association));
             effects.extend(self.accrues(id));
-            // The owner's record ends a push.
-            if !is_owner {
-                self.due.half_pushed.insert(association);
-            }
+            self.due.half_pushed.insert(association);
         }
         effects.extend(self.read_eventlogs(replayed));
         effects

@@ -50,7 +50,7 @@ impl Engine {
             State::Inactive => return Vec::new(),
         };
         match job.phase {
-            Phase::Depend => job.knowledge = Knowledge::Unread,
+            Phase::Depend | Phase::Sched => job.knowledge = Knowledge::Unread,
             // It waited for data or for room, or had just been released: all the same, it stands in line.
             Phase::Priority => job.await_room(),
             _ => {}
@@ -121,12 +121,12 @@ impl Engine {
                 Phase::Sched => self.is_in_reach(job),
                 Phase::New | Phase::Priority | Phase::Run | Phase::Cleanup => false,
             };
-            if can_decide {
-                self.ledger.change(id, |job| job.knowledge = Knowledge::Unread);
-                effects.push(Effect::ReadEventlog(id));
-            } else if self.weighed.weight(AGE) != 0 {
-                effects.push(Effect::ReadEventlog(id));
+            let (is_unread, counts_age) = (job.is_unread(), self.weighed.weight(AGE) != 0);
+            if can_decide != is_unread {
+                let knowledge = if can_decide { Knowledge::Unread } else { Knowledge::Known };
+                self.ledger.change(id, |job| job.knowledge = knowledge);
             }
+            effects.extend((can_decide || counts_age).then_some(Effect::ReadEventlog(id)));
         }
         effects
     }
@@ -260,6 +260,7 @@ impl Engine {
         let mut effects = self.end_unpriceable();
         effects.extend(self.unreadable.iter().copied().map(Effect::ReadEventlog));
         effects.extend(self.ask_again());
+        effects.extend(self.lacks_site_nodes());
         effects
     }
 

@@ -64,10 +64,17 @@ impl Engine {
             // Whether it was told is not known.
             self.ledger.change(id, |job| job.memo = None);
         }
-        if self.resync.panics > TRIES {
-            return self.give_up();
-        }
-        self.compare()
+        let mut effects = if self.resync.panics > TRIES { self.give_up() } else { self.compare() };
+        effects.extend(self.asked_in_vain());
+        effects
+    }
+
+    /// With the call all was lost that others were asked for, and every timer that it was to arm.
+    fn asked_in_vain(&mut self) -> Vec<Effect> {
+        let mut effects = self.listed(None);
+        effects.extend(self.refresh_after_panic());
+        effects.extend(self.lacks_site_nodes().map(|_| Effect::Arm(Timer::Retry)));
+        effects
     }
 
     /// Has all jobs compared with Flux.
@@ -124,9 +131,11 @@ impl Engine {
     /// A job as Flux has it now.
     pub(super) fn shown(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
         let memo = self.ledger.job(facts.id).and_then(|job| job.memo);
+        let is_over = facts.state == State::Inactive;
+        let mut effects = if is_over { self.ended_unheard(facts.id) } else { Vec::new() };
         self.take_out(facts.id);
-        let mut effects = self.watch_anew(facts.id, facts.state);
-        if facts.state != State::Inactive {
+        effects.extend(self.watch_anew(facts.id, facts.state));
+        if !is_over {
             effects.extend(self.new_job(facts));
             self.ledger.annotate(facts.id, memo);
         }
@@ -155,11 +164,10 @@ impl Engine {
         if let Refusal::Other(text) = why {
             return vec![Effect::Log(Level::Error, format!("job {id}: failed to look it up: {text}"))];
         }
-        let job = self.ledger.job(id).cloned();
+        let effects = self.ended_unheard(id);
         self.take_out(id);
         self.foreign.remove(&id);
-        // When it ended nobody tells any more.
-        job.and_then(|job| self.accrued(id, &job)).into_iter().collect()
+        effects
     }
 
     fn take_out(&mut self, id: JobId) {

@@ -17,6 +17,7 @@ mod kept;
 mod levels;
 mod live;
 mod lives;
+mod moves;
 mod oracle;
 mod past_depend;
 mod posting;
@@ -34,6 +35,7 @@ mod strict;
 mod tables;
 mod taken;
 mod told;
+mod unread;
 mod urgency;
 mod why;
 

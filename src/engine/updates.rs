@@ -4,7 +4,7 @@
 use super::{Effect, Engine, JobFacts, Level, State};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName, UserId};
-use crate::limits::{Grant, Job, Line, Phase, Rule, rows_of_queues};
+use crate::limits::{Grant, Job, Line, Phase, Project, Rule, rows_of_queues};
 
 impl Engine {
     pub(super) fn update_queue(&mut self, id: JobId, user: UserId, state: State, queue: &str) -> Vec<Effect> {
@@ -138,7 +138,11 @@ impl Engine {
         }
         let (bank, queue) = (self.bank_name(association, facts.bank), self.queue_name(facts.queue));
         let running = self.running_limits(queue.as_ref());
-        let project = self.project(association, facts.project);
+        let project = match (&job.project, facts.project) {
+            // Not every update is validated: it is judged when the job is admitted.
+            (Project::Unjudged(_), Some(project)) => Project::Unjudged(project.into()),
+            (_, project) => self.project(association, project),
+        };
         if let Some(association) = association {
             self.ledger.meet(&self.book, association);
         }
@@ -162,6 +166,8 @@ impl Engine {
                 job.size = *size;
             }
         });
+        // One that runs has another time limit, perhaps.
+        effects.extend(self.accrues(id));
         let after = self.ledger.job(id).map(|job| (job.association(), job.queue.clone(), job.size));
         if after.as_ref() == Some(&before) {
             return effects;

@@ -8,6 +8,8 @@ use std::fmt::Display;
 
 /// So many banks of a user are named, or tried.
 const MOST_NAMED: usize = 16;
+/// No name is longer, in bytes: it is kept, and told in answers, as it is.
+const LONGEST_NAME: usize = 1024;
 const UNCOUNTABLE: &str = "unable to count resources for job";
 
 impl Engine {
@@ -37,7 +39,7 @@ impl Engine {
         let uncountable = || facts.size.is_err().then(|| UNCOUNTABLE.to_owned());
         let Some(id) = self.book.find(facts.user, facts.bank) else {
             let text = || Some(Engine::unknown_association(facts.user) + &self.own_banks(facts.user));
-            return if self.book.has_data() { text() } else { uncountable() };
+            return if self.book.has_data() { text() } else { uncountable().or_else(|| endless_name(facts)) };
         };
         let association = self.book.association(id)?;
         if !association.active {
@@ -62,6 +64,7 @@ impl Engine {
             .or_else(uncountable)
             .or_else(|| self.too_large(id, association, facts))
             .or_else(|| self.move_rejection(id, facts))
+            .or_else(|| endless_name(facts))
     }
 
     /// The text for a (user, bank) that is not in the data.
@@ -166,6 +169,16 @@ impl Engine {
         })?;
         Some(&record.bank)
     }
+}
+
+/// The rejection of a name that cannot be anybody's. Nothing else bounds it where there are no data.
+fn endless_name(facts: &JobFacts<'_>) -> Option<String> {
+    let names = [("bank", facts.bank), ("queue", facts.queue), ("project", facts.project)];
+    let (what, length) = names
+        .into_iter()
+        .filter_map(|(what, name)| Some((what, name?.len())))
+        .find(|(_, length)| *length > LONGEST_NAME)?;
+    Some(format!("{what}: a name of {length} bytes; no name has more than {LONGEST_NAME}"))
 }
 
 fn joined<T: Display>(names: &[T]) -> String {

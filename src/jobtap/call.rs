@@ -79,7 +79,7 @@ pub(super) fn c_line_within(text: &str, most: usize) -> CString {
 /// Control characters, line separators, and marks that turn the direction of writing.
 fn acts(letter: char) -> bool {
     letter.is_control()
-        || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 impl Plugin {

@@ -66,7 +66,7 @@ impl Caller {
 pub struct Request<'a> {
     /// Who sent it.
     pub caller: Caller,
-    /// Its payload, if it has one that is text.
+    /// Its payload, if it has one.
     pub payload: Option<&'a str>,
     plugin: Plugin,
     /// The message, which lives for `'a`.

@@ -55,7 +55,7 @@ impl Drop for Kept {
     }
 }
 
-/// The request that a message is.
+/// The request that a message is. One whose payload is no text was not sent without one: it is refused.
 ///
 /// # Safety
 /// The message lives for `'a`.
@@ -70,9 +70,14 @@ pub(super) unsafe fn decode<'a>(
     let caller = unsafe { Caller::of(msg) };
     let caller =
         caller.map_err(|error: Error| RequestError { errno: error.errno, text: error.to_string() })?;
+    let unreadable = || RequestError { errno: EPROTO, text: "the payload is no text in UTF-8".to_owned() };
+    if decoded < 0 {
+        return Err(unreadable());
+    }
     // SAFETY: on success the payload is null or a C string that lives as long as the message.
-    let text = (decoded >= 0 && !payload.is_null()).then(|| unsafe { CStr::from_ptr(payload) });
-    Ok(Request::new(caller, text.and_then(|text| text.to_str().ok()), plugin, msg))
+    let text = (!payload.is_null()).then(|| unsafe { CStr::from_ptr(payload) });
+    let text = text.map(CStr::to_str).transpose().map_err(|_| unreadable())?;
+    Ok(Request::new(caller, text, plugin, msg))
 }
 
 pub(super) fn respond(plugin: Plugin, h: *mut sys::flux_t, msg: *const sys::flux_msg_t, reply: Reply) {

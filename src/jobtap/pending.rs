@@ -74,9 +74,13 @@ pub(super) type Asks = RefCell<BTreeMap<u64, Ask>>;
 /// What is read, and what is to be.
 #[derive(Default)]
 pub(super) struct Reads {
-    /// What is waited for before anything is read.
+    /// Jobs of which an eventlog was asked for since what is waited for was.
+    pub asked: VecDeque<u64>,
+    /// What is waited for, and for whom: that all which was posted when they were asked for is in the KVS.
     pub commits: Option<Future>,
+    pub awaited: VecDeque<u64>,
     pub under_way: BTreeMap<u64, Ask>,
+    /// Those that can be read.
     pub to_come: VecDeque<u64>,
 }
 

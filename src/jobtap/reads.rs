@@ -14,31 +14,49 @@ const READS_AT_ONCE: usize = 32;
 impl<J: Jobtap> Host<'_, J> {
     /// Has [`Jobtap::eventlog`] called with the job's eventlog as it is now or later, in a later reactor turn.
     pub fn read_eventlog(self, id: u64) {
-        let is_first = {
-            let mut reads = self.instance.reads.borrow_mut();
-            reads.to_come.push_back(id);
-            reads.commits.is_none() && reads.to_come.len() == 1
-        };
-        if is_first {
-            self.instance.wait(self.instance.plugin.await_batch(on_batch::<J>, self.instance.at()));
-        }
+        self.instance.reads.borrow_mut().asked.push_back(id);
+        self.instance.begin_wait();
     }
 }
 
 impl<J: Jobtap> Instance<J> {
-    /// What was posted in the last moments is not in the KVS yet, and a name that is not read there is not known:
-    /// the first read waits. Should that fail, what is there must do.
+    /// What was posted in the last moments is not in the KVS yet, and a name that is not read there is not known: a read waits for
+    /// what was posted when it was asked for. Whoever is asked for during a wait is in the next one.
+    fn begin_wait(&self) {
+        {
+            let mut reads = self.reads.borrow_mut();
+            let reads = &mut *reads;
+            if reads.commits.is_some() || reads.asked.is_empty() {
+                return;
+            }
+            std::mem::swap(&mut reads.asked, &mut reads.awaited);
+        }
+        self.wait(self.plugin.await_batch(on_batch::<J>, self.at()));
+    }
+
+    /// Should that fail, what is there must do.
     fn wait(&self, future: Result<Future, Error>) {
         match future {
             Ok(future) => self.reads.borrow_mut().commits = Some(future),
-            Err(_) => self.start_reads(),
+            Err(_) => self.waited_for_all(),
         }
     }
 
-    /// The wait is over.
+    /// One of the two that are waited for has come.
     fn waited(&self) {
         let future = self.reads.borrow_mut().commits.take();
         drop(future);
+    }
+
+    /// All was posted that is waited for.
+    fn waited_for_all(&self) {
+        {
+            let mut reads = self.reads.borrow_mut();
+            let reads = &mut *reads;
+            reads.to_come.append(&mut reads.awaited);
+        }
+        self.start_reads();
+        self.begin_wait();
     }
 
     /// Nobody waits for any of it any more.
@@ -56,8 +74,7 @@ impl<J: Jobtap> Instance<J> {
         loop {
             let next = {
                 let mut reads = self.reads.borrow_mut();
-                let is_ready = reads.commits.is_none() && reads.under_way.len() < READS_AT_ONCE;
-                if is_ready { reads.to_come.pop_front() } else { None }
+                if reads.under_way.len() < READS_AT_ONCE { reads.to_come.pop_front() } else { None }
             };
             let Some(id) = next else { return };
             match Ask::start(self, id, |arg| self.plugin.read_eventlog(id, on_read::<J>, arg)) {
@@ -86,7 +103,7 @@ unsafe extern "C" fn on_commits<J: Jobtap>(_future: *mut sys::flux_future_t, arg
     let instance = unsafe { shared::<Instance<J>>(arg) };
     let body = || {
         instance.waited();
-        instance.start_reads();
+        instance.waited_for_all();
     };
     instance.guarded(Turn::Commits.name(), || None, body);
 }

@@ -232,13 +232,14 @@ impl Job {
         Footprint { active_jobs: 1, charged, reserved }
     }
 
-    /// Whether it reserves what it is on its way to: one that was released does. One that was never held does so too under
-    /// the strict rule, once it has left DEPEND.
+    /// Whether it reserves what it is on its way to: one that was released does, and while its eventlog is being read, who may have
+    /// been. One that was never held does so too under the strict rule, once it has left DEPEND.
     fn is_promised(&self) -> bool {
         match (self.grant, self.running) {
             (Grant::Given, _) => true,
             (Grant::None, RunningLimits::Strict) => self.phase > Phase::Depend,
-            (Grant::None, RunningLimits::Upstream) | (Grant::Blocked | Grant::Awaited, _) => false,
+            (Grant::None, RunningLimits::Upstream) => self.phase == Phase::Sched && self.is_unread(),
+            (Grant::Blocked | Grant::Awaited, _) => false,
         }
     }
 

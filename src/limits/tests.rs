@@ -182,7 +182,7 @@ fn a_recount_mends_what_is_off_and_drift_says_so() {
 #[test]
 fn drift_says_what_is_off() {
     let book = book(1);
-    let unread = Job { knowledge: Knowledge::Unread, ..job(&book, Phase::Sched) };
+    let unread = Job { knowledge: Knowledge::Unread, ..job(&book, Phase::Depend) };
     for (one, change, wanted) in [
         (unread, (|job| job.knowledge = Knowledge::Known) as fn(&mut Job), "lines of held jobs"),
         (held(&book), |job| job.keepers = Keepers::Others, "lines of held jobs"),

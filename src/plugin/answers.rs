@@ -7,7 +7,7 @@ use super::pace::Verdict;
 use super::queue_states::QueueState;
 use super::services::error;
 use crate::engine::Timer;
-use crate::jobtap::{EAGAIN, Host, Kept, Method, Reply, Request};
+use crate::jobtap::{EAGAIN, EINVAL, Host, Kept, Method, Reply, Request};
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::time::{Duration, Instant};
@@ -17,11 +17,25 @@ const TURN: Duration = Duration::from_millis(2);
 const QUEUE_STATUS: &CStr = c"job-manager.queue-status";
 /// So many requests wait for the states of queues; more are answered without.
 const MOST_PARKED: usize = 1000;
+/// No payload is longer: a list of 2,000 job ids is shorter. What waits is kept as it came.
+const LONGEST: usize = 64 * 1024;
 
 /// A request that was put aside.
 pub(super) struct Asked {
     pub method: &'static Method<MfPriority>,
     pub kept: Kept,
+    /// The guest who sent it; `None` for the instance owner.
+    guest: Option<u32>,
+    /// It waited for the states of its queues already.
+    knows_queues: bool,
+}
+
+impl Asked {
+    fn new(method: &'static Method<MfPriority>, request: &Request<'_>) -> Asked {
+        let caller = request.caller;
+        let guest = (!caller.is_owner()).then_some(caller.userid);
+        Asked { method, kept: request.keep(), guest, knows_queues: false }
+    }
 }
 
 /// How often a method was called.
@@ -47,10 +61,15 @@ impl MfPriority {
     ) -> Option<Reply> {
         let caller = request.caller;
         let mut calls = Calls { total: 1, ..Calls::default() };
+        if let Some(length) = request.payload.map(str::len).filter(|length| *length > LONGEST) {
+            self.count_call(method, Calls { refused: 1, ..calls });
+            let text = format!("a request of {length} bytes; at most {LONGEST} are read");
+            return Some(Err(error(EINVAL, text)));
+        }
         let verdict = match caller.is_owner() {
             true => Verdict::Now,
             false => {
-                let keep = || Asked { method, kept: request.keep() };
+                let keep = || Asked::new(method, request);
                 self.pace.borrow_mut().ask(caller.userid, host.now(), keep)
             }
         };
@@ -76,7 +95,7 @@ impl MfPriority {
             return None;
         }
         if self.needs_queues(host, method, request) {
-            self.park(host, Asked { method, kept: request.keep() });
+            self.park(host, Asked::new(method, request));
             return None;
         }
         Some(self.answer(host, method, request))
@@ -105,7 +124,7 @@ impl MfPriority {
         asked.kept.answer(reply);
     }
 
-    fn arm_answers(&self, host: Host<'_, Self>) {
+    pub(super) fn arm_answers(&self, host: Host<'_, Self>) {
         let due = self.pace.borrow_mut().due(host.now());
         if let Some(seconds) = due {
             host.arm(Timer::Answer.index(), seconds.max(0.001));
@@ -118,8 +137,12 @@ impl MfPriority {
         while began.elapsed() < TURN {
             let next = self.pace.borrow_mut().next(host.now());
             let Some(asked) = next else { break };
-            let needs = asked.kept.request().is_ok_and(|it| self.needs_queues(host, asked.method, &it));
-            if needs { self.park(host, asked) } else { self.answer_kept(host, asked) }
+            let is_lacking = |request: &Request<'_>| self.needs_queues(host, asked.method, request);
+            if !asked.knows_queues && asked.kept.request().is_ok_and(|request| is_lacking(&request)) {
+                self.park(host, asked)
+            } else {
+                self.answer_kept(host, asked)
+            }
         }
         self.arm_answers(host);
     }
@@ -137,6 +160,9 @@ impl MfPriority {
     /// Has a request wait until the job manager has told how its queues are.
     fn park(&self, host: Host<'_, Self>, asked: Asked) {
         let names = asked.kept.request().map(|request| self.queues_of(&request)).unwrap_or_default();
+        if let Some(user) = asked.guest {
+            self.pace.borrow_mut().set_aside(user);
+        }
         let questions = self.queues.borrow_mut().park(asked, names, host.now());
         for (number, name) in questions {
             let payload =
@@ -149,8 +175,26 @@ impl MfPriority {
     pub(super) fn told_queue(&self, host: Host<'_, Self>, number: u32, reply: Option<&str>) {
         let state = reply.and_then(QueueState::read);
         let ready = self.queues.borrow_mut().told(number, state, host.now());
-        for asked in ready {
-            self.answer_kept(host, asked);
+        self.go_on(host, ready);
+        self.answer_in_turn(host);
+    }
+
+    /// Requests that waited for the states of queues: those of guests have their turn again, by what they have left then.
+    fn go_on(&self, host: Host<'_, Self>, ready: Vec<Asked>) {
+        let (guests, owners): (Vec<_>, Vec<_>) = ready.into_iter().partition(|asked| asked.guest.is_some());
+        // Each is put before those that came later.
+        for asked in guests.into_iter().rev() {
+            if let Some(user) = asked.guest {
+                self.pace.borrow_mut().back(user, Asked { knows_queues: true, ..asked });
+            }
         }
+        self.arm_answers(host);
+        owners.into_iter().for_each(|asked| self.answer_kept(host, asked));
+    }
+
+    /// After a panic nothing that was asked of Flux is answered, and the timer of answers may have been lost.
+    pub(super) fn answers_recover(&self, host: Host<'_, Self>) {
+        let waiting = self.queues.borrow_mut().lost();
+        self.go_on(host, waiting);
     }
 }

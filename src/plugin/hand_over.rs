@@ -45,8 +45,10 @@ impl MfPriority {
         let wanted = wire::prices(payload).map_err(|fault| refuse(plugin, "rest", &fault))?;
         let missing = || refuse(plugin, "rest", &WireError::Record("ids: they are missing".to_owned()));
         let ids = wanted.ids.ok_or_else(missing)?;
-        let (rest, left): (Vec<JobId>, Vec<JobId>) =
-            ids.into_iter().partition(|id| matches!(plugin.urgency(id.0), Ok(0)));
+        let may_rest = |id: &JobId| {
+            matches!(plugin.urgency(id.0), Ok(0)) && self.read(|engine| engine.may_rest(*id)) == Some(true)
+        };
+        let (rest, left): (Vec<JobId>, Vec<JobId>) = ids.into_iter().partition(may_rest);
         let reply = json!({
             "resting": rest.iter().map(|id| id.0).collect::<Vec<_>>(),
             "left": left.iter().map(|id| id.0).collect::<Vec<_>>(),

@@ -277,6 +277,7 @@ impl Jobtap for MfPriority {
     fn recover(&self, host: Host<'_, Self>, id: Option<u64>) {
         let _ = self.drive(host, None, Event::Panicked(id.map(JobId)));
         self.remember_recovers(host);
+        self.answers_recover(host);
     }
 }
 

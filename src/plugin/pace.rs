@@ -51,6 +51,14 @@ impl Credit {
 struct Guest<T> {
     credit: Credit,
     line: VecDeque<T>,
+    /// Requests that had their turn, and wait for something else.
+    aside: usize,
+}
+
+impl<T> Guest<T> {
+    fn requests(&self) -> usize {
+        self.line.len() + self.aside
+    }
 }
 
 /// What is to be done with a request.
@@ -69,6 +77,7 @@ pub(super) struct Pace<T> {
     all: Option<Credit>,
     /// Guests who wait, in turn.
     turns: VecDeque<u32>,
+    /// Requests of all of them, in line and set aside.
     waiting: usize,
 }
 
@@ -84,16 +93,21 @@ impl<T> Pace<T> {
         let all = self.all(now);
         if self.guests.len() > MOST_KEPT {
             self.guests
-                .retain(|_, guest| !guest.line.is_empty() || guest.credit.on(ONE, now).seconds < ONE.most);
+                .retain(|_, guest| guest.requests() > 0 || guest.credit.on(ONE, now).seconds < ONE.most);
         }
         let guest = self.guests.entry(user);
-        let guest = guest.or_insert_with(|| Guest { credit: Credit::full(ONE, now), line: VecDeque::new() });
+        let guest = guest.or_insert_with(|| Guest {
+            credit: Credit::full(ONE, now),
+            line: VecDeque::new(),
+            aside: 0,
+        });
         guest.credit = guest.credit.on(ONE, now);
-        if self.turns.is_empty() && guest.credit.seconds > 0.0 && all.seconds > 0.0 {
+        let is_full = guest.requests() >= MOST_OF_ONE || self.waiting >= MOST_OF_ALL;
+        if !is_full && self.turns.is_empty() && guest.credit.seconds > 0.0 && all.seconds > 0.0 {
             return Verdict::Now;
         }
-        if guest.line.len() >= MOST_OF_ONE || self.waiting >= MOST_OF_ALL {
-            let each = ONE.per_second.recip() * OVERHEAD * guest.line.len() as f64;
+        if is_full {
+            let each = ONE.per_second.recip() * OVERHEAD * guest.requests() as f64;
             return Verdict::Full((guest.credit.wait(ONE) + all.wait(ALL) + each).ceil().max(1.0));
         }
         if guest.line.is_empty() {
@@ -102,6 +116,24 @@ impl<T> Pace<T> {
         guest.line.push_back(keep());
         self.waiting += 1;
         Verdict::Later
+    }
+
+    /// A request that was let through waits for something else, and counts as waiting meanwhile.
+    pub fn set_aside(&mut self, user: u32) {
+        if let Some(guest) = self.guests.get_mut(&user) {
+            guest.aside += 1;
+            self.waiting += 1;
+        }
+    }
+
+    /// One that was set aside can be answered: it is the guest's next.
+    pub fn back(&mut self, user: u32, item: T) {
+        let Some(guest) = self.guests.get_mut(&user) else { return };
+        guest.aside = guest.aside.saturating_sub(1);
+        if guest.line.is_empty() {
+            self.turns.push_back(user);
+        }
+        guest.line.push_front(item);
     }
 
     /// What an answer to a guest took.
@@ -145,7 +177,7 @@ impl<T> Pace<T> {
         Some(first.max(all))
     }
 
-    /// How many requests wait.
+    /// How many requests wait, in line and set aside.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
@@ -225,6 +257,27 @@ mod tests {
             pace.charge(user, now, 1e-3);
         }
         assert!(pace.guests.len() < 300, "{}", pace.guests.len());
+    }
+
+    #[test]
+    fn what_is_set_aside_waits_too() {
+        let mut pace = Pace::default();
+        for number in 0..MOST_OF_ONE {
+            assert!(matches!(pace.ask(7, 0.0, || number), Verdict::Now), "{number}");
+            pace.set_aside(7);
+        }
+        assert!(matches!(pace.ask(7, 0.0, || 99), Verdict::Full(_)));
+        assert!(matches!(pace.ask(8, 0.0, || 99), Verdict::Now), "others may go on");
+        assert_eq!((pace.waiting(), pace.due(0.0)), (MOST_OF_ONE, None), "nothing can be answered yet");
+        for number in (0..MOST_OF_ONE).rev() {
+            pace.back(7, number);
+        }
+        // Who has used up his credit waits for it now.
+        pace.charge(7, 0.0, 2.0 * ONE.most);
+        assert_eq!((pace.waiting(), pace.next(0.0)), (MOST_OF_ONE, None));
+        let later = pace.due(0.0).unwrap() + 1e-6;
+        let got: Vec<usize> = std::iter::from_fn(|| pace.next(later)).collect();
+        assert_eq!((got, pace.waiting()), ((0..MOST_OF_ONE).collect(), 0));
     }
 
     proptest! {

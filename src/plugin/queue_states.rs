@@ -65,6 +65,12 @@ impl QueueStates {
         self.known.get(name).is_some_and(|(when, _)| (now - when).abs() < FRESH)
     }
 
+    /// Nothing that is being asked will be answered: who waits for it goes on without.
+    pub fn lost(&mut self) -> Vec<Asked> {
+        self.under_way.clear();
+        std::mem::take(&mut self.waiting)
+    }
+
     /// Takes a request over, and says what to ask for it.
     pub fn park(&mut self, asked: Asked, names: Vec<Name>, now: f64) -> Vec<(u32, Name)> {
         self.waiting.push(asked);

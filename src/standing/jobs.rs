@@ -44,9 +44,10 @@ impl fmt::Display for BadJob {
 impl std::error::Error for BadJob {}
 
 impl Standing {
-    /// A job runs.
+    /// A job runs. Of one that is known to, its time limit may be another one now.
     pub fn started(&mut self, job: &Job) -> Result<(), BadJob> {
-        if self.by_id.contains_key(&job.id) {
+        if let Some(place) = self.by_id.get(&job.id).copied() {
+            self.limit(place, job.limit);
             return Ok(());
         }
         let mut held = self.held(job)?;
@@ -64,20 +65,7 @@ impl Standing {
     /// A job that started so ended then.
     pub fn ended(&mut self, job: &Job, end: f64) -> Result<(), BadJob> {
         let at = match self.by_id.get(&job.id).copied() {
-            Some(Place { cell, running: Some(slot) }) => {
-                let held = self.stop(cell, slot);
-                let ended = held.and_then(|held| Some(Held { run: held.run.ended_at(end)?, ..held }));
-                let Some(held) = ended else {
-                    self.by_id.remove(&job.id);
-                    return Err(BadJob { id: job.id, time: end });
-                };
-                if held.doubtful && self.has_given_up(cell, end) {
-                    self.by_id.remove(&job.id);
-                } else {
-                    self.keep(cell, held);
-                }
-                cell
-            }
+            Some(Place { running: Some(_), .. }) => return self.over(job.id, end),
             Some(Place { cell, running: None }) => {
                 self.ended_again(cell, job.id, end);
                 cell
@@ -93,11 +81,33 @@ impl Standing {
                 cell
             }
         };
+        self.unsettle(at);
+        Ok(())
+    }
+
+    /// Whoever is known to run under this id ended then.
+    pub fn over(&mut self, id: JobId, end: f64) -> Result<(), BadJob> {
+        let Some(Place { cell, running: Some(slot) }) = self.by_id.get(&id).copied() else { return Ok(()) };
+        let held = self.stop(cell, slot);
+        let ended = held.and_then(|held| Some(Held { run: held.run.ended_at(end)?, ..held }));
+        let Some(held) = ended else {
+            self.by_id.remove(&id);
+            return Err(BadJob { id, time: end });
+        };
+        if held.doubtful && self.has_given_up(cell, end) {
+            self.by_id.remove(&id);
+        } else {
+            self.keep(cell, held);
+        }
+        self.unsettle(cell);
+        Ok(())
+    }
+
+    fn unsettle(&mut self, at: u32) {
         if let Some(cell) = self.cells.get_mut(at as usize) {
             cell.unsettle();
             self.work.changed(cell, at);
         }
-        Ok(())
     }
 
     /// A job that was said to run and never did, or whose place is not here any more.
@@ -107,6 +117,18 @@ impl Standing {
             self.by_id.remove(&id);
             if let Some(cell) = self.cells.get_mut(at as usize) {
                 self.work.changed(cell, at);
+            }
+        }
+    }
+
+    fn limit(&mut self, Place { cell, running }: Place, seconds: f64) {
+        let jobs = self.cells.get_mut(cell as usize).and_then(|cell| cell.jobs.as_mut());
+        let held = jobs.zip(running).and_then(|(jobs, slot)| jobs.running.get_mut(slot as usize));
+        if let Some(held) = held {
+            let limited = held.run.limited_to(seconds);
+            if limited != held.run {
+                held.run = limited;
+                self.unsettle(cell);
             }
         }
     }

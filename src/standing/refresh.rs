@@ -134,8 +134,8 @@ impl Standing {
         Some(done)
     }
 
-    /// After a push: everything is new, and a refresh that is under way is of no use any more.
-    pub(super) fn restart(&mut self) {
+    /// After a push or a panic: everything is new, and a refresh that is under way is of no use any more.
+    pub fn restart(&mut self) {
         self.work.all = true;
         self.work.fading.clear();
         for cell in &mut self.cells {

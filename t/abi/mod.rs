@@ -31,6 +31,7 @@ mod push_cost;
 mod random;
 mod remember;
 mod replay;
+mod rewritten;
 mod roles;
 mod scenarios;
 mod seen;

@@ -7,11 +7,14 @@
 
 use std::process::Command;
 
+use mf_priority::embedded::{Cred, Errno};
 use mf_priority::jobtap::{Jobtap, Turn};
 use mf_priority::plugin::MfPriority;
+use serde_json::json;
 
-use super::faulty;
 use super::play::{Play, full_document};
+use super::why::{QUEUE_STATUS, STOPPED};
+use super::{OWNER, faulty, job, topic};
 
 const FAULT: &str = "MF_PRIORITY_FAULT";
 /// So many calls of a kind are cut short in each place, one in each history.
@@ -128,6 +131,43 @@ fn fails_safe(what: &str, place: &str) -> bool {
     }
     play.end();
     struck
+}
+
+/// A panic anywhere takes the answers away that are under way.
+#[test]
+fn who_waits_for_others_is_answered() {
+    in_a_process("parked", "stats");
+}
+
+#[test]
+#[ignore = "run by its sibling, in a process of its own where WHAT names what panics"]
+fn parked() {
+    let play = Play::new("stats");
+    let host = &play.site.host;
+    host.answers_with(QUEUE_STATUS, Some(STOPPED));
+    play.site.submit(&job(5002, 4));
+    let waiting = play.site.submit(&job(5002, 1));
+    let payload = json!({"jobs": [waiting]}).to_string();
+    let guest = Cred::guest(5002);
+    for cred in [OWNER, guest, OWNER, guest] {
+        let ask = || host.request_now(&topic("explain"), Some(&payload), cred).unwrap_err();
+        assert_eq!(ask().errno, Errno::EINPROGRESS);
+        arm("stats@before");
+        assert!(host.request_now(&topic("stats"), None, OWNER).unwrap_err().text.contains("internal error"));
+        disarm();
+        host.advance(5.0);
+        let late = host.take_late();
+        assert!(late.len() == 1 && late[0].answer.is_ok(), "{} answers", late.len());
+    }
+    // Guests who wait for their turn, when the timer is lost that gives it.
+    while host.request_now(&topic("standing"), None, guest).is_ok() {}
+    arm("answer@before");
+    host.advance(60.0);
+    assert!(std::env::var_os(FAULT).is_none(), "it came");
+    disarm();
+    host.advance(60.0);
+    let late = host.take_late();
+    assert!(late.len() == 1 && late[0].answer.is_ok(), "{} answers", late.len());
 }
 
 #[test]

@@ -53,13 +53,17 @@ fn no_payload_or_no_json() {
     site.check();
 }
 
+/// Methods that need no payload: one that can't be read is not none.
+const WITHOUT: [&str; 8] =
+    ["policy_begin", "jobs", "standing", "prices", "usages", "associations", "hand_over", "stats"];
+
 #[test]
 fn not_utf8() {
     let site = busy();
     for bytes in
         [c"\xff\xfe{}", c"{\"data\":[{\"userid\":5001,\"bank\":\"\xc3\x28\"}]}", c"{\"data\":[]}\xff"]
     {
-        for (_, method) in METHODS {
+        for method in METHODS.map(|(_, method)| method).into_iter().chain(WITHOUT) {
             let before = site.query();
             let refused = site.host.request_bytes(&topic(method), Some(bytes), OWNER).unwrap_err();
             assert_eq!(refused.errno.0, EPROTO, "{method}");

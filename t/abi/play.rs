@@ -264,6 +264,7 @@ impl Play {
         self.agrees();
         self.request("prices", &json!({}));
         self.request("usages", &json!({}));
+        self.refreshes();
         self.site.host.remove(SO).unwrap();
         let loaded = self.site.host.load(&self.site.so.path(), None);
         self.loaded(loaded, None);
@@ -271,6 +272,25 @@ impl Play {
         self.site.host.advance(31.0);
         self.push(&full_document());
         self.agrees();
+    }
+
+    /// Whatever was cut short before, or is cut short now: there are refreshes after it.
+    fn refreshes(&mut self) {
+        let last =
+            |play: &Play| play.site.host.query(SO).map(|query| query["live"].clone()).unwrap_or_default();
+        if self.is_trusting || last(self)["on"] != true {
+            return;
+        }
+        let before = last(self)["last"]["when"].as_f64();
+        self.site.host.advance(31.0);
+        self.site.host.advance(31.0);
+        self.agrees();
+        let after = last(self);
+        assert!(
+            after.is_null() || after["last"]["when"].as_f64() > before,
+            "{before:?} {after}: {:#?}",
+            self.log
+        );
     }
 
     /// A load that was refused leaves all as it was: the next one finds the jobs.

@@ -366,7 +366,7 @@ fn with_history() -> (Site, Vec<u64>) {
     (site, ids)
 }
 
-fn used(site: &Site, user: u32) -> f64 {
+pub(super) fn used(site: &Site, user: u32) -> f64 {
     site.ask("usages", &json!({"user": user}))["associations"][0]["usage"].as_f64().expect("a usage")
 }
 

@@ -163,6 +163,56 @@ fn the_terms_of_a_thousand_jobs_sum_to_what_flux_has() {
     site.check();
 }
 
+/// The queue of `job-manager.queue-status`.
+pub(super) const QUEUE_STATUS: &str = "job-manager.queue-status";
+pub(super) const STOPPED: &str = r#"{"enable": true, "start": false, "stop_reason": "repairs"}"#;
+
+/// Whoever asks for a job that waits is answered when the job manager has said how its queue is. Meanwhile he waits like others.
+#[test]
+fn who_waits_for_a_queue_is_one_of_few() {
+    let site = Site::with(&document());
+    site.host.answers_with(QUEUE_STATUS, Some(STOPPED));
+    site.submit(&job(5002, 4));
+    let waiting = [5002, 5001].map(|user| site.submit(&job(user, 1)));
+    let ask = |user, id: u64| {
+        let payload = json!({"jobs": vec![id; 100]}).to_string();
+        site.host.request_now(&topic("explain"), Some(&payload), Cred::guest(user)).unwrap_err().errno
+    };
+    let asked: Vec<Errno> = (0..1000).map(|_| ask(5002, waiting[0])).collect();
+    assert!(asked[..8].iter().all(|errno| *errno == Errno::EINPROGRESS), "{:?}", &asked[..8]);
+    assert!(asked[8..].iter().all(|errno| errno.0 == 11), "{:?}", &asked[8..12]);
+    assert_eq!(ask(5001, waiting[1]), Errno::EINPROGRESS, "others are no worse off");
+    site.host.advance(5.0);
+    let late = site.host.take_late();
+    assert_eq!(late.iter().map(|it| it.cred.userid).filter(|user| *user == 5002).count(), 8);
+    assert_eq!(late.len(), 9);
+    for answer in late {
+        let told: Value = serde_json::from_str(&answer.answer.unwrap().unwrap()).unwrap();
+        let jobs = told["jobs"].as_array().unwrap();
+        assert_eq!(jobs.len(), 1, "a job is explained once, however often it is named");
+        assert!(jobs[0].to_string().contains("queue q is stopped: repairs"), "{}", jobs[0]);
+    }
+    // What can be kept of one is bounded.
+    let payload = json!({"jobs": [waiting[0]], "more": "x".repeat(65_536)}).to_string();
+    let (errno, text) = refused(&site, "explain", &payload, Cred::guest(5002));
+    assert_eq!((errno, text), (22, format!("a request of {} bytes; at most 65536 are read", payload.len())));
+    site.check();
+}
+
+/// Of each held job all may be looked at that are held before it.
+#[test]
+fn of_held_jobs_a_few_are_explained_at_once() {
+    let site = Site::with(&document());
+    let jobs: Vec<u64> = (0..14).map(|_| site.submit(&job(5001, 1))).collect();
+    let held: Vec<u64> = jobs.iter().copied().filter(|id| site.state(*id) == State::Depend).collect();
+    let told = ask(&site, "explain", json!({"jobs": jobs}), Cred::guest(5001));
+    let ids = |list: &Value| list.as_array().unwrap().iter().map(|it| it["id"].clone()).collect::<Vec<_>>();
+    assert_eq!(ids(&told["refused"]), held[10..].iter().map(|id| json!(id)).collect::<Vec<_>>());
+    assert!(held.len() > 10 && told["refused"].as_array().unwrap().iter().all(|it| it["code"] == "later"));
+    assert_eq!(ids(&told["jobs"]).len(), jobs.len() - (held.len() - 10));
+    assert_eq!(ask(&site, "explain", json!({"jobs": jobs}), OWNER)["jobs"].as_array().unwrap().len(), 14);
+}
+
 #[test]
 fn guests_who_ask_without_pause_wait_and_are_answered_in_turn() {
     let site = Site::with(&document());

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::database::DatabaseArg;
 use super::input::Wait;
-use super::printable::printable;
+use super::printable::{printable, printable_json};
 use super::status::{check, loaded, state_of};
 use super::{Answer, Failure, Outcome, failure, say};
 use crate::flux::Flux;
@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     findings.sort_by_key(|finding| finding.weight);
     let wants = findings.iter().any(|finding| finding.weight == Weight::Action);
     if args.json {
-        say(json!({"database": args.database.path(), "findings": findings}))?;
+        say(printable_json(&json!({"database": args.database.path(), "findings": findings}).to_string()))?;
     } else {
         tell(args, &findings)?;
     }

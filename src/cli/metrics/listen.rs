@@ -43,8 +43,7 @@ pub(super) fn serve(
 }
 
 fn answer(client: TcpStream, metrics: &mut impl FnMut() -> Result<String, String>) -> io::Result<()> {
-    client.set_write_timeout(Some(PATIENCE))?;
-    let asking = Until { client: &client, deadline: Instant::now() + PATIENCE };
+    let asking = Until::soon(&client);
     let mut reader = BufReader::new(asking.take(LONGEST_REQUEST));
     let mut request = String::new();
     reader.read_line(&mut request)?;
@@ -64,7 +63,7 @@ fn answer(client: TcpStream, metrics: &mut impl FnMut() -> Result<String, String
         ("GET" | "HEAD", _) => ("404 Not Found", "text/plain; charset=utf-8", "see /metrics\n".to_owned()),
         _ => ("405 Method Not Allowed", "text/plain; charset=utf-8", "GET /metrics\n".to_owned()),
     };
-    let mut out = &client;
+    let mut out = Until::soon(&client);
     write!(
         out,
         "HTTP/1.1 {status}\r\nContent-Type: {media}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
@@ -76,20 +75,38 @@ fn answer(client: TcpStream, metrics: &mut impl FnMut() -> Result<String, String
     out.flush()
 }
 
-/// What a client sends up to an instant.
+/// What a client sends, or takes, up to an instant, however little at a time.
 struct Until<'a> {
     client: &'a TcpStream,
     deadline: Instant,
 }
 
+impl Until<'_> {
+    fn soon(client: &TcpStream) -> Until<'_> {
+        Until { client, deadline: Instant::now() + PATIENCE }
+    }
+
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::Error::from(io::ErrorKind::TimedOut)) } else { Ok(Some(left)) }
+    }
+}
+
 impl Read for Until<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::Error::from(io::ErrorKind::TimedOut));
-        }
-        self.client.set_read_timeout(Some(left))?;
+        self.client.set_read_timeout(self.left()?)?;
         self.client.read(buffer)
+    }
+}
+
+impl Write for Until<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.client.set_write_timeout(self.left()?)?;
+        self.client.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.client.flush()
     }
 }
 
@@ -141,5 +158,23 @@ mod tests {
         assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
         let head = ask("HEAD /metrics HTTP/1.1\r\n\r\n");
         assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
+    }
+
+    #[test]
+    fn who_reads_little_at_a_time_is_left() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let mut reader = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+        let (client, _) = listener.accept().expect("it connects");
+        // A kilobyte every few milliseconds: each write goes on, all of it would take minutes.
+        std::thread::spawn(move || {
+            let mut some = [0; 1024];
+            while reader.read(&mut some).is_ok_and(|bytes| bytes > 0) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let mut out = Until { client: &client, deadline: Instant::now() + Duration::from_millis(300) };
+        let error = out.write_all(&vec![0; 64 << 20]).expect_err("it takes too long");
+        assert!(matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{error}");
+        assert!(Instant::now() >= out.deadline);
     }
 }

@@ -21,6 +21,7 @@ use super::figures::{self, parse_duration};
 use super::input::{Input, Loaded, PolicyArg, Rules, rank};
 use super::page::{Page, file};
 use super::pager::Paper;
+use super::printable::printable_json;
 use super::progress::Progress;
 use super::{Answer, Failure, Outcome, failure};
 use crate::fairshare::{Policy, Ranking};
@@ -137,7 +138,7 @@ fn text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, Failur
     progress.phase("writing", || 0);
     let data = serde_json::to_string(&document).map_err(failure)?;
     let page = Page { title: &args.title, body: BODY, script: SCRIPT };
-    Ok(if args.json { data + "\n" } else { page.html(&data) })
+    Ok(if args.json { printable_json(&data).into_owned() + "\n" } else { page.html(&data) })
 }
 
 /// Policies that a tree can't be ranked by, and why.

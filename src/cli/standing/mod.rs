@@ -5,14 +5,14 @@ pub(super) mod one;
 #[cfg(test)]
 mod tests;
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use serde_json::{Map, Value, json};
 
 use super::answers::{Association, Standing};
 use super::ask::{InstanceArg, Refusal, ask};
 use super::figures::Unit;
-use super::output::{Cell, Look, OutputArgs, Report, Rows, Style, column};
+use super::output::{Cell, Look, OutputArgs, Report, Rows, Style, column, write_pretty};
 use super::pager::Paper;
 use super::progress::Progress;
 use super::why::job::Teller;
@@ -143,8 +143,7 @@ fn json_document(mut document: Value, words: &Words<'_>) -> Outcome {
         }
     }
     let mut out = Paper::plain();
-    serde_json::to_writer_pretty(&mut out, &document).map_err(io::Error::from)?;
-    writeln!(out)?;
+    write_pretty(&document, &mut out)?;
     out.finish()?;
     Ok(Answer::Yes)
 }

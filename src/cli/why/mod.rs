@@ -10,7 +10,7 @@ mod text;
 mod two;
 
 use std::borrow::Cow;
-use std::io::{self, Write};
+use std::io::Write;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -18,6 +18,7 @@ use serde_json::Value;
 use super::ask::InstanceArg;
 use super::figures::{self, Unit, parse_duration};
 use super::input::{Input, PolicyArg, Rules, rank};
+use super::output::write_pretty;
 use super::pager::Paper;
 use super::printable::printable;
 use super::progress::Progress;
@@ -182,8 +183,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let mut out = if args.json { Paper::plain() } else { Paper::for_people(&screen) };
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &document).map_err(io::Error::from)?;
-        writeln!(out)?;
+        write_pretty(&document, &mut out)?;
     } else {
         out.write_all(&text)?;
     }

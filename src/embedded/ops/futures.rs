@@ -10,7 +10,7 @@ use super::super::reactor::Wanted;
 use super::{Text, code, host, tag, text};
 
 /// The requests that plugins may send here: a submission of no jobs, which is answered when the batch of events that is
-/// open is committed, and job-list's for the dependencies of one job.
+/// open is committed, job-list's for the dependencies of one job, and whatever a test answers.
 pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -> *mut c_void {
     let host = host(pointer);
     if host.strikes("flux_rpc").is_some() {
@@ -25,7 +25,7 @@ pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -
         {
             Wanted::Dependencies(payload.get("id").and_then(Value::as_u64).unwrap_or_default())
         }
-        (Some(topic @ "job-list.list"), _) if host.store.borrow().told.contains_key(topic) => Wanted::Ended,
+        (Some(topic), _) if host.store.borrow().told.contains_key(topic) => Wanted::Told(topic.to_owned()),
         _ => return std::ptr::null_mut(),
     };
     host.store.borrow_mut().agenda.create_future(host, wanted)

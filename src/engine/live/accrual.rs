@@ -42,6 +42,13 @@ impl Engine {
         unbelievable(done)
     }
 
+    /// A job is over, and when it ended nobody tells any more. The ledger may have forgotten it before its use was ended.
+    pub(in crate::engine) fn ended_unheard(&mut self, id: JobId) -> Vec<Effect> {
+        let known = self.ledger.job(id).cloned();
+        let told = known.and_then(|job| self.accrued(id, &job));
+        told.into_iter().chain(unbelievable(self.standing.over(id, self.now))).collect()
+    }
+
     fn counted(&self, id: JobId, job: &Job) -> Option<standing::Job> {
         let given = job.allocation.as_deref()?;
         // Without a start in its R, a job counts from when it was first seen to run.

@@ -55,9 +55,10 @@ pub(super) struct Taking {
 }
 
 impl Engine {
-    /// The turn by which a pending job is priced.
+    /// The turn by which a pending job is priced. Turns are of live fair-share, and go with it.
     pub(in crate::engine) fn turn(&self, id: JobId, association: AssociationId) -> Option<Turn> {
-        let turns = self.live.turns.as_ref()?;
+        let is_on = self.settings.interleave && self.is_live();
+        let turns = self.live.turns.as_ref().filter(|_| is_on)?;
         turns.of_job.get(&id).or_else(|| turns.last.get(&association)).copied()
     }
 

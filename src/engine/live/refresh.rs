@@ -15,6 +15,8 @@ use std::collections::VecDeque;
 const SLICE: usize = 20_000;
 /// A site of so many is worked out in one turn, whatever the stage.
 const SMALL: usize = 4_000;
+/// Seconds after a panic until a site without refreshes has one.
+const AFTER_PANIC: f64 = 30.0;
 /// So many jobs that lag are posted without asking whether it shows: what a rank rule changes at a refresh is below it.
 const FEW: usize = 300;
 
@@ -127,10 +129,12 @@ impl Engine {
         let before = std::mem::replace(&mut self.settings, settings);
         let is_first = !std::mem::replace(&mut self.live.began, true);
         if is_first {
-            self.live.asking = Asking::default();
+            // Nothing was carried out of what a policy that was given at load asked for.
+            (self.live.asking, self.live.is_armed) = (Asking::default(), false);
         }
         if before == self.settings && !(is_first && was_live) {
-            return Vec::new();
+            let asked = if is_first { [self.arm_refresh(), self.lacks_site_nodes()] } else { [None, None] };
+            return asked.into_iter().flatten().collect();
         }
         self.standing.set_mode(self.settings.accrual);
         self.book.set_configured_limits(self.settings.limits.clone());
@@ -191,6 +195,15 @@ impl Engine {
         effects
     }
 
+    /// A panic may have cut a refresh short, and lost the timers of this one and of the next. It begins anew a period later: not at
+    /// once, since it may panic each time.
+    pub(in crate::engine) fn refresh_after_panic(&mut self) -> Option<Effect> {
+        self.standing.restart();
+        (self.live.stage, self.live.is_armed, self.live.reprice) = (Stage::Idle, false, true);
+        let is_lost = self.is_live() && self.settings.refresh <= 0.0;
+        self.arm_refresh().or_else(|| is_lost.then_some(Effect::ArmIn(Timer::Refresh, AFTER_PANIC)))
+    }
+
     pub(in crate::engine) fn arm_refresh(&mut self) -> Option<Effect> {
         let refresh = self.settings.refresh;
         let period = if self.is_live() { refresh } else { self.age_period() };
@@ -200,6 +213,11 @@ impl Engine {
             (self.live.is_armed, self.live.period) = (true, period);
         }
         arms.then_some(Effect::ArmIn(Timer::Refresh, period))
+    }
+
+    /// All prices may be others, whatever the next refresh changes.
+    pub(in crate::engine) fn reprice_at_next_refresh(&mut self) {
+        self.live.reprice = true;
     }
 
     /// Begins a refresh; one that is under way begins anew.
@@ -239,6 +257,7 @@ impl Engine {
                         let moved = all || !done.changed.is_empty();
                         if moved {
                             self.ledger.prices_moved();
+                            self.live.shadow_due = true;
                         }
                         let turns = if moved || self.live.moved { self.begin_turns() } else { None };
                         if let Some(taking) = turns {

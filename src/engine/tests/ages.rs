@@ -3,11 +3,12 @@
 
 use super::examples::{site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, SITE_NODES, association, queue, record};
-use crate::accounts::{Association, Queue};
-use crate::engine::{Effect, Engine, Event, Past, Settings, State, Timer};
+use super::site::{HostJob, NOW, OWNER, SITE_NODES, association, queue, record};
+use crate::accounts::{Association, Policy, Queue};
+use crate::engine::{Effect, Engine, Event, Memo, Past, Settings, State, Timer};
 use crate::ids::{JobId, Limit};
 use crate::limits::Eligible;
+use crate::standing::SitePart;
 
 const ID: JobId = JobId(1);
 const HOUR: f64 = 3_600.0;
@@ -241,6 +242,49 @@ fn eventlogs_are_read_when_ages_come_to_count() {
     let effects =
         engine.handle(NOW, Event::Settings(Settings { age_max: MOST / 2.0, age_weight: 0, ..settings() }));
     assert_eq!(reads(&effects), [], "nor do they afterwards");
+}
+
+/// So they are where a push brings the weight, as what is remembered of the last one does after each reload.
+#[test]
+fn eventlogs_are_read_when_a_push_has_ages_count() {
+    let mut host = site(|_| ());
+    let job = HostJob { state: State::Sched, ..HostJob::new(7) };
+    host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
+    host.engine.handle(NOW, Event::Timer(Timer::Turn));
+    let push = |weight| Event::Weights(vec![("age".to_owned(), weight)]);
+    assert_eq!(reads(&host.engine.handle(NOW, push(0))), []);
+    assert_eq!(reads(&host.engine.handle(NOW, push(1_000))), [ID]);
+    assert_eq!(reads(&host.engine.handle(NOW, push(2_000))), []);
+}
+
+/// What a policy that is given at load asks for is not carried out: nobody is there yet who could.
+#[test]
+fn what_a_load_asks_for_is_asked_for_when_settings_come_first() {
+    let mut engine = Engine::new(OWNER);
+    let weights = ["age", "size"].map(|factor| (factor.to_owned(), 1_000)).to_vec();
+    drop(engine.handle(NOW, Event::Policy(Policy { weights, ..Policy::default() }, SitePart::default())));
+    let asks = |effects: &[Effect]| {
+        let armed = |effect: &Effect| matches!(effect, Effect::ArmIn(Timer::Refresh, _));
+        (count(effects, armed), count(effects, |effect| matches!(effect, Effect::ReadSiteNodes)))
+    };
+    for times in [(1, 1), (0, 0)] {
+        let effects = engine.handle(NOW, Event::Settings(Settings::default()));
+        assert_eq!(asks(&effects), times);
+    }
+}
+
+/// Other settings move the reference on their way: prices that were made before follow.
+#[test]
+fn a_reference_that_moves_amid_settings_is_news() {
+    let settings = Settings { age_weight: 1_000_000, age_max: 100.0, ..Settings::default() };
+    let mut host = aged(settings.clone());
+    let reference = host.engine.live_snapshot().ages.reference.unwrap();
+    host.engine
+        .handle(reference - 1.0, Event::Settings(Settings { memo: Some(Memo::Never), ..settings.clone() }));
+    let effects =
+        host.engine.handle(reference + 1.0, Event::Settings(Settings { annotate: true, ..settings }));
+    assert!(host.engine.live_snapshot().ages.reference.unwrap() > reference);
+    assert!(asks_for_all(&effects));
 }
 
 /// Names of ours and of others, as an eventlog has them.

@@ -3,8 +3,11 @@
 
 use super::examples::{exact, site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, association, record};
-use crate::engine::{Effect, Engine, Event, Refusal, State, Timer};
+use super::live::{accounts, leaf, leaves, live, tree};
+use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use crate::accounts::Queue;
+use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Timer};
+use crate::fairshare::Policy;
 use crate::ids::{JobId, Limit};
 
 /// Jobs that are looked up in one reactor turn.
@@ -154,7 +157,7 @@ fn giving_up_waits_for_no_eventlog() {
     host.never_answered.insert(held);
     let mut limited = association(7, "A");
     limited.max_sched_jobs = Limit(1);
-    let mut engine = Engine::new(super::site::OWNER);
+    let mut engine = Engine::new(OWNER);
     engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
     host.replay(true, engine);
     assert!(host.engine.ledger().job(held).unwrap().is_unread() && host.engine.ledger().has_unread());
@@ -188,7 +191,7 @@ fn a_subscription_is_made_sure_of() {
         (State::Depend, false, false),
         (State::Sched, true, false),
     ] {
-        let mut engine = Engine::new(super::site::OWNER);
+        let mut engine = Engine::new(OWNER);
         let (id, mut job) = (JobId(1), HostJob::new(7));
         engine.handle(NOW, Event::Created { id, state: State::New, has_dependencies });
         engine.handle(NOW, Event::Validate(Host::facts(id, &job)));
@@ -206,5 +209,124 @@ fn a_subscription_is_made_sure_of() {
         wanted.extend(is_asked_for.then_some((id, true)));
         let asked: Vec<_> = effects.iter().filter_map(which).collect();
         assert_eq!(asked, wanted, "{state:?} {has_dependencies}");
+    }
+}
+
+/// Flux takes no notice of a callback that fails, and goes on: no job passes a limit by that.
+#[test]
+fn a_callback_that_is_cut_short_lets_nobody_past_a_limit() {
+    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let first = submit(&mut host, 1);
+    host.panics_at = Some(|event| matches!(event, Event::Depend(_)));
+    let second = submit(&mut host, 1);
+    assert!(host.panics_at.is_none() && !host.engine.is_doubtful());
+    assert_eq!((host.state(first), host.state(second)), (Some(State::Sched), Some(State::Priority)));
+    host.start(first);
+    assert_eq!(host.state(second), Some(State::Sched));
+    exact(&host);
+    // Two that others let go.
+    let narrow = Queue { max_nodes_per_assoc: Limit(1), ..queue("q1") };
+    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![narrow]);
+    let jobs = [(); 2].map(|()| host.submit(HostJob::new(7).queue("q1").after("afterany:1")).unwrap());
+    host.remove_dependency(jobs[0], "afterany:1");
+    host.panics_at = Some(|event| matches!(event, Event::Dependency { .. }));
+    host.remove_dependency(jobs[1], "afterany:1");
+    host.settle();
+    assert!(host.panics_at.is_none());
+    assert_eq!(jobs.map(|id| host.state(id)), [Some(State::Sched), Some(State::Priority)]);
+    host.end(jobs[0]);
+    assert_eq!(host.state(jobs[1]), Some(State::Sched));
+    exact(&host);
+}
+
+#[test]
+fn who_comes_when_nothing_is_compared_any_more_goes_on_all_the_same() {
+    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    (0..4).for_each(|_| drop(panics(&mut host, None)));
+    assert!(host.engine.is_doubtful());
+    let jobs = [(); 2].map(|()| submit(&mut host, 1));
+    assert_eq!(jobs.map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    host.start(jobs[0]);
+    assert_eq!(host.state(jobs[1]), Some(State::Sched));
+    exact(&host);
+}
+
+/// The timers of a refresh go with the call, and what it was at.
+#[test]
+fn a_refresh_that_is_cut_short_begins_anew_a_period_later() {
+    for (users, refresh) in [(8, 30.0), (5_000, 30.0), (8, 0.0)] {
+        let mut host = live(Policy::FairTree);
+        let mut all = accounts();
+        all.associations.extend((100..100 + users).map(|user| record(association(user, "A"), "A")));
+        let many = leaves().into_iter().chain((100..100 + users).map(|user| leaf(user, "A", 1.0, 0.0)));
+        host.event(Event::Settings(Settings { refresh, ..Settings::default() }));
+        host.event(Event::Policy(all, tree(Policy::FairTree, NOW, many.collect())));
+        let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+        host.start(runs);
+        host.now += 30.0;
+        drop(host.engine.handle(host.now, Event::Timer(Timer::Refresh)));
+        host.refresh_at = None;
+        let effects = panics(&mut host, None);
+        host.apply(effects);
+        host.settle();
+        assert_eq!(host.refresh_at, Some(host.now + 30.0), "{users} {refresh}");
+        host.refresh(30.0);
+        assert_eq!(host.engine.live_snapshot().last.unwrap().when, host.now);
+        assert!(host.jobs[&mine].priority < host.jobs[&other].priority, "{users} {refresh}");
+        assert_eq!(host.refresh_at.is_some(), refresh > 0.0);
+    }
+}
+
+/// What others were asked for is not answered any more: it is asked for again, as often as where nobody answers.
+#[test]
+fn what_was_asked_for_is_asked_for_again() {
+    let asks = |effects: &[Effect]| {
+        effects.iter().filter(|effect| matches!(effect, Effect::ListEnded { .. })).count()
+    };
+    let mut engine = Engine::new(OWNER);
+    let pushed = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    assert_eq!(asks(&pushed), 1);
+    for time in 1..=12 {
+        let effects = engine.handle(NOW, Event::Panicked(None));
+        let gives_up = says(&effects, "job-list does not answer");
+        assert_eq!(gives_up, time == 12, "{time}");
+        assert_eq!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Retry))), !gives_up);
+        assert_eq!(asks(&engine.handle(NOW, Event::Timer(Timer::Retry))), usize::from(!gives_up));
+    }
+    let weights = [("size".to_owned(), 10)].into();
+    engine.handle(NOW, Event::Weights(weights));
+    for is_known in [false, true] {
+        let effects = engine.handle(NOW, Event::Panicked(None));
+        let asks = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::ReadSiteNodes));
+        assert!(!asks(&effects), "at once it would panic without end");
+        assert_eq!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Retry))), !is_known);
+        assert_eq!(asks(&engine.handle(NOW, Event::Timer(Timer::Retry))), !is_known);
+        engine.handle(NOW, Event::SiteNodes(Some(4)));
+    }
+}
+
+/// What would have told of its end is what was cut short; the ledger may have forgotten the job by then.
+#[test]
+fn a_job_whose_end_was_cut_short_runs_no_more() {
+    for (is_cached, is_forgotten) in [(true, false), (false, false), (true, true), (false, true)] {
+        let mut host = live(Policy::FairTree);
+        let id = host.submit(HostJob::new(7)).unwrap();
+        host.start(id);
+        assert_eq!(host.engine.live_snapshot().counts.1, 1);
+        panics(&mut host, Some(id));
+        if is_forgotten {
+            host.engine.ledger.remove(id);
+        }
+        assert!(look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn))).contains(&id));
+        host.jobs.get_mut(&id).unwrap().state = State::Inactive;
+        host.now += 10.0;
+        if is_cached {
+            let job = host.jobs[&id].clone();
+            host.engine.handle(host.now, Event::Shown(Host::facts(id, &job)));
+        } else {
+            host.engine.refused(Effect::LookUp(id), Refusal::Absent);
+        }
+        assert_eq!(host.engine.live_snapshot().counts.1, 0, "{is_cached} {is_forgotten}");
+        assert!(!host.engine.knows(id));
     }
 }

@@ -25,7 +25,7 @@ fn what_helps_a_held_job() {
     host.event(Event::Associations(vec![second("B")]));
     assert_eq!(helps(&host, held), ["cancel", "smaller", "bank"]);
     // By that of a queue.
-    let mut host = Host::with(vec![record(own(9), "A")], vec![small, queue("q2")]);
+    let mut host = Host::with(vec![record(own(9), "A")], vec![small.clone(), queue("q2")]);
     let [first, held] = [2, 1].map(|nodes| host.submit(HostJob::new(7).queue("q1").size(nodes, 1)).unwrap());
     host.start(first);
     let held = if host.state(held) == Some(State::Depend) {
@@ -39,6 +39,10 @@ fn what_helps_a_held_job() {
     assert_eq!((told.is_held, told.carries.len(), told.duration), (true, 1, Some(3600.0)));
     assert_eq!(why(&host, first).duration, Some(3600.0));
     assert!(!why(&host, first).is_held && why(&host, first).others.is_empty());
+    // A queue of which nothing is known is no way out.
+    let mut host = Host::with(vec![record(own(9), "A")], vec![small]);
+    let [_, held] = [2, 1].map(|nodes| host.submit(HostJob::new(7).queue("q1").size(nodes, 1)).unwrap());
+    assert_eq!((host.state(held), helps(&host, held)), (Some(State::Depend), vec!["cancel"]));
 }
 
 /// Why nobody can say when, or by when it is: of one limit on what runs and one on what is in SCHED.

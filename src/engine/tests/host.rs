@@ -54,6 +54,8 @@ pub struct Host {
     slices: usize,
     /// When the next refresh is due.
     pub refresh_at: Option<f64>,
+    /// The next callback of a job with such an event panics before it does anything.
+    pub panics_at: Option<fn(&Event<'_>) -> bool>,
     /// The job that the loop over all jobs asks about.
     asked_about: Option<JobId>,
     /// Jobs inside a callback: what is posted to them waits for its end.
@@ -98,6 +100,7 @@ impl Host {
             refuse_prices: None,
             slices: 0,
             refresh_at: None,
+            panics_at: None,
             asked_about: None,
             busy: Vec::new(),
             queued: Vec::new(),
@@ -150,12 +153,18 @@ impl Host {
         self.busy.push(id);
         let outer = self.answer.take();
         let job = self.jobs[&id].clone();
-        let effects = self.engine.handle(self.now, make(Host::facts(id, &job), &job));
-        self.apply(effects);
+        self.call(id, make(Host::facts(id, &job), &job));
         self.busy.pop();
         let answer = std::mem::replace(&mut self.answer, outer);
         self.take_off_queued(id);
         answer
+    }
+
+    fn call(&mut self, id: JobId, event: Event<'_>) {
+        let panics = self.panics_at.take_if(|panics| panics(&event)).is_some();
+        let event = if panics { Event::Panicked(Some(id)) } else { event };
+        let effects = self.engine.handle(self.now, event);
+        self.apply(effects);
     }
 
     /// Carries out what was posted to a job while it was inside a callback.
@@ -199,8 +208,7 @@ impl Host {
             return;
         }
         self.busy.push(id);
-        let effects = self.engine.handle(self.now, Event::Dependency { id, name, added });
-        self.apply(effects);
+        self.call(id, Event::Dependency { id, name, added });
         self.busy.pop();
         self.take_off_queued(id);
     }

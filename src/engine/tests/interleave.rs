@@ -7,6 +7,7 @@ use super::site::{HostJob, NOW, association, record};
 use crate::engine::{Event, Settings};
 use crate::fairshare::Policy;
 use crate::ids::JobId;
+use crate::standing::SitePart;
 use proptest::prelude::*;
 use std::cmp::Reverse;
 
@@ -46,6 +47,24 @@ fn explained(host: &Host) {
         assert_eq!(priced.exact.priority, priced.posted.priority, "job {id}: nothing lags");
         let term = priced.exact.terms().iter().find(|term| term.name == "fairshare");
         assert_eq!(priced.turn.map(|turn| turn.fairshare), term.map(|term| term.value), "job {id}");
+    }
+}
+
+/// Without live fair-share the pushed number counts, whatever turns there were.
+#[test]
+fn turns_end_with_live_fair_share() {
+    let off = |live| Event::Settings(Settings { live, ..Settings::default() });
+    for (what, end) in [("live", off(false)), ("tree", Event::Policy(accounts(), SitePart::default()))] {
+        let mut host = live(Policy::FairTree);
+        host.event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
+        let early = [(); 2].map(|()| host.submit(HostJob::new(8)).unwrap());
+        host.refresh(30.0);
+        assert_ne!(host.jobs[&early[0]].priority, host.jobs[&early[1]].priority);
+        host.event(end);
+        let late = host.submit(HostJob::new(8)).unwrap();
+        for id in [early[0], early[1], late] {
+            assert_eq!(host.jobs[&id].priority, Some(50_000), "{what}");
+        }
     }
 }
 

@@ -192,6 +192,20 @@ fn committed_jobs_neither_dip_nor_jump_at_their_end() {
 }
 
 #[test]
+fn a_new_time_limit_of_a_running_job_is_committed_at_once() {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(Settings { accrual: Mode::Committed, ..Settings::default() }));
+    let id =
+        host.submit(HostJob { limit: Some(100.0), duration: 100.0, ..HostJob::new(8).bank("A") }).unwrap();
+    host.start(id);
+    for limit in [400.0, 50.0] {
+        host.jobs.get_mut(&id).unwrap().duration = limit;
+        host.force_update(id, None, Some("A".to_owned()));
+        assert!((usage(&host, 8, "A") - limit).abs() < 1e-6, "{limit}: {}", usage(&host, 8, "A"));
+    }
+}
+
+#[test]
 fn without_a_tree_and_with_live_off_the_pushed_number_counts() {
     let mut host = live(Policy::FairTree);
     let id = host.submit(HostJob::new(8)).unwrap();

@@ -75,6 +75,7 @@ fn who_waits_in_priority_is_shown_as_held_with_the_limit_that_holds_it() {
 #[test]
 fn who_waits_in_priority_does_not_rest_on_request() {
     let (mut host, jobs) = before_a_push();
+    assert!(!host.engine.may_rest(jobs[2]));
     assert!(host.engine.handle(NOW, Event::Rest(vec![jobs[2]])).is_empty(), "and is promised nothing");
     assert_eq!(states(&host, &jobs), [Sched, Sched, Priority]);
     host.end(jobs[0]);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Table rows: refusals with their texts, prices, updates.
+//! Table rows: refusals with their texts, prices.
 
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
-use crate::accounts::{AssociationRecord, ConfigPatch, Policy, ZeroScore};
+use crate::accounts::{AssociationRecord, ConfigPatch, Policy, Queue, ZeroScore};
 use crate::engine::{Effect, Engine, Event, State};
 use crate::ids::{JobId, Limit, UserId};
 use crate::limits::SizeError;
@@ -208,6 +208,66 @@ fn a_waiting_job_is_neither_held_nor_counted_until_data_come() {
     assert_eq!(host.engine.check().drift, []);
 }
 
+/// His record comes last in a push of flux-accounting's, after its reprioritize.
+#[test]
+fn the_owners_held_job_has_its_turn_when_his_record_comes() {
+    let narrow = || Queue { max_running_jobs: Limit(1), ..queue("q1") };
+    let own = || Event::Associations(vec![record(association(OWNER.0, "me"), "me")]);
+    let mut host = Host::new();
+    host.event(Event::Queues(vec![narrow()]));
+    host.event(own());
+    let mut jobs = Vec::new();
+    for _ in 0..3 {
+        jobs.push(host.submit(HostJob::new(OWNER.0).queue("q1")).unwrap());
+        host.start(jobs[0]);
+    }
+    assert_eq!(host.names(jobs[2]), ["max-run-jobs-queue"]);
+    host.replay(true, Engine::new(OWNER));
+    host.end(jobs[0]);
+    host.event(Event::Queues(vec![narrow()]));
+    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.event(Event::Reprioritize);
+    assert_eq!(host.state(jobs[1]), Some(State::Depend), "nothing is known of him");
+    host.event(own());
+    assert_eq!((host.state(jobs[1]), host.state(jobs[2])), (Some(State::Sched), Some(State::Depend)));
+    assert_eq!(host.engine.check().drift, []);
+}
+
+/// An update of another plugin's may come unvalidated between data and reprioritize.
+#[test]
+fn a_waiting_jobs_project_is_judged_though_it_was_updated() {
+    let mut host = Host::new();
+    let id = host.submit(HostJob { project: Some("secret".to_owned()), ..HostJob::new(7) }).unwrap();
+    host.event(Event::Projects(vec!["p1".into(), "secret".into()]));
+    let mut own = association(7, "A");
+    own.projects = ["p1"].map(Into::into).into();
+    host.event(Event::Associations(vec![record(own, "A")]));
+    host.force_update(id, Some("q1".to_owned()), None);
+    host.event(Event::Reprioritize);
+    let text = "project \"secret\" not valid for user; valid projects for user: p1";
+    assert_eq!(host.exceptions, [(id, text.to_owned())]);
+}
+
+#[test]
+fn names_of_any_length_are_kept_of_nobody() {
+    for has_data in [false, true] {
+        let mut host = if has_data { site() } else { Host::new() };
+        let endless = "x".repeat(1025);
+        for (what, job) in [
+            ("bank", HostJob::new(7).bank(&endless)),
+            ("queue", HostJob::new(7).queue(&endless)),
+            ("project", HostJob { project: Some(endless.clone()), ..HostJob::new(7) }),
+        ] {
+            let text = host.submit(job).unwrap_err();
+            let other =
+                ["cannot find user/bank", "project \"xxx"].iter().any(|known| text.starts_with(known));
+            let wanted = format!("{what}: a name of 1025 bytes; no name has more than 1024");
+            assert!(text == wanted || (has_data && other), "{has_data} {what}: {text}");
+        }
+        assert!(has_data || host.submit(HostJob::new(7).bank(&endless[1..])).is_ok());
+    }
+}
+
 #[test]
 fn a_waiting_job_in_a_forbidden_queue_ends_with_a_reason() {
     let mut host = Host::new();
@@ -217,103 +277,6 @@ fn a_waiting_job_in_a_forbidden_queue_ends_with_a_reason() {
     host.event(Event::Reprioritize);
     let text = "queue \"q9\" not valid for user; valid queues for user: q1,q2";
     assert_eq!(host.exceptions, [(id, text.to_owned())]);
-}
-
-#[test]
-fn updates_are_judged_by_where_they_lead() {
-    let mut b = association(7, "B");
-    b.max_active_jobs = Limit(1);
-    let mut c = association(7, "C");
-    c.max_running_jobs = Limit(0);
-    let mut d = association(7, "D");
-    d.max_sched_jobs = Limit(0);
-    let mut small = queue("q2");
-    small.max_sched_nodes_per_assoc = Limit(1);
-    let records = vec![record(association(7, "A"), "A"), record(b, "A"), record(c, "A"), record(d, "A")];
-    let mut host = Host::with(records, vec![queue("q1"), small, queue("q3")]);
-    host.submit(HostJob::new(7).bank("B")).unwrap();
-    let id = host.submit(HostJob::new(7).queue("q1").size(2, 2)).unwrap();
-    let later = "is not allowed; try again later";
-    for (queue, bank, text) in [
-        (Some("q3"), None, "mf_priority: queue not valid for user: q3".to_owned()),
-        (
-            Some("q2"),
-            None,
-            format!("updating to queue q2 while it is already at max-sched-nodes-queue-limit limit {later}"),
-        ),
-        (None, Some("X"), "update_bank: cannot find flux-accounting entry for uid/bank: 7/X".to_owned()),
-        (None, Some("B"), "new bank is already at max-active-jobs limit".to_owned()),
-        (None, Some("C"), format!("updating to bank C while it is already at max-run-jobs limit {later}")),
-        (
-            None,
-            Some("D"),
-            format!("updating to bank D while it is already at max-sched-jobs-user-limit limit {later}"),
-        ),
-    ] {
-        assert_eq!(host.update(id, queue, bank), Err(text));
-    }
-    assert_eq!(host.update(id, Some("unknown"), Some("A")), Ok(()));
-    host.start(id);
-    assert_eq!(
-        host.update(id, None, Some("A")),
-        Err("update of bank for running job not supported".to_owned())
-    );
-    assert_eq!(
-        Host::new()
-            .engine
-            .handle(NOW, Event::UpdateBank { id, user: UserId(7), state: State::Sched, bank: "A" })
-            .len(),
-        1
-    );
-    assert_eq!(host.engine.check().drift, []);
-}
-
-#[test]
-fn queue_and_bank_at_once_are_judged_together() {
-    let mut full = queue("q2");
-    full.max_sched_jobs = Limit(1);
-    let records = vec![record(association(7, "A"), "A"), record(association(7, "B"), "A")];
-    let mut host = Host::with(records, vec![queue("q1"), full]);
-    host.submit(HostJob::new(7).bank("B").queue("q2")).unwrap();
-    let id = host.submit(HostJob::new(7).queue("q1")).unwrap();
-    let text = "updating to queue q2 while it is already at max-sched-jobs-queue-limit limit is not allowed; \
-                try again later";
-    assert_eq!(host.update(id, Some("q2"), Some("B")), Err(text.to_owned()));
-    assert_eq!(host.update(id, Some("q2"), Some("A")), Ok(()), "it has room in its own bank");
-    // Flux shows each key alone first: bank B is judged with the present queue. One after the other it goes.
-    assert!(host.update(id, Some("q1"), Some("B")).is_err());
-    assert_eq!(host.update(id, Some("q1"), None), Ok(()));
-    assert_eq!(host.update(id, None, Some("B")), Ok(()));
-    assert_eq!(host.engine.check().drift, []);
-}
-
-#[test]
-fn only_jobs_that_run_keep_others_out_of_a_bank() {
-    let mut b = association(7, "B");
-    b.max_running_jobs = Limit(1);
-    let mut host = Host::with(vec![record(association(7, "A"), "A"), record(b, "A")], vec![queue("q1")]);
-    let first = host.submit(HostJob::new(7).bank("B")).unwrap();
-    host.start(first);
-    let freed = host.submit(HostJob::new(7).bank("B")).unwrap();
-    assert_eq!(host.names(freed), ["max-running-jobs-user-limit"]);
-    let id = host.submit(HostJob::new(7)).unwrap();
-    let text = "updating to bank B while it is already at max-run-jobs limit is not allowed; try again later";
-    assert_eq!(host.update(id, None, Some("B")), Err(text.to_owned()));
-    host.end(first);
-    assert_eq!(host.state(freed), Some(State::Sched));
-    assert_eq!(host.update(id, None, Some("B")), Ok(()));
-    assert_eq!(host.engine.check().drift, []);
-}
-
-#[test]
-fn a_foreign_update_to_an_unknown_bank_is_logged_and_kills_nothing() {
-    let mut host = site();
-    let id = host.submit(HostJob::new(7)).unwrap();
-    host.force_update(id, None, Some("lost".to_owned()));
-    assert_eq!(host.state(id), Some(State::Sched));
-    assert!(host.logged.iter().any(|line| line.contains("names bank \"lost\"")), "{:?}", host.logged);
-    assert_eq!(host.count(7, "lost", State::Sched), 1);
-    assert_eq!(host.engine.check().drift, []);
 }
 
 #[test]

@@ -64,6 +64,36 @@ fn exact(host: &Host) {
     host.oracle.nobody_is_stranded(&host.jobs);
 }
 
+/// A job that others keep takes part in a pass, and can't go: what it would have had is for whoever shares the limit.
+#[test]
+fn room_that_a_kept_job_leaves_is_others() {
+    let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
+    let [first, _] = [3, 1].map(|gpus| host.submit(job(7, "B", gpus)).unwrap());
+    let wide = host.submit(job(8, "A", 4)).unwrap();
+    let kept = host.submit(job(8, "A", 3).after("afterany:1")).unwrap();
+    let other = host.submit(job(7, "A", 3)).unwrap();
+    host.end(first);
+    assert_eq!(host.state(other), Some(State::Sched));
+    assert_eq!([wide, kept].map(|id| host.state(id)), [Some(State::Depend); 2]);
+    exact(&host);
+}
+
+/// What is kept for after a restart says which banks are above which, also without a tree.
+#[test]
+fn parents_of_banks_are_kept() {
+    let banks = ["A", "B", "C", "science", "root"].map(|name| (name.into(), 0.0)).to_vec();
+    let limits = vec![limit(bank("science"), None, "run-sched-gpus", 4)];
+    let mut host = Host::new();
+    host.event(Event::Policy(Policy { banks, ..policy(limits) }, SitePart::default()));
+    let banks = host.engine.kept_rest().banks;
+    let parents: Vec<_> = banks.iter().map(|((name, _), bank)| (name.as_str(), bank.as_ref())).collect();
+    assert!(!parents.is_empty());
+    for (name, bank) in parents {
+        let wanted = policy(Vec::new()).parents.into_iter().find(|(below, _)| below.as_str() == name);
+        assert_eq!(bank.and_then(|bank| bank.parent.clone()), wanted.map(|(_, parent)| parent), "{name}");
+    }
+}
+
 /// Of each scope: whom one running GPU too many holds, and whom it does not.
 #[test]
 fn jobs_of_a_scope_count_together_and_others_do_not() {

@@ -2,7 +2,7 @@
 //! The shadow policy, against a second site that really has it, and pairs counted one by one.
 
 use super::host::Host;
-use super::live::{accounts, leaf, tree};
+use super::live::{accounts, leaf, leaves, tree};
 use super::site::{HostJob, NOW, association, record};
 use crate::engine::{Event, Settings};
 use crate::fairshare::Policy;
@@ -94,6 +94,15 @@ fn it_has_no_effect_and_is_gone_when_it_is_switched_off() {
     assert!(host.engine.live_snapshot().shadow.is_some());
     host.event(Event::Settings(Settings::default()));
     assert_eq!(host.engine.live_snapshot().shadow, None);
+}
+
+#[test]
+fn it_is_of_the_tree_in_force_though_nobody_waits() {
+    let mut host = site(Policy::FairTree, Some(Policy::Classic), &[(0.0, Vec::new()), (1e4, Vec::new())]);
+    assert_eq!(host.engine.live_snapshot().shadow.unwrap().associations, 2);
+    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    host.refresh(30.0);
+    assert_eq!(host.engine.live_snapshot().shadow.unwrap().associations, 3);
 }
 
 #[test]

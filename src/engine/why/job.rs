@@ -75,6 +75,11 @@ impl Engine {
         self.ledger.job(id).map(|job| job.user)
     }
 
+    /// Whether a job waits for room.
+    pub fn is_held(&self, id: JobId) -> bool {
+        self.ledger.job(id).is_some_and(Job::is_held)
+    }
+
     /// The queue of a job that does not run yet; `None` for any other.
     pub fn queue_of_waiting(&self, id: JobId) -> Option<Option<&QueueName>> {
         let job = self.ledger.job(id).filter(|job| job.phase < Phase::Run)?;

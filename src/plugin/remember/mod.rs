@@ -120,6 +120,12 @@ impl Known {
         known.extend(keys);
         *self = Known::Texts(std::mem::take(known));
     }
+
+    /// These are there no more.
+    fn lose(&mut self, keys: &[String]) {
+        let (Known::Texts(known) | Known::Foreign(known)) = self;
+        known.retain(|key| !keys.contains(key));
+    }
 }
 
 #[derive(Default)]
@@ -131,8 +137,8 @@ enum State {
     Reading(Reading),
     Applying(Box<Applying>),
     Writing(Box<Writing>),
-    /// Jobs that ended are being written, under these keys.
-    Adding(Vec<String>),
+    /// Jobs that ended are being written, under the first of these keys; the others are taken away.
+    Adding((Vec<String>, Vec<String>)),
     Removing,
 }
 
@@ -287,8 +293,10 @@ impl MfPriority {
             return self.remember_next(host);
         };
         let changes = it.log.add(&ended, &[], jobtap::own_user());
-        let keys = changes.iter().filter(|(key, text)| text.is_some() && *key != jobs::list_key());
-        it.state = State::Adding(keys.map(|(key, _)| key.clone()).collect());
+        let texts = changes.iter().filter(|(key, _)| *key != jobs::list_key());
+        let (there, gone): (Vec<_>, Vec<_>) = texts.partition(|(_, text)| text.is_some());
+        let [there, gone] = [there, gone].map(|it| it.into_iter().map(|(key, _)| key.clone()).collect());
+        it.state = State::Adding((there, gone));
         drop(it);
         host.write(&changes);
     }
@@ -315,9 +323,9 @@ impl MfPriority {
         let Ok(mut it) = self.remember.try_borrow_mut() else { return };
         if let Err(fault) = outcome {
             let was_removing = matches!(it.state, State::Removing);
-            // What ended and was not written is told anew, with all else, a while later.
-            let was_adding = matches!(it.state, State::Adding(_));
-            it.is_due |= was_adding;
+            // What ended and was not written is told anew, with all else, a while later; so is a push that came meanwhile.
+            it.is_due |= matches!(it.state, State::Adding(_));
+            let is_due = it.is_due;
             (it.state, it.base, it.doubts) = (State::Idle, None, true);
             let what = if was_removing {
                 "what is remembered of the last push can't be taken away"
@@ -327,7 +335,7 @@ impl MfPriority {
             let text = format!("mf_priority: {what}: {fault}");
             self.logger.log(LogLevel::Error, &text);
             drop(it);
-            if was_adding {
+            if is_due {
                 host.arm(Timer::Remember.index(), ENDED_EVERY);
             }
             return;
@@ -340,7 +348,9 @@ impl MfPriority {
                 self.remember_next(host);
             }
             State::Adding(keys) => {
-                known.have(std::mem::take(keys).into_iter());
+                let (there, gone) = std::mem::take(keys);
+                known.lose(&gone);
+                known.have(there.into_iter());
                 it.state = State::Idle;
                 drop(it);
                 self.remember_next(host);

@@ -20,6 +20,10 @@ use show::put;
 use std::time::UNIX_EPOCH;
 use wanted::Wanted;
 
+/// So many held jobs of others than the instance owner's one request explains. Of each the hundreds may be looked at that are held
+/// before it, and nobody else is served meanwhile.
+const MOST_HELD: usize = 10;
+
 fn unreadable(method: &str, fault: WireError) -> RequestError {
     match fault {
         WireError::Undecodable(detail) => {
@@ -49,7 +53,17 @@ impl MfPriority {
         let wanted = Wanted::of(request.payload).and_then(|wanted| wanted.explained());
         let ids = wanted.map_err(|fault| unreadable("explain", fault))?;
         let (mut jobs, mut refused) = (Vec::new(), Vec::new());
+        let mut held = 0;
         for id in ids {
+            let own = UserId(request.caller.userid);
+            let is_held = |engine: &Engine| engine.user_of(id) == Some(own) && engine.is_held(id);
+            let is_held = !request.caller.is_owner() && self.read(is_held) == Some(true);
+            held += usize::from(is_held);
+            if is_held && held > MOST_HELD {
+                let text = format!("one request explains {MOST_HELD} held jobs: ask for this one by itself");
+                refused.push(json!({"id": id.0, "code": "later", "text": text}));
+                continue;
+            }
             match self.explained(host, request.caller, id)? {
                 Ok(job) => jobs.push(job),
                 Err((code, text)) => refused.push(json!({"id": id.0, "code": code, "text": text})),

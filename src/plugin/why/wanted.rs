@@ -5,6 +5,7 @@ use super::super::value::{Members, describe};
 use super::super::wire::{WireError, object};
 use crate::ids::{JobId, UserId};
 use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
 
 /// Jobs that one request may ask about.
 const MOST_EXPLAINED: usize = 100;
@@ -44,7 +45,9 @@ impl<'a> Wanted<'a> {
         let takes = format!("an array of 1 to {MOST_EXPLAINED} job ids");
         let ids = self.member::<Vec<u64>>("jobs", &takes, |ids| (1..=MOST_EXPLAINED).contains(&ids.len()))?;
         let ids = ids.ok_or_else(|| WireError::Record(format!("jobs: expected {takes}")))?;
-        Ok(ids.into_iter().map(JobId).collect())
+        // Each is explained once, however often it is named.
+        let mut seen = BTreeSet::new();
+        Ok(ids.into_iter().filter(|id| seen.insert(*id)).map(JobId).collect())
     }
 
     pub fn ids(&self) -> Result<Option<Vec<JobId>>, WireError> {

@@ -16,7 +16,7 @@ pub(in crate::cli) use two::shares;
 use super::Args;
 use crate::cli::answers::{Explained, Job, Standing};
 use crate::cli::ask::{Refusal, ask};
-use crate::cli::output::{Look, Rows};
+use crate::cli::output::{Look, Rows, write_pretty};
 use crate::cli::pager::Paper;
 use crate::cli::printable::printable;
 use crate::cli::progress::Progress;
@@ -104,8 +104,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let mut out = if args.json { Paper::plain() } else { Paper::for_people(&screen) };
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &document).map_err(io::Error::from)?;
-        writeln!(out)?;
+        write_pretty(&document, &mut out)?;
     } else {
         out.write_all(&text)?;
     }

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Updates of queue and bank: which are refused, with what text, and which nobody judges.
+
+use super::host::Host;
+use super::site::{HostJob, NOW, association, queue, record};
+use crate::accounts::Queue;
+use crate::engine::{Event, State};
+use crate::ids::{Limit, UserId};
+
+#[test]
+fn updates_are_judged_by_where_they_lead() {
+    let mut b = association(7, "B");
+    b.max_active_jobs = Limit(1);
+    let mut c = association(7, "C");
+    c.max_running_jobs = Limit(0);
+    let mut d = association(7, "D");
+    d.max_sched_jobs = Limit(0);
+    let mut small = queue("q2");
+    small.max_sched_nodes_per_assoc = Limit(1);
+    let records = vec![record(association(7, "A"), "A"), record(b, "A"), record(c, "A"), record(d, "A")];
+    let mut host = Host::with(records, vec![queue("q1"), small, queue("q3")]);
+    host.submit(HostJob::new(7).bank("B")).unwrap();
+    let id = host.submit(HostJob::new(7).queue("q1").size(2, 2)).unwrap();
+    let later = "is not allowed; try again later";
+    for (queue, bank, text) in [
+        (Some("q3"), None, "mf_priority: queue not valid for user: q3".to_owned()),
+        (
+            Some("q2"),
+            None,
+            format!("updating to queue q2 while it is already at max-sched-nodes-queue-limit limit {later}"),
+        ),
+        (None, Some("X"), "update_bank: cannot find flux-accounting entry for uid/bank: 7/X".to_owned()),
+        (None, Some("B"), "new bank is already at max-active-jobs limit".to_owned()),
+        (None, Some("C"), format!("updating to bank C while it is already at max-run-jobs limit {later}")),
+        (
+            None,
+            Some("D"),
+            format!("updating to bank D while it is already at max-sched-jobs-user-limit limit {later}"),
+        ),
+    ] {
+        assert_eq!(host.update(id, queue, bank), Err(text));
+    }
+    assert_eq!(host.update(id, Some("unknown"), Some("A")), Ok(()));
+    host.start(id);
+    assert_eq!(
+        host.update(id, None, Some("A")),
+        Err("update of bank for running job not supported".to_owned())
+    );
+    assert_eq!(
+        Host::new()
+            .engine
+            .handle(NOW, Event::UpdateBank { id, user: UserId(7), state: State::Sched, bank: "A" })
+            .len(),
+        1
+    );
+    assert_eq!(host.engine.check().drift, []);
+}
+
+#[test]
+fn queue_and_bank_at_once_are_judged_together() {
+    let mut full = queue("q2");
+    full.max_sched_jobs = Limit(1);
+    let records = vec![record(association(7, "A"), "A"), record(association(7, "B"), "A")];
+    let mut host = Host::with(records, vec![queue("q1"), full]);
+    host.submit(HostJob::new(7).bank("B").queue("q2")).unwrap();
+    let id = host.submit(HostJob::new(7).queue("q1")).unwrap();
+    let text = "updating to queue q2 while it is already at max-sched-jobs-queue-limit limit is not allowed; \
+                try again later";
+    assert_eq!(host.update(id, Some("q2"), Some("B")), Err(text.to_owned()));
+    assert_eq!(host.update(id, Some("q2"), Some("A")), Ok(()), "it has room in its own bank");
+    // Flux shows each key alone first: bank B is judged with the present queue. One after the other it goes.
+    assert!(host.update(id, Some("q1"), Some("B")).is_err());
+    assert_eq!(host.update(id, Some("q1"), None), Ok(()));
+    assert_eq!(host.update(id, None, Some("B")), Ok(()));
+    assert_eq!(host.engine.check().drift, []);
+}
+
+/// A held job is judged when it has its turn; one that stays where it is, never again.
+#[test]
+fn moves_that_no_limit_judges() {
+    let narrow = |name: &str, cap| Queue { max_sched_jobs: Limit(cap), ..queue(name) };
+    let records = vec![record(association(7, "A"), "A"), record(association(7, "B"), "A")];
+    let mut host = Host::with(records, vec![narrow("q1", 1), narrow("q2", 1)]);
+    for bank in ["A", "B"] {
+        host.submit(HostJob::new(7).bank(bank).queue("q2")).unwrap();
+    }
+    let pending = host.submit(HostJob::new(7).queue("q1")).unwrap();
+    let held = host.submit(HostJob::new(7).queue("q1")).unwrap();
+    assert_eq!((host.state(pending), host.state(held)), (Some(State::Sched), Some(State::Depend)));
+    for bank in [None, Some("B")] {
+        assert_eq!(host.update(held, Some("q2"), bank), Ok(()), "{bank:?}");
+        assert_eq!(host.state(held), Some(State::Depend));
+    }
+    host.event(Event::Queues(vec![narrow("q1", 0)]));
+    assert_eq!(host.update(pending, Some("q1"), None), Ok(()));
+    assert_eq!(host.state(pending), Some(State::Sched));
+    assert_eq!(host.engine.check().drift, []);
+}
+
+#[test]
+fn only_jobs_that_run_keep_others_out_of_a_bank() {
+    let mut b = association(7, "B");
+    b.max_running_jobs = Limit(1);
+    let mut host = Host::with(vec![record(association(7, "A"), "A"), record(b, "A")], vec![queue("q1")]);
+    let first = host.submit(HostJob::new(7).bank("B")).unwrap();
+    host.start(first);
+    let freed = host.submit(HostJob::new(7).bank("B")).unwrap();
+    assert_eq!(host.names(freed), ["max-running-jobs-user-limit"]);
+    let id = host.submit(HostJob::new(7)).unwrap();
+    let text = "updating to bank B while it is already at max-run-jobs limit is not allowed; try again later";
+    assert_eq!(host.update(id, None, Some("B")), Err(text.to_owned()));
+    host.end(first);
+    assert_eq!(host.state(freed), Some(State::Sched));
+    assert_eq!(host.update(id, None, Some("B")), Ok(()));
+    assert_eq!(host.engine.check().drift, []);
+}
+
+#[test]
+fn a_foreign_update_to_an_unknown_bank_is_logged_and_kills_nothing() {
+    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
+    let id = host.submit(HostJob::new(7)).unwrap();
+    host.force_update(id, None, Some("lost".to_owned()));
+    assert_eq!(host.state(id), Some(State::Sched));
+    assert!(host.logged.iter().any(|line| line.contains("names bank \"lost\"")), "{:?}", host.logged);
+    assert_eq!(host.count(7, "lost", State::Sched), 1);
+    assert_eq!(host.engine.check().drift, []);
+}

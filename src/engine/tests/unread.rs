@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! While eventlogs are being read after a reload: limits hold, whatever happens meanwhile.
+
+use super::examples::exact;
+use super::host::Host;
+use super::site::{HostJob, OWNER, association, queue, record};
+use crate::accounts::{Association, Queue};
+use crate::engine::{Engine, Event, State};
+use crate::ids::{JobId, Limit};
+use State::{Depend, Priority, Sched};
+
+fn data(host: &mut Host, association: &Association, queue: &Queue) {
+    host.event(Event::Queues(vec![queue.clone()]));
+    host.event(Event::Associations(vec![record(association.clone(), "A")]));
+}
+
+fn reload(host: &mut Host, association: &Association, queue: &Queue, never_answered: &[JobId]) {
+    let mut engine = Engine::new(OWNER);
+    engine.handle(host.now, Event::Queues(vec![queue.clone()]));
+    engine.handle(host.now, Event::Associations(vec![record(association.clone(), "A")]));
+    host.never_answered = never_answered.iter().copied().collect();
+    host.replay(true, engine);
+}
+
+fn read(host: &mut Host, id: JobId) {
+    let log = host.jobs[&id].log.clone();
+    host.event(Event::Eventlog(id, Some(log)));
+}
+
+fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
+    jobs.iter().filter_map(|id| host.state(*id)).collect()
+}
+
+/// Four jobs of one node wait for another that ends before it is known which names they carry.
+#[test]
+fn one_dependency_passes_no_cap() {
+    let (own, narrow) = (association(7, "A"), Queue { max_nodes_per_assoc: Limit(1), ..queue("q1") });
+    for is_readable in [true, false] {
+        let mut host = Host::new();
+        data(&mut host, &own, &narrow);
+        let jobs = [(); 4].map(|()| host.submit(HostJob::new(7).queue("q1").after("afterany:1")).unwrap());
+        host.has_job_list = false;
+        if is_readable {
+            reload(&mut host, &own, &narrow, &jobs);
+        } else {
+            host.unreadable = jobs.into();
+            reload(&mut host, &own, &narrow, &[]);
+        }
+        for id in jobs {
+            host.remove_dependency(id, "afterany:1");
+        }
+        host.settle();
+        assert_eq!(states(&host, &jobs), [Priority; 4], "nobody says that there is room");
+        host.unreadable.clear();
+        jobs.into_iter().for_each(|id| read(&mut host, id));
+        assert_eq!(states(&host, &jobs), [Sched, Priority, Priority, Priority], "{is_readable}");
+        host.start(jobs[0]);
+        host.end(jobs[0]);
+        assert_eq!(states(&host, &jobs[1..]), [Sched, Priority, Priority]);
+        exact(&host);
+    }
+}
+
+/// Nobody knows whether a job in SCHED was released, and has a place to run.
+#[test]
+fn a_place_to_run_that_may_be_reserved_is_kept() {
+    let (own, wide) = (Association { max_running_jobs: Limit(1), ..association(7, "A") }, queue("q1"));
+    for was_held in [true, false] {
+        let mut host = Host::new();
+        data(&mut host, &own, &wide);
+        let first = host.submit(HostJob::new(7)).unwrap();
+        if was_held {
+            host.start(first);
+        }
+        let second = host.submit(HostJob::new(7)).unwrap();
+        assert_eq!(host.state(second), Some(if was_held { Depend } else { Sched }));
+        host.end(first);
+        assert_eq!(host.state(second), Some(Sched));
+        reload(&mut host, &own, &wide, &[second]);
+        let third = host.submit(HostJob::new(7)).unwrap();
+        assert_eq!(host.state(third), Some(Depend), "{was_held}");
+        read(&mut host, second);
+        // One that was never held waits for its place in SCHED, as does whoever comes now.
+        assert_eq!(host.state(third), Some(if was_held { Depend } else { Sched }));
+        exact(&host);
+    }
+}
