@@ -90,12 +90,6 @@ impl Group {
         self.meters.iter().all(|meter| meter.cap.limit.admits(0, size.of(meter.amount.measure)))
     }
 
-    /// What a claim waits for nobody else gets, not even a later job of the same association.
-    pub fn is_claimed(&self, association: AssociationId) -> bool {
-        let first = self.claims.first();
-        first.is_some_and(|claim| claim.association != association || !self.fits(claim.size))
-    }
-
     fn apply(&mut self, footprint: Footprint, op: fn(u64, u64) -> u64) {
         for meter in &mut self.meters {
             meter.used = op(meter.used, meter.of(footprint));
@@ -335,7 +329,7 @@ impl Ledger {
         }
         let groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
         for group in groups.filter(|group| group.has(job.queue.as_ref())) {
-            let is_claimed = group.is_claimed(association);
+            let is_claimed = self.is_claimed(group, association, job.queue.as_ref());
             all.extend(group.meters.iter().map(|meter| Holding {
                 hold: meter.hold,
                 amount: meter.amount,
@@ -349,6 +343,20 @@ impl Ledger {
         }
         all.retain(|one| one.needed > 0 && (one.is_claimed || !one.limit.admits(one.used, one.needed)));
         all
+    }
+
+    /// Whether the room of a group is kept from an association's jobs of a queue. What a claim waits for nobody else gets, not even a
+    /// later job of the same association: not before the claim's own job has room there, and in no other queue.
+    pub(super) fn is_claimed(
+        &self,
+        group: &Group,
+        association: AssociationId,
+        queue: Option<&QueueName>,
+    ) -> bool {
+        group.claims.first().is_some_and(|claim| {
+            let is_elsewhere = || self.job(claim.head).is_some_and(|head| head.queue.as_ref() != queue);
+            claim.association != association || !group.fits(claim.size) || is_elsewhere()
+        })
     }
 
     /// All limits over scopes as they were set.

@@ -82,7 +82,7 @@ impl Ledger {
         let theirs = but.and_then(Job::association).map(|theirs| self.member_of(theirs)).unwrap_or_default();
         let groups = self.member_of(association).iter().filter_map(|id| Some((id, self.groups.get(*id)?)));
         groups.filter(move |(_, group)| group.has(queue)).flat_map(move |(id, group)| {
-            let is_claimed = group.is_claimed(association);
+            let is_claimed = self.is_claimed(group, association, queue);
             let but = but.filter(|job| theirs.contains(id) && group.has(job.queue.as_ref()));
             let left = group.left(but);
             left.map(move |(hold, amount, left)| (hold, amount.measure, if is_claimed { 0 } else { left }))

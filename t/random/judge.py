@@ -5,6 +5,7 @@ from model import Model
 from stream import Difference
 
 ENOUGH = 64  # ways to read one step
+ORDER = ("associations", "queues", "projects", "banks", "priority_factors", "config")  # in which a push sends them
 
 
 class Judge:
@@ -120,6 +121,11 @@ def begin(follower, step, outcome, names):
         model.loaded = False
     elif "rush" in step:
         model.replay(None)
+        # The timer that asks for prices after a load may fire amid the push, by what has come until then.
+        come = follower.choose(len(ORDER) + 1)
+        if come:
+            model.update({kind: step["rush"][kind] for kind in ORDER[:come] if kind in step["rush"]})
+            follower.reprioritize()
         model.update(step["rush"])
         follower.replay(is_restart=False)
     else:

@@ -41,6 +41,29 @@ fn a_claim_that_a_lower_limit_ends_lets_go_who_waits_elsewhere() {
     exact(&host);
 }
 
+/// What a claim waits for is kept from later jobs of the same association in another queue, too.
+#[test]
+fn a_claim_is_not_overtaken_by_its_own_association() {
+    let limits =
+        vec![limit(bank("A"), None, "run-sched-gpus", 4), limit(bank("A"), Some("q1"), "run-sched-gpus", 2)];
+    let mut host = site(limits);
+    let in_q1 = host.submit(job(8, "A", 2)).unwrap();
+    let small = || HostJob::new(8).bank("A").queue("q2").gpus(1);
+    let mut running: Vec<JobId> = (0..2).map(|_| host.submit(small()).unwrap()).collect();
+    let claims = host.submit(job(7, "A", 2)).unwrap();
+    for _ in 0..OVERTAKEN {
+        host.end(running.remove(0));
+        running.push(host.submit(small()).unwrap());
+    }
+    running.into_iter().for_each(|id| host.end(id));
+    assert!(host.engine.ledger().has_claim(claims));
+    let later = host.submit(HostJob::new(7).bank("A").queue("q2").gpus(2)).unwrap();
+    assert_eq!([claims, later].map(|id| host.state(id)), [Some(State::Depend); 2]);
+    host.end(in_q1);
+    assert_eq!([claims, later].map(|id| host.state(id)), [Some(State::Sched); 2]);
+    exact(&host);
+}
+
 #[test]
 fn who_asks_for_more_than_a_cap_that_was_lowered_keeps_nobody_waiting() {
     let of = |cap| vec![limit(bank("A"), None, "run-sched-gpus", cap)];
