@@ -66,10 +66,10 @@ pub(super) fn no_tree(source: &Path, error: &TreeError) -> Failure {
 /// Limits on users who are not there, each with the command that takes it back.
 pub(super) fn lost(limits: &[StoredLimit]) -> Vec<String> {
     let one = |StoredLimit { scope, name, queue, .. }: &StoredLimit| {
-        let queue = format!("--queue={queue}");
-        let words = ["limit", "unset", scope, name, &queue];
-        let words = words.get(..if queue == "--queue=" { 4 } else { 5 }).unwrap_or_default();
-        let unset = command("fairshare", words);
+        let in_queue = format!("--queue={queue}");
+        let mut words = vec!["limit", "unset", scope, name];
+        words.extend((!queue.is_empty()).then_some(in_queue.as_str()));
+        let unset = command("fairshare", &words);
         format!("nothing of {scope} {name} is sent, who is not there; {unset} takes the limits back")
     };
     let mut lost: Vec<String> = limits.iter().map(one).collect();
