@@ -31,6 +31,8 @@ pub(super) struct Due {
     /// Waiting jobs were attached there by data of which more may come: who of the replayed is released, and who is
     /// held, is decided when the reprioritize comes that ends the push.
     pub half_pushed: BTreeSet<AssociationId>,
+    /// A reprioritize ended the last push, and nothing of another one has come since.
+    pub push_ended: bool,
 }
 
 impl Due {

@@ -145,8 +145,9 @@ impl Engine {
         effects
     }
 
-    /// Whether a job that leaves DEPEND does so by what the limits say. It does not where the callback failed that was to judge it,
-    /// or where its names are not read yet: whoever kept it lets it go, and of ours it carries none.
+    /// Whether limits had their say of a job that leaves DEPEND: it was released by us, or all its names were known and it fitted. They
+    /// had not after a panic, or while its eventlog is unread: then others let it go, and it carries no name of ours that would have
+    /// held it.
     fn was_judged(&self, id: JobId) -> bool {
         self.ledger.job(id).is_none_or(|job| {
             let is_known = job.phase == Phase::Depend && job.knowledge == Knowledge::Known;
@@ -208,6 +209,7 @@ impl Engine {
         // A claim is of a held job, which takes none.
         let makes_room = takes_room || self.ledger.has_claim(id);
         let Some(job) = self.ledger.remove(id) else { return effects };
+        self.all_may_be_known();
         self.live.forget(id);
         effects.extend(self.accrued(id, &job));
         self.due.forget(id);

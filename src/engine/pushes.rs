@@ -14,19 +14,20 @@ impl Engine {
         let who_wait: BTreeSet<UserId> = self.ledger.waiting_users().collect();
         let users = records.iter().map(|record| record.association.user);
         let served: BTreeSet<UserId> = users.filter(|user| who_wait.contains(user)).collect();
-        let is_owners = records.iter().all(|record| self.is_owner(record.association.user));
+        let is_over = self.due.push_ended;
+        self.due.push_ended &= records.iter().all(|record| self.is_owner(record.association.user));
         self.book.upsert(records, self.owner);
         self.ledger.prices_moved();
         let jobs: Vec<JobId> = served.into_iter().flat_map(|user| self.ledger.waiting_of(user)).collect();
         let mut effects = self.attach(jobs);
-        if is_owners {
+        if is_over {
             effects.extend(self.owner_pushed());
         }
         effects
     }
 
-    /// The owner's record by itself ends a push of flux-accounting's, after its reprioritize: whoever that released was released
-    /// without his jobs, which had no association yet.
+    /// The owner's record comes last in a push of flux-accounting's, after the reprioritize that ends it: whoever that released was
+    /// released without his jobs, which had no association yet.
     fn owner_pushed(&mut self) -> Vec<Effect> {
         let is_owners = |id: &AssociationId| {
             self.book.association(*id).is_some_and(|association| self.is_owner(association.user))
@@ -62,6 +63,7 @@ impl Engine {
             return vec![Effect::RejectPolicy(fault.to_string())];
         }
         replace(&mut self.book);
+        self.due.push_ended = true;
         self.regroup();
         let mut effects = self.weigh();
         let waiting: Vec<JobId> = self.ledger.waiting().collect();
@@ -97,12 +99,14 @@ impl Engine {
     }
 
     pub(super) fn configure(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {
+        self.due.push_ended = false;
         change(&mut self.book);
         self.weigh()
     }
 
     /// New prices for all, then whoever may go by the new data.
     pub(super) fn reprioritize(&mut self) -> Vec<Effect> {
+        self.due.push_ended = true;
         self.move_reference();
         let mut effects = Engine::reprioritize_all();
         effects.push(Effect::Then(Step::ReleaseAll));
@@ -140,6 +144,7 @@ impl Engine {
             self.due.half_pushed.insert(association);
         }
         effects.extend(self.read_eventlogs(replayed));
+        self.all_may_be_known();
         effects
     }
 }

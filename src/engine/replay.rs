@@ -121,6 +121,8 @@ impl Engine {
                 Phase::Sched => self.is_in_reach(job),
                 Phase::New | Phase::Priority | Phase::Run | Phase::Cleanup => false,
             };
+            // In SCHED it counted as unread from the start, so that its place to run was not given away. Where no limit on what runs is
+            // in reach nothing depends on its eventlog.
             let (is_unread, counts_age) = (job.is_unread(), self.weighed.weight(AGE) != 0);
             if can_decide != is_unread {
                 let knowledge = if can_decide { Knowledge::Unread } else { Knowledge::Known };
@@ -200,8 +202,14 @@ impl Engine {
         });
         match self.ledger.job(id).and_then(Job::association) {
             Some(association) if before == Knowledge::Unread => self.one_less_unread(association),
-            Some(association) if !self.due.half_pushed.contains(&association) => self.pass(association),
-            _ => Vec::new(),
+            Some(association) if !self.due.half_pushed.contains(&association) => {
+                self.all_may_be_known();
+                self.pass(association)
+            }
+            _ => {
+                self.all_may_be_known();
+                self.passes_put_off()
+            }
         }
     }
 
@@ -212,13 +220,16 @@ impl Engine {
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         let (knowledge, association) = (job.knowledge, job.association());
         if job.phase != Phase::Depend {
+            self.unreadable.remove(&id);
             self.ledger.change(id, |job| {
                 job.knowledge = Knowledge::Known;
                 if job.phase == Phase::Sched {
                     job.grant = Grant::Given;
                 }
             });
-            let association = association.filter(|_| knowledge == Knowledge::Unread);
+            self.all_may_be_known();
+            // It may be held in PRIORITY, where its names are no matter.
+            let association = association.filter(|_| knowledge != Knowledge::Known);
             return association.map(|a| self.one_less_unread(a)).unwrap_or_default();
         }
         let mut effects = Vec::new();
@@ -291,7 +302,7 @@ impl Engine {
 
     /// Whether that was the last of all that is read. Of a job that can't be read somebody is still being asked: should
     /// taking in the answer panic each time, comparing with Flux anew each time would have no end.
-    fn all_may_be_known(&mut self) {
+    pub(super) fn all_may_be_known(&mut self) {
         if !self.ledger.has_unread() && self.unreadable.is_empty() {
             self.resync.ended();
         }

@@ -76,8 +76,9 @@ pub(super) type Asks = RefCell<BTreeMap<u64, Ask>>;
 pub(super) struct Reads {
     /// Jobs of which an eventlog was asked for since what is waited for was.
     pub asked: VecDeque<u64>,
-    /// What is waited for, and for whom: that all which was posted when they were asked for is in the KVS.
+    /// The step of the wait that is under way.
     pub commits: Option<Future>,
+    /// Those that can be read when it is over: all were asked for before it began.
     pub awaited: VecDeque<u64>,
     pub under_way: BTreeMap<u64, Ask>,
     /// Those that can be read.

@@ -42,13 +42,13 @@ impl<J: Jobtap> Instance<J> {
         }
     }
 
-    /// One of the two that are waited for has come.
+    /// One of the two steps of a wait is over: the open batch of events is posted, then it is committed.
     fn waited(&self) {
         let future = self.reads.borrow_mut().commits.take();
         drop(future);
     }
 
-    /// All was posted that is waited for.
+    /// All is in the KVS that is waited for.
     fn waited_for_all(&self) {
         {
             let mut reads = self.reads.borrow_mut();

@@ -345,8 +345,9 @@ impl Ledger {
         all
     }
 
-    /// Whether the room of a group is kept from an association's jobs of a queue. What a claim waits for nobody else gets, not even a
-    /// later job of the same association: not before the claim's own job has room there, and in no other queue.
+    /// Whether the room of a group is kept from an association's jobs of a queue. While a claim stands, its room is kept from everybody
+    /// but the job that has it: from other associations; from later jobs of its own, until there is room for it; and from those in other
+    /// queues, which a pass might look at first.
     pub(super) fn is_claimed(
         &self,
         group: &Group,

@@ -232,8 +232,8 @@ impl Job {
         Footprint { active_jobs: 1, charged, reserved }
     }
 
-    /// Whether it reserves what it is on its way to: one that was released does, and while its eventlog is being read, who may have
-    /// been. One that was never held does so too under the strict rule, once it has left DEPEND.
+    /// Whether it reserves what it is on its way to: one that was released does. While its eventlog is unread, so does one in SCHED: it
+    /// may have been released before the plugin was loaded. One that was never held does so too under the strict rule, once it has left DEPEND.
     fn is_promised(&self) -> bool {
         match (self.grant, self.running) {
             (Grant::Given, _) => true,

@@ -70,6 +70,8 @@ pub(super) struct Live {
     is_armed: bool,
     /// How long from when it was armed.
     period: f64,
+    /// When the timer of refreshes fires.
+    due: f64,
     asking: Asking,
     /// How often nobody answered.
     unanswered: u32,

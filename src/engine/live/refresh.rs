@@ -195,13 +195,19 @@ impl Engine {
         effects
     }
 
-    /// A panic may have cut a refresh short, and lost the timers of this one and of the next. It begins anew a period later: not at
-    /// once, since it may panic each time.
+    /// A panic may have cut a refresh short, and lost the timers of this one and of the next. It begins anew when the next was due, or a
+    /// period later if that is over: not at once, since it may panic each time.
     pub(in crate::engine) fn refresh_after_panic(&mut self) -> Option<Effect> {
         self.standing.restart();
         (self.live.stage, self.live.is_armed, self.live.reprice) = (Stage::Idle, false, true);
-        let is_lost = self.is_live() && self.settings.refresh <= 0.0;
-        self.arm_refresh().or_else(|| is_lost.then_some(Effect::ArmIn(Timer::Refresh, AFTER_PANIC)))
+        let (left, is_lost) = (self.live.due - self.now, self.is_live() && self.settings.refresh <= 0.0);
+        if self.arm_refresh().is_none() {
+            return is_lost.then_some(Effect::ArmIn(Timer::Refresh, AFTER_PANIC));
+        }
+        let period = self.live.period;
+        let rest = if left > 0.0 { left.min(period) } else { period };
+        self.live.due = self.now + rest;
+        Some(Effect::ArmIn(Timer::Refresh, rest))
     }
 
     pub(in crate::engine) fn arm_refresh(&mut self) -> Option<Effect> {
@@ -210,7 +216,7 @@ impl Engine {
         let is_another = !self.live.is_armed || self.live.period != period;
         let arms = is_another && refresh > 0.0 && period > 0.0;
         if arms {
-            (self.live.is_armed, self.live.period) = (true, period);
+            (self.live.is_armed, self.live.period, self.live.due) = (true, period, self.now + period);
         }
         arms.then_some(Effect::ArmIn(Timer::Refresh, period))
     }

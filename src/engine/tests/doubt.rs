@@ -277,6 +277,39 @@ fn a_refresh_that_is_cut_short_begins_anew_a_period_later() {
     }
 }
 
+/// A panic elsewhere leaves the next refresh when it was due.
+#[test]
+fn a_panic_that_comes_often_does_not_put_refreshes_off() {
+    let mut host = live(Policy::FairTree);
+    let due = host.refresh_at.unwrap();
+    host.now += 20.0;
+    let effects = host.engine.handle(host.now, Event::Panicked(None));
+    host.apply(effects);
+    host.settle();
+    assert_eq!(host.refresh_at, Some(due));
+}
+
+/// Of a job without an association nothing is waited for, and it may be the last that is read, or end.
+#[test]
+fn doubt_ends_with_a_job_of_nobodys_too() {
+    for ends in [false, true] {
+        let mut host = Host::new();
+        let id = host.submit(HostJob::new(9).after("afterany:1")).unwrap();
+        host.never_answered = [id].into();
+        let effects = panics(&mut host, None);
+        host.apply(effects);
+        host.settle();
+        assert!(host.engine.is_doubtful(), "its eventlog is being read");
+        if ends {
+            host.end(id);
+        } else {
+            let log = host.jobs[&id].log.clone();
+            host.event(Event::Eventlog(id, Some(log)));
+        }
+        assert!(!host.engine.is_doubtful(), "{ends}");
+    }
+}
+
 /// What others were asked for is not answered any more: it is asked for again, as often as where nobody answers.
 #[test]
 fn what_was_asked_for_is_asked_for_again() {

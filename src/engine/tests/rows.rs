@@ -228,8 +228,20 @@ fn the_owners_held_job_has_its_turn_when_his_record_comes() {
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     host.event(Event::Reprioritize);
     assert_eq!(host.state(jobs[1]), Some(State::Depend), "nothing is known of him");
-    host.event(own());
+    // Somebody else's may come with it.
+    let with_other = vec![record(association(OWNER.0, "me"), "me"), record(association(8, "A"), "A")];
+    host.event(Event::Associations(with_other));
     assert_eq!((host.state(jobs[1]), host.state(jobs[2])), (Some(State::Sched), Some(State::Depend)));
+    assert_eq!(host.engine.check().drift, []);
+    // Where he is the only user his record comes first, too: before the limits of queues.
+    host.start(jobs[1]);
+    host.replay(true, Engine::new(OWNER));
+    for event in [own(), Event::Queues(vec![narrow()]), Event::Reprioritize, own()] {
+        host.event(event);
+        assert_eq!(host.state(jobs[2]), Some(State::Depend), "the other one runs");
+    }
+    host.end(jobs[1]);
+    assert_eq!(host.state(jobs[2]), Some(State::Sched));
     assert_eq!(host.engine.check().drift, []);
 }
 

@@ -61,6 +61,25 @@ fn one_dependency_passes_no_cap() {
     }
 }
 
+/// Held in PRIORITY its names are no matter any more: it does not wait for an eventlog that can't be read.
+#[test]
+fn who_was_let_go_before_anybody_could_read_it_is_not_forgotten() {
+    let (own, wide) = (association(7, "A"), queue("q1"));
+    let mut host = Host::new();
+    data(&mut host, &own, &wide);
+    let id = host.submit(HostJob::new(7).queue("q1").after("afterany:1")).unwrap();
+    host.has_job_list = false;
+    host.unreadable = [id].into();
+    reload(&mut host, &own, &wide, &[]);
+    host.remove_dependency(id, "afterany:1");
+    host.settle();
+    assert_eq!(host.state(id), Some(Priority));
+    host.retry();
+    assert_eq!(host.state(id), Some(Sched));
+    assert!(host.engine.hand_over(None, 9).is_some(), "nobody is waited for");
+    exact(&host);
+}
+
 /// Nobody knows whether a job in SCHED was released, and has a place to run.
 #[test]
 fn a_place_to_run_that_may_be_reserved_is_kept() {
