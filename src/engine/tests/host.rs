@@ -228,7 +228,7 @@ impl Host {
         let stays = answer == Some(Answer::Unavailable) && self.engine.book().has_data();
         self.set_priority(id, answer);
         if let Some(job) = self.jobs.get_mut(&id).filter(|_| stays) {
-            job.was_sched = false;
+            (job.was_sched, job.was_awaiting) = (false, true);
             self.oracle.stays(&self.jobs, id);
         }
     }

@@ -372,9 +372,10 @@ impl Oracle {
     }
 }
 
-/// Of a job whose eventlog could not be read it is not known: a place to run is reserved for it, as if it had been.
+/// Of a job whose eventlog could not be read it is not known: a place to run is reserved for it, as if it had been. Of one that was
+/// held in PRIORITY no eventlog tells.
 fn was_held(job: &HostJob) -> bool {
-    job.was_unreadable || job.log.iter().any(|(name, _)| is_ours(name))
+    job.was_unreadable || job.was_awaiting || job.log.iter().any(|(name, _)| is_ours(name))
 }
 
 /// Whether a limit counts jobs of the queue that this one names.

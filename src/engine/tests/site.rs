@@ -42,6 +42,8 @@ pub struct HostJob {
     pub declares: bool,
     /// Whether its eventlog could not be read when that was tried.
     pub was_unreadable: bool,
+    /// Whether it was held in PRIORITY since the plugin was loaded.
+    pub was_awaiting: bool,
     /// Whether it was in SCHED, and keeps its place there.
     pub was_sched: bool,
     /// It is in PRIORITY, and Flux was told that it has no price.
@@ -76,6 +78,7 @@ impl HostJob {
             dependencies: BTreeSet::new(),
             declares: false,
             was_unreadable: false,
+            was_awaiting: false,
             was_sched: false,
             waits: false,
             dead: BTreeSet::new(),

@@ -146,7 +146,7 @@ impl Host {
         self.subscribed.clear();
         self.oracle.is_all_looked_at = true;
         let first_seen = |job: &mut HostJob| {
-            job.was_unreadable = false;
+            (job.was_unreadable, job.was_awaiting) = (false, false);
             job.urgency_at_first = job.urgency;
         };
         self.jobs.values_mut().for_each(first_seen);
