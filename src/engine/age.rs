@@ -40,8 +40,12 @@ pub struct AgeSnapshot {
 }
 
 impl Engine {
-    /// The weights may have changed, or what they are made of.
+    /// The weights may have changed, or what they are made of. Prices follow by whoever changed them, unless all are others.
     pub(super) fn weigh(&mut self) -> Vec<Effect> {
+        self.weigh_and_price(false)
+    }
+
+    fn weigh_and_price(&mut self, are_others: bool) -> Vec<Effect> {
         let weighed_before = self.weighed.weight(AGE);
         let configured = [(AGE, self.settings.age_weight), (SIZE, self.settings.size_weight)];
         let weighed = Weighed::new(self.weighed.factors(), self.book.weights(), &configured);
@@ -59,7 +63,7 @@ impl Engine {
         self.ledger.prices_moved();
         let mut effects = Vec::from_iter(self.arm_refresh());
         effects.extend(self.read_pasts(weighed_before));
-        if has_moved && !self.is_live() {
+        if (has_moved || are_others) && !self.is_live() {
             effects.extend(Engine::reprioritize_all());
         }
         effects.extend(self.lacks_site_nodes());
@@ -134,15 +138,8 @@ impl Engine {
 
     /// Settings were replaced: prices follow, at once where nothing else has them follow.
     pub(super) fn set_ages(&mut self, before: &Settings) -> Vec<Effect> {
-        let mut effects = self.weigh();
         let of_prices = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
-        if of_prices(before) != of_prices(&self.settings) {
-            let is_asked = effects.iter().any(|effect| matches!(effect, Effect::ReprioritizeAll));
-            if !self.is_live() && !is_asked {
-                effects.extend(Engine::reprioritize_all());
-            }
-        }
-        effects
+        self.weigh_and_price(of_prices(before) != of_prices(&self.settings))
     }
 
     /// Where fair-share is not live: seconds after which ages are looked at, so that a job at the cap is never off by more than a

@@ -200,16 +200,11 @@ impl Engine {
                 };
             }
         });
+        self.all_may_be_known();
         match self.ledger.job(id).and_then(Job::association) {
             Some(association) if before == Knowledge::Unread => self.one_less_unread(association),
-            Some(association) if !self.due.half_pushed.contains(&association) => {
-                self.all_may_be_known();
-                self.pass(association)
-            }
-            _ => {
-                self.all_may_be_known();
-                self.passes_put_off()
-            }
+            Some(association) if !self.due.half_pushed.contains(&association) => self.pass(association),
+            _ => self.passes_put_off(),
         }
     }
 
@@ -281,7 +276,6 @@ impl Engine {
         if self.ledger.is_unread(association) {
             return Vec::new();
         }
-        self.all_may_be_known();
         let mut effects = self.passes_put_off();
         if self.due.half_pushed.contains(&association) {
             return effects;

@@ -6,6 +6,7 @@ mod ages;
 mod anything;
 mod asked;
 mod between;
+mod committed;
 mod doubt;
 mod examples;
 mod facts;

@@ -5,13 +5,13 @@ use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use crate::accounts::Policy as Accounts;
 use crate::engine::{Effect, Engine, Event, Memo, Refusal, Settings, State, Timer};
-use crate::fairshare::accrual::{HalfLife, Mode};
+use crate::fairshare::accrual::HalfLife;
 use crate::fairshare::periods::Weights;
 use crate::fairshare::{Options, Policy, Shares};
 use crate::ids::{JobId, UserId};
 use crate::standing::{Bank, Leaf, Rule, SitePart, Watermark};
 
-const HALF_LIFE: f64 = 1000.0;
+pub const HALF_LIFE: f64 = 1000.0;
 
 fn bank(name: &str, parent: Option<&str>) -> Bank {
     let parent = parent.map(Into::into);
@@ -73,7 +73,7 @@ fn posted(host: &Host, id: JobId) -> i64 {
 }
 
 /// What live fair-share says an association has used.
-fn usage(host: &Host, user: u32, bank: &str) -> f64 {
+pub fn usage(host: &Host, user: u32, bank: &str) -> f64 {
     let standing = &host.engine.standing;
     standing.usage(standing.find(UserId(user), &bank.into()).unwrap(), host.now).unwrap()
 }
@@ -173,36 +173,6 @@ fn a_job_without_association_counts_when_it_has_one() {
     host.now += 50.0;
     host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     assert!(usage(&host, 8, "A") > 45.0);
-}
-
-#[test]
-fn committed_jobs_neither_dip_nor_jump_at_their_end() {
-    let mut host = live(Policy::Classic);
-    host.event(Event::Settings(Settings { accrual: Mode::Committed, ..Settings::default() }));
-    let mut job = HostJob::new(8).bank("A");
-    job.limit = Some(100.0);
-    let id = host.submit(job).unwrap();
-    host.start(id);
-    let start = host.jobs[&id].started.unwrap();
-    assert!((usage(&host, 8, "A") - 100.0).abs() < 1e-6, "all of it at the start: {}", usage(&host, 8, "A"));
-    host.now = start + 99.0;
-    host.end(id);
-    let elapsed = HALF_LIFE / 2f64.ln() * (1.0 - 0.5f64.powf(100.0 / HALF_LIFE));
-    assert!((usage(&host, 8, "A") - elapsed).abs() < 1e-6);
-}
-
-#[test]
-fn a_new_time_limit_of_a_running_job_is_committed_at_once() {
-    let mut host = live(Policy::Classic);
-    host.event(Event::Settings(Settings { accrual: Mode::Committed, ..Settings::default() }));
-    let id =
-        host.submit(HostJob { limit: Some(100.0), duration: 100.0, ..HostJob::new(8).bank("A") }).unwrap();
-    host.start(id);
-    for limit in [400.0, 50.0] {
-        host.jobs.get_mut(&id).unwrap().duration = limit;
-        host.force_update(id, None, Some("A".to_owned()));
-        assert!((usage(&host, 8, "A") - limit).abs() < 1e-6, "{limit}: {}", usage(&host, 8, "A"));
-    }
 }
 
 #[test]

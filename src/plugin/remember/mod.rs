@@ -124,7 +124,9 @@ impl Known {
     /// These are there no more.
     fn lose(&mut self, keys: &[String]) {
         let (Known::Texts(known) | Known::Foreign(known)) = self;
-        known.retain(|key| !keys.contains(key));
+        for key in keys {
+            known.remove(key);
+        }
     }
 }
 
@@ -137,8 +139,11 @@ enum State {
     Reading(Reading),
     Applying(Box<Applying>),
     Writing(Box<Writing>),
-    /// Jobs that ended are being written, under the first of these keys; the others are taken away.
-    Adding((Vec<String>, Vec<String>)),
+    /// Jobs that ended are being written under some keys, and taken away under others.
+    Adding {
+        there: Vec<String>,
+        gone: Vec<String>,
+    },
     Removing,
 }
 
@@ -296,7 +301,7 @@ impl MfPriority {
         let texts = changes.iter().filter(|(key, _)| *key != jobs::list_key());
         let (there, gone): (Vec<_>, Vec<_>) = texts.partition(|(_, text)| text.is_some());
         let [there, gone] = [there, gone].map(|it| it.into_iter().map(|(key, _)| key.clone()).collect());
-        it.state = State::Adding((there, gone));
+        it.state = State::Adding { there, gone };
         drop(it);
         host.write(&changes);
     }
@@ -324,7 +329,7 @@ impl MfPriority {
         if let Err(fault) = outcome {
             let was_removing = matches!(it.state, State::Removing);
             // What ended and was not written is told anew, with all else, a while later; so is a push that came meanwhile.
-            it.is_due |= matches!(it.state, State::Adding(_));
+            it.is_due |= matches!(it.state, State::Adding { .. });
             let is_due = it.is_due;
             (it.state, it.base, it.doubts) = (State::Idle, None, true);
             let what = if was_removing {
@@ -347,10 +352,9 @@ impl MfPriority {
                 drop(it);
                 self.remember_next(host);
             }
-            State::Adding(keys) => {
-                let (there, gone) = std::mem::take(keys);
-                known.lose(&gone);
-                known.have(there.into_iter());
+            State::Adding { there, gone } => {
+                known.lose(gone);
+                known.have(std::mem::take(there).into_iter());
                 it.state = State::Idle;
                 drop(it);
                 self.remember_next(host);

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Which limits are read, which apply to whom, and what banks in a circle do.
+
+use super::*;
+
+const GPUS: Amount = Amount { stage: Stage::Running, measure: Measure::Gpus };
+const JOBS: Amount = Amount { stage: Stage::Running, measure: Measure::Jobs };
+
+fn limit(target: Target, queue: Option<&str>, amount: Amount, cap: i64) -> SiteLimit {
+    let cap = Cap { limit: Limit(cap), is_given: false };
+    SiteLimit { target, queue: queue.map(Into::into), amount, cap }
+}
+
+fn shown(limits: &SiteLimits, user: u32, bank: &str) -> Vec<String> {
+    let all = limits.on(UserId(user), &bank.into());
+    let one = |(target, queue, caps): (Target, Option<QueueName>, Caps)| {
+        let queue = queue.map_or(String::new(), |queue| format!(" in {queue}"));
+        let caps: Vec<String> = caps.iter().map(|(amount, cap)| format!("{amount}={}", cap.limit)).collect();
+        format!("{target}{queue}: {}", caps.join(" "))
+    };
+    all.into_iter().map(one).collect()
+}
+
+#[test]
+fn a_job_comes_under_its_bank_and_all_above_and_each_holds_where_nothing_else_is_said() {
+    let limits = [
+        limit(Target::Bank("root".into()), None, GPUS, 100),
+        limit(Target::EachBank, None, GPUS, 96),
+        limit(Target::EachBank, None, JOBS, 7),
+        limit(Target::Bank("small".into()), None, GPUS, 4),
+        limit(Target::Bank("science".into()), Some("batch"), GPUS, 50),
+        limit(Target::EachUser, None, GPUS, 16),
+        limit(Target::User(UserId(8)), None, GPUS, 32),
+        limit(Target::Association(UserId(7), "small".into()), None, JOBS, 1),
+        limit(Target::EachAssociation, Some("batch"), JOBS, 2),
+    ];
+    let parents = [("science", "root"), ("small", "science"), ("large", "science"), ("other", "root")];
+    let parents = parents.map(|(bank, parent)| (bank.into(), parent.into()));
+    let limits = SiteLimits::new(&limits, &parents);
+    assert_eq!(
+        shown(&limits, 7, "small"),
+        [
+            "user 7 in bank small: run-jobs=1",
+            "user 7 in bank small in batch: run-jobs=2",
+            "bank small: run-jobs=7 run-gpus=4",
+            "bank science in batch: run-gpus=50",
+            "bank root: run-gpus=100",
+            "user 7: run-gpus=16",
+        ]
+    );
+    assert_eq!(
+        shown(&limits, 8, "other"),
+        [
+            "user 8 in bank other in batch: run-jobs=2",
+            "bank other: run-jobs=7 run-gpus=96",
+            "bank root: run-gpus=100",
+            "user 8: run-gpus=32",
+        ]
+    );
+    // A bank that has banks below is none of each bank.
+    assert_eq!(shown(&limits, 9, "science")[1], "bank science in batch: run-gpus=50");
+    assert!(SiteLimits::default().on(UserId(7), &"small".into()).is_empty());
+}
+
+#[test]
+fn banks_in_a_circle_do_no_harm() {
+    let parents = [("a".into(), "b".into()), ("b".into(), "a".into())];
+    let limits = SiteLimits::new(&[limit(Target::Bank("a".into()), None, GPUS, 1)], &parents);
+    assert!(!shown(&limits, 7, "b").is_empty());
+}
+
+#[test]
+fn targets_read_back_what_they_print() {
+    for target in [
+        Target::Association(UserId(7), "a/b".into()),
+        Target::EachAssociation,
+        Target::Bank("a".into()),
+        Target::EachBank,
+        Target::User(UserId(0)),
+        Target::EachUser,
+    ] {
+        assert_eq!(Target::parse(target.kind(), &target.name()), Ok(target));
+    }
+    for (kind, name, text) in [
+        ("group", "x", "scope: expected \"association\", \"bank\" or \"user\", got \"group\""),
+        ("bank", "", "name: expected a bank, got an empty string"),
+        ("user", "alice", "name: expected a user id, got \"alice\""),
+        ("user", "4294967295", "name: expected a user id, got \"4294967295\""),
+        ("association", "7", "name: expected USERID/BANK, got \"7\""),
+        ("association", "7/", "name: expected USERID/BANK, got \"7/\""),
+        ("association", "x/a", "name: expected a user id, got \"x\""),
+    ] {
+        assert_eq!(Target::parse(kind, name), Err(text.to_owned()));
+    }
+}
