@@ -42,10 +42,26 @@ pub struct AgeSnapshot {
 impl Engine {
     /// The weights may have changed, or what they are made of. Prices follow by whoever changed them, unless all are others.
     pub(super) fn weigh(&mut self) -> Vec<Effect> {
-        self.weigh_and_price(false)
+        let (mut effects, has_moved) = self.weigh_anew();
+        effects.extend(self.all_prices_if(has_moved));
+        effects
     }
 
-    fn weigh_and_price(&mut self, are_others: bool) -> Vec<Effect> {
+    /// Settings were replaced: prices follow, at once where nothing else has them follow. While Flux loads the plugin that is the load.
+    pub(super) fn set_ages(&mut self, before: &Settings, is_loading: bool) -> Vec<Effect> {
+        let of_prices = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
+        let (mut effects, has_moved) = self.weigh_anew();
+        let are_others = has_moved || of_prices(before) != of_prices(&self.settings);
+        effects.extend(self.all_prices_if(are_others && !is_loading));
+        effects
+    }
+
+    fn all_prices_if(&self, are_others: bool) -> Vec<Effect> {
+        if are_others && !self.is_live() { Engine::reprioritize_all() } else { Vec::new() }
+    }
+
+    /// Weighs by what is set and pushed now. Says too whether all ages are shown as of another time than before.
+    fn weigh_anew(&mut self) -> (Vec<Effect>, bool) {
         let weighed_before = self.weighed.weight(AGE);
         let configured = [(AGE, self.settings.age_weight), (SIZE, self.settings.size_weight)];
         let weighed = Weighed::new(self.weighed.factors(), self.book.weights(), &configured);
@@ -63,11 +79,8 @@ impl Engine {
         self.ledger.prices_moved();
         let mut effects = Vec::from_iter(self.arm_refresh());
         effects.extend(self.read_pasts(weighed_before));
-        if (has_moved || are_others) && !self.is_live() {
-            effects.extend(Engine::reprioritize_all());
-        }
         effects.extend(self.lacks_site_nodes());
-        effects
+        (effects, has_moved)
     }
 
     /// How many nodes the site has is asked where it counts and is not known.
@@ -134,12 +147,6 @@ impl Engine {
         let on = keepers == Keepers::NobodyElse && urgency != URGENCY_HOLD;
         let since = submitted.unwrap_or(self.now);
         if on { Eligible::Since(since) } else { Eligible::For(0.0) }
-    }
-
-    /// Settings were replaced: prices follow, at once where nothing else has them follow.
-    pub(super) fn set_ages(&mut self, before: &Settings) -> Vec<Effect> {
-        let of_prices = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
-        self.weigh_and_price(of_prices(before) != of_prices(&self.settings))
     }
 
     /// Where fair-share is not live: seconds after which ages are looked at, so that a job at the cap is never off by more than a

@@ -127,8 +127,16 @@ pub const OWNER: Cred = Cred { userid: 1000, rolemask: 1 };
 impl Site {
     /// Nothing loaded: 4 nodes of 4 cores.
     pub fn empty(so: &Path) -> Site {
-        let options = Options { priority_default: false, ..Options::default() };
+        Site::of(so, Options { priority_default: false, ..Options::default() })
+    }
+
+    fn of(so: &Path, options: Options) -> Site {
         Site { host: Host::new(options).expect("the C side is linked in"), so: Copy::of(so) }
+    }
+
+    /// Nothing loaded but Flux's own priorities, which flux-accounting's guide leaves in place.
+    pub fn beside_the_default() -> Site {
+        Site::of(plugin(), Options::default())
     }
 
     /// Loaded without data.

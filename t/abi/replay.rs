@@ -198,3 +198,31 @@ fn a_bank_is_written_by_id_when_a_replayed_job_lacks_it() {
     }
     site.check();
 }
+
+#[test]
+fn no_price_is_asked_for_while_the_plugin_is_loaded_and_not_asked_itself() {
+    // conf.update comes before Flux has the plugin in its stack: prices asked for then would be those of `.priority-default`.
+    let limits = json!({"limits": [{"scope": "user", "name": "*", "run-gpus": 3}]});
+    for settings in
+        [json!({"weights": {"size": 10}}), json!({"age-max": "2d", "weights": {"age": 10}}), limits]
+    {
+        let site = Site::beside_the_default();
+        site.host.reload_config(&json!({"fairshare": settings, "queues": {"q": {}, "r": {}}})).unwrap();
+        site.host.load(&site.so.path(), None).unwrap();
+        site.push(&document());
+        let [running, priced] = [4, 2].map(|nodes| site.submit(&job_in(5002, "B", nodes)));
+        let reload = || {
+            site.host.remove(SO).unwrap();
+            site.host.load(&site.so.path(), None).unwrap();
+            site.host.settle();
+        };
+        let seen = |id| (site.state(id), site.host.job(id, |job| job.priority).unwrap());
+        let before = [running, priced].map(seen);
+        reload();
+        // There are no data any more.
+        let waiting = site.submit(&job(5001, 1));
+        reload();
+        assert_eq!([running, priced].map(seen), before, "{settings}");
+        assert_eq!(site.state(waiting), State::Priority, "{settings}");
+    }
+}

@@ -139,7 +139,9 @@ impl Engine {
         self.standing.set_mode(self.settings.accrual);
         self.book.set_configured_limits(self.settings.limits.clone());
         self.regroup();
-        let mut effects = self.set_ages(&before);
+        // While Flux loads a plugin it asks the others for prices. It asks for all when it has shown the jobs, and a replay does.
+        let is_loading = is_first && self.ledger.is_empty();
+        let mut effects = self.set_ages(&before, is_loading);
         if before.running != self.settings.running {
             effects.extend(self.count_by_new_rules());
         }
@@ -147,7 +149,7 @@ impl Engine {
         if before.limits != self.settings.limits {
             if self.is_live() {
                 self.live.pushed = true;
-            } else {
+            } else if !is_loading {
                 effects.extend(self.reprioritize());
             }
         }
