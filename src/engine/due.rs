@@ -54,8 +54,8 @@ impl Due {
 impl Engine {
     /// The next reactor turn.
     pub(super) fn deferred(&mut self) -> Vec<Effect> {
-        // A timer never comes within Flux's loop; a panic may have hidden its end.
-        self.is_looping = false;
+        // A timer never comes within Flux's loop, nor within a pass; a panic may have hidden their end.
+        (self.is_looping, self.is_passing) = (false, false);
         self.live.loop_ended();
         if let Some(effects) = self.resync_step() {
             return effects;

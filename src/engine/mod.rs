@@ -114,6 +114,8 @@ pub struct Engine {
     foreign: BTreeMap<JobId, ForeignNames>,
     /// Flux goes through its jobs: no other job than the one it asks about may be touched.
     is_looping: bool,
+    /// A job is being let go, and the pass goes on after it.
+    is_passing: bool,
     /// After a panic: jobs to be compared with Flux.
     resync: Resync,
     owner: UserId,
@@ -148,6 +150,7 @@ impl Engine {
             unpriced: BTreeSet::new(),
             foreign: BTreeMap::new(),
             is_looping: false,
+            is_passing: false,
             resync: Resync::default(),
             owner,
             now: 0.0,

@@ -14,12 +14,17 @@ impl Engine {
     }
 
     pub(super) fn pass_along(&mut self, association: AssociationId, line: Line) -> Vec<Effect> {
-        // Flux would lose its place among the jobs it asks about.
-        if self.is_looping {
+        if self.may_not_pass() {
             return self.pass_later(association, line);
         }
         let walk = self.ledger.walk(association, line);
         self.pass_on(Pass { walk, freed: Vec::new() })
+    }
+
+    /// Within its loop over its jobs Flux would lose its place. And whoever is let go in a pass may end, or make room, before Flux
+    /// returns from letting it go: a pass in there, whose first job ends in there too, would go as deep as there are held jobs.
+    fn may_not_pass(&self) -> bool {
+        self.is_looping || self.is_passing
     }
 
     /// Several passes. Nothing is decided in one before what the one before it decided was carried out, since only then is it
@@ -29,7 +34,7 @@ impl Engine {
         let Some((association, line)) = due.next() else { return Vec::new() };
         let mut effects = self.pass_along(association, line);
         for (association, line) in due {
-            if self.is_looping {
+            if self.may_not_pass() {
                 effects.extend(self.pass_later(association, line));
             } else {
                 effects.push(self.pass_then(association, Vec::new(), line));
@@ -57,6 +62,7 @@ impl Engine {
     }
 
     pub(super) fn pass_on(&mut self, mut pass: Pass) -> Vec<Effect> {
+        self.is_passing = false;
         if self.resync.is_on() {
             return Vec::new();
         }
@@ -69,6 +75,7 @@ impl Engine {
             effects.extend(names.into_iter().map(|name| Effect::RemoveDependency(id, name)));
             if is_free {
                 pass.freed.push(id);
+                self.is_passing = true;
                 effects.push(Effect::Then(Step::Pass(Box::new(pass))));
                 return effects;
             }

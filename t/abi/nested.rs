@@ -4,7 +4,8 @@
 use mf_priority::embedded::{Order, Shape, State, Submission};
 use serde_json::json;
 
-use super::{OWNER, Site, association, document, job, queue};
+use super::{OWNER, Site, alone, association, document, job, queue};
+use crate::embedded::probe;
 
 fn events(site: &Site, id: u64) -> Vec<String> {
     let log = site.host.job(id, |job| job.eventlog().to_vec()).unwrap();
@@ -154,4 +155,28 @@ fn released_by_the_deferred_step_of_a_restart() {
         site.check();
         assert_eq!(site.association(5001, "A")["cur_run_jobs"], 3);
     }
+}
+
+#[test]
+fn jobs_that_end_as_they_are_let_go_do_not_pile_up_on_the_stack() {
+    alone("nested::each_job_that_is_let_go_ends");
+}
+
+#[test]
+#[ignore = "run by its sibling, in a process of its own: it would take down all others"]
+fn each_job_that_is_let_go_ends() {
+    const HELD: usize = 3000;
+    let mut one_at_a_time = document();
+    one_at_a_time["associations"][0] = association(5001, "A", json!({"max_sched_jobs": 1}));
+    let site = Site::with(&one_at_a_time);
+    let _full = site.submit(&job(5002, 4));
+    let first = site.submit(&job(5001, 1));
+    let held: Vec<u64> = (0..HELD).map(|_| site.submit(&job(5001, 1))).collect();
+    assert!(held.iter().all(|&id| site.state(id) == State::Depend));
+    // Another plugin ends each job that comes to PRIORITY.
+    site.host.load(&probe(), Some(&json!({"script": {"job.state.priority": [["raise", "no"]]}}))).unwrap();
+    site.host.cancel(first, OWNER).unwrap();
+    site.host.settle();
+    assert_eq!(held.iter().filter(|&&id| site.state(id) != State::Inactive).count(), 0);
+    site.check();
 }
