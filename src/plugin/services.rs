@@ -40,9 +40,13 @@ impl MfPriority {
         let event = read(&mut reader).map_err(|fault| refuse(host.plugin(), method, &fault))?;
         warn(host.plugin(), &mut reader.warnings);
         warn_of_the_rest(host.plugin(), &reader.warnings);
-        self.effect(host, event)?;
+        let carried_out = self.effect(host, event);
+        // The data are in force, whatever Flux made of what follows from them.
         self.note_push(method == "rec_update")?;
         self.forget_policy(host);
+        carried_out.map_err(|refused| {
+            error(refused.errno, format!("the data are in force, but: {}", refused.text))
+        })?;
         Ok(None)
     }
 

@@ -133,6 +133,36 @@ fn calls_that_fail_for_jobs_that_wait() {
     }
 }
 
+/// flux-accounting tells the owner's own record last, and whoever of his is held goes then.
+#[test]
+fn data_that_are_in_force_are_said_to_be_though_flux_refused_what_follows() {
+    let site = Site::bare();
+    let mut all = document();
+    // Who the instance's owner is the plugin asks of the system.
+    let owner = mf_priority::jobtap::own_user();
+    let one_at_a_time = association(owner, "A", json!({"max_running_jobs": 1}));
+    all["associations"].as_array_mut().unwrap().push(one_at_a_time.clone());
+    site.push(&all);
+    let [running, held] = [(); 2].map(|()| site.submit(&job_in(owner, "A", 1)));
+    site.host.remove(SO).unwrap();
+    site.finish(running);
+    site.host.load(&site.so.path(), None).unwrap();
+    site.host.settle();
+    site.push(&document());
+    site.host.take_log();
+    let call = "flux_jobtap_dependency_remove";
+    site.host.fails(Some(Fault { call, after: 0, times: 1, errno: Errno(12) }));
+    let refused = site.rpc("rec_update", &json!({"data": [one_at_a_time]})).unwrap_err();
+    site.host.fails(None);
+    assert!(refused.text.starts_with("the data are in force, but: "), "{}", refused.text);
+    assert_eq!(site.state(held), State::Depend);
+    site.rpc("reprioritize", &json!({})).unwrap();
+    assert_eq!(site.state(held), State::Run);
+    let log: Vec<String> = site.host.take_log().into_iter().map(|line| line.text).collect();
+    assert!(log.iter().any(|line| line.contains("push: ") && line.contains(" 1 added")), "{log:#?}");
+    site.check();
+}
+
 #[test]
 fn an_answer_that_does_not_go_out_is_in_the_log() {
     let site = Site::new();
