@@ -94,11 +94,24 @@ impl MfPriority {
             self.arm_answers(host);
             return None;
         }
-        if self.needs_queues(host, method, request) {
-            self.park(host, Asked::new(method, request));
-            return None;
+        let guest = (!caller.is_owner()).then_some(caller.userid);
+        self.charged(host, guest, || {
+            if self.needs_queues(host, method, request) {
+                self.park(host, Asked::new(method, request));
+                return None;
+            }
+            Some((method.answer)(self, host, request))
+        })
+    }
+
+    /// Work for a guest, whose turn comes the later for it.
+    fn charged<R>(&self, host: Host<'_, Self>, guest: Option<u32>, work: impl FnOnce() -> R) -> R {
+        let began = Instant::now();
+        let result = work();
+        if let Some(user) = guest {
+            self.pace.borrow_mut().charge(user, host.now(), began.elapsed().as_secs_f64());
         }
-        Some(self.answer(host, method, request))
+        result
     }
 
     fn count_call(&self, method: &Method<Self>, calls: Calls) {
@@ -109,18 +122,8 @@ impl MfPriority {
         known.refused += calls.refused;
     }
 
-    fn answer(&self, host: Host<'_, Self>, method: &Method<Self>, request: &Request<'_>) -> Reply {
-        let began = Instant::now();
-        let reply = (method.answer)(self, host, request);
-        if !request.caller.is_owner() {
-            let took = began.elapsed().as_secs_f64();
-            self.pace.borrow_mut().charge(request.caller.userid, host.now(), took);
-        }
-        reply
-    }
-
     fn answer_kept(&self, host: Host<'_, Self>, asked: Asked) {
-        let reply = asked.kept.request().and_then(|request| self.answer(host, asked.method, &request));
+        let reply = asked.kept.request().and_then(|request| (asked.method.answer)(self, host, &request));
         asked.kept.answer(reply);
     }
 
@@ -137,12 +140,14 @@ impl MfPriority {
         while began.elapsed() < TURN {
             let next = self.pace.borrow_mut().next(host.now());
             let Some(asked) = next else { break };
-            let is_lacking = |request: &Request<'_>| self.needs_queues(host, asked.method, request);
-            if !asked.knows_queues && asked.kept.request().is_ok_and(|request| is_lacking(&request)) {
-                self.park(host, asked)
-            } else {
-                self.answer_kept(host, asked)
-            }
+            self.charged(host, asked.guest, || {
+                let lacks = |request: Request<'_>| self.needs_queues(host, asked.method, &request);
+                if !asked.knows_queues && asked.kept.request().is_ok_and(lacks) {
+                    self.park(host, asked)
+                } else {
+                    self.answer_kept(host, asked)
+                }
+            });
         }
         self.arm_answers(host);
     }
