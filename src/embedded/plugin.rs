@@ -139,7 +139,6 @@ impl Host {
     /// Loads without showing jobs: `[job-manager] plugins=` at start, when there are none yet.
     pub(super) fn open(&self, path: &Path, conf: Option<&Value>) -> Result<Rc<Plugin>, String> {
         let shown = path.display();
-        self.basename_of(path)?;
         // SAFETY: loading runs the .so's initialisers; the caller names a jobtap plugin, as an admin does.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
             .map_err(|error| format!("{shown}: {error}"))?;
@@ -147,15 +146,6 @@ impl Host {
         let init: Init = *unsafe { library.get(b"flux_plugin_init\0") }
             .map_err(|_| format!("{shown}: flux_plugin_init symbol not found"))?;
         self.start(path, conf, Some(library), init)
-    }
-
-    /// What users will call it, if nothing is called so yet.
-    fn basename_of(&self, path: &Path) -> Result<String, String> {
-        let basename = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        match self.find(&basename) {
-            Some(_) => Err(format!("{basename} already loaded")),
-            None => Ok(basename),
-        }
     }
 
     fn start(
@@ -166,7 +156,8 @@ impl Host {
         init: Init,
     ) -> Result<Rc<Plugin>, String> {
         let shown = path.display();
-        let basename = self.basename_of(path)?;
+        // What users will call it.
+        let basename = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let uid = self.next_uid.replace(self.next_uid.get() + 1);
         let plugin = Rc::new(Plugin {
             handle: OnceCell::new(),
@@ -188,6 +179,9 @@ impl Host {
         let rc = self.as_plugin(uid, || unsafe { init(handle.as_ptr().cast()) });
         let ready = if rc < 0 {
             Err(format!("{shown}: flux_plugin_init failed"))
+        } else if self.find(&basename).is_some() {
+            // Flux looks when the plugin was set up.
+            Err(format!("{basename} already loaded"))
         } else {
             self.conf_update(&plugin, &self.config.borrow().clone())
         };

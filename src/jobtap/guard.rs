@@ -7,13 +7,14 @@
 //! with it; there are no statics and no thread-locals, which would pin the .so.
 
 use super::error::EIO;
+use super::hook::{self, Hook};
 use super::kept::{decode, respond};
 use super::kvs::Errands;
 use super::pending::{Asks, Reads};
 use super::shared::{address, give, shared, take_back};
 use super::timers::Timer;
 use super::unload::fail_load;
-use super::{Args, Jobtap, LogLevel, Method, Plugin, Request, hook, sys};
+use super::{Args, Failed, Jobtap, LogLevel, Method, Plugin, Request, sys};
 use std::cell::{OnceCell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,6 +34,7 @@ pub(super) struct Instance<J: Jobtap> {
     pub(super) errands: Errands,
     #[cfg(feature = "fault")]
     faults: super::fault::Faults,
+    hook: OnceCell<Hook>,
 }
 
 pub(super) struct Service<J: Jobtap> {
@@ -98,6 +100,7 @@ impl<J: Jobtap> Instance<J> {
             errands: Errands::default(),
             #[cfg(feature = "fault")]
             faults: super::fault::Faults::default(),
+            hook: OnceCell::new(),
         });
         let at = address(&instance);
         let service = |method| Rc::new(Service { instance: at, method });
@@ -171,7 +174,7 @@ impl<J: Jobtap> Instance<J> {
 
 impl<J: Jobtap> Drop for Instance<J> {
     fn drop(&mut self) {
-        hook::remove();
+        drop(self.hook.take());
     }
 }
 
@@ -191,13 +194,16 @@ pub unsafe fn init<J: Jobtap>(raw: *mut c_void) -> c_int {
 pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J>]) -> c_int {
     // SAFETY: contract of this function.
     let Some(plugin) = (unsafe { Plugin::from_raw(raw.cast()) }) else { return -1 };
-    hook::install::<J>(plugin);
+    let hook = hook::install::<J>(plugin);
     let failed = match catch_unwind(AssertUnwindSafe(|| load::<J>(plugin, methods))) {
-        Ok(Ok(())) => return 0,
+        Ok(Ok(instance)) => {
+            let _ = instance.hook.set(hook);
+            return 0;
+        }
         Ok(Err(failed)) => failed,
         Err(_) => NotLoaded::AtAll(format!("{}: internal error while loading", J::title())),
     };
-    hook::remove();
+    drop(hook);
     let (NotLoaded::AtAll(text) | NotLoaded::Whole(text)) = &failed;
     plugin.log(LogLevel::Error, text);
     match failed {
@@ -220,7 +226,7 @@ impl From<String> for NotLoaded {
     }
 }
 
-fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<(), NotLoaded> {
+fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<Rc<Instance<J>>, NotLoaded> {
     let instance = Instance::assemble(plugin, J::load(plugin)?, methods);
     let say = |what: &str| format!("{}: {what}: {}", J::title(), std::io::Error::last_os_error());
     let arg = address(&instance);
@@ -269,7 +275,7 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<(), 
             return Err(NotLoaded::Whole(say(&what)));
         }
     }
-    Ok(())
+    Ok(instance)
 }
 
 unsafe extern "C" fn free<J: Jobtap>(instance: *mut c_void) {
@@ -301,8 +307,11 @@ unsafe extern "C" fn on_callback<J: Jobtap>(
     if outcome.is_none() {
         args.set_error(instance.plugin, &format!("internal error in {}", J::title()));
     }
-    let _ = catch_unwind(AssertUnwindSafe(|| instance.jobtap.fail_safe(host, name, args)));
-    -1
+    // A failure that Flux would only log has it leave what was packed for this job's jobspec to the next job it calls about.
+    match catch_unwind(AssertUnwindSafe(|| instance.jobtap.fail_safe(host, name, args))) {
+        Ok(Ok(())) => 0,
+        Ok(Err(Failed)) | Err(_) => -1,
+    }
 }
 
 unsafe extern "C" fn on_request<J: Jobtap>(

@@ -4,6 +4,7 @@
 //! The default hook would also name the thread, through a thread-local whose destructor pins the .so.
 
 use super::{Jobtap, LogLevel, Plugin};
+use std::panic::{PanicHookInfo, set_hook, take_hook};
 
 /// Lets the hook, which any thread may call, hold the plugin handle.
 struct Handle(Plugin);
@@ -19,18 +20,30 @@ impl Handle {
     }
 }
 
-/// Has every panic logged, until [`remove`].
-pub(super) fn install<J: Jobtap>(plugin: Plugin) {
+type Former = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
+
+/// The hook for as long as this lives; then the one from before is there again. Flux runs the entry point of a .so that is loaded
+/// already before it refuses it, so the former may be that of the plugin that goes on.
+pub(super) struct Hook(Option<Former>);
+
+/// Has every panic logged.
+pub(super) fn install<J: Jobtap>(plugin: Plugin) -> Hook {
     let handle = Handle(plugin);
-    std::panic::set_hook(Box::new(move |panic| {
+    let former = take_hook();
+    set_hook(Box::new(move |panic| {
         let message = panic.payload_as_str().unwrap_or("panic");
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         // The hook is removed before the handle goes.
         handle.plugin().log(LogLevel::Error, &format!("{}: panic at {place}: {message}", J::title()));
     }));
+    Hook(Some(former))
 }
 
-/// Removes the hook, before its code is unmapped.
-pub(super) fn remove() {
-    drop(std::panic::take_hook());
+impl Drop for Hook {
+    fn drop(&mut self) {
+        // Its code may be unmapped next. A thread that panics can't set a hook.
+        if let Some(former) = self.0.take().filter(|_| !std::thread::panicking()) {
+            set_hook(former);
+        }
+    }
 }

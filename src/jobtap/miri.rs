@@ -50,7 +50,9 @@ impl Jobtap for Noting {
     fn dependencies(&self, _host: Host<'_, Self>, _id: u64, _reply: Option<&str>) {}
     fn written(&self, _host: Host<'_, Self>, _outcome: Result<(), String>) {}
     fn found(&self, _host: Host<'_, Self>, _number: u64, _found: Found<'_>) {}
-    fn fail_safe(&self, _host: Host<'_, Self>, _topic: &str, _args: Args<'_>) {}
+    fn fail_safe(&self, _host: Host<'_, Self>, _topic: &str, _args: Args<'_>) -> Result<(), Failed> {
+        Err(Failed)
+    }
     fn recover(&self, _host: Host<'_, Self>, _id: Option<u64>) {}
 }
 

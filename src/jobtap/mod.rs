@@ -169,9 +169,11 @@ pub trait Jobtap: Sized + 'static {
     fn found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>);
     /// The answer of job-list asked for by [`Host::list_ended`], as JSON; `None` if there is none.
     fn ended(&self, host: Host<'_, Self>, reply: Option<&str>);
-    /// What a callback leaves as its answer when it fails or was cut short by a panic; it will report failure. Other
-    /// plugins may have answered before.
-    fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>);
+    /// What a callback leaves as its answer when it fails or was cut short by a panic. Other plugins may have answered before.
+    ///
+    /// # Errors
+    /// Where Flux is to be told: it refuses then what the callback was about.
+    fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;
     /// Puts the state in order after a panic cut a call short that was about job `id`, if it was about one.
     fn recover(&self, host: Host<'_, Self>, id: Option<u64>);
 

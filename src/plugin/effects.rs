@@ -84,8 +84,12 @@ impl MfPriority {
             Effect::PriorityUnavailable => {
                 return answered(args, |args| args.set_priority_unavailable(plugin));
             }
+            // A note that can't be shown takes no price away.
             Effect::Annotate(ref text) => {
-                return answered(args, |args| args.annotate(c"fairshare", text));
+                if let Some(Err(fault)) = args.map(|args| args.annotate(c"fairshare", text)) {
+                    plugin.log(LogLevel::Error, &format!("mf_priority: no annotation: {}", fault.0));
+                }
+                return Outcome::Done;
             }
             Effect::KeepPriority => {
                 return answered(args, |args| keep_priority(plugin, args));

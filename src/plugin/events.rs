@@ -157,6 +157,9 @@ impl MfPriority {
         };
         match read() {
             Ok(settings) => {
+                if let Some(text) = self.loaded.take() {
+                    host.plugin().log(LogLevel::Info, &text);
+                }
                 let remembers = settings.remember;
                 self.drive(host, Some(args), Event::Settings(settings))?;
                 self.remember_as_configured(host, remembers);

@@ -69,6 +69,8 @@ pub struct MfPriority {
     pace: RefCell<Pace<Asked>>,
     queues: RefCell<QueueStates>,
     calls: RefCell<AllCalls>,
+    /// What is to be said when Flux has taken the plugin: one whose name is taken it refuses after it was set up.
+    loaded: RefCell<Option<String>>,
     logger: Logger,
 }
 
@@ -164,10 +166,7 @@ impl Jobtap for MfPriority {
             0 => "no associations yet".to_owned(),
             count => format!("{}, {}", counted(count, "association"), counted(extent.queues, "queue")),
         };
-        logger.log(
-            LogLevel::Info,
-            &format!("mf_priority: loaded (version {}): {data}", env!("CARGO_PKG_VERSION")),
-        );
+        let loaded = format!("mf_priority: loaded (version {}): {data}", env!("CARGO_PKG_VERSION"));
         Ok(MfPriority {
             engine: RefCell::new(engine),
             parts: RefCell::default(),
@@ -182,6 +181,7 @@ impl Jobtap for MfPriority {
             pace: RefCell::default(),
             queues: RefCell::default(),
             calls: RefCell::default(),
+            loaded: RefCell::new(Some(loaded)),
             logger,
         })
     }
@@ -267,10 +267,15 @@ impl Jobtap for MfPriority {
         let _ = self.drive(host, None, Event::Ended(reply.and_then(ended::jobs)));
     }
 
-    fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) {
-        if matches!(topic, "job.priority.get" | "job.state.priority") {
-            // A plugin before us may have put its own priority there; should this fail, there is nobody to tell.
-            let _ = effects::keep_priority(host.plugin(), args);
+    fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
+        match topic {
+            // A plugin before us may have put its own priority there; should this fail, Flux keeps the one it has.
+            "job.priority.get" | "job.state.priority" => {
+                effects::keep_priority(host.plugin(), args).map_err(|_| Failed)
+            }
+            "job.new" | "job.destroy" | "job.update" => Ok(()),
+            _ if topic.starts_with("job.state.") || topic.starts_with("job.event.") => Ok(()),
+            _ => Err(Failed),
         }
     }
 
@@ -287,6 +292,9 @@ fn counted(count: usize, what: &str) -> String {
 
 impl Drop for MfPriority {
     fn drop(&mut self) {
+        if self.loaded.borrow().is_some() {
+            return;
+        }
         let jobs = self.live_jobs();
         let text = format!("mf_priority: removed; {} left alone", counted(jobs, "live job"));
         self.logger.log(LogLevel::Info, &text);

@@ -4,7 +4,8 @@
 use mf_priority::embedded::State;
 use serde_json::{Value, json};
 
-use super::{OWNER, Site, association, document, job, topic};
+use super::{OWNER, Site, association, document, job, plugin, topic};
+use crate::embedded::probe;
 
 /// Records of a part of a push.
 const AT_ONCE: usize = 1_000;
@@ -141,4 +142,18 @@ fn a_push_in_the_middle_of_a_refresh_counts_from_then_on() {
     assert_eq!(site.state(second), State::Run);
     site.check();
     site.is_content();
+}
+
+#[test]
+fn a_note_of_anothers_that_is_none_takes_no_price_away() {
+    let site = Site::empty(plugin());
+    let script = json!({"job.state.priority": [["annotate", "no object"]]});
+    site.host.load(&probe(), Some(&json!({"script": script}))).unwrap();
+    site.host.reload_config(&json!({"fairshare": {"annotate": true}})).unwrap();
+    site.load(&document());
+    let id = site.submit(&job(5002, 1));
+    assert_eq!(site.state(id), State::Run);
+    let told = site.errors();
+    assert!(told.iter().any(|line| line.contains("annotations are not an object")), "{told:?}");
+    site.check();
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::play::{Play, full_document};
 use super::why::{QUEUE_STATUS, STOPPED};
-use super::{OWNER, faulty, job, topic};
+use super::{OWNER, SO, faulty, job, topic};
 
 const FAULT: &str = "MF_PRIORITY_FAULT";
 /// So many calls of a kind are cut short in each place, one in each history.
@@ -131,6 +131,32 @@ fn fails_safe(what: &str, place: &str) -> bool {
     }
     play.end();
     struck
+}
+
+/// Flux sets a plugin up before it finds that it has one of that name.
+#[test]
+fn a_second_load_that_is_refused_leaves_the_first_as_it_is() {
+    in_a_process("loaded_twice", "stats");
+}
+
+#[test]
+#[ignore = "run by its sibling, in a process of its own where WHAT names what panics"]
+fn loaded_twice() {
+    let play = Play::new("stats");
+    let host = &play.site.host;
+    let id = play.site.submit(&job(5002, 1));
+    host.take_log();
+    assert_eq!(host.load(&play.site.so.path(), None), Err(format!("{SO} already loaded")));
+    let log = || -> Vec<String> { host.take_log().into_iter().map(|line| line.text).collect() };
+    assert_eq!(log(), [""; 0], "nothing came and nothing went");
+    arm("stats@before");
+    let refused = host.request(&topic("stats"), None, OWNER).unwrap_err();
+    assert!(refused.text.contains("internal error"), "{}", refused.text);
+    let log = log();
+    assert!(log.iter().any(|line| line.contains("panic at src/")), "{log:#?}");
+    play.site.finish(id);
+    play.site.check();
+    println!("struck");
 }
 
 /// A panic anywhere takes the answers away that are under way.

@@ -4,6 +4,7 @@
 use mf_priority::embedded::{Cred, Errno, Host, Options, Order, State, Submission};
 use mf_priority::engine::Timer;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 use super::seen::{Seen, assert_counts};
 use super::{
@@ -60,6 +61,8 @@ pub(super) struct Play {
     pub log: Vec<String>,
     /// Nothing is compared.
     pub is_trusting: bool,
+    /// The bank that a job names, or was moved to by hand: nobody else's answer may end up there.
+    banks: BTreeMap<u64, String>,
     /// A guest asks until he is answered in his turn: that takes thousands of requests.
     asks_much: bool,
 }
@@ -72,7 +75,8 @@ impl Play {
         let site = Site { host, so: Copy::of(faulty()) };
         site.load(&first_document());
         let asks_much = what == Timer::Answer.name();
-        Play { site, refusals: Vec::new(), log: Vec::new(), is_trusting: false, asks_much }
+        let banks = BTreeMap::new();
+        Play { site, refusals: Vec::new(), log: Vec::new(), is_trusting: false, banks, asks_much }
     }
 
     fn note<T>(&mut self, result: Result<T, String>) -> Option<T> {
@@ -82,14 +86,27 @@ impl Play {
     }
 
     fn submit(&mut self, job: &Submission) -> Option<u64> {
-        let result = self.site.host.submit(job);
-        self.note(result)
+        self.submit_batch(std::slice::from_ref(job)).pop()?
+    }
+
+    fn submit_batch(&mut self, batch: &[Submission]) -> Vec<Option<u64>> {
+        let submitted = self.site.host.submit_batch(batch);
+        for (job, result) in batch.iter().zip(&submitted) {
+            if let (Some(bank), Ok(id)) = (job.jobspec["attributes"]["system"]["bank"].as_str(), result) {
+                self.banks.insert(*id, bank.to_owned());
+            }
+        }
+        self.site.host.settle();
+        submitted.into_iter().map(|result| self.note(result)).collect()
     }
 
     fn update(&mut self, id: Option<u64>, key: &str, value: &str) {
         let Some(id) = id else { return };
-        let key = format!("attributes.system.{key}");
-        let done = self.site.host.update(id, &[(&key, json!(value))], OWNER);
+        let path = format!("attributes.system.{key}");
+        let done = self.site.host.update(id, &[(&path, json!(value))], OWNER);
+        if key == "bank" && done.is_ok() {
+            self.banks.insert(id, value.to_owned());
+        }
         self.note(done.map_err(|refused| refused.text));
     }
 
@@ -180,6 +197,10 @@ impl Play {
     pub fn history(&mut self) {
         let refused = self.site.host.reload_config(&json!({"fairshare": {"depth": 7}})).err();
         self.refusals.extend(refused);
+        // The bank of the first comes from us, in the call before those of the second.
+        for id in self.submit_batch(&[job(5002, 1), job_in(5002, "B", 1)]) {
+            self.finish(id);
+        }
         let early = self.submit(&job(5002, 1));
         let late = early.and_then(|early| self.submit(&after(early)));
         self.finish(early);
@@ -354,6 +375,14 @@ impl Play {
         let jobs: Vec<Seen> =
             self.site.host.jobs().into_iter().map(|id| self.site.host.job(id, Seen::of).unwrap()).collect();
         assert_counts(&query, &jobs, || format!("{jobs:#?}\n{:#?}", self.log));
+        for (&id, bank) in &self.banks {
+            let named = self.site.host.job(id, |job| job.attribute("bank").map(str::to_owned));
+            assert!(
+                named.is_none_or(|named| named.as_ref() == Some(bank)),
+                "job {id} named {bank}\n{:#?}",
+                self.log
+            );
+        }
         let known =
             |job: &Seen| query["mf_priority_map"].as_array().unwrap().iter().any(|u| u["userid"] == job.user);
         let banks = |user: &Value| user["banks"].as_array().unwrap().clone();

@@ -61,7 +61,9 @@ fn flaw_25_a_name_that_cannot_be_removed_still_holds() {
     assert_eq!(names(&host.engine, held), ["max-sched-jobs-user-limit"]);
     assert_eq!(host.engine.check().drift, []);
     // It kept no reservation, so that the pass goes on with it, and the next pass tries again.
-    let rest = effects.into_iter().filter_map(|effect| if let Effect::Then(step) = effect { Some(step) } else { None });
+    let rest = effects
+        .into_iter()
+        .filter_map(|effect| if let Effect::Then(step) = effect { Some(step) } else { None });
     for step in rest {
         let on = host.engine.step(step);
         assert_eq!(removal(&on), None, "once in a pass");
