@@ -146,12 +146,14 @@ impl Engine {
     }
 
     /// Whether limits had their say of a job that leaves DEPEND: it was released by us, or all its names were known and it fitted. They
-    /// had not after a panic, or while its eventlog is unread: then others let it go, and it carries no name of ours that would have
-    /// held it.
+    /// had not after a panic, while its eventlog is unread, or while some of them are still to be pushed: then others let it go, and it
+    /// carries no name of ours that would have held it.
     fn was_judged(&self, id: JobId) -> bool {
         self.ledger.job(id).is_none_or(|job| {
+            let Some(association) = job.association() else { return true };
             let is_known = job.phase == Phase::Depend && job.knowledge == Knowledge::Known;
-            job.grant == Grant::Given || job.association().is_none() || (is_known && !self.is_doubtful())
+            let is_half = job.origin == Origin::Replayed && self.due.half_pushed.contains(&association);
+            job.grant == Grant::Given || (is_known && !is_half && !self.is_doubtful())
         })
     }
 

@@ -63,7 +63,9 @@ impl Engine {
         let mut effects = Vec::new();
         loop {
             effects.extend(self.place(&pass.walk));
-            let released = self.ledger.release_next(&self.book, &mut pass.walk);
+            // All limits are known when the push is whole, and then everybody has a pass.
+            let undecided = &self.due.half_pushed;
+            let released = self.ledger.release_next(&self.book, &mut pass.walk, undecided);
             let Some(Released { id, names, is_free }) = released else { break };
             effects.extend(is_free.then_some(Effect::AskUrgency(id)));
             effects.extend(names.into_iter().map(|name| Effect::RemoveDependency(id, name)));

@@ -134,14 +134,14 @@ impl Engine {
                 self.due.unmoved.insert(id);
                 effects.push(Effect::Arm(Timer::Turn));
             }
-            // Whether a limit concerns it was not known when eventlogs were read.
-            if job.origin == Origin::Replayed && matches!(job.phase, Phase::Priority | Phase::Sched) {
-                replayed.push(id);
+            if job.origin == Origin::Replayed {
+                self.due.half_pushed.insert(association);
+                // Whether a limit concerns it was not known when eventlogs were read.
+                replayed.extend(matches!(job.phase, Phase::Priority | Phase::Sched).then_some(id));
             }
             self.ledger.meet(&self.book, association);
             self.ledger.change(id, |job| job.admission = job.admission.moved_to(association));
             effects.extend(self.accrues(id));
-            self.due.half_pushed.insert(association);
         }
         effects.extend(self.read_eventlogs(replayed));
         self.all_may_be_known();

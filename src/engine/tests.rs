@@ -10,6 +10,7 @@ mod committed;
 mod doubt;
 mod examples;
 mod facts;
+mod half_pushed;
 mod hand_over;
 mod helped;
 mod host;
