@@ -127,10 +127,9 @@ impl Engine {
             let found = self.book.find(job.user, job.bank.as_ref().map(|b| b.as_str()));
             let Some(association) = found else { continue };
             let is_owner = self.is_owner(job.user);
-            if is_owner
-                && job.admission == (Admission::Waiting { was_passed_over: true })
-                && job.phase == Phase::Priority
-            {
+            // One that was in SCHED was sent to PRIORITY by a restart.
+            let is_unpriced = job.phase == Phase::Priority || self.unpriced.contains(&id);
+            if is_owner && job.admission == (Admission::Waiting { was_passed_over: true }) && is_unpriced {
                 self.due.unmoved.insert(id);
                 effects.push(Effect::Arm(Timer::Turn));
             }
