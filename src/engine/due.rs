@@ -33,6 +33,8 @@ pub(super) struct Due {
     pub half_pushed: BTreeSet<AssociationId>,
     /// A reprioritize ended the last push, and nothing of another one has come since.
     pub push_ended: bool,
+    /// Limits may be others since everybody was looked at.
+    pub limits_moved: bool,
 }
 
 impl Due {

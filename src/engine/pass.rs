@@ -47,12 +47,16 @@ impl Engine {
     pub(super) fn release_all(&mut self) -> Vec<Effect> {
         self.due.passes.clear();
         let pushed = std::mem::take(&mut self.due.half_pushed);
+        // Whose eventlogs are to be read first has no turn.
+        let asked =
+            if std::mem::take(&mut self.due.limits_moved) { self.ask_unasked(None) } else { Vec::new() };
         self.ledger.place_all_anew();
         let associations: Vec<AssociationId> = self.ledger.in_line().collect();
         let mut effects = self.passes(associations.into_iter().map(|association| (association, Line::All)));
         // Of the others it is decided when their eventlogs are read.
         let read = pushed.into_iter().filter(|association| !self.ledger.is_unread(*association));
         effects.extend(read.map(|association| Effect::Then(Step::ReplayRead(association))));
+        effects.extend(asked);
         effects
     }
 

@@ -17,6 +17,7 @@ impl Engine {
         let is_over = self.due.push_ended;
         self.due.push_ended &= records.iter().all(|record| self.is_owner(record.association.user));
         self.book.upsert(records, self.owner);
+        self.due.limits_moved = true;
         self.ledger.prices_moved();
         let jobs: Vec<JobId> = served.into_iter().flat_map(|user| self.ledger.waiting_of(user)).collect();
         let mut effects = self.attach(jobs);
@@ -63,7 +64,7 @@ impl Engine {
             return vec![Effect::RejectPolicy(fault.to_string())];
         }
         replace(&mut self.book);
-        self.due.push_ended = true;
+        (self.due.push_ended, self.due.limits_moved) = (true, true);
         self.regroup();
         let mut effects = self.weigh();
         let waiting: Vec<JobId> = self.ledger.waiting().collect();
@@ -99,7 +100,7 @@ impl Engine {
     }
 
     pub(super) fn configure(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {
-        self.due.push_ended = false;
+        (self.due.push_ended, self.due.limits_moved) = (false, true);
         change(&mut self.book);
         self.weigh()
     }

@@ -9,7 +9,7 @@
 use super::foreign::ForeignNames;
 use super::{Effect, Engine, JobFacts, Level, Posting, State, Step, Timer};
 use crate::accounts::AssociationId;
-use crate::ids::{JobId, Limit, Measure, Stage};
+use crate::ids::JobId;
 use crate::limits::{Admission, Grant, HoldName, HoldNames, Job, Knowledge, Line, Origin, Phase};
 use crate::priority::AGE;
 
@@ -111,46 +111,30 @@ impl Engine {
 
     /// Asks for the eventlogs of replayed jobs that can decide something: of those in DEPEND, which names are
     /// outstanding; of those in SCHED, which were released and have a place to run reserved, if a limit on what runs is
-    /// in reach. Where ages count, of all, how long they were eligible: nobody waits for that.
+    /// in reach, now or [later](Engine::ask_unasked). Where ages count, of all, how long they were eligible: nobody waits for that.
     pub(super) fn read_eventlogs(&mut self, pending: Vec<JobId>) -> Vec<Effect> {
         let mut effects = Vec::new();
         for id in pending {
             let Some(job) = self.ledger.job(id) else { continue };
             let can_decide = match job.phase {
                 Phase::Depend => true,
-                Phase::Sched => self.is_in_reach(job),
+                Phase::Sched => job.association().is_some_and(|of| self.is_in_reach(of, job.queue.as_ref())),
                 Phase::New | Phase::Priority | Phase::Run | Phase::Cleanup => false,
             };
             // In SCHED it counted as unread from the start, so that its place to run was not given away. Where no limit on what runs is
             // in reach nothing depends on its eventlog.
             let (is_unread, counts_age) = (job.is_unread(), self.weighed.weight(AGE) != 0);
+            let is_left = job.phase == Phase::Sched && !can_decide;
             if can_decide != is_unread {
                 let knowledge = if can_decide { Knowledge::Unread } else { Knowledge::Known };
                 self.ledger.change(id, |job| job.knowledge = knowledge);
             }
+            if is_left {
+                self.leave_unasked(id);
+            }
             effects.extend((can_decide || counts_age).then_some(Effect::ReadEventlog(id)));
         }
         effects
-    }
-
-    /// Whether a limit on what runs could be reached if all active jobs of the job's association ran. Where it could
-    /// not, it does not matter for whom a place is reserved.
-    fn is_in_reach(&self, job: &Job) -> bool {
-        let Some(association) = job.association() else { return false };
-        let Some(limits) = self.book.association(association) else { return false };
-        let active = self.ledger.usage(association).map_or(0, |usage| usage.active_jobs);
-        let queue = job.queue.as_ref().and_then(|queue| self.book.queue(queue.as_str()));
-        if self.ledger.runs_under_scopes(association) {
-            return true;
-        }
-        let is_in_reach = |measure: Measure, cap: Limit| match measure {
-            Measure::Jobs => !cap.admits(active, 1),
-            Measure::Nodes | Measure::Cores | Measure::Gpus => !cap.is_unlimited(),
-        };
-        let running = self.ledger.rules().all().filter(|(_, rule)| rule.stage == Stage::Running);
-        running
-            .flat_map(|(_, rule)| rule.caps_on(limits, queue))
-            .any(|(measure, cap)| is_in_reach(measure, cap))
     }
 
     /// Takes over the names an eventlog tells of.

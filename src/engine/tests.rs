@@ -37,6 +37,7 @@ mod strict;
 mod tables;
 mod taken;
 mod told;
+mod unasked;
 mod unread;
 mod urgency;
 mod why;
