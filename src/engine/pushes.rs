@@ -47,6 +47,8 @@ impl Engine {
     }
 
     pub(super) fn policy(&mut self, policy: Policy, site: SitePart) -> Vec<Effect> {
+        // It takes the place of an open push.
+        self.abandon_draft();
         let mut draft = Draft::default();
         draft.absorb(site, &mut self.standing);
         self.replaced(draft, |book| book.replace(policy))
