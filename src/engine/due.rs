@@ -31,6 +31,8 @@ pub(super) struct Due {
     /// Waiting jobs that were replayed were attached there by data of which more may come: who is released, and who of the
     /// replayed is held, is decided when the reprioritize comes that ends the push.
     pub half_pushed: BTreeSet<AssociationId>,
+    /// Of replayed jobs there that others keep it was not decided yet who is held: that is done once, when the eventlogs are read.
+    pub unjudged: BTreeSet<AssociationId>,
     /// A reprioritize ended the last push, and nothing of another one has come since.
     pub push_ended: bool,
     /// Limits may be others since everybody was looked at.

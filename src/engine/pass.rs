@@ -54,8 +54,10 @@ impl Engine {
         let associations: Vec<AssociationId> = self.ledger.in_line().collect();
         let mut effects = self.passes(associations.into_iter().map(|association| (association, Line::All)));
         // Of the others it is decided when their eventlogs are read.
-        let read = pushed.into_iter().filter(|association| !self.ledger.is_unread(*association));
-        effects.extend(read.map(|association| Effect::Then(Step::ReplayRead(association))));
+        let (unread, read): (Vec<_>, Vec<_>) =
+            pushed.into_iter().partition(|association| self.ledger.is_unread(*association));
+        self.due.unjudged.extend(unread);
+        effects.extend(read.into_iter().map(|association| Effect::Then(Step::ReplayRead(association))));
         effects.extend(asked);
         effects
     }

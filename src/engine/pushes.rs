@@ -38,7 +38,9 @@ impl Engine {
         for association in due {
             self.due.half_pushed.remove(&association);
             // Of the others it is decided when their eventlogs are read.
-            if !self.ledger.is_unread(association) {
+            if self.ledger.is_unread(association) {
+                self.due.unjudged.insert(association);
+            } else {
                 effects.extend(self.pass(association));
                 effects.push(Effect::Then(Step::ReplayRead(association)));
             }

@@ -83,6 +83,9 @@ impl Engine {
         let held =
             pending.iter().filter_map(|id| self.ledger.job(*id).filter(|job| job.phase == Phase::Priority));
         let awaited: Vec<AssociationId> = held.filter_map(Job::association).collect();
+        let depends =
+            pending.iter().filter_map(|id| self.ledger.job(*id).filter(|job| job.phase == Phase::Depend));
+        self.due.unjudged.extend(depends.filter_map(Job::association));
         let mut effects = self.read_eventlogs(pending);
         self.all_may_be_known();
         effects.extend(awaited.into_iter().flat_map(|association| self.pass_later(association, Line::All)));
@@ -255,7 +258,7 @@ impl Engine {
     }
 
     /// When all eventlogs of an association are read, whoever may go there is released, and then whoever must be held
-    /// is.
+    /// is, if that was not decided before.
     pub(super) fn one_less_unread(&mut self, association: AssociationId) -> Vec<Effect> {
         if self.ledger.is_unread(association) {
             return Vec::new();
@@ -265,7 +268,8 @@ impl Engine {
             return effects;
         }
         effects.extend(self.pass(association));
-        effects.push(Effect::Then(Step::ReplayRead(association)));
+        let is_unjudged = self.due.unjudged.contains(&association);
+        effects.extend(is_unjudged.then_some(Effect::Then(Step::ReplayRead(association))));
         effects
     }
 
@@ -288,6 +292,7 @@ impl Engine {
 
     /// Holds replayed jobs that carry no name of ours and don't fit.
     pub(super) fn hold_replayed(&mut self, association: AssociationId) -> Vec<Effect> {
+        self.due.unjudged.remove(&association);
         let is_free = |id: &JobId| {
             self.ledger.job(*id).is_some_and(|job| {
                 job.origin == Origin::Replayed && job.is_up_to_others() && job.grant == Grant::None

@@ -118,6 +118,24 @@ fn a_limit_that_a_later_push_lowers_holds_the_next() {
     exact(&host);
 }
 
+/// That is said when they let it go, whoever's eventlog was read meanwhile.
+#[test]
+fn whom_others_keep_is_not_held_by_a_later_push() {
+    let mut host = site(|_| ());
+    let others = host.submit(HostJob::new(7).after("keep=x")).unwrap();
+    submit(&mut host, 1);
+    let mut engine = Engine::new(OWNER);
+    engine.handle(NOW, records(UNLIMITED));
+    host.replay(true, engine);
+    host.event(records(Limit(0)));
+    host.reads_asked = 0;
+    host.event(Event::Reprioritize);
+    assert_eq!((host.reads_asked, host.names(others)), (1, vec!["keep=x".to_owned()]));
+    host.remove_dependency(others, "keep=x");
+    assert_eq!(host.names(others), ["max-running-jobs-user-limit"]);
+    exact(&host);
+}
+
 #[test]
 fn a_limit_that_the_configuration_sets_holds_the_next() {
     let (mut host, _) = unlimited();
