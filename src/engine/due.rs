@@ -28,11 +28,15 @@ pub(super) struct Due {
     pub unheld: BTreeSet<JobId>,
     /// Held jobs may go there.
     pub passes: BTreeMap<AssociationId, Line>,
-    /// Waiting jobs were attached there by data of which more may come: who of the replayed is released, and who is
-    /// held, is decided when the reprioritize comes that ends the push.
+    /// Waiting jobs that were replayed were attached there by data of which more may come: who is released, and who of the
+    /// replayed is held, is decided when the reprioritize comes that ends the push.
     pub half_pushed: BTreeSet<AssociationId>,
+    /// Of replayed jobs there that others keep it was not decided yet who is held: that is done once, when the eventlogs are read.
+    pub unjudged: BTreeSet<AssociationId>,
     /// A reprioritize ended the last push, and nothing of another one has come since.
     pub push_ended: bool,
+    /// Limits may be others since everybody was looked at.
+    pub limits_moved: bool,
 }
 
 impl Due {
@@ -67,10 +71,7 @@ impl Engine {
         effects.extend(self.discover());
         // What is to be read first is known before anybody goes.
         let replayed = self.replay_seen();
-        let (later, due): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.due.passes)
-            .into_iter()
-            .partition(|(association, _)| self.due.half_pushed.contains(association));
-        self.due.passes = later;
+        let due = std::mem::take(&mut self.due.passes);
         effects.extend(self.passes(due));
         effects.extend(replayed);
         effects

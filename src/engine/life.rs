@@ -119,9 +119,11 @@ impl Engine {
         if job.phase != Phase::New {
             return Vec::new();
         }
-        let (is_waiting, is_kept) = (job.association().is_none(), job.keepers == Keepers::Others);
+        let (association, is_kept) = (job.association(), job.keepers == Keepers::Others);
         self.ledger.change(id, |job| job.phase = Phase::Depend);
-        let mut effects = if is_waiting { Vec::new() } else { self.hold(id) };
+        // With one more a limit may come in reach.
+        let asked = association.map(|association| self.ask_unasked(Some(association)));
+        let mut effects = if association.is_none() { Vec::new() } else { self.hold(id) };
         if effects.is_empty() && !is_kept {
             self.due.unheld.insert(id);
             effects.push(Effect::Arm(Timer::Turn));
@@ -129,6 +131,7 @@ impl Engine {
         if self.ledger.job(id).is_some_and(Job::is_held) {
             effects.extend(self.annotation(id));
         }
+        effects.extend(asked.into_iter().flatten());
         effects
     }
 
@@ -146,12 +149,14 @@ impl Engine {
     }
 
     /// Whether limits had their say of a job that leaves DEPEND: it was released by us, or all its names were known and it fitted. They
-    /// had not after a panic, or while its eventlog is unread: then others let it go, and it carries no name of ours that would have
-    /// held it.
+    /// had not after a panic, while its eventlog is unread, or while some of them are still to be pushed: then others let it go, and it
+    /// carries no name of ours that would have held it.
     fn was_judged(&self, id: JobId) -> bool {
         self.ledger.job(id).is_none_or(|job| {
+            let Some(association) = job.association() else { return true };
             let is_known = job.phase == Phase::Depend && job.knowledge == Knowledge::Known;
-            job.grant == Grant::Given || job.association().is_none() || (is_known && !self.is_doubtful())
+            let is_half = job.origin == Origin::Replayed && self.due.half_pushed.contains(&association);
+            job.grant == Grant::Given || (is_known && !is_half && !self.is_doubtful())
         })
     }
 
@@ -209,6 +214,7 @@ impl Engine {
         // A claim is of a held job, which takes none.
         let makes_room = takes_room || self.ledger.has_claim(id);
         let Some(job) = self.ledger.remove(id) else { return effects };
+        self.forget_unasked(id, job.association(), job.queue.clone());
         self.all_may_be_known();
         self.live.forget(id);
         effects.extend(self.accrued(id, &job));

@@ -33,6 +33,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 mod timer;
+mod unasked;
 mod updates;
 mod validate;
 mod why;
@@ -55,8 +56,8 @@ pub use why::{
     Why,
 };
 
-use crate::accounts::Book;
-use crate::ids::{JobId, UserId};
+use crate::accounts::{AssociationId, Book};
+use crate::ids::{JobId, QueueName, UserId};
 use crate::limits::{Ledger, RULES, Rules};
 use crate::priority::{Ages, Factors, Weighed};
 use crate::standing::{Draft, Memory, Standing};
@@ -106,6 +107,8 @@ pub struct Engine {
     /// For the next reactor turn.
     due: Due,
     replay: Replay,
+    /// Replayed jobs in SCHED that were not asked whether they were released, since no limit on what runs was in reach.
+    unasked: BTreeMap<(AssociationId, Option<QueueName>), BTreeSet<JobId>>,
     /// Jobs whose names are not known because nobody can tell.
     unreadable: BTreeSet<JobId>,
     /// Jobs in PRIORITY for want of a price. Flux by itself moves one on only if the price differs from the one before.
@@ -146,6 +149,7 @@ impl Engine {
             validated: BTreeSet::new(),
             due: Due::default(),
             replay: Replay::default(),
+            unasked: BTreeMap::new(),
             unreadable: BTreeSet::new(),
             unpriced: BTreeSet::new(),
             foreign: BTreeMap::new(),

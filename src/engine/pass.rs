@@ -52,12 +52,18 @@ impl Engine {
     pub(super) fn release_all(&mut self) -> Vec<Effect> {
         self.due.passes.clear();
         let pushed = std::mem::take(&mut self.due.half_pushed);
+        // Whose eventlogs are to be read first has no turn.
+        let asked =
+            if std::mem::take(&mut self.due.limits_moved) { self.ask_unasked(None) } else { Vec::new() };
         self.ledger.place_all_anew();
         let associations: Vec<AssociationId> = self.ledger.in_line().collect();
         let mut effects = self.passes(associations.into_iter().map(|association| (association, Line::All)));
         // Of the others it is decided when their eventlogs are read.
-        let read = pushed.into_iter().filter(|association| !self.ledger.is_unread(*association));
-        effects.extend(read.map(|association| Effect::Then(Step::ReplayRead(association))));
+        let (unread, read): (Vec<_>, Vec<_>) =
+            pushed.into_iter().partition(|association| self.ledger.is_unread(*association));
+        self.due.unjudged.extend(unread);
+        effects.extend(read.into_iter().map(|association| Effect::Then(Step::ReplayRead(association))));
+        effects.extend(asked);
         effects
     }
 
@@ -69,7 +75,9 @@ impl Engine {
         let mut effects = Vec::new();
         loop {
             effects.extend(self.place(&pass.walk));
-            let released = self.ledger.release_next(&self.book, &mut pass.walk);
+            // All limits are known when the push is whole, and then everybody has a pass.
+            let undecided = &self.due.half_pushed;
+            let released = self.ledger.release_next(&self.book, &mut pass.walk, undecided);
             let Some(Released { id, names, is_free }) = released else { break };
             effects.extend(is_free.then_some(Effect::AskUrgency(id)));
             effects.extend(names.into_iter().map(|name| Effect::RemoveDependency(id, name)));

@@ -17,6 +17,7 @@ impl Engine {
         let is_over = self.due.push_ended;
         self.due.push_ended &= records.iter().all(|record| self.is_owner(record.association.user));
         self.book.upsert(records, self.owner);
+        self.due.limits_moved = true;
         self.ledger.prices_moved();
         let jobs: Vec<JobId> = served.into_iter().flat_map(|user| self.ledger.waiting_of(user)).collect();
         let mut effects = self.attach(jobs);
@@ -37,7 +38,9 @@ impl Engine {
         for association in due {
             self.due.half_pushed.remove(&association);
             // Of the others it is decided when their eventlogs are read.
-            if !self.ledger.is_unread(association) {
+            if self.ledger.is_unread(association) {
+                self.due.unjudged.insert(association);
+            } else {
                 effects.extend(self.pass(association));
                 effects.push(Effect::Then(Step::ReplayRead(association)));
             }
@@ -46,6 +49,8 @@ impl Engine {
     }
 
     pub(super) fn policy(&mut self, policy: Policy, site: SitePart) -> Vec<Effect> {
+        // It takes the place of an open push.
+        self.abandon_draft();
         let mut draft = Draft::default();
         draft.absorb(site, &mut self.standing);
         self.replaced(draft, |book| book.replace(policy))
@@ -63,7 +68,7 @@ impl Engine {
             return vec![Effect::RejectPolicy(fault.to_string())];
         }
         replace(&mut self.book);
-        self.due.push_ended = true;
+        (self.due.push_ended, self.due.limits_moved) = (true, true);
         self.regroup();
         let mut effects = self.weigh();
         let waiting: Vec<JobId> = self.ledger.waiting().collect();
@@ -99,7 +104,7 @@ impl Engine {
     }
 
     pub(super) fn configure(&mut self, change: impl FnOnce(&mut Book)) -> Vec<Effect> {
-        self.due.push_ended = false;
+        (self.due.push_ended, self.due.limits_moved) = (false, true);
         change(&mut self.book);
         self.weigh()
     }
@@ -127,21 +132,20 @@ impl Engine {
             let found = self.book.find(job.user, job.bank.as_ref().map(|b| b.as_str()));
             let Some(association) = found else { continue };
             let is_owner = self.is_owner(job.user);
-            if is_owner
-                && job.admission == (Admission::Waiting { was_passed_over: true })
-                && job.phase == Phase::Priority
-            {
+            // One that was in SCHED was sent to PRIORITY by a restart.
+            let is_unpriced = job.phase == Phase::Priority || self.unpriced.contains(&id);
+            if is_owner && job.admission == (Admission::Waiting { was_passed_over: true }) && is_unpriced {
                 self.due.unmoved.insert(id);
                 effects.push(Effect::Arm(Timer::Turn));
             }
-            // Whether a limit concerns it was not known when eventlogs were read.
-            if job.origin == Origin::Replayed && matches!(job.phase, Phase::Priority | Phase::Sched) {
-                replayed.push(id);
+            if job.origin == Origin::Replayed {
+                self.due.half_pushed.insert(association);
+                // Whether a limit concerns it was not known when eventlogs were read.
+                replayed.extend(matches!(job.phase, Phase::Priority | Phase::Sched).then_some(id));
             }
             self.ledger.meet(&self.book, association);
             self.ledger.change(id, |job| job.admission = job.admission.moved_to(association));
             effects.extend(self.accrues(id));
-            self.due.half_pushed.insert(association);
         }
         effects.extend(self.read_eventlogs(replayed));
         self.all_may_be_known();

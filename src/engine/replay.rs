@@ -9,7 +9,7 @@
 use super::foreign::ForeignNames;
 use super::{Effect, Engine, JobFacts, Level, Posting, State, Step, Timer};
 use crate::accounts::AssociationId;
-use crate::ids::{JobId, Limit, Measure, Stage};
+use crate::ids::JobId;
 use crate::limits::{Admission, Grant, HoldName, HoldNames, Job, Knowledge, Line, Origin, Phase};
 use crate::priority::AGE;
 
@@ -83,6 +83,9 @@ impl Engine {
         let held =
             pending.iter().filter_map(|id| self.ledger.job(*id).filter(|job| job.phase == Phase::Priority));
         let awaited: Vec<AssociationId> = held.filter_map(Job::association).collect();
+        let depends =
+            pending.iter().filter_map(|id| self.ledger.job(*id).filter(|job| job.phase == Phase::Depend));
+        self.due.unjudged.extend(depends.filter_map(Job::association));
         let mut effects = self.read_eventlogs(pending);
         self.all_may_be_known();
         effects.extend(awaited.into_iter().flat_map(|association| self.pass_later(association, Line::All)));
@@ -111,46 +114,30 @@ impl Engine {
 
     /// Asks for the eventlogs of replayed jobs that can decide something: of those in DEPEND, which names are
     /// outstanding; of those in SCHED, which were released and have a place to run reserved, if a limit on what runs is
-    /// in reach. Where ages count, of all, how long they were eligible: nobody waits for that.
+    /// in reach, now or [later](Engine::ask_unasked). Where ages count, of all, how long they were eligible: nobody waits for that.
     pub(super) fn read_eventlogs(&mut self, pending: Vec<JobId>) -> Vec<Effect> {
         let mut effects = Vec::new();
         for id in pending {
             let Some(job) = self.ledger.job(id) else { continue };
             let can_decide = match job.phase {
                 Phase::Depend => true,
-                Phase::Sched => self.is_in_reach(job),
+                Phase::Sched => job.association().is_some_and(|of| self.is_in_reach(of, job.queue.as_ref())),
                 Phase::New | Phase::Priority | Phase::Run | Phase::Cleanup => false,
             };
             // In SCHED it counted as unread from the start, so that its place to run was not given away. Where no limit on what runs is
             // in reach nothing depends on its eventlog.
             let (is_unread, counts_age) = (job.is_unread(), self.weighed.weight(AGE) != 0);
+            let is_left = job.phase == Phase::Sched && !can_decide;
             if can_decide != is_unread {
                 let knowledge = if can_decide { Knowledge::Unread } else { Knowledge::Known };
                 self.ledger.change(id, |job| job.knowledge = knowledge);
             }
+            if is_left {
+                self.leave_unasked(id);
+            }
             effects.extend((can_decide || counts_age).then_some(Effect::ReadEventlog(id)));
         }
         effects
-    }
-
-    /// Whether a limit on what runs could be reached if all active jobs of the job's association ran. Where it could
-    /// not, it does not matter for whom a place is reserved.
-    fn is_in_reach(&self, job: &Job) -> bool {
-        let Some(association) = job.association() else { return false };
-        let Some(limits) = self.book.association(association) else { return false };
-        let active = self.ledger.usage(association).map_or(0, |usage| usage.active_jobs);
-        let queue = job.queue.as_ref().and_then(|queue| self.book.queue(queue.as_str()));
-        if self.ledger.runs_under_scopes(association) {
-            return true;
-        }
-        let is_in_reach = |measure: Measure, cap: Limit| match measure {
-            Measure::Jobs => !cap.admits(active, 1),
-            Measure::Nodes | Measure::Cores | Measure::Gpus => !cap.is_unlimited(),
-        };
-        let running = self.ledger.rules().all().filter(|(_, rule)| rule.stage == Stage::Running);
-        running
-            .flat_map(|(_, rule)| rule.caps_on(limits, queue))
-            .any(|(measure, cap)| is_in_reach(measure, cap))
     }
 
     /// Takes over the names an eventlog tells of.
@@ -271,7 +258,7 @@ impl Engine {
     }
 
     /// When all eventlogs of an association are read, whoever may go there is released, and then whoever must be held
-    /// is.
+    /// is, if that was not decided before.
     pub(super) fn one_less_unread(&mut self, association: AssociationId) -> Vec<Effect> {
         if self.ledger.is_unread(association) {
             return Vec::new();
@@ -281,7 +268,8 @@ impl Engine {
             return effects;
         }
         effects.extend(self.pass(association));
-        effects.push(Effect::Then(Step::ReplayRead(association)));
+        let is_unjudged = self.due.unjudged.contains(&association);
+        effects.extend(is_unjudged.then_some(Effect::Then(Step::ReplayRead(association))));
         effects
     }
 
@@ -304,6 +292,7 @@ impl Engine {
 
     /// Holds replayed jobs that carry no name of ours and don't fit.
     pub(super) fn hold_replayed(&mut self, association: AssociationId) -> Vec<Effect> {
+        self.due.unjudged.remove(&association);
         let is_free = |id: &JobId| {
             self.ledger.job(*id).is_some_and(|job| {
                 job.origin == Origin::Replayed && job.is_up_to_others() && job.grant == Grant::None

@@ -176,6 +176,8 @@ impl Engine {
         self.unreadable.remove(&id);
         self.unpriced.remove(&id);
         self.live.forget(id);
-        self.ledger.remove(id);
+        if let Some(job) = self.ledger.remove(id) {
+            self.forget_unasked(id, job.association(), job.queue);
+        }
     }
 }

@@ -172,6 +172,11 @@ impl Engine {
         if after.as_ref() == Some(&before) {
             return effects;
         }
+        // Where it is now a limit may be in reach, by itself or for others.
+        if self.forget_unasked(id, before.0, before.1) {
+            effects.extend(self.read_eventlogs(vec![id]));
+        }
+        effects.extend(association.into_iter().flat_map(|association| self.ask_unasked(Some(association))));
         effects.extend(self.hold_moved(id));
         let mut is_taken_back = false;
         if facts.state == State::Priority {

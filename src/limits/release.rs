@@ -82,11 +82,20 @@ impl Ledger {
 
     /// Goes on to the next held job that changes. A job none of whose limits is exceeded is freed and reserves its
     /// headroom at once; of any other job the names that are satisfied go, but never the last. Names of limits over scopes
-    /// go with the last: they would come and go on all who wait whenever one place is free. Before each step whoever is
-    /// [unplaced](Ledger::unplaced) is to be placed.
-    pub fn release_next(&mut self, book: &Book, walk: &mut Walk) -> Option<Released> {
+    /// go with the last: they would come and go on all who wait whenever one place is free. Nobody of `undecided` changes.
+    /// Before each step whoever is [unplaced](Ledger::unplaced) is to be placed.
+    pub fn release_next(
+        &mut self,
+        book: &Book,
+        walk: &mut Walk,
+        undecided: &BTreeSet<AssociationId>,
+    ) -> Option<Released> {
         loop {
             let association = self.candidate(walk)?;
+            if undecided.contains(&association) {
+                walk.tried.insert(association);
+                continue;
+            }
             let course = walk.courses.remove(&association);
             let mut course = course.unwrap_or_else(|| self.course(association, walk.line));
             match self.next_of(book, &mut course) {

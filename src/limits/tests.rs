@@ -10,6 +10,7 @@ use super::*;
 use crate::accounts::{Association, AssociationRecord, RunningLimits};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, Limit, UserId};
+use std::collections::BTreeSet;
 
 fn book(max_running_jobs: i64) -> Book {
     let unlimited = Limit(2_147_483_647);
@@ -129,7 +130,9 @@ fn a_job_is_held_in_priority_once_nothing_else_is_to_be_decided() {
 
 fn release(ledger: &mut Ledger, book: &Book, association: AssociationId) -> Vec<u64> {
     let mut walk = ledger.walk(association, Line::All);
-    std::iter::from_fn(|| ledger.release_next(book, &mut walk)).map(|released| released.id.0).collect()
+    std::iter::from_fn(|| ledger.release_next(book, &mut walk, &BTreeSet::new()))
+        .map(|released| released.id.0)
+        .collect()
 }
 
 #[test]
@@ -218,8 +221,9 @@ fn who_left_the_line_since_it_was_found_is_passed_over() {
             ledger.insert(JobId(id), Job { queue: Some(queue.into()), ..held(&book) });
         }
         let mut walk = ledger.walk(book.find(UserId(1), None).unwrap(), Line::All);
-        let mut next =
-            |ledger: &mut Ledger| ledger.release_next(&book, &mut walk).map(|released| released.id.0);
+        let mut next = |ledger: &mut Ledger| {
+            ledger.release_next(&book, &mut walk, &BTreeSet::new()).map(|released| released.id.0)
+        };
         assert_eq!(next(&mut ledger), Some(1));
         if leaves {
             ledger.remove(JobId(2));

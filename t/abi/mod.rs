@@ -20,6 +20,7 @@ mod faults;
 mod growth;
 mod guests;
 mod hostile;
+mod interrupted;
 mod memory;
 mod nested;
 mod odd_sites;

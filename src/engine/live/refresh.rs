@@ -147,6 +147,7 @@ impl Engine {
         }
         // Whoever may go by other limits goes at the end of a push, or of the loop that ends it.
         if before.limits != self.settings.limits {
+            self.due.limits_moved = true;
             if self.is_live() {
                 self.live.pushed = true;
             } else if !is_loading {

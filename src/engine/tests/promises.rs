@@ -250,6 +250,28 @@ fn the_owner_is_served_once_whatever_comes_first_and_never_killed() {
     }
 }
 
+/// Flux sends a job that was in SCHED to PRIORITY when the job manager starts again; the record that serves it comes after the
+/// reprioritize of its push.
+#[test]
+fn the_owner_is_served_by_the_first_push_after_a_restart() {
+    let owner = OWNER.0;
+    let mine = || Event::Associations(vec![record(association(owner, "me"), "me")]);
+    for bank in [None, Some("me")] {
+        for is_reload in [true, false] {
+            let mut host = Host::new();
+            host.event(mine());
+            let id = host.submit(HostJob { bank: bank.map(str::to_owned), ..HostJob::new(owner) }).unwrap();
+            assert_eq!(host.state(id), Some(State::Sched));
+            host.replay(is_reload, Engine::new(OWNER));
+            host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+            host.event(Event::Reprioritize);
+            host.event(mine());
+            assert_eq!(host.state(id), Some(State::Sched), "{bank:?}, reload {is_reload}");
+            exact(&host);
+        }
+    }
+}
+
 #[test]
 fn an_owners_job_that_names_a_bank_which_never_comes_ends_as_anybody_elses() {
     // Pinned by flux-accounting's t1012, which runs as the owner.

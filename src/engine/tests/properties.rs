@@ -323,6 +323,7 @@ proptest! {
         all.into_iter().for_each(|id| world.host.end(id));
         world.counts_are_exact();
         prop_assert_eq!(world.host.engine.check().jobs, 0);
+        prop_assert!(world.host.engine.unasked.is_empty());
         prop_assert!(world.host.engine.book().find(UserId(7), None).is_some());
     }
 }

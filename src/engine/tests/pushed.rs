@@ -72,6 +72,21 @@ fn a_push_that_is_given_up_leaves_nobody_behind() {
     }
 }
 
+/// A whole policy takes the place of an open push.
+#[test]
+fn a_push_whose_place_is_taken_leaves_nobody_behind() {
+    let mut host = live(Policy::FairTree);
+    let before = host.engine.standing.counts();
+    let mut more = leaves();
+    more.push(leaf(9, "B", 5.0, 0.0));
+    host.event(Event::PolicyBegin { keeps_config: false });
+    host.event(Event::PolicyPart(PolicyPart::default(), tree(Policy::FairTree, NOW, more)));
+    assert_ne!(host.engine.standing.counts(), before);
+    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    assert!(host.engine.draft.is_empty());
+    assert_eq!(host.engine.standing.counts(), before);
+}
+
 fn ended(id: u64) -> Job {
     let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
     Job { id: JobId(id), user: UserId(7), bank: "A".into(), ran_on, start: NOW, limit: 0.0 }

@@ -5,6 +5,7 @@ use super::super::{Hold, Line, Size, Tally};
 use super::{Account, Class, Job, Ledger};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
+use std::collections::BTreeSet;
 
 /// One limit on one measure of a job: how much of it is in use, how much there may be, how much the job takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,7 +143,7 @@ impl Ledger {
     pub fn release_all_of(&mut self, book: &Book, association: AssociationId) -> Vec<JobId> {
         let mut walk = self.walk(association, Line::All);
         let mut freed = Vec::new();
-        while let Some(released) = self.release_next(book, &mut walk) {
+        while let Some(released) = self.release_next(book, &mut walk, &BTreeSet::new()) {
             freed.extend(released.is_free.then_some(released.id));
         }
         freed

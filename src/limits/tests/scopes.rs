@@ -7,6 +7,7 @@ use super::super::place::Unplaced;
 use super::*;
 use crate::accounts::{Cap, Policy, SiteLimit, Target};
 use crate::ids::Amount;
+use std::collections::BTreeSet;
 
 const LAST: u32 = 50;
 
@@ -129,12 +130,12 @@ fn who_was_looked_at_in_vain_is_placed_anew_if_it_stands_in_a_line() {
     come(&mut ledger, &book, 3, held_of(&book, 2));
     let mut walk = ledger.walk(of(&book, 1), Line::All);
     place(&mut ledger, &book, &walk);
-    assert_eq!(ledger.release_next(&book, &mut walk), None);
+    assert_eq!(ledger.release_next(&book, &mut walk, &BTreeSet::new()), None);
     assert_eq!(ledger.unplaced, [of(&book, 1)].into());
     ledger.unplaced.clear();
     come(&mut ledger, &book, 4, job_of(&book, 3, Phase::Depend));
     let mut walk = ledger.walk(of(&book, 3), Line::All);
-    assert_eq!(ledger.release_next(&book, &mut walk), None);
+    assert_eq!(ledger.release_next(&book, &mut walk, &BTreeSet::new()), None);
     assert_eq!(ledger.unplaced, [].into());
 }
 
@@ -186,7 +187,7 @@ fn a_walk_of_those_that_nobody_else_keeps_passes_over_the_others() {
         let mut walk = ledger.walk(of(&book, 1), line);
         place(&mut ledger, &book, &walk);
         let mut freed = Vec::new();
-        while let Some(released) = ledger.release_next(&book, &mut walk) {
+        while let Some(released) = ledger.release_next(&book, &mut walk, &BTreeSet::new()) {
             freed.push(released.id.0);
             place(&mut ledger, &book, &walk);
         }

@@ -191,8 +191,12 @@ impl MfPriority {
     fn remember_turns(&self, host: Host<'_, Self>) {
         let Ok(mut it) = self.remember.try_borrow_mut() else { return };
         if it.is_on.is_some() && matches!(it.state, State::Idle | State::Reading(_) | State::Applying(_)) {
-            it.state = State::Idle;
+            let was_applying = matches!(std::mem::take(&mut it.state), State::Applying(_));
             drop(it);
+            // What was staged of the record goes; what is staged of an open push is not the record's.
+            if was_applying && !self.is_push_open() {
+                let _ = self.drive(host, None, Event::PolicyAbort);
+            }
             host.forget_errands();
             self.remember_next(host);
         }

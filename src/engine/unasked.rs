@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Replayed jobs in SCHED whose eventlogs decided nothing when they were replayed: no limit on what runs was in reach. One may come in
+//! reach later, by a push, by the configuration, or since there are more jobs; then they are read after all, before anybody takes
+//! a place to run that was promised to one of them.
+
+use super::{Effect, Engine};
+use crate::accounts::AssociationId;
+use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
+use crate::limits::{Grant, Job, Knowledge, Phase};
+
+impl Engine {
+    /// Whether a limit on what runs could be reached if all active jobs of an association ran, for those in a queue. Where it could
+    /// not, it does not matter for whom a place is reserved.
+    pub(super) fn is_in_reach(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
+        let Some(limits) = self.book.association(association) else { return false };
+        let active = self.ledger.usage(association).map_or(0, |usage| usage.active_jobs);
+        let queue = queue.and_then(|queue| self.book.queue(queue.as_str()));
+        if self.ledger.runs_under_scopes(association) {
+            return true;
+        }
+        let is_in_reach = |measure: Measure, cap: Limit| match measure {
+            Measure::Jobs => !cap.admits(active, 1),
+            Measure::Nodes | Measure::Cores | Measure::Gpus => !cap.is_unlimited(),
+        };
+        let running = self.ledger.rules().all().filter(|(_, rule)| rule.stage == Stage::Running);
+        running
+            .flat_map(|(_, rule)| rule.caps_on(limits, queue))
+            .any(|(measure, cap)| is_in_reach(measure, cap))
+    }
+
+    /// Notes that nothing depends on the eventlog of a job in SCHED for now.
+    pub(super) fn leave_unasked(&mut self, id: JobId) {
+        let Some(job) = self.ledger.job(id) else { return };
+        if let Some(association) = job.association() {
+            self.unasked.entry((association, job.queue.clone())).or_default().insert(id);
+        }
+    }
+
+    /// Asks for the eventlogs of those of whom a limit came in reach; of one association, or of all.
+    pub(super) fn ask_unasked(&mut self, of: Option<AssociationId>) -> Vec<Effect> {
+        let from = of.map(|association| (association, None));
+        let keys = match &from {
+            Some(from) => self.unasked.range(from..),
+            None => self.unasked.range(..),
+        };
+        let keys = keys.map(|(key, _)| key).take_while(|key| of.is_none_or(|of| key.0 == of));
+        let due: Vec<_> = keys.filter(|(of, queue)| self.is_in_reach(*of, queue.as_ref())).cloned().collect();
+        let jobs: Vec<JobId> = due.iter().filter_map(|key| self.unasked.remove(key)).flatten().collect();
+        let is_open = |job: &Job| {
+            (job.phase, job.knowledge, job.grant) == (Phase::Sched, Knowledge::Known, Grant::None)
+        };
+        let open = jobs.into_iter().filter(|id| self.ledger.job(*id).is_some_and(is_open)).collect();
+        self.read_eventlogs(open)
+    }
+
+    /// The job is not where it was noted any more. Gives back whether it was.
+    pub(super) fn forget_unasked(
+        &mut self,
+        id: JobId,
+        association: Option<AssociationId>,
+        queue: Option<QueueName>,
+    ) -> bool {
+        let Some(key) = association.filter(|_| !self.unasked.is_empty()).map(|of| (of, queue)) else {
+            return false;
+        };
+        let Some(jobs) = self.unasked.get_mut(&key) else { return false };
+        let was_there = jobs.remove(&id);
+        if jobs.is_empty() {
+            self.unasked.remove(&key);
+        }
+        was_there
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What is remembered is put in force part by part: something else comes in the middle.
+
+use serde_json::json;
+
+use super::remember::{pushed, tree};
+use super::{SO, Site, document};
+
+/// Associations of which anything is known for a tree.
+fn cells(site: &Site) -> u64 {
+    site.query()["live"]["associations"].as_u64().unwrap()
+}
+
+/// Loaded again, with some parts of the record staged.
+fn amid_the_parts() -> Site {
+    let site = pushed(&tree(200, f64::from));
+    assert_eq!(cells(&site), 200);
+    site.host.remove(SO).unwrap();
+    site.host.load(&site.so.path(), None).unwrap();
+    while cells(&site) == 0 {
+        assert!(site.host.step(), "it is read and applied");
+    }
+    assert!(cells(&site) < 200);
+    site
+}
+
+#[test]
+fn data_amid_a_record_leave_nothing_of_it() {
+    let site = amid_the_parts();
+    site.rpc("rec_update", &json!({"data": document()["associations"]})).unwrap();
+    site.host.settle();
+    assert_eq!(cells(&site), 0);
+    assert!(site.has_data() && site.host.kvs().is_empty());
+}
+
+#[test]
+fn switched_off_amid_a_record_nothing_is_left_of_it() {
+    let site = amid_the_parts();
+    site.host.reload_config(&json!({"fairshare": {"remember": false}})).unwrap();
+    site.host.settle();
+    assert_eq!(cells(&site), 0);
+    assert!(!site.has_data() && site.host.kvs().is_empty());
+}
+
+/// The parts of a client's push are its own.
+#[test]
+fn an_open_push_is_not_given_up_with_a_record() {
+    let site = amid_the_parts();
+    let push = site.ask("policy_begin", &json!({}))["push"].clone();
+    let mut part = document();
+    part["push"] = push.clone();
+    site.ask("policy_part", &part);
+    site.rpc("rec_update", &json!({"data": document()["associations"]})).unwrap();
+    site.ask("policy_commit", &json!({ "push": push }));
+    site.host.settle();
+    assert_eq!(site.policy(), pushed(&document()).policy());
+}
