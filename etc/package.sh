@@ -7,7 +7,7 @@
 #   --out DIR   where packages are put (default: target/packages)
 #
 # Needs cargo-deb and cargo-generate-rpm on PATH; `--tools DIR` installs the versions that this was tried with below DIR, and uses
-# those. Nothing is compiled of ours: build first, as README says.
+# those. Nothing is compiled of ours: build first, as CONTRIBUTING.md says.
 set -eu
 cd "$(dirname "$0")/.."
 from=target/release out=target/packages tools='' wanted=()

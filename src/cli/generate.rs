@@ -87,12 +87,14 @@ fn page(command: &Command, name: &str, directory: &Path) -> io::Result<()> {
     let after = if after.contains(EXIT_STATUS) { after } else { format!("{after}\n{EXIT_STATUS}") };
     for (title, entries) in sections(&after) {
         writeln!(text, ".SH \"{}\"", title.to_uppercase())?;
-        let says_no = |key: &str| title != "Exit status" || key != "1" || manual::says_no(command.get_name());
-        for (key, what) in entries.iter().filter(|(key, _)| says_no(key)) {
+        for (key, what) in &entries {
+            let is_no = title == "Exit status" && key == "1";
+            let what = if is_no { manual::no(command.get_name(), what) } else { Some(what.as_str()) };
+            let Some(what) = what else { continue };
             writeln!(text, ".TP\n\\fB{}\\fR\n{}", roff(key), roff(what))?;
         }
     }
-    for (title, entries) in manual::sections(command.get_name()) {
+    for (title, entries) in manual::sections(command) {
         writeln!(text, ".SH {title}")?;
         for (key, what) in entries {
             writeln!(text, ".TP\n\\fB{}\\fR\n{}", roff(key), roff(what))?;

@@ -170,6 +170,10 @@ pub(super) fn standing() -> Value {
         json!({"limit": name, "scope": "association", "queue": queue, "measure": measure, "stage": "running", "used": used,
             "reserved": reserved, "limit_is": most})
     };
+    let shared = |scope: &str, of: &str, queue: Value, limit: &str, used: u64, most: u64| {
+        json!({"limit": limit, "scope": scope, "name": of, "queue": queue, "measure": "gpus", "stage": "both", "used": used,
+            "reserved": null, "limit_is": most})
+    };
     json!({
         "now": NOW, "generation": 3, "live": true, "live_generation": 12, "policy": "fair-tree", "options": {}, "public": "banks",
         "half_life": 604_800.0, "refreshed": NOW - 30.0, "next": null,
@@ -183,6 +187,9 @@ pub(super) fn standing() -> Value {
                 limit("max-resources-user-limit", Value::Null, "nodes", 4, 0, json!(400)),
                 limit("max-run-jobs-queue", json!("debug"), "jobs", 0, 0, json!(0)),
                 limit("max-sched-jobs", Value::Null, "jobs", 0, 0, Value::Null),
+                shared("bank", "chem", json!("debug"), "max-run-sched-gpus-bank-queue", 3, 8),
+                shared("bank", "root", Value::Null, "max-run-sched-gpus-bank", 95, 96),
+                shared("user", "5001", Value::Null, "max-run-sched-gpus-user", 16, 16),
             ],
             "rank": {"place": 11, "of": 18, "before": 10, "tied": 1},
             "levels": [

@@ -1,86 +1,94 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What a manual page says that no definition of an argument does: files, environment, examples.
 
+use clap::Command;
+
 use super::database;
 use crate::store;
 
 type Entry = (&'static str, &'static str);
+
+/// The option by which a command finds the accounting database.
+const PATH: &str = "path";
 
 const FILES: &[Entry] = &[(
     store::DEFAULT_PATH,
     "The accounting database, unless an option or the environment names another, or flux-accounting was built for one.",
 )];
 
-const DATABASE: Entry = (
-    database::VARIABLE,
-    "The accounting database, unless -p names one; else it is flux-accounting's own default.",
-);
-
-const INSTANCE: &[Entry] = &[
-    DATABASE,
+/// What the environment says to commands that have an option.
+const ENVIRONMENT: &[(&str, Entry)] = &[
     (
-        "FLUX_URI",
-        "The instance that is spoken to, unless --uri names one; where neither is given, the system's.",
+        PATH,
+        (
+            database::VARIABLE,
+            "The accounting database, unless -p names one; else it is flux-accounting's own default.",
+        ),
+    ),
+    (
+        "uri",
+        (
+            "FLUX_URI",
+            "The instance that is spoken to, unless --uri names one; where neither is given, the system's.",
+        ),
+    ),
+    (
+        "color",
+        (
+            "NO_COLOR, CLICOLOR, CLICOLOR_FORCE",
+            "Unless --color says it: no colours and no bars where NO_COLOR is set to anything but nothing or CLICOLOR is 0; both also \
+             into files and pipes where CLICOLOR_FORCE is set.",
+        ),
+    ),
+    (
+        "color",
+        ("COLUMNS", "The width of tables and text, before what the terminal says, and where there is none."),
+    ),
+    (
+        "no_pager",
+        (
+            "FLUX_FAIRSHARE_PAGER, PAGER, LESS",
+            "What shows output that is longer than the terminal; less if neither says, with the options FRX if LESS is not set; cat or \
+             nothing is none.",
+        ),
+    ),
+    (
+        "color",
+        (
+            "LC_ALL, LC_CTYPE, LANG",
+            "Lines of the tree and blocks of bars are drawn where the letters are those of UTF-8.",
+        ),
     ),
 ];
 
-const COLOUR: &[Entry] = &[
-    DATABASE,
-    (
-        "NO_COLOR, CLICOLOR, CLICOLOR_FORCE",
-        "Unless --color says it: no colours and no bars where NO_COLOR is set to anything but nothing or CLICOLOR is 0; both also \
-         into files and pipes where CLICOLOR_FORCE is set.",
-    ),
-    ("COLUMNS", "The width of tables and text, before what the terminal says, and where there is none."),
-    (
-        "FLUX_FAIRSHARE_PAGER, PAGER, LESS",
-        "What shows output that is longer than the terminal; less if neither says, with the options FRX if LESS is not set; cat or \
-         nothing is none.",
-    ),
-    (
-        "LC_ALL, LC_CTYPE, LANG",
-        "Lines of the tree and blocks of bars are drawn where the letters are those of UTF-8.",
-    ),
-];
-
-const OTHERS: &[Entry] = &[DATABASE];
-
-/// Of commands that ask the plugin and print for people.
-const ASKING: &[Entry] = &[
-    (
-        "FLUX_URI",
-        "The instance whose plugin is asked, unless --uri names one; where neither is given, the system's.",
-    ),
-    (
-        "NO_COLOR, CLICOLOR, CLICOLOR_FORCE",
-        "Unless --color says it: no colours where NO_COLOR is set to anything but nothing or CLICOLOR is 0; also into files and pipes \
-         where CLICOLOR_FORCE is set.",
-    ),
-    ("COLUMNS", "The width of tables and text, before what the terminal says, and where there is none."),
-];
-
-/// True for the commands that can exit with status 1.
-pub(super) fn says_no(command: &str) -> bool {
-    !matches!(command, "update" | "push" | "compare" | "what-if" | "simulate" | "top" | "metrics" | "report")
+/// What status 1 means of a command, where `usual` says what it means of most; `None` of those that never exit with it.
+pub(super) fn no<'a>(command: &str, usual: &'a str) -> Option<&'a str> {
+    match command {
+        "update" | "push" | "sync" | "policy" | "recount" | "scrub" | "compare" | "what-if" | "simulate"
+        | "top" | "metrics" | "report" => None,
+        // Their descriptions say it.
+        "doctor" | "status" | "check-import" | "migrate" => Some("see above"),
+        _ => Some(usual),
+    }
 }
 
-/// The sections of a command's page, by its name.
-pub(super) fn sections(command: &str) -> Vec<(&'static str, &'static [Entry])> {
-    let environment = match command {
-        "push" | "status" | "doctor" | "migrate" | "report" | "flux-fairshare" => INSTANCE,
-        "jobs" | "standing" | "top" | "metrics" => ASKING,
-        "show" | "why" | "compare" | "what-if" | "simulate" => COLOUR,
-        _ => OTHERS,
-    };
-    let files = match command {
-        // They ask the plugin alone.
-        "jobs" | "standing" | "top" | "metrics" => Vec::new(),
-        _ => vec![("FILES", FILES)],
-    };
-    let mut sections = files;
-    sections.push(("ENVIRONMENT", environment));
-    sections.push(("EXAMPLES", examples(command)));
-    sections
+/// Whether a command has an option, or one that is shown below it.
+fn has(command: &Command, option: &str) -> bool {
+    let mut below = command.get_subcommands().filter(|command| !command.is_hide_set());
+    command.get_arguments().any(|argument| argument.get_id() == option)
+        || below.any(|command| has(command, option))
+}
+
+/// The sections of a command's page.
+pub(super) fn sections(command: &Command) -> Vec<(&'static str, Vec<Entry>)> {
+    let files = if has(command, PATH) { FILES } else { &[] };
+    let environment = ENVIRONMENT.iter().filter(|(option, _)| has(command, option));
+    let sections = [
+        ("FILES", files.to_vec()),
+        ("ENVIRONMENT", environment.map(|(_, entry)| *entry).collect()),
+        ("EXAMPLES", examples(command.get_name()).to_vec()),
+    ];
+    sections.into_iter().filter(|(_, entries)| !entries.is_empty()).collect()
 }
 
 fn examples(command: &str) -> &'static [Entry] {

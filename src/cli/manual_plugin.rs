@@ -80,7 +80,7 @@ pub(super) const PAGE: &[Part] = &[
     Entry(
         "memo",
         "When a job's memo shows its fair-share anew: \"coarse\" when it moved by 0.01, \"always\", \"never\". Default: \
-         \"coarse\".",
+         \"coarse\" where fair-share is live, else \"always\".",
     ),
     Entry(
         "shadow",
@@ -90,9 +90,13 @@ pub(super) const PAGE: &[Part] = &[
     Entry(
         "weights",
         "A table: age, for the time a job was eligible over age-max, and size, for its nodes over the site's. Both are \
-         integers. Default: {age = 0, size = 0}.",
+         integers; where the database's factors name age or size, those weights count instead. Default: {age = 0, size = 0}.",
     ),
-    Entry("age-max", "From here on a job's age counts no more. Default: \"7d\"."),
+    Entry(
+        "age-max",
+        "From here on a job's age counts no more; with max-wait-behind set it is only the unit in which age is measured, and age \
+         has no end. Default: \"7d\".",
+    ),
     Entry(
         "max-wait-behind",
         "A promise: no eligible job is overtaken for longer than this by later ones of equal size. The weight of age follows \

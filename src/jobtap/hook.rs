@@ -41,8 +41,8 @@ pub(super) fn install<J: Jobtap>(plugin: Plugin) -> Hook {
 
 impl Drop for Hook {
     fn drop(&mut self) {
-        // Its code may be unmapped next. A thread that panics can't set a hook.
-        if let Some(former) = self.0.take().filter(|_| !std::thread::panicking()) {
+        // Its code may be unmapped next. Nobody drops this while a panic unwinds, when no hook can be set.
+        if let Some(former) = self.0.take() {
             set_hook(former);
         }
     }

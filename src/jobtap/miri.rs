@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What C is given addresses of, used as C uses it, without C: for Miri (`cargo +nightly miri test --lib miri_`).
+//! What C is given addresses of, used as C uses it, without C: for Miri, which sees what a run by itself can't
+//! (`cargo +nightly miri test --lib --no-default-features miri_`). Elsewhere it is compiled and no more: to link it takes Flux's
+//! functions, which Miri never calls.
+
+#![cfg_attr(not(miri), allow(dead_code))]
 
 use super::guard::Instance;
 use super::shared::{address, give, shared, take_back};
@@ -50,6 +54,7 @@ impl Jobtap for Noting {
     fn dependencies(&self, _host: Host<'_, Self>, _id: u64, _reply: Option<&str>) {}
     fn written(&self, _host: Host<'_, Self>, _outcome: Result<(), String>) {}
     fn found(&self, _host: Host<'_, Self>, _number: u64, _found: Found<'_>) {}
+    fn ended(&self, _host: Host<'_, Self>, _reply: Option<&str>) {}
     fn fail_safe(&self, _host: Host<'_, Self>, _topic: &str, _args: Args<'_>) -> Result<(), Failed> {
         Err(Failed)
     }
@@ -70,7 +75,7 @@ fn instance() -> std::rc::Rc<Instance<Noting>> {
     Instance::assemble(plugin, Noting::load(plugin).expect("it loads"), Noting::METHODS)
 }
 
-#[test]
+#[cfg_attr(miri, test)]
 fn miri_callbacks_and_requests_find_the_instance_that_was_given_away() {
     let instance = instance();
     let data = address(&instance);
@@ -81,7 +86,7 @@ fn miri_callbacks_and_requests_find_the_instance_that_was_given_away() {
         let (instance, method) = unsafe { Instance::<Noting>::of_service(service) };
         let request = Request::new(Caller::someone(), Some("{}"), instance.plugin, std::ptr::null());
         let body = || instance.jobtap.request(instance.host_at(0.0), method, &request);
-        assert_eq!(instance.guarded(method.title(), || None, body), Some(Ok(Some("{}".to_owned()))));
+        assert_eq!(instance.guarded(method.title(), || None, body), Some(Some(Ok(Some("{}".to_owned())))));
     }
     // SAFETY: as above.
     let noted = unsafe { shared::<Instance<Noting>>(data) }.jobtap.0.borrow().clone();
@@ -90,7 +95,7 @@ fn miri_callbacks_and_requests_find_the_instance_that_was_given_away() {
     drop(unsafe { take_back::<Instance<Noting>>(kept) });
 }
 
-#[test]
+#[cfg_attr(miri, test)]
 fn miri_an_instance_that_flux_does_not_take_is_freed() {
     let instance = instance();
     let kept = give(instance.clone());
@@ -99,7 +104,7 @@ fn miri_an_instance_that_flux_does_not_take_is_freed() {
     assert_eq!(instance.services().count(), 3);
 }
 
-#[test]
+#[cfg_attr(miri, test)]
 fn miri_text_for_c_ends_where_it_should() {
     for text in ["", "plain", "nul\0inside", "üñí"] {
         let made = c_text(text);

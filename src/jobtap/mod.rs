@@ -18,7 +18,7 @@ mod json;
 mod kept;
 mod kvs;
 mod look_up;
-#[cfg(all(test, miri))]
+#[cfg(test)]
 mod miri;
 mod pending;
 mod reads;

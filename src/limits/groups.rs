@@ -90,6 +90,11 @@ impl Group {
         self.meters.iter().all(|meter| meter.cap.limit.admits(0, size.of(meter.amount.measure)))
     }
 
+    /// What is in use of a limit of it.
+    fn used(&self, amount: Amount) -> u64 {
+        self.meters.iter().find(|meter| meter.amount == amount).map_or(0, |meter| meter.used)
+    }
+
     fn apply(&mut self, footprint: Footprint, op: fn(u64, u64) -> u64) {
         for meter in &mut self.meters {
             meter.used = op(meter.used, meter.of(footprint));
@@ -363,14 +368,26 @@ impl Ledger {
     /// All limits over scopes as they were set.
     pub fn scope_usages(&self) -> Vec<ScopeUsage> {
         let shown = |(target, queue, amount, cap): (&Target, Option<&QueueName>, Amount, Cap)| {
-            let used = |group: &Group| {
-                group.meters.iter().find(|meter| meter.amount == amount).map_or(0, |meter| meter.used)
-            };
             let is_each = target.each().is_none();
-            let used = (!is_each).then(|| self.groups.find(target, queue).map_or(0, used));
+            let used =
+                (!is_each).then(|| self.groups.find(target, queue).map_or(0, |group| group.used(amount)));
             let limit = SiteLimit { target: target.clone(), queue: queue.cloned(), amount, cap };
             ScopeUsage { limit, used }
         };
         self.groups.limits().iter().map(shown).collect()
+    }
+
+    /// The limits over scopes under which the jobs of a user in a bank come, each on whoever it counts them with.
+    pub fn scope_usages_on(&self, user: UserId, bank: &BankName) -> Vec<(Hold, ScopeUsage)> {
+        let of_target = |(target, queue, caps): (Target, Option<QueueName>, Caps)| {
+            let scope = target.scope(queue.is_some());
+            let group = self.groups.find(&target, queue.as_ref());
+            caps.into_iter().map(move |(amount, cap)| {
+                let used = group.map_or(0, |group| group.used(amount));
+                let limit = SiteLimit { target: target.clone(), queue: queue.clone(), amount, cap };
+                (Row { scope, amount }.hold(), ScopeUsage { limit, used: Some(used) })
+            })
+        };
+        self.groups.limits().on(user, bank).into_iter().flat_map(of_target).collect()
     }
 }

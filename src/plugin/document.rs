@@ -12,7 +12,8 @@ use crate::standing::SitePart;
 /// how many warnings more would only be counted; `Err` why it would be refused.
 pub fn judge(document: &str) -> Result<(Vec<String>, usize), String> {
     let mut reader = Reader::default();
-    read(document, &mut reader)?;
+    let (_, site) = read(document, &mut reader)?;
+    site.check().map_err(|fault| format!("tree: {fault}"))?;
     Ok((reader.warnings.take(), reader.warnings.untold()))
 }
 

@@ -73,10 +73,11 @@ impl Reader {
             let say = |what: String| told::<W>(first + at, &what, wire.who());
             for (key, value) in wire.limits() {
                 if value < 0 {
-                    let means = if key == "max_active_jobs" {
-                        "means unlimited, as 0 does"
-                    } else {
-                        "admits nothing"
+                    let means = match (W::ARRAY, key, value) {
+                        (_, "max_active_jobs", _) => "means unlimited, as 0 does",
+                        // See `Association::is_broken`; of a queue it is as any other.
+                        ("associations", "max_running_jobs", -1) => "ends each job",
+                        _ => "admits nothing",
                     };
                     self.warnings.note(|| say(format!(".{key}: negative limit {value} {means}")));
                 }

@@ -90,6 +90,10 @@ impl MfPriority {
         warn(host.plugin(), &mut reader.warnings);
         warn_of_the_rest(host.plugin(), &reader.warnings);
         if dry_run {
+            site.check().map_err(|fault| {
+                let fault = WireError::Record(format!("tree: {fault}"));
+                refuse(host.plugin(), "policy_update", &fault)
+            })?;
             let difference = self.read(|engine| engine.difference(&policy)).ok_or_else(busy)?;
             return self.changed(difference, true);
         }

@@ -156,6 +156,14 @@ fn negative_limits_are_accepted_with_a_warning() {
             json!([with("max_active_jobs", json!(-1))]),
             "associations[0].max_active_jobs: negative limit -1 means unlimited, as 0 does (user 5001, bank A)",
         ),
+        (
+            json!([with("max_running_jobs", json!(-1))]),
+            "associations[0].max_running_jobs: negative limit -1 ends each job (user 5001, bank A)",
+        ),
+        (
+            json!([with("max_running_jobs", json!(-2))]),
+            "associations[0].max_running_jobs: negative limit -2 admits nothing (user 5001, bank A)",
+        ),
     ] {
         assert_eq!(warnings(records), (vec![text.to_owned()], 0));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A site that comes in parts.
 
-use super::{Bank, Index, Leaf, Site, Standing};
+use super::{Bank, Index, Leaf, Site, SiteError, Standing};
 use crate::fairshare::accrual::{HalfLife, Mode};
 use crate::fairshare::periods::Weights;
 use crate::fairshare::{Builder, Options, Policy};
@@ -56,6 +56,15 @@ pub(super) struct Drafted {
     pub cells: Vec<Index>,
     /// [`Standing::freed`] before they were looked for: if that is another one now, a cell may be somebody else's.
     pub freed: u64,
+}
+
+impl SitePart {
+    /// Whether it is right as a whole site, put nowhere. Without a rule it is no tree, and always right.
+    pub fn check(self) -> Result<(), SiteError> {
+        let (mut apart, mut draft) = (Standing::default(), Draft::default());
+        draft.absorb(self, &mut apart);
+        apart.push_draft(draft, Mode::Elapsed)
+    }
 }
 
 impl Draft {

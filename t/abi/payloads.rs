@@ -218,3 +218,37 @@ fn a_document_with_one_fault() {
     assert_ne!(site.query(), before);
     site.check();
 }
+
+/// A dry run says no to what the push itself would be told no to, in one message and in parts.
+#[test]
+fn a_dry_run_judges_the_tree() {
+    let site = busy();
+    let mut whole = document();
+    let bank = |name: &str, parent: &str| json!({"bank": name, "priority": 0, "parent": parent, "shares": 1, "active": 1});
+    whole["tree"] = json!({
+        "policy": "fair-tree", "at": 1.0, "half_life": 604_800, "node_weight": 1, "core_weight": 0, "gpu_weight": 0,
+    });
+    let before = site.query();
+    for (parent, is_right) in [("root", true), ("nowhere", false)] {
+        whole["banks"] = json!([bank("root", ""), bank("A", parent), bank("B", "root")]);
+        whole["dry_run"] = json!(true);
+        let asked = site.rpc("policy_update", &whole);
+        let push = site.rpc("policy_begin", &json!({"dry_run": true})).unwrap().unwrap();
+        let mut part = whole.clone();
+        part["push"] = serde_json::from_str::<Value>(&push).unwrap()["push"].clone();
+        site.rpc("policy_part", &part).unwrap();
+        let committed = site.rpc("policy_commit", &part);
+        assert_eq!(site.query(), before);
+        assert_eq!([asked.is_ok(), committed.is_ok()], [is_right; 2], "{asked:?} {committed:?}");
+        if is_right {
+            continue;
+        }
+        whole["dry_run"] = json!(false);
+        let ordered = site.rpc("policy_update", &whole).unwrap_err();
+        let [asked, committed] = [asked, committed].map(Result::unwrap_err);
+        assert_eq!((asked.errno, &asked.text), (ordered.errno, &ordered.text));
+        assert_eq!((asked.errno, &asked.text), (committed.errno, &committed.text));
+        assert_eq!(site.query(), before);
+    }
+    site.check();
+}

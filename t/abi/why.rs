@@ -263,3 +263,51 @@ fn guests_who_ask_without_pause_wait_and_are_answered_in_turn() {
     assert_eq!(late[0].answer.as_ref().unwrap_err().errno, Errno::ENOSYS);
     assert!(site.host.violations().is_empty(), "{:?}", site.host.violations());
 }
+
+/// Limits on whole banks and on users stand with the others, by whose they are and with what all they count have in use.
+#[test]
+fn limits_over_scopes_are_told_by_whose_they_are() {
+    let mut whole = document();
+    whole["banks"] = json!([
+        {"bank": "root", "priority": 0, "parent": "", "shares": 1, "active": 1},
+        {"bank": "A", "priority": 0, "parent": "root", "shares": 1, "active": 1},
+        {"bank": "B", "priority": 0, "parent": "root", "shares": 1, "active": 1},
+    ]);
+    whole["associations"] = json!([
+        association(5001, "A", json!({})),
+        association(5002, "A", json!({})),
+        association(5002, "B", json!({}))
+    ]);
+    whole["limits"] = json!([
+        {"scope": "bank", "name": "root", "run-sched-nodes": 3},
+        {"scope": "bank", "name": "*", "queue": "q", "run-jobs": 9},
+        {"scope": "bank", "name": "B", "run-jobs": 7},
+        {"scope": "user", "name": "*", "run-sched-jobs": 1},
+        {"scope": "association", "name": "5001/A", "queue": "q", "run-gpus": 4},
+    ]);
+    let site = Site::with(&whole);
+    site.submit(&job(5002, 2));
+    let first = site.submit(&job(5001, 1));
+    let wide = site.submit(&job(5002, 1));
+    let held = site.submit(&job(5001, 1));
+    assert_eq!([first, wide, held].map(|id| site.state(id)), [State::Run, State::Depend, State::Depend]);
+    let told = ask(&site, "standing", json!({}), Cred::guest(5001));
+    let limits = told["associations"][0]["limits"].as_array().unwrap();
+    let of =
+        |limit: &Value| ["limit", "scope", "name", "queue", "used", "limit_is"].map(|key| limit[key].clone());
+    let shown: Vec<_> = limits.iter().filter(|it| !it["name"].is_null()).map(of).collect();
+    let wanted = json!([
+        ["max-run-gpus-association-queue", "association", "5001/A", "q", 0, 4],
+        ["max-run-jobs-bank-queue", "bank", "A", "q", 2, 9],
+        ["max-run-sched-nodes-bank", "bank", "root", null, 3, 3],
+        ["max-run-sched-jobs-user", "user", "5001", null, 1, 1],
+    ]);
+    assert_eq!(json!(shown), wanted);
+    let why = ask(&site, "explain", json!({"jobs": [held]}), Cred::guest(5001));
+    let holds = why["jobs"][0]["holds"].as_array().unwrap();
+    let of = |hold: &Value| ["limit", "scope", "name"].map(|key| hold[key].clone());
+    let wanted =
+        json!([["max-run-sched-nodes-bank", "bank", "root"], ["max-run-sched-jobs-user", "user", "5001"]]);
+    assert_eq!(json!(holds.iter().map(of).collect::<Vec<_>>()), wanted);
+    site.check();
+}

@@ -161,6 +161,64 @@ fn the_usage_of_a_missing_argument_asks_for_no_more_than_that() {
     );
 }
 
+/// What the environment and a file are good for goes with an option of the command, or its page does not speak of it.
+#[test]
+fn manual_pages_name_the_environment_and_the_files_that_count() {
+    let fresh = directory("environment");
+    fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
+    let pages = files(&fresh);
+    let pages = pages.iter().filter(|(name, _)| name.starts_with("man1/flux-fairshare-"));
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for (name, page) in pages {
+        let section =
+            |title: &str| page.split(".SH ").find(|section| section.starts_with(title)).unwrap_or_default();
+        // Options stand in sections of their own.
+        let options = page.split(".SH \"EXIT STATUS\"").next().unwrap_or_default();
+        for (option, title, named) in [
+            ("path", "ENVIRONMENT", "FLUX_FAIRSHARE_DATABASE"),
+            ("path", "FILES", "FluxAccounting.db"),
+            ("uri", "ENVIRONMENT", "FLUX_URI"),
+            ("color", "ENVIRONMENT", "NO_COLOR, CLICOLOR"),
+            ("color", "ENVIRONMENT", "COLUMNS"),
+            ("no\\-pager", "ENVIRONMENT", "FLUX_FAIRSHARE_PAGER"),
+        ] {
+            let has = options.contains(&format!("\\-\\-{option}\\fR"));
+            seen += usize::from(has);
+            if has != section(title).contains(named) {
+                wrong.push(format!("{name}: {named}"));
+            }
+        }
+    }
+    assert!(seen > 50, "{seen}");
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+/// The status of "no" is told where there is a "no", in the words that are true of the command.
+#[test]
+fn manual_pages_tell_of_the_exit_status_of_their_command() {
+    let fresh = directory("exit_status");
+    fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
+    let one = |command: &str| {
+        let page =
+            fs::read_to_string(fresh.join(format!("man1/flux-fairshare-{command}.1"))).expect("a page");
+        let status = page.split(".SH ").find(|section| section.contains("EXIT STATUS")).expect("a section");
+        let entry = status.split(".TP").find(|entry| entry.contains("\\fB1\\fR"));
+        entry.map(|entry| entry.lines().last().unwrap_or_default().to_owned())
+    };
+    for never in ["policy", "sync", "recount", "scrub", "update", "push"] {
+        assert_eq!(one(never), None, "{never}");
+    }
+    for other in ["doctor", "status", "check-import", "migrate"] {
+        assert_eq!(one(other).as_deref(), Some("see above"), "{other}");
+    }
+    for usual in ["show", "why", "jobs", "standing", "limit", "usage"] {
+        assert!(
+            one(usual).is_some_and(|text| text.contains("there is no such user, bank or job")),
+            "{usual}"
+        );
+    }
+}
+
 #[test]
 fn manual_pages_say_what_belongs_to_their_command() {
     let fresh = directory("manual_pages");

@@ -66,13 +66,17 @@ pub(in crate::cli) struct Jobs {
 #[derive(Clone, Debug, Deserialize)]
 pub(in crate::cli) struct Limit {
     pub(in crate::cli) limit: String,
+    #[serde(default)]
+    pub(in crate::cli) scope: String,
+    /// Whose it is, where others' jobs count too.
+    pub(in crate::cli) name: Option<String>,
     pub(in crate::cli) queue: Option<String>,
     #[serde(default)]
     pub(in crate::cli) measure: String,
     #[serde(default)]
     pub(in crate::cli) used: u64,
-    #[serde(default)]
-    pub(in crate::cli) reserved: u64,
+    /// None where it is not counted apart.
+    pub(in crate::cli) reserved: Option<u64>,
     /// None is unlimited.
     pub(in crate::cli) limit_is: Option<u64>,
 }

@@ -203,8 +203,11 @@ fn of_users(data: &PolicyData) -> Vec<Finding> {
 }
 
 fn of_limits(data: &PolicyData) -> Vec<Finding> {
+    // By this value flux-accounting's own tests have jobs fail.
+    let is_broken = |record: &&AssociationRecord| record.active != 0 && record.max_running_jobs == -1;
     let nothing = |record: &&AssociationRecord| {
         record.active != 0
+            && !is_broken(record)
             && [record.max_running_jobs, record.max_sched_jobs, record.max_nodes, record.max_cores]
                 .iter()
                 .any(|limit| *limit <= 0)
@@ -218,12 +221,15 @@ fn of_limits(data: &PolicyData) -> Vec<Finding> {
             queue.max_sched_cores_per_assoc,
         ];
         limits.iter().any(|limit| *limit <= 0)
-            || queue.max_time_per_job <= 0
-            || queue.max_nodes_per_job < queue.min_nodes_per_job.max(1)
     };
+    let ends_all = Finding::action(
+        "limit-ends-jobs",
+        "associations whose max_running_jobs is -1: each of their jobs ends with an exception",
+        format!("flux account edit-user NAME --bank=BANK --max-running-jobs=N ({UNLIMITED} is none)"),
+    );
     let holds_all = Finding::action(
         "limits-hold-everything",
-        "associations with a limit of 0: all their jobs are held for ever",
+        "associations with a limit of 0 or less: all their jobs are held for ever",
         format!("flux account edit-user NAME --bank=BANK with another limit ({UNLIMITED} is none)"),
     );
     let lets_nobody = Finding::action(
@@ -231,9 +237,13 @@ fn of_limits(data: &PolicyData) -> Vec<Finding> {
         "queues with a limit that no job can keep to",
         "flux account edit-queue NAME with other limits",
     );
+    let broken = data.associations.iter().filter(is_broken).map(whom);
     let associations = data.associations.iter().filter(nothing).map(whom);
     let queues = data.queues.iter().filter(nobody).map(|queue| queue.queue.clone());
-    [holds_all.about(associations), lets_nobody.about(queues)].into_iter().flatten().collect()
+    [ends_all.about(broken), holds_all.about(associations), lets_nobody.about(queues)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// From which to which score each factor may move a job: its value lies between 0 or the lowest and the highest of the site.

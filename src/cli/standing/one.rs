@@ -66,17 +66,12 @@ impl Teller<'_> {
         self.heading("Limits:", out)?;
         let rows = set.iter().map(|limit| {
             let most = limit.limit_is.unwrap_or_default();
-            let name = match &limit.queue {
-                Some(queue) => format!("{} ({queue})", limit.limit),
-                None => limit.limit.clone(),
-            };
-            let reserved = if limit.reserved > 0 { Cell::Count(limit.reserved) } else { Cell::None };
             vec![
-                Cell::Text(name),
+                Cell::Text(named(limit)),
                 Cell::Count(limit.used),
                 Cell::Count(most),
                 Cell::Text(unit(limit).to_owned()),
-                reserved,
+                limit.reserved.filter(|reserved| *reserved > 0).map_or(Cell::None, Cell::Count),
                 Cell::Text(bar(limit.used, most)),
             ]
         });
@@ -88,7 +83,7 @@ impl Teller<'_> {
             column("reserved", "Promised", Style::Count),
             column("bar", "", Style::Signed),
         ];
-        let promised = set.iter().any(|limit| limit.reserved > 0);
+        let promised = set.iter().any(|limit| limit.reserved.is_some_and(|reserved| reserved > 0));
         let mut rows = Rows { key: "limits", columns, rows: Box::new(rows.collect::<Vec<_>>().into_iter()) };
         if !promised {
             rows.columns.remove(4);
@@ -282,6 +277,16 @@ fn numbers(
         _ => Cell::None,
     };
     vec![part(share), part(used), value, bar]
+}
+
+/// What a limit is called: with the bank, if it is one of a whole bank, and the queue.
+fn named(limit: &Limit) -> String {
+    let bank = limit.name.as_deref().filter(|_| limit.scope == "bank");
+    let within: Vec<&str> = bank.into_iter().chain(limit.queue.as_deref()).collect();
+    match within.as_slice() {
+        [] => limit.limit.clone(),
+        within => format!("{} ({})", limit.limit, within.join(", ")),
+    }
 }
 
 /// What is counted.

@@ -3,6 +3,7 @@
 
 mod changes;
 mod claims;
+mod shown;
 
 use super::host::Host;
 use super::live::{accounts, leaves, live, tree};

@@ -21,6 +21,8 @@ pub struct HoldNow {
     pub measure: &'static str,
     /// Of which jobs: running, scheduled, or both.
     pub stage: &'static str,
+    /// Whose jobs count together; `None`: those of its association, by its own record or the queue's.
+    pub target: Option<Target>,
     /// The queue, if it is a limit of that.
     pub queue: Option<QueueName>,
     /// In use.
@@ -37,8 +39,6 @@ pub struct HoldNow {
     pub frees_total: usize,
     /// When jobs that run now have made room for it, were it alone.
     pub latest: Option<f64>,
-    /// Associations share it: who goes first when there is room depends on all of them.
-    pub is_shared: bool,
 }
 
 /// A job that takes room under a limit.
@@ -55,6 +55,11 @@ pub struct Freeing {
 }
 
 impl HoldNow {
+    /// Whether associations share it: who goes first when there is room depends on all of them.
+    pub fn is_shared(&self) -> bool {
+        self.target.is_some()
+    }
+
     /// Whether no other job's end could make room.
     pub fn is_for_ever(&self) -> bool {
         self.needed > self.cap
@@ -76,10 +81,16 @@ impl Engine {
     }
 
     fn hold_now(&self, association: AssociationId, holding: Holding, now: f64) -> HoldNow {
-        let is_shared = holding.target.is_some();
         let whose = self.whose(association, &holding);
         let Holding {
-            hold, amount: Amount { stage, measure }, queue, used, limit, needed, is_claimed, ..
+            hold,
+            amount: Amount { stage, measure },
+            target,
+            queue,
+            used,
+            limit,
+            needed,
+            is_claimed,
         } = holding;
         let cap = limit.cap();
         let what = format!("{} {}", stage.adjective(), measure.name());
@@ -91,6 +102,7 @@ impl Engine {
             limit: hold.name(),
             measure: measure.name(),
             stage: stage.which(),
+            target,
             queue,
             used,
             cap,
@@ -99,9 +111,8 @@ impl Engine {
             frees: Vec::new(),
             frees_total: 0,
             latest: None,
-            is_shared,
         };
-        if !is_shared {
+        if !hold.is_shared() {
             self.add_frees(&mut hold, association, (stage, measure), now);
         }
         hold

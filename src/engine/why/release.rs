@@ -50,7 +50,7 @@ impl Engine {
                 format!("it takes {needed} {measure}, and {limit} is {cap}: only a higher limit frees it"),
             ));
         }
-        if let Some(hold) = holds.iter().find(|hold| hold.is_shared) {
+        if let Some(hold) = holds.iter().find(|hold| hold.is_shared()) {
             let text =
                 format!("{} is shared with others: who goes first is decided when there is room", hold.limit);
             return none(note("shared", text));

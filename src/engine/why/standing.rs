@@ -3,10 +3,10 @@
 //! lets it be seen.
 
 use super::super::Engine;
-use crate::accounts::{Association, AssociationId};
+use crate::accounts::{Association, AssociationId, Target};
 use crate::fairshare::{Level, NodeId, NodeKind, Ranking, Shares, Tree};
 use crate::ids::{BankName, QueueName, UserId};
-use crate::limits::Pressure;
+use crate::limits::{Pressure, ScopeUsage};
 use std::cmp::Reverse;
 
 /// So many siblings are shown of one level.
@@ -65,6 +65,8 @@ pub struct StandingsPage {
 pub struct LimitShown {
     /// The dependency's name.
     pub limit: &'static str,
+    /// Whose jobs count together; `None`: those of the association, by its own record or the queue's.
+    pub target: Option<Target>,
     /// The queue, if it is a limit of one.
     pub queue: Option<QueueName>,
     /// What it counts.
@@ -73,8 +75,8 @@ pub struct LimitShown {
     pub stage: &'static str,
     /// In use, promises included.
     pub used: u64,
-    /// Promised to released jobs that are not there yet.
-    pub reserved: u64,
+    /// Promised to released jobs that are not there yet; `None` where it is not counted apart.
+    pub reserved: Option<u64>,
     /// The cap, if there is one.
     pub cap: Option<u64>,
 }
@@ -223,20 +225,22 @@ impl Engine {
     fn limits_of(&self, id: AssociationId, record: &Association) -> Vec<LimitShown> {
         let mut shown = vec![LimitShown {
             limit: "max-active-jobs",
+            target: None,
             queue: None,
             measure: "jobs",
             stage: "active",
             used: self.ledger.usage(id).map_or(0, |usage| usage.active_jobs),
-            reserved: 0,
+            reserved: Some(0),
             cap: record.max_active_jobs.at_most(),
         }];
         let show = |pressure: &Pressure, queue: Option<&QueueName>| LimitShown {
             limit: pressure.hold.name(),
+            target: None,
             queue: queue.cloned(),
             measure: pressure.measure.name(),
             stage: pressure.stage.which(),
             used: pressure.used,
-            reserved: pressure.reserved,
+            reserved: Some(pressure.reserved),
             cap: pressure.cap.at_most(),
         };
         let own = self.ledger.pressures(&self.book, id, None);
@@ -252,6 +256,18 @@ impl Engine {
                 of_queue.map(|it| show(it, Some(queue))).filter(|it| it.cap.is_some() || it.used > 0),
             );
         }
+        // Whoever is in a group may see what is in use there: it is what his jobs wait for.
+        let over_scopes = self.ledger.scope_usages_on(record.user, &record.bank);
+        shown.extend(over_scopes.into_iter().map(|(hold, ScopeUsage { limit, used })| LimitShown {
+            limit: hold.name(),
+            target: Some(limit.target),
+            queue: limit.queue,
+            measure: limit.amount.measure.name(),
+            stage: limit.amount.stage.which(),
+            used: used.unwrap_or_default(),
+            reserved: None,
+            cap: limit.cap.limit.at_most(),
+        }));
         shown
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What a push says of the tree, and what is said of it.
 
+use super::super::document;
 use super::super::reading::Reader;
 use super::super::wire::{self, WireError};
 use super::association;
@@ -114,4 +115,29 @@ fn what_is_wrong_with_a_tree_is_named() {
         assert_eq!(read(part), Err(WireError::Record(text.to_owned())));
     }
     assert_eq!(read(json!({"push": 1, "tree": []})), Err(WireError::WrongType("tree")));
+}
+
+/// The command asks this before it pushes: what would be refused is to be known by then.
+#[test]
+fn a_document_whose_tree_can_not_be_right_is_refused() {
+    let whole = |parent: &str| {
+        json!({
+            "associations": [leaf()],
+            "queues": [],
+            "projects": [],
+            "banks": [
+                {"bank": "root", "priority": 0, "parent": "", "shares": 1, "active": 1},
+                {"bank": "A", "priority": 2, "parent": parent, "shares": 30, "active": 1},
+            ],
+            "priority_factors": [],
+            "tree": tree(),
+        })
+    };
+    assert_eq!(document::judge(&whole("root").to_string()), Ok((Vec::new(), 0)));
+    let refused = document::judge(&whole("nowhere").to_string()).unwrap_err();
+    assert_eq!(refused, "tree: bank \"A\": its parent \"nowhere\" does not exist");
+    // Without a rule it is no tree, and nobody looks at parents.
+    let mut plain = whole("nowhere");
+    plain["tree"] = Value::Null;
+    assert_eq!(document::judge(&plain.to_string()), Ok((Vec::new(), 0)));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What there is to say of jobs, as JSON.
 
+use crate::accounts::Target;
 use crate::engine::{
     Engine, HoldNow, JobFacts, JobSums, JobsWanted, Keeper, ListedJob, Note, PricedJob, State, Stats, Why,
 };
@@ -97,6 +98,15 @@ fn price(priced: &PricedJob, is_exact: bool) -> Value {
     })
 }
 
+/// Whose jobs a limit counts: by kind where it is one over a scope, else those of the association, in one queue or in all.
+pub(super) fn scope(target: Option<&Target>, queue: Option<&QueueName>) -> &'static str {
+    match (target, queue) {
+        (Some(target), _) => target.kind(),
+        (None, Some(_)) => "queue",
+        (None, None) => "association",
+    }
+}
+
 fn hold(hold: &HoldNow) -> Value {
     let frees = hold
         .frees
@@ -106,7 +116,8 @@ fn hold(hold: &HoldNow) -> Value {
         "limit": hold.limit,
         "measure": hold.measure,
         "stage": hold.stage,
-        "scope": if hold.queue.is_some() { "queue" } else { "association" },
+        "scope": scope(hold.target.as_ref(), hold.queue.as_ref()),
+        "name": hold.target.as_ref().map(Target::name),
         "queue": hold.queue.as_ref().map(QueueName::as_str),
         "used": hold.used,
         "limit_is": hold.cap,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Where associations stand, as JSON.
 
-use super::show::{put, shares};
+use super::show::{put, scope, shares};
+use crate::accounts::Target;
 use crate::engine::{
     AssociationStanding, LevelShown, LimitShown, LiveOutline, Open, RankShown, Sibling, StandingsPage,
 };
@@ -56,7 +57,8 @@ fn association(shown: &AssociationStanding) -> Value {
 fn limit(shown: &LimitShown) -> Value {
     json!({
         "limit": shown.limit,
-        "scope": if shown.queue.is_some() { "queue" } else { "association" },
+        "scope": scope(shown.target.as_ref(), shown.queue.as_ref()),
+        "name": shown.target.as_ref().map(Target::name),
         "queue": shown.queue.as_ref().map(QueueName::as_str),
         "measure": shown.measure,
         "stage": shown.stage,

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Limits over scopes as people are shown them, with what is in use.
+
+use super::*;
+use crate::engine::{Open, StandingsWanted};
+
+/// Of an association: those on itself, on its bank and the banks above, and on its user.
+#[test]
+fn an_association_is_shown_the_limits_under_which_its_jobs_come() {
+    let user = |user| Target::User(UserId(user));
+    let mut host = site(vec![
+        limit(bank("science"), None, "run-sched-gpus", 8),
+        limit(bank("root"), Some("q1"), "run-jobs", 2),
+        limit(Target::EachBank, None, "run-sched-jobs", 5),
+        limit(bank("C"), None, "run-jobs", 1),
+        limit(Target::EachUser, None, "sched-gpus", 20),
+        limit(user(9), None, "sched-gpus", 1),
+        limit(Target::Association(UserId(7), "A".into()), Some("q2"), "run-nodes", 3),
+    ]);
+    let running = host.submit(job(7, "A", 3)).unwrap();
+    host.start(running);
+    host.submit(job(7, "B", 2)).unwrap();
+    let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open: Open::Own };
+    let page = host.engine.standings(&wanted, host.now);
+    type Row<'a> = (&'a str, Option<&'a str>, u64, Option<u64>);
+    let cases: [(u32, &str, &[Row<'_>]); 3] = [
+        (
+            7,
+            "A",
+            &[
+                ("user 7 in bank A", Some("q2"), 0, Some(3)),
+                ("bank A", None, 1, Some(5)),
+                ("bank science", None, 5, Some(8)),
+                ("bank root", Some("q1"), 1, Some(2)),
+                ("user 7", None, 2, Some(20)),
+            ],
+        ),
+        (
+            8,
+            "A",
+            // Nobody counts here yet but in the banks.
+            &[
+                ("bank A", None, 1, Some(5)),
+                ("bank science", None, 5, Some(8)),
+                ("bank root", Some("q1"), 1, Some(2)),
+                ("user 8", None, 0, Some(20)),
+            ],
+        ),
+        (
+            9,
+            "C",
+            &[
+                // Of a bank by name, and of each: of another amount both.
+                ("bank C", None, 0, Some(1)),
+                ("bank C", None, 0, Some(5)),
+                ("bank root", Some("q1"), 1, Some(2)),
+                ("user 9", None, 0, Some(1)),
+            ],
+        ),
+    ];
+    for (user, of, expected) in cases {
+        let standing = page
+            .associations
+            .iter()
+            .find(|it| (it.association.user, it.association.bank.as_str()) == (UserId(user), of));
+        let over =
+            standing.unwrap().limits.iter().filter_map(|it| Some((it, it.target.as_ref()?.to_string())));
+        let shown: Vec<_> = over
+            .map(|(it, whose)| {
+                (whose, it.queue.as_ref().map(|queue| queue.as_str().to_owned()), it.used, it.cap)
+            })
+            .collect();
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(whose, queue, used, cap)| ((*whose).to_owned(), queue.map(str::to_owned), *used, *cap))
+            .collect();
+        assert_eq!(shown, expected, "user {user} in bank {of}");
+    }
+    exact(&host);
+}
