@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The pipeline on small databases: histories in every order, and what others do to them in between.
 
+mod again;
 mod hands;
 mod history;
 
