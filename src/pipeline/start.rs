@@ -49,7 +49,7 @@ impl Start {
         }
         if let Some(marks) = run.marks {
             if now < marks.ran - CORRECTION {
-                return Err(PipelineError::ClockWentBack { was: marks.ran, now });
+                return Err(PipelineError::ClockWentBack { was: marks.ran });
             }
             start.since = marks.since;
             let lengths = (marks.half_life, marks.decay, marks.reset_period, marks.reconfigured);
@@ -68,7 +68,7 @@ impl Start {
             if let Some(period) = of_marks(marks, settings, run.periods) {
                 start.period = period;
                 if start.period > run.current {
-                    return Err(PipelineError::ClockWentBack { was: marks.ran, now });
+                    return Err(PipelineError::ClockWentBack { was: marks.ran });
                 }
                 return Ok(start);
             }

@@ -149,6 +149,8 @@ fn a_clock_that_goes_back_changes_nothing() {
         let error = site.run(END + 20.0 - back).expect_err("refused");
         assert!(matches!(error, PipelineError::ClockWentBack { .. }), "{error}");
     }
+    let told = |now: f64| site.run(now).expect_err("refused").to_string();
+    assert_eq!(told(END - 100.0), told(END - 101.0), "it is the same as long as it lasts");
     assert_eq!(site.usages()[0], 80.0);
     site.run(END + H + 1.0).expect("a run");
     assert_eq!(site.usages()[0], 40.0);
