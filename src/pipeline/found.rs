@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Which records the exact rule counts in a run, and in which period.
 
+use std::collections::HashSet;
+
 use super::blame::Trace;
 use super::exact::Run;
 use super::grouped::Counting;
@@ -55,12 +57,18 @@ impl<'a> Found<'a> {
     }
 
     pub(super) fn read(&mut self, snapshot: &Snapshot<'_>, run: &Run<'_>) -> Result<(), PipelineError> {
+        // Rows of those that waited: all that there is to say of them is said.
+        let mut waited = HashSet::new();
         let waiting = run.marks.filter(|_| run.start.last_row.is_some());
         if let Some(marks) = waiting.filter(|marks| !marks.unplaced.is_empty()) {
-            if marks.associations == run.associations() {
+            // At a boundary they are looked at again too: some are too old then to wait any longer.
+            if marks.associations == run.associations() && run.start.period == run.current {
                 self.unplaced.clone_from(&marks.unplaced);
             } else {
-                snapshot.ended_jobs(Which::Ids(&marks.unplaced), &mut |job| self.take(run, job, true))?;
+                snapshot.ended_jobs(Which::Ids(&marks.unplaced), &mut |job| {
+                    waited.insert(job.row);
+                    self.take(run, job, true);
+                })?;
             }
         }
         if run.marks.is_none() && run.start.recount.is_none() {
@@ -71,6 +79,9 @@ impl<'a> Found<'a> {
         let all = run.start.last_row.is_none() || run.start.uncounted;
         let which = if all { Which::All } else { Which::After(last) };
         snapshot.ended_jobs(which, &mut |job| {
+            if waited.contains(&job.row) {
+                return;
+            }
             if job.row > last {
                 self.tally.records += 1;
             }
