@@ -111,6 +111,13 @@ impl Present {
         Ok(Present { periods, first: first.unwrap_or_else(|| of_accounting(periods.index(now))) })
     }
 
+    /// Boundaries that passed and that the next run makes good; none where that can't be told.
+    pub fn due(snapshot: &Snapshot<'_>, now: f64) -> u32 {
+        let passed = Present::of(snapshot, now)
+            .map_or(0, |present| present.periods.index(now).saturating_sub(present.first).max(0));
+        u32::try_from(passed).unwrap_or(u32::MAX)
+    }
+
     /// When the period of a bin began, or will: 0 is the present bin, 1 the one before it, -1 the next.
     pub fn began(self, bin: i64) -> f64 {
         self.periods.start(self.first.saturating_sub(bin))
