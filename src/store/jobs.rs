@@ -172,7 +172,8 @@ impl Snapshot<'_> {
                 }
             }
         };
-        read().map_err(|error| self.fail(&error))
+        read().map_err(|error| self.fail(&error))?;
+        self.check_unchanged()
     }
 
     /// True where records have a place for their bank, as since schema 24.

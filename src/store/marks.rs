@@ -38,7 +38,7 @@ pub struct Marks {
     pub counted: Vec<(u64, f64)>,
     /// Ids of records for which there was no association.
     pub unplaced: Vec<u64>,
-    /// Stands for the associations there were.
+    /// Stands for the associations there were, and from when on each one's bank counted.
     pub associations: u64,
 }
 

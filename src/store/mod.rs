@@ -20,6 +20,8 @@ mod policy_tree;
 mod schema;
 mod site_limits;
 mod site_policy;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod values;
 
