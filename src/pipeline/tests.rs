@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{PipelineError, Plan, Present, Recount, Rule, Tally};
+use super::{Counted, PipelineError, Plan, Present, Recount, Rule, Tally};
 use crate::store::{Access, Database};
 
 /// The tables and columns that counting needs.
@@ -116,10 +116,10 @@ impl Site {
     fn recount(&self, now: f64) -> Result<Recount, PipelineError> {
         let mut database = Database::open(&self.path, Access::Write, Duration::ZERO)?;
         let snapshot = database.snapshot()?;
-        let recount = Recount::new(&snapshot, now, &mut |_| ())?;
-        recount.plan.write(&snapshot, &mut |_| ())?;
+        let counted = Counted::new(&snapshot, now, &mut |_| ())?;
+        counted.plan.write(&snapshot, &mut |_| ())?;
         snapshot.commit()?;
-        Ok(recount)
+        Ok(counted.explain())
     }
 
     /// The stored usage of users 1, 2 and 3.
