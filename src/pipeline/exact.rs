@@ -240,11 +240,13 @@ impl Run<'_> {
         counted.and_then(|counted| counted.newest).unwrap_or(0.0)
     }
 
-    /// Stands for the associations there are.
+    /// Stands for the associations there are, and for the time from which on the jobs of each one's bank count.
     pub(super) fn associations(&self) -> u64 {
+        let mix = |word: u64| word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.ledger.accounts.iter().zip(&self.keys).fold(0, |sum, (account, key)| {
-            let mixed =
-                (key.rotate_left(17) ^ account.userid.cast_unsigned()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let bank = self.ledger.banks.get(account.bank);
+            let ignored = bank.and_then(|bank| bank.ignore_older_than).unwrap_or(0.0);
+            let mixed = mix(mix(key.rotate_left(17) ^ account.userid.cast_unsigned()) ^ ignored.to_bits());
             sum.wrapping_add(mixed.rotate_left(u32::from(account.is_default)))
         })
     }

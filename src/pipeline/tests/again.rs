@@ -131,10 +131,11 @@ fn what_was_taken_back_and_counted_by_another_is_not_taken_for_late() {
     site.job(1, 3, "B", FIRST + 5.0, 20.0);
     site.run(FIRST + 6.0).expect("a run");
     site.job(2, 3, "B", FIRST + 2.0, 4.0);
+    site.job(3, 3, "B", FIRST + 6.5, 1.0);
     site.sql(CLEAR_B);
     site.sql(&format!("UPDATE bank_table SET ignore_older_than = {} WHERE bank = 'B'", FIRST - 50.0));
     site.run_by(Rule::FluxAccounting, FIRST + 7.0).expect("a run");
-    assert_eq!(site.usages(), [0.0, 0.0, 24.0]);
+    assert_eq!(site.usages(), [0.0, 0.0, 25.0]);
     site.run(FIRST + 8.0).expect("a run");
-    assert_eq!(site.usages(), [0.0, 0.0, 24.0]);
+    assert_eq!(site.usages(), [0.0, 0.0, 25.0]);
 }
