@@ -166,7 +166,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             }
             Ok(_) => {}
             Err(error) => {
-                done.is_counted().unwrap_or_else(|uncounted| remark(uncounted));
+                done.is_counted().unwrap_or_else(remark);
                 return Err(error);
             }
         }
