@@ -182,7 +182,7 @@ with sqlite3.connect(\"ours.db\") as db:
 test_expect_success 'a record that was counted and removed is not fetched again, also where a clock is a little behind' '
 	used() { flux python -c "import sqlite3
 print(sqlite3.connect(\"ours.db\").execute(\"SELECT sum(job_usage) FROM association_table\").fetchone()[0])"; } &&
-	cp $DB ours.db && later=$(($(date +%s) + 7200)) && sync --now $later --copy archive.sqlite && cp ours.db counted.db && used >want && cat want && test_must_fail grep -x 0.0 want &&
+	cp $DB ours.db && later=$(($(date +%s) + 7200)) && sync --now $later && cp ours.db counted.db && used >want && cat want && test_must_fail grep -x 0.0 want &&
 	for gone in "t_inactive < (SELECT max(t_inactive) FROM jobs)" "1"; do
 		cp counted.db ours.db && flux python -c "import sqlite3
 with sqlite3.connect(\"ours.db\") as db: db.execute(\"DELETE FROM jobs WHERE $gone\")" &&
@@ -190,7 +190,10 @@ with sqlite3.connect(\"ours.db\") as db: db.execute(\"DELETE FROM jobs WHERE $go
 	done
 '
 test_expect_success 'nor is it taken from an archive again' '
-	sync --now $((later + 120)) --copy archive.sqlite && used >have && test_cmp want have
+	cp archive.sqlite part.sqlite && flux python -c "import sqlite3
+with sqlite3.connect(\"part.sqlite\") as db: # the oldest, whose R is lost, was never on record here
+    db.execute(\"DELETE FROM jobs WHERE t_run > 0 AND t_inactive = (SELECT min(t_inactive) FROM jobs WHERE t_run > 0)\")" &&
+	sync --now $((later + 120)) --copy part.sqlite && used >have && test_cmp want have
 '
 test_expect_success 'without an instance: exit 2' '
 	test_expect_code 2 fetch --uri local:///nonexistent 2>err && grep "connect to Flux" err
