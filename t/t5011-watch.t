@@ -72,6 +72,12 @@ test_expect_success 'a locked database is told once, waited for, and taken up' '
 	hold_lock && touch $DB && eventually said "locked by another process" &&
 	sleep 4 && said "locked by another process" 1 && release_lock && eventually said "all is well again" 1
 '
+test_expect_success 'a clock behind the last count is told once, and what is edited meanwhile is in the plugin' '
+	sql "UPDATE fairshare_usage_marks SET ran = ran + 100000" && eventually said "the clock went back" &&
+	flux account edit-user user5004 --max-active-jobs=78 && MF_WAIT=10 eventually plugin_has 5004 max_active_jobs 78 &&
+	sleep 4 && said "the clock went back" 1 && sql "UPDATE fairshare_usage_marks SET ran = ran - 100000" &&
+	eventually said "all is well again" 2
+'
 test_expect_success 'a database that takes the place of the old one is read' '
 	cp $DB other.db && flux python -c "import sqlite3
 with sqlite3.connect(\"other.db\") as db:
@@ -79,7 +85,7 @@ with sqlite3.connect(\"other.db\") as db:
 	mv other.db $DB && eventually plugin_has 5003 max_active_jobs 99
 '
 test_expect_success 'one that is gone is told, and taken up when it is there again' '
-	mv $DB away.db && eventually said "No such file" && mv away.db $DB && eventually said "all is well again" 2
+	mv $DB away.db && eventually said "No such file" && mv away.db $DB && eventually said "all is well again" 3
 '
 test_expect_success 'SIGHUP: the data are pushed also where nothing has changed' '
 	remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && test_must_fail plugin_has 5003 max_active_jobs 99 &&

@@ -57,7 +57,10 @@ impl Fetch<'_> {
         if !listing.is_empty() {
             let mut database = self.wait.open(self.found, Access::Read)?;
             let snapshot = database.snapshot().map_err(failure)?;
-            let stored = |id: u64| Ok(snapshot.row_of_job(&id.to_string())?.is_some());
+            let removed = fetch::removed(&snapshot, self.now).map_err(failure)?;
+            let stored = |id: u64, ended: f64| {
+                Ok(removed.contains(&ended) || snapshot.row_of_job(&id.to_string())?.is_some())
+            };
             listing.leave_out(stored).map_err(failure)?;
         }
         progress.phase("fetching", || listing.len() as u64);
@@ -95,23 +98,25 @@ impl Begun<'_> {
         progress: &mut Progress,
     ) -> Result<Stored, Failure> {
         let mut new = 0;
+        let removed = fetch::removed(snapshot, self.asked).map_err(failure)?;
         for batch in std::mem::take(&mut self.records) {
             new += snapshot.insert_jobs(&batch).map_err(failure)?;
         }
         while let Some(batch) = self.next_batch(progress)? {
             new += snapshot.insert_jobs(&batch).map_err(failure)?;
         }
-        fetch::remember(snapshot, self.asked, new).map_err(failure)?;
         let mut copied = None;
         if let Some((path, wait)) = archive {
             progress.phase("copying", || 0);
-            let mut sink = |batch: Vec<JobRecord>| {
+            let mut sink = |mut batch: Vec<JobRecord>| {
+                batch.retain(|record| !removed.contains(&record.t_inactive));
                 new += snapshot.insert_jobs(&batch)?;
                 Ok(())
             };
             let read = fetch::archive(path, wait.wait, &mut sink, &mut |done, _| progress.at(done));
             copied = Some(read.map_err(failure)?);
         }
+        fetch::remember(snapshot, self.asked, new).map_err(failure)?;
         Ok(Stored { new, fetched: self.fetching.fetched().clone(), copied })
     }
 }

@@ -196,7 +196,7 @@ fn examples(command: &str) -> &'static [Entry] {
         "migrate" => &[
             ("flux fairshare migrate", "Which held jobs flux-accounting's plugin would lose, or has lost."),
             (
-                "flux fairshare migrate --to-upstream --all >let-go.sh",
+                "flux fairshare migrate --to-upstream --all >>let-go.sh",
                 "Before going back: all held jobs rest at urgency 0; \"sh let-go.sh\" lets them go when the other plugin is loaded.",
             ),
         ],

@@ -21,7 +21,8 @@ use crate::flux::{Flux, FluxError};
 /// max-running-jobs-user-limit.2, one of a limit on GPUs or a whole bank, or one of a limit that has room by then, it never
 /// takes off: the job would wait for ever; and a job whose plain name was used up it ends when there is room. With
 /// --to-upstream each such job gets urgency 0 and loses its names: it rests in SCHED, where no plugin touches it. What is
-/// printed then is a shell script that gives each its urgency back: keep it, and run it when the other plugin is in place.
+/// printed then is a shell script that gives each its urgency back: keep it, and run it when the other plugin is in place. Add to
+/// the script with >>: run again, this says nothing of the jobs that rest already.
 ///
 /// With flux-accounting's plugin loaded, says which jobs it has lost.
 ///
@@ -179,7 +180,14 @@ fn rest(flux: &Flux, jobs: Vec<Held>) -> Outcome {
     }
     let named: Vec<u64> = resting.iter().filter(|job| !job.names.is_empty()).map(|job| job.id).collect();
     for ids in named.chunks(1000) {
-        let answer: Value = ask(flux, "rest", &json!({ "ids": ids }))?;
+        let answer: Value = ask(flux, "rest", &json!({ "ids": ids })).map_err(|refusal| {
+            // Whoever overwrites the script now loses the urgencies.
+            remark(format_args!(
+                "{} at urgency 0; keep the script, and run this again with >> to add to it",
+                rested(resting.len())
+            ));
+            Failure::from(refusal)
+        })?;
         let left = answer.get("left").and_then(Value::as_array).into_iter().flatten();
         for left in left.filter_map(Value::as_u64) {
             let id = words.job(left);
@@ -191,12 +199,16 @@ fn rest(flux: &Flux, jobs: Vec<Held>) -> Outcome {
     remark(format_args!(
         "{} at urgency 0. Now: flux jobtap load -r mf_priority.so PATH/mf_priority.so \"config=$(flux account export-json)\"; \
          then: flux fairshare migrate, and the script",
-        match resting.len() {
-            1 => "1 job rests".to_owned(),
-            jobs => format!("{} rest", count(jobs, "job")),
-        }
+        rested(resting.len())
     ));
     Ok(if resting.len() == jobs.len() { Answer::Yes } else { Answer::No })
+}
+
+fn rested(jobs: usize) -> String {
+    match jobs {
+        1 => "1 job rests".to_owned(),
+        jobs => format!("{} rest", count(jobs, "job")),
+    }
 }
 
 fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<Held>) -> Outcome {

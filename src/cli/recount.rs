@@ -9,7 +9,7 @@ use super::printable::count;
 use super::progress::Progress;
 use super::sync::{instant, now};
 use super::{Answer, Failure, Outcome, after_storing, failure};
-use crate::pipeline::{Fault, Recount};
+use crate::pipeline::{Counted, Fault, Recount};
 use crate::store::Access;
 
 /// Count all usage anew from the records, and say where the stored usage differs and why
@@ -42,12 +42,17 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut database = args.wait.open(args.database.found(), access)?;
     let snapshot = database.snapshot().map_err(failure)?;
     progress.phase("counting", || snapshot.association_estimate());
-    let recount = Recount::new(&snapshot, now(args.now), &mut |done| progress.at(done)).map_err(failure)?;
+    let counted = Counted::new(&snapshot, now(args.now), &mut |done| progress.at(done)).map_err(failure)?;
     if args.write {
-        progress.phase("writing", || recount.plan.changes.bins.len() as u64);
-        recount.plan.write(&snapshot, &mut |done| progress.at(done)).map_err(failure)?;
+        progress.phase("writing", || counted.plan.changes.bins.len() as u64);
+        counted.plan.write(&snapshot, &mut |done| progress.at(done)).map_err(failure)?;
         snapshot.commit().map_err(failure)?;
+    } else {
+        drop(snapshot);
     }
+    drop(database);
+    progress.phase("explaining", || 0);
+    let recount = counted.explain();
     drop(progress);
     print(args, &recount).map_err(|error| if args.write { after_storing(error) } else { error })?;
     Ok(Answer::Yes)

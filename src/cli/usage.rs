@@ -10,13 +10,13 @@ use super::database::DatabaseArg;
 use super::figures::Unit;
 use super::input::Wait;
 use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
-use super::printable::count;
+use super::printable::{count, printable};
 use super::progress::Progress;
 use super::sync::now;
 use super::{Answer, Failure, Outcome, failure, remark};
 use crate::flux::user_name;
 use crate::pipeline::Present;
-use crate::pipeline::report::{self, Query, Usage, Used};
+use crate::pipeline::report::{self, Query, Unknown, Usage, Used};
 use crate::store::{Access, Snapshot};
 
 /// Show who used how much: node, core and GPU hours out of the records of ended jobs
@@ -110,8 +110,23 @@ pub(super) fn run(args: &Args) -> Outcome {
             args.database.path().display()
         ));
     }
+    if names_nobody(args, &usage.unknown) {
+        return Ok(Answer::No);
+    }
     print(args, usage, by)?;
     Ok(Answer::Yes)
+}
+
+/// True, and said, if somebody or something was asked for that is not there.
+fn names_nobody(args: &Args, unknown: &Unknown) -> bool {
+    let named = |what: &'static str, names: &[String]| {
+        for name in names {
+            remark(format_args!("{}: no {what} \"{}\"", args.database.path().display(), printable(name)));
+        }
+        !names.is_empty()
+    };
+    let users = named("user", &unknown.users);
+    named("bank", &unknown.banks) || users
 }
 
 fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
@@ -122,11 +137,8 @@ fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
     }
     let most = lines.iter().map(|(_, used)| weight(used)).fold(0.0, f64::max);
     let whole = weight(&total);
-    let limit = if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX };
-    let mut notes = Vec::new();
-    if lines.len() > limit {
-        notes.push(format!("and {} more (--limit 0 shows all)", lines.len() - limit));
-    }
+    let limit = limit(args);
+    let mut notes: Vec<String> = more(lines.len(), limit).into_iter().collect();
     notes.push(format!(
         "{}: {:.2} node hours, {:.2} core hours, {:.2} GPU hours",
         count(total.jobs, "job"),
@@ -182,6 +194,16 @@ fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
     })
 }
 
+/// How many rows are shown.
+fn limit(args: &Args) -> usize {
+    if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX }
+}
+
+/// What to say of rows that are not shown.
+fn more(rows: usize, limit: usize) -> Option<String> {
+    (rows > limit).then(|| format!("and {} more (--limit 0 shows all)", rows - limit))
+}
+
 /// What bars and parts go by.
 fn weight(used: &Used) -> f64 {
     used.nodes
@@ -194,11 +216,15 @@ fn periods(args: &Args, snapshot: &Snapshot<'_>, present: f64, zone: &TimeZone) 
     let ledger = snapshot.ledger(&mut |_| ()).map_err(failure)?;
     let bins = snapshot.bins(&ledger).map_err(failure)?;
     let bins_of = Present::of(snapshot, present).map_err(failure)?;
+    if names_nobody(args, &Unknown::of(&ledger, &args.user, &args.bank)) {
+        return Ok(Answer::No);
+    }
+    let banks = report::below(&ledger, &args.bank);
     let mut rows = Vec::new();
     for (account, bins) in ledger.accounts.iter().zip(&bins.of) {
         let bank = ledger.bank_name(account);
         if !(args.user.is_empty() || args.user.contains(&account.user))
-            || !(args.bank.is_empty() || args.bank.iter().any(|asked| asked == bank))
+            || !(args.bank.is_empty() || banks.contains(bank))
         {
             continue;
         }
@@ -220,11 +246,13 @@ fn periods(args: &Args, snapshot: &Snapshot<'_>, present: f64, zone: &TimeZone) 
             ]);
         }
     }
-    let decays = format!(
+    let limit = limit(args);
+    let mut notes: Vec<String> = more(rows.len(), limit).into_iter().collect();
+    notes.push(format!(
         "at each boundary {} of a usage is left; the next is at {}",
         settings.decay,
         moment(bins_of.began(-1), zone)
-    );
+    ));
     args.output.print(Report {
         facts: vec![
             ("half_life", settings.half_life.into()),
@@ -245,9 +273,9 @@ fn periods(args: &Args, snapshot: &Snapshot<'_>, present: f64, zone: &TimeZone) 
                 column("decays", "Decays", Style::Text),
                 column("forgotten", "Forgotten", Style::Text),
             ],
-            rows: Box::new(rows.into_iter()),
+            rows: Box::new(rows.into_iter().take(limit)),
         },
-        notes: vec![decays],
+        notes,
         ..Report::default()
     })?;
     Ok(Answer::Yes)

@@ -53,6 +53,8 @@ fn step(
             news.push(pushed);
         }
     }
+    // Only now: what somebody edits reaches the plugin also while usage can't be counted.
+    done.is_counted()?;
     Ok((!news.is_empty()).then(|| news.join("; ")))
 }
 

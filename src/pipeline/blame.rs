@@ -114,19 +114,62 @@ const SLIPPED: usize = 16;
 const SLIPPING: f64 = 7200.0;
 /// Records searched for a group that came late.
 const SEARCHED: usize = 2000;
+/// Bins of an association that are explained: with more, nobody would wait for the answer.
+const EXPLAINED: usize = 64;
+
+/// What jobs used, by how many boundaries ago they ended, in the order of their ends.
+struct Ages {
+    of: Vec<Vec<f64>>,
+    sums: Vec<f64>,
+}
+
+impl Ages {
+    fn new<'a>(jobs: impl IntoIterator<Item = &'a Trace>) -> Ages {
+        let mut of: Vec<Vec<f64>> = Vec::new();
+        for job in jobs {
+            let age = job.age as usize;
+            if of.len() <= age {
+                of.resize(age + 1, Vec::new());
+            }
+            of.get_mut(age).into_iter().for_each(|of| of.push(job.usage));
+        }
+        let sums = of.iter().map(|of| of.iter().sum()).collect();
+        Ages { of, sums }
+    }
+
+    fn at(&self, age: usize) -> &[f64] {
+        self.of.get(age).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The sum of the first ones of an age, and of those behind them.
+    fn split(&self, age: usize, first: usize) -> (f64, f64) {
+        let of = self.at(age);
+        if first >= of.len() {
+            return (self.sums.get(age).copied().unwrap_or(0.0), 0.0);
+        }
+        let (first, rest) = of.split_at(first);
+        (first.iter().sum(), rest.iter().sum())
+    }
+}
 
 /// Which jobs a fault passes over.
 type Passed = fn(&Trace) -> bool;
 
 /// Finds a story; `None` if none of ours gives these bins. `jobs` are in the order of their end.
 pub(super) fn explain(jobs: &[Trace], stored: &[f64], decay: f64) -> Option<Story> {
+    if stored.len() > EXPLAINED {
+        return None;
+    }
+    // What ended before is in no bin any more, whatever happened at the boundaries since.
+    let reach = stored.len() + DEPTH + AT_A_TIME;
+    let jobs: Vec<Trace> = jobs.iter().filter(|job| (job.age as usize) < reach).copied().collect();
     let depth = jobs.iter().map(|job| job.age as usize).max().unwrap_or(0).min(DEPTH);
     let drops: [(Option<Fault>, Passed); 3] = [
         (None, |_| false),
         (Some(Fault::NoBank), |job| job.without_bank),
         (Some(Fault::Forgotten), |job| job.before_change),
     ];
-    let play = |jobs: &[Trace], story: &[Boundary], slipped: (usize, usize)| {
+    let play = |jobs: &Ages, story: &[Boundary], slipped: (usize, usize)| {
         is_close(&played(jobs, story, slipped, decay, stored.len()), stored)
     };
     for faults in 0..=AT_A_TIME {
@@ -136,20 +179,21 @@ pub(super) fn explain(jobs: &[Trace], stored: &[f64], decay: f64) -> Option<Stor
                 continue;
             }
             let Some(at_boundaries) = faults.checked_sub(usize::from(fault.is_some())) else { continue };
+            let ages = Ages::new(&left);
             if let Some(fewer) = at_boundaries.checked_sub(1).filter(|fewer| *fewer < 2) {
                 for story in stories(depth, fewer) {
                     for boundary in 1..=depth {
                         let may_slip =
                             |job: &&Trace| job.age as usize == boundary && job.to_boundary <= SLIPPING;
                         let most = left.iter().filter(may_slip).count().min(SLIPPED);
-                        if (1..=most).any(|slipped| play(&left, &story, (boundary, slipped))) {
+                        if (1..=most).any(|slipped| play(&ages, &story, (boundary, slipped))) {
                             return Some(Story::new(*fault, story, true));
                         }
                     }
                 }
             }
             for story in stories(depth, at_boundaries) {
-                if play(&left, &story, (0, 0)) {
+                if play(&ages, &story, (0, 0)) {
                     return Some(Story::new(*fault, story, false));
                 }
             }
@@ -204,17 +248,18 @@ fn stories(depth: usize, faults: usize) -> Vec<Vec<Boundary>> {
 
 /// The bins after this story. `slipped` last jobs before a boundary were counted behind it.
 fn played(
-    jobs: &[Trace],
+    jobs: &Ages,
     story: &[Boundary],
     (slipped_at, slipped): (usize, usize),
     decay: f64,
     kept: usize,
 ) -> Vec<f64> {
     let mut bins = vec![0.0; kept];
-    let oldest = jobs.iter().map(|job| job.age as usize).max().unwrap_or(0);
-    let slip = |age: usize| {
-        let of_age = jobs.iter().rev().filter(move |job| job.age as usize == age);
-        if age == slipped_at { slipped } else { 0 }.min(of_age.count())
+    let oldest = jobs.of.len().saturating_sub(1);
+    // How many of an age were counted in their own period.
+    let here = |age: usize| {
+        let all = jobs.at(age).len();
+        if age == slipped_at { all.saturating_sub(slipped) } else { all }
     };
     for age in (0..=oldest).rev() {
         // The boundary that begins this period.
@@ -228,12 +273,8 @@ fn played(
                 }
             }
         }
-        let of_age = || jobs.iter().filter(|job| job.age as usize == age);
-        let here = of_age().count() - slip(age);
-        let before = || jobs.iter().filter(|job| job.age as usize == age + 1);
-        let late = slip(age + 1);
-        let used: f64 = of_age().take(here).map(|job| job.usage).sum();
-        let used_before: f64 = before().skip(before().count() - late).map(|job| job.usage).sum();
+        let (used, _) = jobs.split(age, here(age));
+        let (_, used_before) = jobs.split(age + 1, here(age + 1));
         if let Some(present) = bins.first_mut() {
             *present += used + used_before;
         }
@@ -243,7 +284,7 @@ fn played(
 
 /// True if all that is missing is a group of records that came one after the other, behind one of a later end.
 fn is_without_late(jobs: &[Trace], stored: &[f64], decay: f64) -> bool {
-    let proper = |jobs: &[Trace]| played(jobs, &[], (0, 0), decay, stored.len());
+    let proper = |jobs: &[Trace]| played(&Ages::new(jobs), &[], (0, 0), decay, stored.len());
     let missing = proper(jobs).iter().sum::<f64>() - stored.iter().sum::<f64>();
     if missing <= 0.0 || jobs.len() > SEARCHED {
         return false;
@@ -315,6 +356,17 @@ mod tests {
         assert_eq!(faults(&unnamed, [1.0, 0.0, 0.0, 0.0]), Some(vec![Fault::NoBank]));
         let forgotten = [Trace { before_change: true, ..job(1, 9.0, 1) }, job(0, 1.0, 2)];
         assert_eq!(faults(&forgotten, [1.0, 0.0, 0.0, 0.0]), Some(vec![Fault::Forgotten]));
+    }
+
+    #[test]
+    fn a_record_of_long_ago_changes_nothing() {
+        let jobs = [job(1, 1000.0, 1), job(0, 100.0, 2), job(0, 10.0, 3)];
+        let ancient = [&[job(u32::MAX, 5.0, 0), job(20, 5.0, 0)], &jobs[..]].concat();
+        for stored in [[110.0, 500.0, 0.0, 0.0], [610.0, 500.0, 0.0, 0.0], [1110.0, 0.0, 0.0, 0.0], [1.0; 4]]
+        {
+            assert_eq!(explain(&ancient, &stored, 0.5), explain(&jobs, &stored, 0.5), "{stored:?}");
+        }
+        assert_eq!(explain(&jobs, &[1.0; 65], 0.5), None, "nobody waits for that");
     }
 
     #[test]

@@ -22,8 +22,6 @@ pub enum PipelineError {
     ClockWentBack {
         /// The time of the last run.
         was: f64,
-        /// The time of this one.
-        now: f64,
     },
     /// A time or a length that no period can be made of.
     Periods {
@@ -54,11 +52,11 @@ impl fmt::Display for PipelineError {
         match self {
             PipelineError::Store(error) => error.fmt(f),
             PipelineError::Tree { path, text } => write!(f, "{}: {text}", path.display()),
-            PipelineError::ClockWentBack { was, now } => write!(
+            // How far it is behind changes all the time: whoever says a trouble once would say it again and again.
+            PipelineError::ClockWentBack { was } => write!(
                 f,
-                "the clock went back: usage was last counted at {was}, now it is {now} ({:.0} s earlier); \
-                 nothing was counted; if it was wrong then, \"flux fairshare recount --write\" counts anew by this one",
-                was - now
+                "the clock went back: usage was last counted at {was}, which is yet to come; \
+                 nothing was counted; if it was wrong then, \"flux fairshare recount --write\" counts anew by this one"
             ),
             PipelineError::Periods { end, half_life } => write!(
                 f,

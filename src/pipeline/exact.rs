@@ -15,7 +15,7 @@ use super::grouped::{Counting, Grouped};
 use super::start::Start;
 use super::{PipelineError, Plan, Rule, Tally, banks};
 use crate::fairshare::periods::{self, Periods};
-use crate::store::{Account, Bins, Ledger, Marks, Snapshot, UsageChanges, UsageSettings};
+use crate::store::{Account, Bins, Ledger, Marks, Snapshot, StoredBin, UsageChanges, UsageSettings};
 
 /// What is remembered is written again after so many seconds, also if only the time is new.
 const STALE: f64 = 600.0;
@@ -89,6 +89,9 @@ pub(super) fn plan(
             *usage = new;
         }
     }
+    if boundaries > 0 {
+        changes.away = bins.away.iter().flat_map(|bins| moved_on(bins, boundaries, settings.decay)).collect();
+    }
     changes.banks = banks::changes(&ledger, &usages, Rule::Exact)?;
     changes.period_end = run.new_period_end();
     for (at, (account, newest)) in ledger.accounts.iter().zip(&newest).enumerate() {
@@ -157,6 +160,21 @@ fn account(
     Some(periods::total(&values))
 }
 
+/// Bins of who is away, as they are stored, with new values: who comes back finds what is left. What would move on to a
+/// bin that is not stored is forgotten.
+fn moved_on(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<(StoredBin, f64)> {
+    let place = |bin: &StoredBin| usize::try_from(bin.period).unwrap_or(usize::MAX);
+    let mut values = vec![0.0; stored.last().map_or(0, |bin| place(bin).saturating_add(1))];
+    for bin in stored {
+        if let Some(value) = values.get_mut(place(bin)) {
+            *value = bin.value;
+        }
+    }
+    periods::shift(&mut values, boundaries, decay);
+    let new = stored.iter().map(|bin| (*bin, values.get(place(bin)).copied().unwrap_or(0.0)));
+    new.filter(|(bin, value)| bin.value != *value).collect()
+}
+
 /// Takes the past out of bin 0 where it is in it twice; see the head of the file.
 fn take_out_past(values: &mut [f64], usage: f64) -> bool {
     let Some((present, past)) = values.split_first_mut() else { return false };
@@ -222,11 +240,13 @@ impl Run<'_> {
         counted.and_then(|counted| counted.newest).unwrap_or(0.0)
     }
 
-    /// Stands for the associations there are.
+    /// Stands for the associations there are, and for the time from which on the jobs of each one's bank count.
     pub(super) fn associations(&self) -> u64 {
+        let mix = |word: u64| word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.ledger.accounts.iter().zip(&self.keys).fold(0, |sum, (account, key)| {
-            let mixed =
-                (key.rotate_left(17) ^ account.userid.cast_unsigned()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let bank = self.ledger.banks.get(account.bank);
+            let ignored = bank.and_then(|bank| bank.ignore_older_than).unwrap_or(0.0);
+            let mixed = mix(mix(key.rotate_left(17) ^ account.userid.cast_unsigned()) ^ ignored.to_bits());
             sum.wrapping_add(mixed.rotate_left(u32::from(account.is_default)))
         })
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Which records the exact rule counts in a run, and in which period.
 
+use std::collections::HashSet;
+
 use super::blame::Trace;
 use super::exact::Run;
 use super::grouped::Counting;
@@ -23,6 +25,8 @@ pub(super) struct Found<'a> {
     oldest_kept: i64,
     /// True where records have a place for their bank.
     names_banks: bool,
+    /// True if associations, and from when on their banks count, are as they were.
+    is_same: bool,
     /// Where nothing is remembered, by association: true if jobs that name no bank are counted.
     nameless: Option<Vec<bool>>,
     /// For a recount from the records: association, end and what else there is to say of each job.
@@ -47,6 +51,7 @@ impl<'a> Found<'a> {
             jobs: Vec::new(),
             newest: accounts().map(|at| run.stored_newest(at)).collect(),
             names_banks,
+            is_same: run.marks.is_some_and(|marks| marks.associations == run.associations()),
             nameless: None,
             traces: None,
             unplaced: Vec::new(),
@@ -55,12 +60,18 @@ impl<'a> Found<'a> {
     }
 
     pub(super) fn read(&mut self, snapshot: &Snapshot<'_>, run: &Run<'_>) -> Result<(), PipelineError> {
+        // Rows of those that waited: all that there is to say of them is said.
+        let mut waited = HashSet::new();
         let waiting = run.marks.filter(|_| run.start.last_row.is_some());
         if let Some(marks) = waiting.filter(|marks| !marks.unplaced.is_empty()) {
-            if marks.associations == run.associations() {
+            // At a boundary they are looked at again too: some are too old then to wait any longer.
+            if self.is_same && run.start.period == run.current {
                 self.unplaced.clone_from(&marks.unplaced);
             } else {
-                snapshot.ended_jobs(Which::Ids(&marks.unplaced), &mut |job| self.take(run, job, true))?;
+                snapshot.ended_jobs(Which::Ids(&marks.unplaced), &mut |job| {
+                    waited.insert(job.row);
+                    self.take(run, job, true);
+                })?;
             }
         }
         if run.marks.is_none() && run.start.recount.is_none() {
@@ -71,6 +82,9 @@ impl<'a> Found<'a> {
         let all = run.start.last_row.is_none() || run.start.uncounted;
         let which = if all { Which::All } else { Which::After(last) };
         snapshot.ended_jobs(which, &mut |job| {
+            if waited.contains(&job.row) {
+                return;
+            }
             if job.row > last {
                 self.tally.records += 1;
             }
@@ -91,7 +105,7 @@ impl<'a> Found<'a> {
         let stored = run.stored_newest(at);
         let recount = run.start.recount.is_some();
         let foreign = self.foreign.get(at).copied().unwrap_or(true);
-        let passed_over = self.is_passed_over(run, at, &job);
+        let passed_over = self.is_passed_over(run, at, &job, ended);
         let moves = foreign && is_new && !passed_over && run.is_in_older_bin(at, ended);
         if if foreign && !passed_over { ended <= stored && !moves } else { !is_new } {
             return;
@@ -129,15 +143,20 @@ impl<'a> Found<'a> {
         self.jobs.push(Counting { group, age, ended, usage });
     }
 
-    /// True for a record that whoever else counts passes over, as it names no bank: if it was not seen, it is not counted.
-    fn is_passed_over(&self, run: &Run<'_>, at: usize, job: &EndedJob<'_>) -> bool {
+    /// True for a record that whoever else counts passes over: if it was not seen, it is not counted. That is so of one that
+    /// names no bank, and of one that ended before the newest that we counted. Whoever took all back and then counted up to
+    /// there again has not passed that one over; they leave a trace in the bank.
+    fn is_passed_over(&self, run: &Run<'_>, at: usize, job: &EndedJob<'_>, ended: f64) -> bool {
+        // A watermark that went back takes back what we counted too.
+        let remembered = run.start.last_row.is_some() && run.stored_newest(at) >= run.known_newest(at);
+        let is_late = self.is_same && remembered && ended <= run.known_newest(at);
         let is_nameless = self.names_banks && job.bank.is_none_or(str::is_empty);
-        is_nameless
-            && match &self.nameless {
-                Some(counted) => !counted.get(at).copied().unwrap_or(false),
-                // A watermark that went back takes back what we counted too.
-                None => run.start.last_row.is_some() && run.stored_newest(at) >= run.known_newest(at),
-            }
+        is_late
+            || is_nameless
+                && match &self.nameless {
+                    Some(counted) => !counted.get(at).copied().unwrap_or(false),
+                    None => remembered,
+                }
     }
 
     fn unreadable(&mut self, id: &str) {

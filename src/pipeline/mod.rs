@@ -36,7 +36,7 @@ use std::str::FromStr;
 
 pub use blame::Fault;
 pub use error::PipelineError;
-pub use recount::{Difference, Recount};
+pub use recount::{Counted, Difference, Recount};
 pub use start::Present;
 
 use crate::store::{Bins, Ledger, Marks, Snapshot, UsageChanges};

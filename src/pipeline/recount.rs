@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::blame::{self, Boundary, Fault, Story, Trace};
 use super::{PipelineError, Plan, exact};
 use crate::fairshare::periods::{Periods, total};
-use crate::store::Snapshot;
+use crate::store::{Snapshot, UsageSettings};
 
 /// What a recount found.
 #[derive(Debug)]
@@ -38,17 +38,34 @@ pub struct Difference {
     pub faults: Vec<Fault>,
 }
 
-impl Recount {
-    /// Recounts by the exact rule. The lengths in force are taken to hold for the whole history.
+/// What the records come to, before it is known why what is stored differs. Nothing more is asked of the database.
+#[derive(Debug)]
+pub struct Counted {
+    /// What storing the recounted usage would change.
+    pub plan: Plan,
+    settings: UsageSettings,
+    traces: Vec<(usize, f64, Trace)>,
+    now: f64,
+    oldest_association: Option<f64>,
+}
+
+impl Counted {
+    /// Counts by the exact rule. The lengths in force are taken to hold for the whole history.
     pub fn new(
         snapshot: &Snapshot<'_>,
         now: f64,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<Recount, PipelineError> {
+    ) -> Result<Counted, PipelineError> {
         snapshot.check_usage_schema()?;
         let settings = snapshot.usage_settings()?;
         let mut traces = Vec::new();
         let plan = exact::plan(snapshot, now, Some(&mut traces), progress)?;
+        Ok(Counted { plan, settings, traces, now, oldest_association: snapshot.oldest_association()? })
+    }
+
+    /// Who differs, and by which fault. That may take its time: nobody should have to wait for a lock meanwhile.
+    pub fn explain(self) -> Recount {
+        let Counted { plan, settings, traces, now, oldest_association } = self;
         let mut of: Vec<Vec<(f64, Trace)>> = vec![Vec::new(); plan.ledger.accounts.len()];
         let oldest = traces.iter().map(|(_, ended, _)| *ended).reduce(f64::min);
         for (at, ended, trace) in traces {
@@ -70,7 +87,7 @@ impl Recount {
         }
         let first = Periods::new(settings.period_end, settings.half_life)
             .is_some_and(|periods| periods.index(now) == 0)
-            && is_first(settings.period_end - settings.half_life, oldest, snapshot.oldest_association()?);
+            && is_first(settings.period_end - settings.half_life, oldest, oldest_association);
         recount.name_missed(&stories, first);
         recount.compare_banks();
         for difference in &recount.differences {
@@ -92,9 +109,11 @@ impl Recount {
         if silent > 0 {
             recount.faults.insert(Fault::Silence, silent);
         }
-        Ok(recount)
+        recount
     }
+}
 
+impl Recount {
     /// What is stored of an association beside what was recounted, if that differs.
     fn difference(&self, at: usize) -> Option<Difference> {
         let Plan { ledger, bins, changes, .. } = &self.plan;

@@ -63,6 +63,29 @@ pub struct Usage {
     pub total: Used,
     /// Records whose R or times can't be read.
     pub unreadable: usize,
+    /// Users and banks that were asked for, and that are neither in the database nor in a record.
+    pub unknown: Unknown,
+}
+
+/// Names that are nobody's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unknown {
+    /// Of users.
+    pub users: Vec<String>,
+    /// Of banks.
+    pub banks: Vec<String>,
+}
+
+impl Unknown {
+    /// The names among these that the database does not have.
+    pub fn of(ledger: &Ledger, users: &[String], banks: &[String]) -> Unknown {
+        let is_user = |name: &&String| ledger.accounts.iter().any(|account| account.user == **name);
+        let is_bank = |name: &&String| ledger.banks.iter().any(|bank| bank.name == **name);
+        Unknown {
+            users: users.iter().filter(|name| !is_user(name)).cloned().collect(),
+            banks: banks.iter().filter(|name| !is_bank(name)).cloned().collect(),
+        }
+    }
 }
 
 impl Used {
@@ -88,13 +111,16 @@ impl Usage {
             }
         }
         let banks = below(&ledger, query.banks);
-        let mut usage = Usage::default();
+        let unknown = Unknown::of(&ledger, query.users, query.banks);
+        let mut usage = Usage { unknown, ..Usage::default() };
         snapshot.ended_jobs(Which::All, &mut |job| {
             let user =
                 names.get(&job.userid).map_or_else(|| (query.name)(job.userid), |name| (*name).to_owned());
             let named = job.jobspec.and_then(resources::bank);
             let bank = job.bank.or(named.as_deref()).filter(|bank| !bank.is_empty());
             let bank = bank.or_else(|| defaults.get(&job.userid).copied()).unwrap_or("");
+            usage.unknown.users.retain(|name| *name != user);
+            usage.unknown.banks.retain(|name| name != bank);
             let is_asked = (query.users.is_empty() || query.users.contains(&user))
                 && (query.banks.is_empty() || banks.contains(bank));
             if is_asked {
@@ -148,7 +174,7 @@ impl Usage {
 }
 
 /// These banks and all below them.
-fn below<'a>(ledger: &'a Ledger, banks: &'a [String]) -> HashSet<&'a str> {
+pub fn below<'a>(ledger: &'a Ledger, banks: &'a [String]) -> HashSet<&'a str> {
     let mut names: HashSet<&str> = banks.iter().map(String::as_str).collect();
     loop {
         let before = names.len();

@@ -49,7 +49,7 @@ impl Start {
         }
         if let Some(marks) = run.marks {
             if now < marks.ran - CORRECTION {
-                return Err(PipelineError::ClockWentBack { was: marks.ran, now });
+                return Err(PipelineError::ClockWentBack { was: marks.ran });
             }
             start.since = marks.since;
             let lengths = (marks.half_life, marks.decay, marks.reset_period, marks.reconfigured);
@@ -68,7 +68,7 @@ impl Start {
             if let Some(period) = of_marks(marks, settings, run.periods) {
                 start.period = period;
                 if start.period > run.current {
-                    return Err(PipelineError::ClockWentBack { was: marks.ran, now });
+                    return Err(PipelineError::ClockWentBack { was: marks.ran });
                 }
                 return Ok(start);
             }
@@ -109,6 +109,13 @@ impl Present {
         let marks = snapshot.marks()?;
         let first = marks.and_then(|marks| of_marks(&marks, &settings, periods));
         Ok(Present { periods, first: first.unwrap_or_else(|| of_accounting(periods.index(now))) })
+    }
+
+    /// Boundaries that passed and that the next run makes good; none where that can't be told.
+    pub fn due(snapshot: &Snapshot<'_>, now: f64) -> u32 {
+        let passed = Present::of(snapshot, now)
+            .map_or(0, |present| present.periods.index(now).saturating_sub(present.first).max(0));
+        u32::try_from(passed).unwrap_or(u32::MAX)
     }
 
     /// When the period of a bin began, or will: 0 is the present bin, 1 the one before it, -1 the next.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The pipeline on small databases: histories in every order, and what others do to them in between.
 
+mod again;
 mod hands;
 mod history;
 
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{PipelineError, Plan, Present, Recount, Rule, Tally};
+use super::{Counted, PipelineError, Plan, Present, Recount, Rule, Tally};
 use crate::store::{Access, Database};
 
 /// The tables and columns that counting needs.
@@ -115,10 +116,10 @@ impl Site {
     fn recount(&self, now: f64) -> Result<Recount, PipelineError> {
         let mut database = Database::open(&self.path, Access::Write, Duration::ZERO)?;
         let snapshot = database.snapshot()?;
-        let recount = Recount::new(&snapshot, now, &mut |_| ())?;
-        recount.plan.write(&snapshot, &mut |_| ())?;
+        let counted = Counted::new(&snapshot, now, &mut |_| ())?;
+        counted.plan.write(&snapshot, &mut |_| ())?;
         snapshot.commit()?;
-        Ok(recount)
+        Ok(counted.explain())
     }
 
     /// The stored usage of users 1, 2 and 3.

@@ -2,6 +2,8 @@
 //! Usage by half-life period: rows of a table of their own, or in older schemas columns of the factor table. And how all
 //! that counting changes is written back.
 
+use std::collections::HashMap;
+
 use super::ledger::{Finder, MOST_PERIODS};
 use super::schema::Column;
 use super::{Ledger, Reason, Snapshot, StoreError};
@@ -24,6 +26,8 @@ pub struct StoredBin {
 pub struct Bins {
     /// By association.
     pub of: Vec<Vec<StoredBin>>,
+    /// Those of users who are in a bank no more, and find them again if they come back; by user and bank.
+    pub away: Vec<Vec<StoredBin>>,
     /// The number of columns where bins are columns of the factor table.
     columns: usize,
 }
@@ -37,6 +41,8 @@ pub struct UsageChanges {
     pub newest: Vec<(usize, f64)>,
     /// Association, period and value of bins.
     pub bins: Vec<(usize, i64, f64)>,
+    /// Bins of who is in no association any more, as they are stored, and their new values.
+    pub away: Vec<(StoredBin, f64)>,
     /// Bins that are kept no longer: association and the first period that goes.
     pub forgotten: Vec<(usize, i64)>,
     /// Usages of banks.
@@ -52,10 +58,11 @@ const BIN: [Column; 5] =
 impl UsageChanges {
     /// True if there is nothing to write.
     pub fn is_empty(&self) -> bool {
-        let UsageChanges { usages, newest, bins, forgotten, banks, period_end } = self;
+        let UsageChanges { usages, newest, bins, away, forgotten, banks, period_end } = self;
         usages.is_empty()
             && newest.is_empty()
             && bins.is_empty()
+            && away.is_empty()
             && forgotten.is_empty()
             && banks.is_empty()
             && period_end.is_none()
@@ -78,10 +85,10 @@ impl Bins {
 }
 
 impl Snapshot<'_> {
-    /// The bins of all associations.
+    /// The bins of all associations, and of those who were some.
     pub fn bins(&self, ledger: &Ledger) -> Result<Bins, StoreError> {
         let columns = self.bin_columns()?;
-        let mut bins = Bins { of: vec![Vec::new(); ledger.accounts.len()], columns };
+        let mut bins = Bins { of: vec![Vec::new(); ledger.accounts.len()], away: Vec::new(), columns };
         let mut finder = Finder::new(ledger);
         if columns > 0 {
             let (_, select) = self.numbered("job_usage_factor_table", &KEY)?;
@@ -89,14 +96,14 @@ impl Snapshot<'_> {
                 (0..columns).map(|period| format!(", usage_factor_period_{period}")).collect();
             let select = select.replacen(" FROM", &format!("{} FROM", names.concat()), 1);
             self.each_row(&select, "job_usage_factor_table", &["username", "userid", "bank"], |cells| {
-                let Some(of) = finder.find(cells.text(0)?, cells.text(2)?).and_then(|at| bins.of.get_mut(at))
-                else {
-                    return Ok(());
-                };
                 let (userid, row) = (cells.integer(1)?, cells.integer(3)?);
-                for period in 0..columns {
+                let stored = (0..columns).map(|period| {
                     let value = cells.number_if_any(4 + period).unwrap_or(0.0);
-                    of.push(StoredBin { period: period as i64, value, userid, row });
+                    StoredBin { period: period as i64, value, userid, row }
+                });
+                match finder.find(cells.text(0)?, cells.text(2)?).and_then(|at| bins.of.get_mut(at)) {
+                    Some(of) => of.extend(stored),
+                    None => bins.away.push(stored.collect()),
                 }
                 Ok(())
             })?;
@@ -104,24 +111,25 @@ impl Snapshot<'_> {
         }
         let (_, select) = self.numbered("job_usage_per_association_table", &BIN)?;
         let columns = ["username", "userid", "bank", "period", "value"];
+        let mut away: HashMap<(String, String), Vec<StoredBin>> = HashMap::new();
         self.each_row(&select, "job_usage_per_association_table", &columns, |cells| {
-            let Some(of) = finder.find(cells.text(0)?, cells.text(2)?).and_then(|at| bins.of.get_mut(at))
-            else {
-                return Ok(());
+            let (user, bank) = (cells.text(0)?, cells.text(2)?);
+            let of = match finder.find(user, bank).and_then(|at| bins.of.get_mut(at)) {
+                Some(of) => of,
+                None => away.entry((user.to_owned(), bank.to_owned())).or_default(),
             };
             let value = cells.number_if_any(4).unwrap_or(0.0);
             let period = cells.integer(3)?;
             if !(0..MOST_PERIODS).contains(&period) {
                 return Err(format!(
-                    "job_usage_per_association_table: {} in {} has a period {period}",
-                    cells.text(0)?,
-                    cells.text(2)?
+                    "job_usage_per_association_table: {user} in {bank} has a period {period}"
                 ));
             }
             of.push(StoredBin { period, value, userid: cells.integer(1)?, row: cells.integer(5)? });
             Ok(())
         })?;
-        for of in &mut bins.of {
+        bins.away = away.into_values().collect();
+        for of in bins.of.iter_mut().chain(&mut bins.away) {
             if !of.is_sorted_by_key(|bin| bin.period) {
                 of.sort_by_key(|bin| bin.period);
             }
@@ -189,7 +197,7 @@ impl Snapshot<'_> {
                 self.transaction.execute(sql, [end])?;
             }
             if bins.columns > 0 {
-                self.write_columns(ledger, bins, changes, &mut step)
+                self.write_columns(ledger, bins, changes, factors, &mut step)
             } else {
                 self.write_rows(ledger, bins, changes, &mut step)
             }
@@ -204,7 +212,7 @@ impl Snapshot<'_> {
         changes: &UsageChanges,
         step: &mut dyn FnMut(),
     ) -> rusqlite::Result<()> {
-        if changes.bins.is_empty() && changes.forgotten.is_empty() {
+        if changes.bins.is_empty() && changes.away.is_empty() && changes.forgotten.is_empty() {
             return Ok(());
         }
         let number =
@@ -232,6 +240,10 @@ impl Snapshot<'_> {
             };
             step();
         }
+        for (bin, value) in &changes.away {
+            update.execute((bin.row, *value))?;
+            step();
+        }
         let mut delete = self.transaction.prepare(
             "DELETE FROM job_usage_per_association_table WHERE username = ?1 AND bank = ?2 AND period >= ?3",
         )?;
@@ -248,6 +260,7 @@ impl Snapshot<'_> {
         ledger: &Ledger,
         bins: &Bins,
         changes: &UsageChanges,
+        number: &str,
         step: &mut dyn FnMut(),
     ) -> rusqlite::Result<()> {
         for period in 0..bins.columns {
@@ -258,6 +271,14 @@ impl Snapshot<'_> {
             for (at, _, value) in changes.bins.iter().filter(|change| change.1 == period as i64) {
                 let Some(account) = ledger.accounts.get(*at) else { continue };
                 update.execute((&account.user, ledger.bank_name(account), *value))?;
+                step();
+            }
+            let sql = format!(
+                "UPDATE job_usage_factor_table SET usage_factor_period_{period} = ?2 WHERE {number} = ?1"
+            );
+            let mut update = self.transaction.prepare(&sql)?;
+            for (bin, value) in changes.away.iter().filter(|change| change.0.period == period as i64) {
+                update.execute((bin.row, *value))?;
                 step();
             }
         }

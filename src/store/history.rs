@@ -53,6 +53,7 @@ impl Snapshot<'_> {
             }
             Ok(())
         };
-        read().map_err(|error| self.fail(&error))
+        read().map_err(|error| self.fail(&error))?;
+        self.check_unchanged()
     }
 }

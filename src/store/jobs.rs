@@ -136,6 +136,13 @@ impl Snapshot<'_> {
         self.transaction.query_row(sql, [until], |row| row.get(0)).map_err(|error| self.fail(&error))
     }
 
+    /// When the oldest job on record ended; `None` if there is none. A record that says no time counts for none.
+    pub fn oldest_inactive(&self) -> Result<Option<f64>, StoreError> {
+        self.needed_table("jobs")?;
+        let sql = "SELECT min(t_inactive) FROM jobs WHERE t_inactive > 0";
+        self.transaction.query_row(sql, [], |row| row.get(0)).map_err(|error| self.fail(&error))
+    }
+
     /// Calls for each of these records in the order of their rows, or of their ids.
     pub fn ended_jobs(&self, which: Which<'_>, each: &mut dyn FnMut(EndedJob<'_>)) -> Result<(), StoreError> {
         let table = self.needed_table("jobs")?;
@@ -165,7 +172,8 @@ impl Snapshot<'_> {
                 }
             }
         };
-        read().map_err(|error| self.fail(&error))
+        read().map_err(|error| self.fail(&error))?;
+        self.check_unchanged()
     }
 
     /// True where records have a place for their bank, as since schema 24.

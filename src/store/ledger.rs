@@ -325,7 +325,7 @@ impl Snapshot<'_> {
             let cells = Cells { table, row, number, columns };
             each(&cells).map_err(|text| self.error(Reason::Value(text)))?;
         }
-        Ok(())
+        self.check_unchanged()
     }
 }
 

@@ -38,10 +38,20 @@ pub struct Marks {
     pub counted: Vec<(u64, f64)>,
     /// Ids of records for which there was no association.
     pub unplaced: Vec<u64>,
-    /// Stands for the associations there were.
+    /// Stands for the associations there were, and from when on each one's bank counted.
     pub associations: u64,
 }
 
+/// What the last time all was fetched is known by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FetchMarks {
+    /// When all that Flux had of ended jobs was fetched.
+    pub fetched: f64,
+    /// When the oldest job ended that ever was on record at such a time; `None` if none was.
+    pub oldest: Option<f64>,
+}
+
+const FETCH_MARKS: &str = "fairshare_fetch_marks";
 const COLUMNS: &str = "period_start, period_end, half_life, decay, reset_period, reconfigured, since, last_job, ran, \
                        counted, unplaced, associations";
 
@@ -145,24 +155,33 @@ impl Snapshot<'_> {
         write().map_err(|error| self.fail(&error))
     }
 
-    /// When all that Flux had of ended jobs was fetched; `None` if that never was.
-    pub fn fetched(&self) -> Result<Option<f64>, StoreError> {
-        if self.table("fairshare_fetch_marks")?.is_none() {
-            return Ok(None);
-        }
-        let sql = "SELECT CAST(max(fetched) AS real) FROM fairshare_fetch_marks";
-        self.transaction.query_row(sql, [], |row| row.get(0)).map_err(|error| self.fail(&error))
+    /// When all was fetched, and what was on record then; `None` if that never was.
+    pub fn fetch_marks(&self) -> Result<Option<FetchMarks>, StoreError> {
+        let Some(table) = self.table(FETCH_MARKS)? else { return Ok(None) };
+        // Versions that did not write it were content without.
+        let oldest = if table.has("oldest") { "CAST(oldest AS real)" } else { "NULL" };
+        let sql = format!("SELECT CAST(fetched AS real), {oldest} FROM {FETCH_MARKS} WHERE one = 1");
+        let read = |row: &Row<'_>| Ok((row.get::<_, Option<f64>>(0)?, row.get(1)?));
+        let found =
+            self.transaction.query_row(&sql, [], read).optional().map_err(|error| self.fail(&error))?;
+        Ok(found.and_then(|(fetched, oldest)| Some(FetchMarks { fetched: fetched?, oldest })))
     }
 
     /// Remembers when all was fetched; it is stored when the snapshot is committed.
-    pub fn write_fetched(&self, when: f64) -> Result<(), StoreError> {
+    pub fn write_fetch_marks(&self, marks: FetchMarks) -> Result<(), StoreError> {
+        let lacks_oldest = self.table(FETCH_MARKS)?.is_some_and(|table| !table.has("oldest"));
         let write = || -> rusqlite::Result<()> {
-            self.transaction.execute_batch(
-                "CREATE TABLE IF NOT EXISTS fairshare_fetch_marks (
-                     one integer PRIMARY KEY CHECK (one = 1), fetched real)",
-            )?;
-            let sql = "INSERT OR REPLACE INTO fairshare_fetch_marks (one, fetched) VALUES (1, ?1)";
-            self.transaction.execute(sql, [when]).map(drop)
+            self.transaction.execute_batch(&format!(
+                "CREATE TABLE IF NOT EXISTS {FETCH_MARKS} (
+                     one integer PRIMARY KEY CHECK (one = 1), fetched real, oldest real)"
+            ))?;
+            if lacks_oldest {
+                self.transaction
+                    .execute_batch(&format!("ALTER TABLE {FETCH_MARKS} ADD COLUMN oldest real"))?;
+            }
+            let sql =
+                format!("INSERT OR REPLACE INTO {FETCH_MARKS} (one, fetched, oldest) VALUES (1, ?1, ?2)");
+            self.transaction.execute(&sql, (marks.fetched, marks.oldest)).map(drop)
         };
         write().map_err(|error| self.fail(&error))
     }

@@ -20,6 +20,8 @@ mod policy_tree;
 mod schema;
 mod site_limits;
 mod site_policy;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod values;
 
@@ -37,7 +39,7 @@ pub use error::{Left, Reason, StoreError};
 pub use history::PastJob;
 pub use jobs::{EndedJob, JobRecord, Which};
 pub use ledger::{Account, Counted, Ledger, LedgerBank, UsageSettings};
-pub use marks::Marks;
+pub use marks::{FetchMarks, Marks};
 pub use pace::Pace;
 pub use policy_data::{
     AssociationRecord, BankRecord, ConfigRecord, FactorRecord, PolicyData, ProjectRecord, QueueRecord,

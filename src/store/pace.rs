@@ -21,6 +21,8 @@ pub struct Pace {
     pub periods: u32,
     /// An instant at which one ended or will end, in seconds since 1970; `None` where the database does not say.
     pub boundary: Option<f64>,
+    /// Boundaries that passed and that nobody counted yet: what is stored is as it was before them. Counting knows them.
+    pub due: u32,
     /// What a node-, core- and GPU-second counts.
     pub weights: Weights,
 }
@@ -28,7 +30,14 @@ pub struct Pace {
 impl Default for Pace {
     /// flux-accounting's own figures.
     fn default() -> Self {
-        Pace { period: 604_800.0, factor: 0.5, periods: 4, boundary: None, weights: Weights::default() }
+        Pace {
+            period: 604_800.0,
+            factor: 0.5,
+            periods: 4,
+            boundary: None,
+            due: 0,
+            weights: Weights::default(),
+        }
     }
 }
 
@@ -55,6 +64,12 @@ impl Pace {
     pub fn boundaries(&self, now: f64, later: f64) -> u32 {
         let first = self.next_boundary(now);
         if later < first { 0 } else { ((later - first) / self.period).floor().min(1e9) as u32 + 1 }
+    }
+
+    /// What will be left of (period, usage) as they are stored, so many boundaries from now: those that nobody counted yet
+    /// come first.
+    pub fn left_then(&self, bins: &[(i64, f64)], crossed: u32) -> f64 {
+        self.left(bins, self.due.saturating_add(crossed))
     }
 
     /// What is left of (period, usage) after so many boundaries.

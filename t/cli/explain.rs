@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! why and compare: words and numbers.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::pipeline::with_jobs;
 use super::site::Site;
 use super::{fairshare, file};
 
@@ -114,6 +117,35 @@ fn why_shows_recorded_usage_of_a_database() {
         INSERT INTO job_usage_factor_table VALUES ('ann', 'A', 18000, 9000)");
     let ran = fairshare(["why", "ann", "-p", site.path()]);
     assert_eq!(figures(rows(&ran).last().expect("a sum")), ["0.62", "1.88", "3.75", "7.50"]);
+}
+
+/// A site whose bins nobody moved on though a period ended a day ago: ann's two node hours are in the one before it.
+fn counted_late(test: &str) -> Site {
+    let site = Site::small(test);
+    with_jobs(&site);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64().floor();
+    let end = now - 86_400.0;
+    site.sql(&format!(
+        "UPDATE t_half_life_period_table SET end_half_life_period = {end};
+         INSERT OR REPLACE INTO config_table VALUES ('priority_decay_half_life', 604800), ('priority_usage_reset_period', 2419200);
+         DELETE FROM jobs WHERE id <> '101'; UPDATE jobs SET t_run = {end} - 4600, t_inactive = {end} - 1000"
+    ));
+    let before = (end - 10.0).to_string();
+    fairshare(["sync", "--only", "usage", "--only", "fairshare", "--now", &before, "-p", site.path()]).ok();
+    site
+}
+
+#[test]
+fn a_boundary_that_nobody_counted_yet_is_part_of_what_is_to_come() {
+    let site = counted_late("why_late");
+    let ran = fairshare(["why", "ann", "-p", site.path()]);
+    let row = ran.ok().lines().skip_while(|line| !line.contains("jobs ended")).nth(1).expect("a row");
+    let words: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(
+        (words.len(), words[1], &words[3..]),
+        (7, "to", ["2.00", "0.50", "0.25", "0"].as_slice()),
+        "{row}"
+    );
 }
 
 #[test]

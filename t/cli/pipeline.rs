@@ -224,6 +224,33 @@ fn usage_adds_up_hours() {
         (periods["periods"][0]["usage"].as_f64(), periods["next_boundary"].as_f64()),
         (Some(80.0), Some(END + H))
     );
+    let below = usage(&["--by", "period", "--bank", "root"]);
+    assert_eq!(below["periods"].as_array().expect("rows").len(), 4);
+    let cut = fairshare(["usage", "-p", site.path(), "--by", "period", "--limit", "3"]);
+    assert!(cut.ok().contains("cat") && !cut.ok().contains("dan"), "{cut:?}");
+    assert!(cut.ok().contains("and 1 more (--limit 0 shows all)"), "{cut:?}");
+    let all = fairshare(["usage", "-p", site.path(), "--by", "period", "--limit", "3", "--json"]).json();
+    assert_eq!(all["periods"].as_array().expect("rows").len(), 4);
+}
+
+#[test]
+fn a_name_that_is_not_there_is_told() {
+    let site = small("usage_names");
+    site.sql("INSERT INTO jobs SELECT '1', 4321, 0, 0, 10, '0', R, '{}', '', 'gone', 0, 0 FROM jobs LIMIT 1");
+    for by in ["user", "period"] {
+        for (option, name) in [("--user", "nobody-here"), ("--bank", "nowhere")] {
+            let ran = fairshare(["usage", "-p", site.path(), "--by", by, option, name]);
+            assert_eq!(ran.status, 1, "{by} {option}: {ran:?}");
+            assert!(ran.err.contains(name), "{by} {option}: {ran:?}");
+        }
+        for (option, name) in [("--user", "ann"), ("--bank", "root"), ("--bank", "A")] {
+            assert_eq!(fairshare(["usage", "-p", site.path(), "--by", by, option, name]).status, 0);
+        }
+    }
+    // Who and what is no association any more may still be on record.
+    for (option, name) in [("--user", "4321"), ("--bank", "gone")] {
+        fairshare(["usage", "-p", site.path(), option, name]).ok();
+    }
 }
 
 #[test]

@@ -119,6 +119,30 @@ fn in_some_time_usage_is_what_the_bins_decay_to() {
     assert_eq!(fairshares.first(), Some(&"0.2500"), "{plot}");
 }
 
+/// What nobody counted yet will be counted before the next boundary.
+#[test]
+fn a_boundary_that_nobody_counted_yet_is_part_of_what_is_to_come() {
+    let site = decaying("what_if_late", 2.0 * 86_400.0);
+    site.sql(
+        "CREATE TABLE fairshare_usage_marks (
+             one integer PRIMARY KEY, period_start real, period_end real, half_life real, decay real, reset_period real,
+             reconfigured real, since real, last_job text, ran real, counted blob, unplaced blob, associations integer);
+         INSERT INTO fairshare_usage_marks SELECT 1, end_half_life_period - 2 * 604800, end_half_life_period, 604800, 0.5,
+             2419200, 0, 0, NULL, 0, x'', x'', 0 FROM t_half_life_period_table",
+    );
+    for (time, halved) in [("1d", 1), ("3d", 2)] {
+        let other = decaying(&format!("what_if_late_done_{time}"), 2.0 * 86_400.0);
+        let left = 0.75 * 0.5f64.powi(halved);
+        other.sql(&format!(
+            "UPDATE association_table SET job_usage = job_usage * {left} WHERE username = 'ann'"
+        ));
+        fairshare(["update", "-p", other.path(), "--policy", "classic"]).ok();
+        let how = ["--idle", "ann", "--policy", "classic", "--json"];
+        let ran = fairshare(["what-if", "-p", site.path(), "--in", time].iter().chain(&how));
+        assert_eq!(then(&ran.json()), stored(&other), "{time}");
+    }
+}
+
 /// However many boundaries there are, the last step of the way is the end.
 #[test]
 fn the_way_ends_where_the_time_does() {

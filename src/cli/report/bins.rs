@@ -8,6 +8,7 @@ use crate::cli::input::Loaded;
 use crate::cli::{Failure, failure};
 use crate::fairshare::periods::Periods;
 use crate::fairshare::{NodeId, Tree};
+use crate::pipeline::Present;
 use crate::store::{Database, Pace};
 
 /// Numbers of all banks and periods together: nobody looks at more, and a page has to be loaded.
@@ -43,9 +44,10 @@ impl Bins {
     pub(super) fn read(mut database: Database, loaded: &Loaded, now: f64) -> Result<Bins, Failure> {
         let (tree, Some(pace)) = (&loaded.tree, loaded.pace) else { return Ok(Bins::default()) };
         let snapshot = database.snapshot().map_err(failure)?;
-        let marks = snapshot.marks().map_err(failure)?;
         // Counting may be late: what is called the present period is then an older one.
-        let began = marks.map_or_else(|| pace.next_boundary(now) - pace.period, |marks| marks.period_start);
+        let began = Present::of(&snapshot, now)
+            .map_or_else(|_| pace.next_boundary(now) - pace.period, |present| present.began(0));
+        let pace = Pace { due: Present::due(&snapshot, now), ..pace };
         let mut of = vec![Vec::new(); tree.leaves().len()];
         let mut take = |user: &str, bank: &str, period: i64, usage: f64| {
             let of = tree.leaf(user, bank).and_then(|leaf| of.get_mut(leaf.index()));
@@ -58,6 +60,11 @@ impl Bins {
             .map_err(failure)?;
         of.iter_mut().for_each(|of| of.sort_by_key(|(period, _)| *period));
         Ok(Bins { of, began, pace: Some(pace) })
+    }
+
+    /// How they are forgotten.
+    pub(super) fn pace(&self) -> Option<Pace> {
+        self.pace
     }
 
     /// Those of an association.

@@ -143,6 +143,49 @@ fn usage_by_period_and_bank_is_what_the_database_adds_up() {
     assert_eq!(usage["banks"][2][1], json!(160), "ben's 40 were 160");
 }
 
+/// What the last run of the exact rule remembered, as far as periods go.
+fn ran(database: &Connection, period_start: f64, period_end: f64) {
+    database
+        .execute_batch(&format!(
+            "CREATE TABLE IF NOT EXISTS fairshare_usage_marks (
+                 one integer PRIMARY KEY, period_start real, period_end real, half_life real, decay real, reset_period real,
+                 reconfigured real, since real, last_job text, ran real, counted blob, unplaced blob, associations integer);
+             INSERT OR REPLACE INTO fairshare_usage_marks
+                 VALUES (1, {period_start}, {period_end}, {WEEK}, 0.5, 2419200, 0, 0, NULL, 0, x'', x'', 0)"
+        ))
+        .expect("marks");
+}
+
+#[test]
+fn the_present_period_is_the_one_that_the_next_run_takes_it_for() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = three(directory.path());
+    let (week, next) = (WEEK as f64, NOW + 86_400.0);
+    let began = || data(directory.path(), &[])["usage"]["from"][0].as_f64().expect("a time");
+    // flux-accounting crossed a boundary since: what was remembered is of no more use.
+    ran(&database, next - 3.0 * week, next - week);
+    assert_eq!(began(), next - week);
+    ran(&database, next - 2.0 * week, next);
+    assert_eq!(began(), next - 2.0 * week);
+    // Nothing is remembered, and the boundaries of two half-lives were not made good.
+    database.execute_batch("DROP TABLE fairshare_usage_marks").expect("gone");
+    let end = next - 3.0 * week;
+    database.execute("UPDATE t_half_life_period_table SET end_half_life_period = ?1", [end]).expect("a time");
+    assert_eq!(began(), end);
+}
+
+#[test]
+fn boundaries_that_nobody_counted_yet_are_part_of_what_is_to_come() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = three(directory.path());
+    let next = NOW + 86_400.0;
+    ran(&database, next - 2.0 * WEEK as f64, next);
+    // 300 are 150 as soon as somebody counts, and 75 in a day.
+    assert_eq!(data(directory.path(), &[])["users"]["even_in"][0], json!(86_400));
+    ran(&database, next - 3.0 * WEEK as f64, next);
+    assert_eq!(data(directory.path(), &[])["users"]["even_in"][0], json!(0));
+}
+
 /// The tables and columns that counting jobs needs besides, and 40 jobs of whole cores over 30 hours.
 const JOBS: &str = r#"
     ALTER TABLE association_table ADD COLUMN userid int DEFAULT 0;

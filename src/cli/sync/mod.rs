@@ -119,6 +119,21 @@ pub(super) struct Done {
     pub(super) fetched: Option<Stored>,
     pub(super) usage: Option<Plan>,
     pub(super) ranked: Option<Ranked>,
+    /// Why usage was not counted, though the rest was done.
+    uncounted: Option<PipelineError>,
+}
+
+impl Done {
+    /// An error if usage was not counted. What was fetched counts when the clock is there again.
+    pub(super) fn is_counted(&self) -> Result<(), Failure> {
+        match &self.uncounted {
+            None => Ok(()),
+            Some(error) if self.fetched.is_none() => Err(failure(error)),
+            Some(error) => Err(Failure::Message(format!(
+                "{error}; the records that were fetched are stored, and count later"
+            ))),
+        }
+    }
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -144,11 +159,19 @@ pub(super) fn run(args: &Args) -> Outcome {
     if args.asks(Step::Push) {
         let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
         let pushed =
-            push::send(&push).map_err(|error| if args.stores() { after_storing(error) } else { error })?;
-        if verbose {
-            let _ = writeln!(stderr(), "{}: {pushed}", args.database.path().display());
+            push::send(&push).map_err(|error| if args.stores() { after_storing(error) } else { error });
+        match pushed {
+            Ok(pushed) if verbose => {
+                let _ = writeln!(stderr(), "{}: {pushed}", args.database.path().display());
+            }
+            Ok(_) => {}
+            Err(error) => {
+                done.is_counted().unwrap_or_else(remark);
+                return Err(error);
+            }
         }
     }
+    done.is_counted()?;
     Ok(Answer::Yes)
 }
 
@@ -177,7 +200,12 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
         if args.asks(Step::Usage) {
             match usage(args, &snapshot, &mut progress) {
                 Ok(plan) => done.usage = Some(plan),
-                Err(error) => return Err(uncounted(args, error, snapshot, &done, note)),
+                // A clock that was set back is no reason to lose what was fetched, as Flux may have forgotten those jobs
+                // when it is there again, nor to keep from the plugin what was edited.
+                Err(error @ PipelineError::ClockWentBack { .. }) if !args.dry_run => {
+                    done.uncounted = Some(error);
+                }
+                Err(error) => return Err(failure(error)),
             }
         }
         if args.asks(Step::Fairshare) {
@@ -218,26 +246,6 @@ fn usage(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Resul
         .phase("writing usage", || (changes.usages.len() + changes.newest.len() + changes.bins.len()) as u64);
     plan.write(snapshot, &mut |done| progress.at(done))?;
     Ok(plan)
-}
-
-/// Why usage is not counted. A clock that was set back is no reason to lose what was fetched: when it is there again, Flux may
-/// have forgotten those jobs, and they count then.
-fn uncounted(
-    args: &Args,
-    error: PipelineError,
-    snapshot: Snapshot<'_>,
-    done: &Done,
-    note: &mut dyn FnMut(String),
-) -> Failure {
-    let (PipelineError::ClockWentBack { .. }, Some(stored), false) = (&error, &done.fetched, args.dry_run)
-    else {
-        return failure(error);
-    };
-    if let Err(error) = snapshot.commit() {
-        return failure(error);
-    }
-    stored.tell(args.database.path(), note);
-    Failure::Message(format!("{error}; the records that were fetched are stored, and count later"))
 }
 
 fn fairshare(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Ranked, Failure> {

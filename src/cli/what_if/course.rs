@@ -14,6 +14,7 @@ use crate::cli::screen::{FAINT, GOOD, Screen};
 use crate::cli::why::bank_of;
 use crate::cli::{Failure, failure};
 use crate::fairshare::{NodeId, NodeKind, Ranking, Tree};
+use crate::pipeline::Present;
 use crate::store::{Database, Pace, UsageBin};
 
 /// Steps on the way at most, the beginning aside.
@@ -71,17 +72,19 @@ impl Course {
         let named: Vec<NodeId> = idle.iter().map(|name| any(tree, name)).collect::<Result<_, _>>()?;
         let everyone = if named.is_empty() { below(tree, tree.root()) } else { Vec::new() };
         let resting: Vec<NodeId> = named.iter().flat_map(|node| below(tree, *node)).chain(everyone).collect();
+        let now = now();
         let pace = match (half_life, loaded.pace, input.database()) {
             (Some(half_life), ..) => Forgetting::Steady { half_life: half_life.as_secs_f64() },
             (None, Some(pace), Some(database)) => {
-                Forgetting::Bins { pace, bins: bins(database?, tree, &resting)? }
+                let (due, bins) = bins(database?, tree, &resting, now)?;
+                Forgetting::Bins { pace: Pace { due, ..pace }, bins }
             }
             _ => {
                 let text = "--in: the tree does not say how fast usage is forgotten; --half-life 7d would";
                 return Err(Failure::Message(text.to_owned()));
             }
         };
-        Ok(Course { named, resting, now: now(), pace })
+        Ok(Course { named, resting, now, pace })
     }
 
     /// Lets the usage of those who rest decay, step by step, and ranks at each. The tree and the ranking are those of the end.
@@ -152,34 +155,35 @@ impl Course {
                 let recorded = pace.left(own, 0);
                 // What is not in the bins is taken for new.
                 if recorded > 0.0 && recorded <= used {
-                    pace.left(own, crossed) + pace.left(&[(0, used - recorded)], crossed)
+                    pace.left_then(own, crossed) + pace.left_then(&[(0, used - recorded)], crossed)
                 } else if recorded > 0.0 {
-                    used * pace.left(own, crossed) / recorded
+                    used * pace.left_then(own, crossed) / recorded
                 } else {
-                    pace.left(&[(0, used)], crossed)
+                    pace.left_then(&[(0, used)], crossed)
                 }
             }
         }
     }
 }
 
-/// What is recorded of these associations.
-fn bins(mut database: Database, tree: &Tree, of: &[NodeId]) -> Result<Bins, Failure> {
+/// What is recorded of these associations, and how many boundaries passed that nobody counted yet.
+fn bins(mut database: Database, tree: &Tree, of: &[NodeId], now: f64) -> Result<(u32, Bins), Failure> {
     let snapshot = database.snapshot().map_err(failure)?;
+    let due = Present::due(&snapshot, now);
     let mut bins = Bins::new();
     let mut take = |user: &str, bank: &str, bin: UsageBin| {
         bins.entry((user.to_owned(), bank.to_owned())).or_default().push((bin.period, bin.usage));
     };
     if of.len() > ONE_BY_ONE {
         snapshot.all_usage_bins(&mut take).map_err(failure)?;
-        return Ok(bins);
+        return Ok((due, bins));
     }
     for leaf in of {
         let (user, bank) = (tree.name(*leaf), bank_of(tree, *leaf));
         let recorded = snapshot.usage_bins(user, bank).map_err(failure)?;
         recorded.into_iter().for_each(|bin| take(user, bank, bin));
     }
-    Ok(bins)
+    Ok((due, bins))
 }
 
 /// The associations below a node, or itself.

@@ -27,6 +27,7 @@ use super::show::{no_user, options_json};
 use super::suggest::did_you_mean;
 use super::{Answer, Failure, Outcome, failure, remark};
 use crate::fairshare::{NodeId, NodeKind, PbsWalk, Policy, Ranking, Tree};
+use crate::pipeline::Present;
 use crate::store::{Pace, UsageBin};
 pub(super) use one::lost;
 pub(super) use outlook::when_below;
@@ -107,6 +108,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let ranking = rank(args.input.source(), tree, policy, &options)?;
     drop(progress);
     let screen = args.screen.screen();
+    let now = figures::now();
     let site = Site {
         tree,
         ranking: &ranking,
@@ -114,9 +116,9 @@ pub(super) fn run(args: &Args) -> Outcome {
         levels: if args.long { usize::MAX } else { 24 },
         unit: loaded.unit,
         screen: &screen,
-        pace: loaded.pace,
+        pace: pace(args, loaded.pace, now)?,
         half_life: args.half_life.map(|half_life| half_life.as_secs_f64()),
-        now: figures::now(),
+        now,
         walk: ranking.pbs_walk(tree),
         of_pbs: loaded.policy == Policy::Pbs,
     };
@@ -236,6 +238,14 @@ fn one(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Result<NodeId, Failu
 
 pub(super) fn bank_of(tree: &Tree, node: NodeId) -> &str {
     tree.parent(node).map_or("", |bank| tree.name(bank))
+}
+
+/// How usage is forgotten, with the boundaries that nobody counted yet.
+fn pace(args: &Args, pace: Option<Pace>, now: f64) -> Result<Option<Pace>, Failure> {
+    let (Some(pace), Some(database)) = (pace, args.input.database()) else { return Ok(pace) };
+    let mut database = database?;
+    let snapshot = database.snapshot().map_err(failure)?;
+    Ok(Some(Pace { due: Present::due(&snapshot, now), ..pace }))
 }
 
 /// The recorded usage by period, where the tree comes from a database that keeps it.

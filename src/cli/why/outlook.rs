@@ -193,7 +193,8 @@ impl Site<'_> {
             .extend(KEYS.iter().zip(&titles).map(|(key, title)| column(key, title, Style::Usage(self.unit))));
         let row = |name: String, bins: &[(i64, f64)]| {
             let mut row = vec![Cell::Text(name)];
-            row.extend((0..=BOUNDARIES).map(|crossed| Cell::Number(pace.left(bins, crossed))));
+            row.push(Cell::Number(pace.left(bins, 0)));
+            row.extend((1..=BOUNDARIES).map(|crossed| Cell::Number(pace.left_then(bins, crossed))));
             row
         };
         let all: Vec<(i64, f64)> = bins.iter().map(|bin| (bin.period, bin.usage)).collect();
@@ -205,8 +206,10 @@ impl Site<'_> {
 
     /// When the jobs of a period ended.
     fn period(&self, pace: &Pace, period: i64, next: f64) -> String {
-        let end = next - period as f64 * pace.period;
-        match period {
+        // Counting may be late: what is called the present period is then an older one.
+        let periods_ago = period + i64::from(pace.due);
+        let end = next - periods_ago as f64 * pace.period;
+        match periods_ago {
             0 => format!("since {}", day(end - pace.period)),
             _ => format!("{} to {}", day(end - pace.period), day(end)),
         }
@@ -233,6 +236,10 @@ pub(in crate::cli) fn when_below(
         return seconds.is_finite().then_some(seconds);
     }
     let pace = pace?;
-    let crossed = (1..=pace.periods).find(|crossed| pace.left(bins, *crossed) <= wanted)?;
+    // Boundaries that nobody counted yet may do alone, as soon as somebody counts.
+    if pace.due > 0 && pace.left_then(bins, 0) <= wanted {
+        return Some(0.0);
+    }
+    let crossed = (1..=pace.periods).find(|crossed| pace.left_then(bins, *crossed) <= wanted)?;
     Some(pace.next_boundary(now) + f64::from(crossed - 1) * pace.period - now)
 }

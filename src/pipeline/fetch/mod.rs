@@ -19,7 +19,7 @@ use crate::flux::{Flux, FluxError, Requests};
 use crate::store::{JobRecord, StoreError};
 
 pub use archive::archive;
-pub use bound::{newest, remember};
+pub use bound::{newest, remember, removed};
 use list::Listed;
 pub use list::newest_end;
 
@@ -123,14 +123,14 @@ impl Listing {
         self.0.jobs.is_empty()
     }
 
-    /// Leaves out those that are on record already.
+    /// Leaves out those that are on record already, or were: their ids and when they ended tell.
     pub fn leave_out(
         &mut self,
-        mut stored: impl FnMut(u64) -> Result<bool, StoreError>,
+        mut stored: impl FnMut(u64, f64) -> Result<bool, StoreError>,
     ) -> Result<(), StoreError> {
         let mut jobs = Vec::with_capacity(self.0.jobs.len());
         for job in std::mem::take(&mut self.0.jobs) {
-            if !stored(job.id)? {
+            if !stored(job.id, job.t_inactive)? {
                 jobs.push(job);
             }
         }
