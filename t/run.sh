@@ -83,7 +83,7 @@ tally() {
 
 rust_tests() {
 	local log=$out/cargo.log n
-	need gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); return; }
+	need gcc libc6-dev libjansson-dev bsdutils || { failed=$((failed + 1)); return; }
 	say 'cargo test'
 	cargo test --color never --no-fail-fast 2>&1 | tee "$log" | grep -E '^(test .* FAILED|error|warning: unused|failures:|---- )'
 	local rc=${PIPESTATUS[0]}
