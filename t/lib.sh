@@ -147,23 +147,30 @@ wait_for() {
 	flux job wait-event -t "$MF_WAIT" ${3:+-m "$3"} "$2" "$1" >/dev/null
 }
 
-running() { local id; for id; do wait_for start "$id" || return 1; done; }
-scheduled() { local id; for id; do wait_for priority "$id" || return 1; done; }
-ended() { local id; for id; do wait_for clean "$id" || return 1; done; }
+# some ID...: there is a job to speak of. A claim about nobody would hold.
+some() {
+	local id
+	test $# -gt 0 || { echo "of no job"; return 1; }
+	for id; do test -n "$id" || { echo "of a job without an id"; return 1; }; done
+}
+
+running() { local id; some "$@" && for id; do wait_for start "$id" || return 1; done; }
+scheduled() { local id; some "$@" && for id; do wait_for priority "$id" || return 1; done; }
+ended() { local id; some "$@" && for id; do wait_for clean "$id" || return 1; done; }
 held_by() { wait_for dependency-add "$1" description="$2"; }
 freed_from() { wait_for dependency-remove "$1" description="$2"; }
 
 # cancel ID...: ask for it; `ended` waits for it.
 cancel() {
 	local id
-	for id; do flux job raise --severity=0 --type=cancel "$id" || return 1; done
+	some "$@" && for id; do flux job raise --severity=0 --type=cancel "$id" || return 1; done
 }
 
 # is_state STATE ID...: what the job manager says now.
 is_state() {
 	local want=$1 have id
 	shift
-	for id; do
+	some "$@" && for id; do
 		have=$(mf state "$id")
 		test "$have" = "$want" || { echo "$id is in $have, not $want"; return 1; }
 	done
@@ -192,13 +199,20 @@ refused() {
 		'BEGIN { n = length(want) } substr($0, 1, n) == want { found = 1 } END { exit !found }' refused.out || { echo "expected: $want"; cat refused.out; return 1; }
 }
 
-# logged TEXT: the broker's log holds it. new_log: forget what is there.
+# never ID PATTERN: the job's events could be read, and none is like that.
+never() {
+	mf events "$1" >events.read && grep -q ^submit events.read || { echo "the events of $1 could not be read"; return 1; }
+	! grep -E -- "$2" events.read
+}
+
+# logged TEXT: the broker's log holds it. not_logged TEXT: it could be read, and does not. new_log: forget what is there.
 logged() { flux dmesg | grep -F -- "$1"; }
-not_logged() { ! logged "$1"; }
+not_logged() { flux dmesg >log.read && ! grep -F -- "$1" log.read; }
 new_log() { flux dmesg >>dmesg.log && flux dmesg -C; }
 
-# errors_logged: lines of level err or worse that the job manager logged since new_log.
+# errors_logged: lines of level err or worse that the job manager logged since new_log. no_errors: there are none.
 errors_logged() { flux dmesg | grep -E "job-manager\.(err|crit|alert|emerg)"; }
+no_errors() { flux dmesg >log.read && ! grep -E "job-manager\.(err|crit|alert|emerg)" log.read; }
 
 # Let timers, lookups and answers that are under way come to rest: a few turns of the job manager. For claims that something did not happen.
 settled() { mf alive && mf alive; }

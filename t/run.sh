@@ -83,7 +83,7 @@ tally() {
 
 rust_tests() {
 	local log=$out/cargo.log n
-	need gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); return; }
+	need gcc libc6-dev libjansson-dev bsdutils || { failed=$((failed + 1)); return; }
 	say 'cargo test'
 	cargo test --color never --no-fail-fast 2>&1 | tee "$log" | grep -E '^(test .* FAILED|error|warning: unused|failures:|---- )'
 	local rc=${PIPESTATUS[0]}
@@ -96,9 +96,10 @@ rust_tests() {
 }
 
 build() {
-	# The command's tests need none of the minutes that linking it takes at its fastest; the plugin is what sites load.
+	# The tests that run the command (t50xx, t0900, t1035) need none of the minutes that linking it takes at its fastest; the
+	# plugin is what sites load.
 	# It comes last: the command's build makes a .so too, one with the command's features in it.
-	{ [ -z "$rust$random" ] && ! list | grep -q /t5 ||
+	{ [ -z "$rust$random" ] && ! list | grep -qE '/t(5|0900|1035)' ||
 		CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 cargo build --release --bin flux-fairshare
 	} >"$out/build.log" 2>&1 &&
 		cargo build --release --lib --no-default-features >>"$out/build.log" 2>&1
@@ -159,6 +160,12 @@ one() {
 	SHARNESS_TEST_DIRECTORY=$dir timeout "${MF_TEST_TIMEOUT:-900}" bash "$1" -v >"$tap" 2>&1 </dev/null
 	local rc=$?
 	grep -q '^1\.\.[0-9]' "$tap" || echo "not ok - $name ended early (exit $rc)" >>"$tap"
+	# Of a file that is skipped as a whole each test counts as skipped.
+	if grep -q '^1\.\.0 *# *SKIP' "$tap"; then
+		grep '^[[:space:]]*test_expect_success' "$1" | sed 's/.*/ok # skip/' >>"$tap"
+		echo "!! ${name%.t} is SKIPPED: $(sed -n 's/^1\.\.0 *# *SKIP *//p' "$tap")"
+	fi
+	grep -a '^!! ' "$tap"
 	local bad
 	bad=$(grep -c '^not ok' "$tap")
 	printf '%-34s %s\n' "${name%.t}" "$([ "$bad" -eq 0 ] && echo ok || echo "FAILED: $bad")"
@@ -173,6 +180,17 @@ one() {
 sharness() {
 	local tests t p f s
 	mapfile -t tests < <(list)
+	# A name of no test would be a run in which nothing fails.
+	for t in "${only[@]}"; do
+		[[ " ${tests[*]}" == *" t/$t"* ]] || { say "there is no test $t"; failed=$((failed + 1)); }
+	done
+	if [ ${#tests[@]} -eq 0 ]; then
+		say 'no sharness test to run'
+		failed=$((failed + 1))
+		wait
+		return
+	fi
+	rm -f "$out"/*.results # of a run before this one, under a checker
 	if [ -z "$plugin$under" ] && [ ${#only[@]} -eq 0 ] && [ ${#tests[@]} -ne "$(ls t/t[0-9][0-9][0-9][0-9]-*.t | wc -l)" ]; then
 		say 'not all sharness tests are listed'
 		failed=$((failed + 1))
@@ -196,6 +214,11 @@ sharness() {
 		one "$t" &
 	done
 	wait
+	t=$(ls "$out"/*.results 2>/dev/null | wc -l)
+	if [ "$t" -ne ${#tests[@]} ]; then
+		say "of ${#tests[@]} files only $t came to an end"
+		failed=$((failed + 1)) keep=1
+	fi
 	p=$(cat "$out"/*.results | grep '^ok' | grep -vc '# skip')
 	f=$(cat "$out"/*.results | grep -c '^not ok')
 	s=$(cat "$out"/*.results | grep -c '^ok.*# skip')
@@ -273,8 +296,9 @@ random() {
 of() { awk -v m="$1" -v factor="$2" 'BEGIN { printf "%d", m * factor + 0.5 }'; }
 
 # step NAME: whether it is asked for.
+steps='fuzz properties memory cycles million random soak valgrind asan tsan'
 step() {
-	case " ${LONG:-fuzz properties memory cycles million random soak valgrind asan tsan} " in *" $1 "*) say "$1"; began=$SECONDS ;; *) return 1 ;; esac
+	case " ${LONG:-$steps} " in *" $1 "*) say "$1"; began=$SECONDS ;; *) return 1 ;; esac
 }
 
 # long_test WHAT COMMAND...: what it prints that matches WHAT, and whether it went well: with nothing of that kind it did not run.
@@ -297,6 +321,11 @@ ignored() { env $1 cargo test --color never --test abi -- --ignored --exact "abi
 
 # What takes long. Each fuzzing target says with what seed it ran, for how long and how often.
 long() {
+	local name
+	for name in ${LONG:-}; do
+		case " $steps " in *" $name "*) ;; *) say "LONG: there is no $name, but $steps"; failed=$((failed + 1)) ;; esac
+	done
+	[ $failed -eq 0 ] || return
 	need gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); return; }
 	say "at $(git rev-parse --short HEAD 2>/dev/null): each fuzzing target for $1 min"
 	if step fuzz; then

@@ -32,7 +32,7 @@ test_expect_success 'and leaves the bank to be the default one' '
 	test $(mf spec $id attributes.system.bank) = A
 '
 test_expect_success 'a job that names both is left alone' '
-	id=$(mf submit 5001 -B B -P p2) && scheduled $id && ! mf events $id | grep jobspec-update
+	id=$(mf submit 5001 -B B -P p2) && scheduled $id && never $id jobspec-update
 '
 test_expect_success 'without a default project there is none' '
 	id=$(mf submit 5002) && scheduled $id && test $(mf spec $id attributes.system.project) = none
@@ -46,8 +46,8 @@ test_expect_success 'a job counts from the moment it is accepted: the next one o
 '
 test_expect_success 'a refused job leaves no count: another plugin may refuse it too' '
 	mf push assoc 5004 A && refused "user has max active jobs" mf submit 5003 &&
-	{ mf submit 5004 --set "attributes.system.duration=-1" >out 2>&1; true; } && settled &&
-	mf counts 5003 A active=2
+	{ mf submit 5004 -d nosuch:x >out 2>&1; test $? = 1; } && grep "dependency scheme \"nosuch\" not supported" out && settled &&
+	mf counts 5003 A active=2 && mf counts 5004 A active=0
 '
 test_expect_success 'max_running_jobs -1 is the hook that breaks a job (as upstream has it)' '
 	mf push assoc 5005 A max_running_jobs=-1 && id=$(mf submit 5005) && wait_for exception $id type=mf_priority &&

@@ -71,7 +71,7 @@ test_expect_success 'counts whose product is beyond all bounds do not wrap' '
 	mf push assoc 5003 A max_cores=1000000 &&
 	for n in 4611686018427387904 9223372036854775807; do
 		mf submit 5003 -n $n -c $n >out 2>&1 && { echo "accepted $n"; return 1; }
-		test -s out || return 1
+		grep -e "^unable to count resources for job" -e "^job size (" out || { cat out; return 1; }
 	done && mf counts 5003 A active=0
 '
 test_expect_success 'the job manager lives, and takes a good job' '

@@ -10,11 +10,11 @@ test_expect_success 'a job waits in PRIORITY' '
 	a=$(mf submit 5001) && wait_for depend $a && settled && is_state PRIORITY $a
 '
 test_expect_success 'no limit holds it, nothing is written into its jobspec' '
-	! mf events $a | grep -e dependency -e jobspec-update -e memo -e "^priority" -e exception
+	never $a "dependency|jobspec-update|memo|^priority|exception"
 '
 test_expect_success 'reprioritize without data leaves it there' 'mf push && settled && is_state PRIORITY $a'
 test_expect_success 'so do data of others' '
-	mf push assoc 5002 A project "*" && settled && is_state PRIORITY $a && ! mf events $a | grep exception
+	mf push assoc 5002 A project "*" && settled && is_state PRIORITY $a && never $a exception
 '
 test_expect_success 'data alone do not move it' '
 	mf data assoc 5001 A max_sched_jobs=0 && settled && is_state PRIORITY $a

@@ -31,10 +31,11 @@ test_expect_success 'it comes back by a record' '
 	mf push assoc 5002 A queues=q && id=$(mf submit 5002 -q q) && scheduled $id && mf counts 5002 A active=1 sched=1
 '
 test_expect_success 'weights and config that are not listed are the defaults again' '
-	mf push factor queue 1 config deny_unknown_queues=true && mf rpc policy_update "$(cat next)" &&
+	mf push factor queue 1 config deny_unknown_queues=true &&
+	test "$(mf query "q[\"config\"][\"deny_unknown_queues\"]")" = true && mf rpc policy_update "$(cat next)" &&
 	wait_for priority $id priority=70000 && settled && prio_is $id 70000 &&
 	mf doc assoc 5001 A queues=q project "*" queue q priority=2 bank A 1 >next2 && mf rpc policy_update "$(cat next2)" &&
-	settled && prio_is $id 70000
+	settled && prio_is $id 70000 && test "$(mf query "q[\"config\"][\"deny_unknown_queues\"]")" = false
 '
 test_expect_success 'dry_run changes nothing, and answers' '
 	mf query >before && jq ".dry_run = true | .associations = []" <doc >dry && mf rpc policy_update "$(cat dry)" >reply && grep ^ok reply &&
@@ -69,7 +70,7 @@ test_expect_success 'every accepted call of any method raises the generation' '
 	a=$(g) && mf data project "*" && b=$(g) && test $((b - a)) -eq 2
 '
 test_expect_success 'one that is refused does not' '
-	mf rpc rec_update "{}"; c=$(g); test $((c - b)) -eq 1
+	test_must_fail mf rpc rec_update "{}" && c=$(g) && test $((c - b)) -eq 1
 '
 test_expect_success 'the default bank of the owner stays when the client sends its own record of him' '
 	me=$(id -u) && mf push assoc $me A queues=q assoc $me B def_bank=A queues=q && mf push assoc $me root def_bank=root queues=q &&

@@ -49,8 +49,9 @@ test_expect_success 'after a reload a job kept by an undeclared name gives way, 
 	cancel_all && mf push assoc 5005 A queues=q2 max_running_jobs=1 && mf doc assoc 5005 A queues=q2 max_running_jobs=1 \
 		queue q1 max_nodes_per_assoc=1 queue q2 project "*" >doc && a=$(mf submit 5005 -q q2) && running $a &&
 	kept=$(mf submit 5005 -q q2) && held_by $kept max-running-jobs-user-limit && add $kept license &&
-	reload_plugin doc && settled && later=$(mf submit 5005 -q q2) && held_by $later max-running-jobs-user-limit &&
-	drop $kept license && settled && cancel $a && running $kept && is_state DEPEND $later
+	reload_plugin doc && settled && next=$(mf submit 5005 -q q2) && held_by $next max-running-jobs-user-limit &&
+	cancel $a && running $next && later=$(mf submit 5005 -q q2) && held_by $later max-running-jobs-user-limit &&
+	drop $kept license && settled && cancel $next && running $kept && is_state DEPEND $later
 '
 test_expect_success 'a score of 0 gives the place to run that was reserved for it to the next' '
 	cancel_all && mf push assoc 5006 A queues=q1,q2 max_running_jobs=1 fairshare=0 queue q1 priority=1 queue q2 &&
@@ -76,7 +77,7 @@ test_expect_success 'the instance owner is served by the push that his record en
 	cancel_all && reload_plugin && owner=$(id -u) && name=$(id -un) &&
 	a=$(mf submit $owner -q q1) && b=$(mf submit $owner -q q1 -B $name) && wait_for depend $b &&
 	mf push queue q1 queue q2 project "*" assoc 5009 A && settled && is_state PRIORITY $a $b &&
-	mf data assoc $owner $name def_bank=$name queues= && scheduled $a $b && ! mf events $b | grep exception
+	mf data assoc $owner $name def_bank=$name queues= && scheduled $a $b && never $b exception
 '
 # It goes on with the records of the one before it.
 test_expect_success 'and no queue is closed to him' '

@@ -26,6 +26,14 @@ in_force_again() {
 	flux dmesg | tail
 	return 1
 }
+# told TEXT: it is in the log, or comes there.
+told() {
+	local until=$((SECONDS + MF_WAIT))
+	until logged "$1"; do
+		test $SECONDS -le $until || { flux dmesg | tail; return 1; }
+		sleep 0.1
+	done
+}
 forgotten() {
 	local i
 	for i in $(seq 100); do
@@ -93,16 +101,16 @@ test_expect_success 'and is not remembered: reloaded, the plugin waits as ever' 
 test_expect_success 'a damaged record is refused, and says what to do' '
 	mf rpc policy_update "$(cat doc)" && remembered && running $id &&
 	flux kvs put $MANIFEST="$(flux kvs get $MANIFEST | sed s/associations/associatiosn/)" &&
-	new_log && remove_plugin && load_plugin && settled &&
-	logged "what is remembered of the last push is refused: the manifest is damaged" &&
+	new_log && remove_plugin && load_plugin &&
+	told "what is remembered of the last push is refused: the manifest is damaged" &&
 	logged "flux fairshare push" && waits=$(mf submit 5002 -q q) && wait_for depend $waits && settled && is_state PRIORITY $waits
 '
 test_expect_success 'the next push takes its place' '
 	mf rpc policy_update "$(cat doc)" && remembered && running $waits && new_log && remove_plugin && load_plugin && in_force_again
 '
 test_expect_success 'a text that is missing is told of' '
-	flux kvs unlink $(keys | grep "[.]rest[.]" | head -1) && new_log && remove_plugin && load_plugin && settled && settled &&
-	logged "is missing" && mf rpc policy_update "$(cat doc)" && remembered
+	flux kvs unlink $(keys | grep "[.]rest[.]" | head -1) && new_log && remove_plugin && load_plugin &&
+	told "is missing" && mf rpc policy_update "$(cat doc)" && remembered
 '
 test_expect_success 'it says whose it is' '
 	flux kvs get $MANIFEST | tail -1 | jq -e ".owner == $(id -u)"

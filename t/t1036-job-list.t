@@ -61,6 +61,6 @@ for how in slow silent refuses lies raves; do
 done
 test_expect_success 'with the real one again all end' '
 	flux module load job-list && cancel $run $first && running $(head -1 held) $waits &&
-	cancel_all && mf check | jq -e ".jobs == 0"
+	cancel_all && mf check >left && cat left && jq -e ".jobs == 0" left
 '
 finish

@@ -71,7 +71,5 @@ test_expect_success 'what export-db wrote shows the same tree' '
 	ls exported && flux fairshare show --tree exported -P -o name,usage,fairshare >from_csv &&
 	test_cmp from_db from_csv
 '
-test_expect_success 'the instance ends' '
-	stop_service && stop_instance
-'
-test_done
+test_expect_success 'the service that edits the database ends' 'stop_service'
+finish

@@ -104,7 +104,5 @@ test_expect_success 'a refused record is an error that says which' '
 		echo "this plugin takes an empty bank" # upstream does
 	fi
 '
-test_expect_success 'the instance ends' '
-	cancel_all; stop_service && stop_instance
-'
-test_done
+test_expect_success 'no job is left, and the service that edits the database ends' 'cancel_all && stop_service'
+finish

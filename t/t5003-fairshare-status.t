@@ -73,16 +73,14 @@ test_expect_success OURS 'the recount is that of the plugin' '
 	value ".check.drift | length" >out && echo 0 >expected && test_cmp expected out &&
 	value ".check.jobs" >out && echo 5 >expected && test_cmp expected out
 '
-test_expect_success 'whichever plugin it is, upstream'"'"'s is told by what it has not' '
-	remove_plugin && upstream=$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so &&
-	if test -e "$upstream"; then
-		flux jobtap load "$upstream" && flux fairshare push -p $DB && status >out && cat out &&
-		grep "^plugin        mf_priority.so, " out && grep "^associations  .*: 5 users" out &&
-		if flux python "$T_DIR/scripts/mf.py" check >/dev/null 2>&1; then :; else
-			grep "flux-accounting.s own" out && grep "^data          age not known" out
-		fi &&
-		flux jobtap remove mf_priority.so
-	fi && load_plugin
+upstream=$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so
+test -e "$upstream" && ! grep -qa "mf_priority: loaded (version" "$upstream" && test_set_prereq UPSTREAM ||
+	echo "!! flux-accounting's mf_priority.so is not at $upstream: what status says of it is NOT tested" >&2
+test_expect_success UPSTREAM 'whichever plugin it is, upstream'"'"'s is told by what it has not' '
+	remove_plugin && flux jobtap load "$upstream" && flux fairshare push -p $DB && status >out && cat out &&
+	grep "^plugin        mf_priority.so, " out && grep "^associations  .*: 5 users" out &&
+	grep "flux-accounting.s own" out && grep "^data          age not known" out &&
+	flux jobtap remove mf_priority.so && load_plugin
 '
 test_expect_success 'the default database is the one that flux-accounting names' '
 	flux python -c "import fluxacct.accounting as a; print(a.DB_PATH)" >expected &&
@@ -96,7 +94,5 @@ test_expect_success OURS 'also in the document' '
 	value ".waiting_users[0]" >out && echo 5001 >expected &&
 	test_cmp expected out
 '
-test_expect_success 'the instance ends' '
-	cancel_all; stop_service && stop_instance
-'
-test_done
+test_expect_success 'no job is left, and the service that edits the database ends' 'cancel_all && stop_service'
+finish

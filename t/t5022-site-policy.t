@@ -47,5 +47,5 @@ test_expect_success 'back to where we were: no option keeps a row' '
 	flux fairshare policy weighted-walk --reset -p $DB && test "$(policy show)" = weighted-walk &&
 	flux account list-configs >configs && grep fairshare.policy configs && ! grep fairshare.dampening configs
 '
-
-test_done
+test_expect_success 'the service that edits the database ends' 'stop_service'
+finish

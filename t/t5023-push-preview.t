@@ -50,5 +50,5 @@ test_expect_success 'so it is when it is meant' '
 test_expect_success 'neither changes anything' '
 	mf query >after && test_cmp before after
 '
-
-test_done
+test_expect_success 'no job is left, and the service that edits the database ends' 'cancel_all && stop_service'
+finish

@@ -78,4 +78,4 @@ test_expect_success 'uninstalled, there is what was there before' '
 test_expect_success 'a second time there is nothing to uninstall' '
 	test_must_fail setup --uninstall 2>err && grep "nothing of this is installed" err
 '
-test_done
+finish

@@ -28,7 +28,10 @@ test_expect_success 'what was not pushed is told' '
 		flux account add-user --username=user$u --userid=$u --bank=B || return 1; done && found 1 not-pushed && flux fairshare push -p $DB && found 0
 '
 test_expect_success 'a job that waits for its user is told of' '
-	a=$(mf submit 5077) || a=; test -z "$a" || found 1 waiting
+	remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && a=$(mf submit 5077) && wait_for depend $a && settled &&
+	test_expect_code 1 doctor --json >doctor.json &&
+	jq -e "[.findings[] | select(.code == \"waiting\") | .whom] == [[\"user 5077\"]]" doctor.json &&
+	cancel $a && ended $a && flux fairshare push -p $DB && found 0
 '
 test_expect_success 'old data are told of, after as many hours as asked for' '
 	sleep 2 && test_expect_code 1 doctor --stale 0.0001 >out && grep "data-old: " out
@@ -39,4 +42,5 @@ test_expect_success 'without Flux the database is looked at, and that is said' '
 test_expect_success 'a database that is not there is the trouble' '
 	test_expect_code 1 flux fairshare doctor -p nowhere.db >out && grep "!! no-database: " out && grep "flux account create-db" out
 '
-test_done
+test_expect_success 'the service that edits the database ends' 'stop_service'
+finish

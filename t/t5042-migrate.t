@@ -26,8 +26,8 @@ fate_is() {
 # all_there: no job of the list ended, and nobody raised an exception.
 all_there() {
 	local id
-	for id; do
-		! is_state INACTIVE $id >/dev/null && ! mf events $id | grep exception || { echo "$id is lost"; mf events $id; return 1; }
+	some "$@" && for id; do
+		! is_state INACTIVE $id >/dev/null && never $id exception || { echo "$id is lost"; mf events $id; return 1; }
 	done
 }
 # held_2 USER: sets $kept, a job that is held under a second name, and $taker, which runs in its place.

@@ -45,4 +45,5 @@ test_expect_success 'a link is refused, a directory and standard output too, bef
 	for name in link . -; do test_expect_code 2 simulate --report $name 2>err >out && cat err && test_must_be_empty out || return 1; done &&
 	grep "standard output is for the table" err && test "$(cat victim)" = precious && ! test -e ./-
 '
-test_done
+test_expect_success 'the service that edits the database ends' 'stop_service'
+finish

@@ -19,6 +19,15 @@ copy() {
 	mkdir -p docs && sed -e "s|load -r mf_priority.so mf_priority.so \"config|load -r mf_priority.so \"$theirs\" \"config|" \
 		-e "s|load -r mf_priority.so mf_priority.so\$|load -r mf_priority.so \"$PLUGIN\"|" "$@" "$TOP/$file" >docs/"${file##*/}"
 }
+# prints COMMAND...: what it prints is shown and is in ./out, and whether it went well is the answer: docs.sh fails where something is
+# wrong, and where there was nothing to run.
+prints() {
+	local rc
+	"$@" >out
+	rc=$?
+	cat out
+	return $rc
+}
 as_5001() { FLUX_HANDLE_USERID=5001 FLUX_HANDLE_ROLEMASK=0x2 "$@"; }
 
 test_expect_success 'every command that needs no Flux prints what the documents say' '
@@ -41,34 +50,35 @@ test_expect_success 'what they link to is there' '
 '
 test_expect_success 'from an empty database to a plugin that knows it' '
 	write_conf ".fairshare.refresh = \"1h\"" && start_instance && load_plugin && DB=fresh.db && flux account -p "$PWD/$DB" create-db >create.log 2>&1 && flux account-service -p "$PWD/$DB" -t &&
-	copy docs/admin.md -e "/^. flux account create-db/d" && FLUX_FAIRSHARE_DATABASE=$PWD/$DB bash "$docs" --live fresh docs/admin.md >out; cat out; stop_service; grep " 0 wrong" out
+	copy docs/admin.md -e "/^. flux account create-db/d" && FLUX_FAIRSHARE_DATABASE=$PWD/$DB prints bash "$docs" --live fresh docs/admin.md
+	rc=$?; stop_service; return $rc
 '
 test_expect_success 'a site, its jobs, and what people ask about them' '
 	DB=accounting.db && make_site && flux account edit-user user5001 --max-running-jobs=1 && export FLUX_FAIRSHARE_DATABASE=$PWD/$DB && flux fairshare push &&
 	run=$(mf submit 5001) && running $run && held=$(mf submit 5001) && held_by $held max-running-jobs-user-limit && settled &&
-	copy docs/user.md -e "s/ƒ2YSTvBdGM/ƒ${held#?}/g" && as_5001 bash "$docs" --live site docs/user.md >out; cat out; grep " 0 wrong" out
+	copy docs/user.md -e "s/ƒ2YSTvBdGM/ƒ${held#?}/g" && prints as_5001 bash "$docs" --live site docs/user.md
 '
 test_expect_success 'for who runs it' '
-	copy docs/admin.md && bash "$docs" --live ours docs/admin.md >out; cat out; grep " 0 wrong" out
+	copy docs/admin.md && prints bash "$docs" --live ours docs/admin.md
 '
 test_expect_success UPSTREAM 'from the plugin of flux-accounting' '
-	flux jobtap load -r mf_priority.so "$theirs" "config=$(flux account export-json)" && copy docs/migrate.md && bash "$docs" --live site docs/migrate.md >out; cat out; grep " 0 wrong" out &&
-	bash "$docs" --live upstream docs/migrate.md >out; cat out; grep " 0 wrong" out && settled && is_state RUN $run && is_state DEPEND $held
+	flux jobtap load -r mf_priority.so "$theirs" "config=$(flux account export-json)" && copy docs/migrate.md && prints bash "$docs" --live site docs/migrate.md &&
+	prints bash "$docs" --live upstream docs/migrate.md && settled && is_state RUN $run && is_state DEPEND $held
 '
 test_expect_success UPSTREAM 'and back, with jobs that it would lose' '
 	flux fairshare limit set user user5004 run-nodes=1 >out && flux fairshare limit set user user5003 run-nodes=1 >out && flux fairshare push &&
 	for u in 5003 5004; do a=$(mf submit $u -N 1) && running $a && b=$(mf submit $u -N 1) && held_by $b max-run-nodes-user || return 1; done &&
-	copy docs/migrate.md && bash "$docs" --live ours docs/migrate.md >out; cat out; grep " 0 wrong" out && running $b && is_state DEPEND $held
+	copy docs/migrate.md && prints bash "$docs" --live ours docs/migrate.md && running $b && is_state DEPEND $held
 '
 test_expect_success 'at last ours is back' 'flux jobtap load -r mf_priority.so "$PLUGIN"'
 test_expect_success 'limits that flux-accounting does not have' '
-	flux account add-bank --parent-bank=root small 1 && copy docs/reference.md && bash "$docs" --live gpus docs/reference.md >out; cat out; grep " 0 wrong" out
+	flux account add-bank --parent-bank=root small 1 && copy docs/reference.md && prints bash "$docs" --live gpus docs/reference.md
 '
 test_expect_success 'what a load that failed leaves behind is mended as they say' '
-	flux jobtap remove mf_priority.so && copy docs/reference.md -e "s|jobtap load mf_priority.so &&|jobtap load \"$PLUGIN\" \&\&|" && bash "$docs" --live gone docs/reference.md >out; cat out; grep " 0 wrong" out
+	flux jobtap remove mf_priority.so && copy docs/reference.md -e "s|jobtap load mf_priority.so &&|jobtap load \"$PLUGIN\" \&\&|" && prints bash "$docs" --live gone docs/reference.md
 '
 test_expect_success 'a page of a simulation' '
-	ln -s "$TOP/t" t && bash "$docs" --live page "$TOP/docs/command.md" >out; cat out; grep " 0 wrong" out && grep "^</html>" week.html
+	ln -s "$TOP/t" t && prints bash "$docs" --live page "$TOP/docs/command.md" && grep "^</html>" week.html
 '
 # Each piece that has a table [fairshare], with what else this broker is configured by and the queues that it names.
 cat >pieces.py <<-'END'

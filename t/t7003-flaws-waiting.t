@@ -22,7 +22,7 @@ test_expect_success 'flaw 9: a job that names its bank waits like any other' '
 	wait_for depend $named && mf alive && is_state PRIORITY $one $two $named
 '
 test_expect_success 'flaw 9: and nothing is logged about it' '
-	! errors_logged
+	no_errors
 '
 test_expect_success 'flaw 11: nobody who waits shows in the query' '
 	test "$(mf query "q[\"mf_priority_map\"]")" = "[]"
@@ -83,11 +83,11 @@ test_expect_success 'flaw 10: a RUN job without data is attached and counted whe
 '
 test_expect_success 'flaw 10: it ends without an error, and gives back what it had' '
 	cancel $run && ended $run && mf counts 5001 A active=1 run=0 nodes=0 cores=0 &&
-	! errors_logged
+	no_errors
 '
 test_expect_success 'flaw 10: one that ends before the data come is silent too' '
 	start_queues && running $sched && new_log && reload_plugin && cancel $sched && ended $sched && mf alive &&
-	! errors_logged
+	no_errors
 '
 test_expect_success 'the owner'\''s pending jobs, and a reload' '
 	stop_queues && me=$(id -u) &&

@@ -54,7 +54,7 @@ test_expect_success 'a running job whose jobspec names no bank' '
 	id=$(mf submit 5003 -N2) && running $id && flux jobtap remove .priority-default
 '
 test_expect_success 'flaw 41: it is not killed at load' '
-	load_plugin doc && settled && is_state RUN $id && ! mf events $id | grep exception
+	load_plugin doc && settled && is_state RUN $id && never $id exception
 '
 test_expect_success 'flaw 41: and it is counted' '
 	mf counts 5003 A active=1 run=1 nodes=2 && cancel $id && ended $id && mf counts 5003 A active=0 run=0 nodes=0

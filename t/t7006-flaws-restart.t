@@ -56,6 +56,6 @@ test_expect_success 'flaw 43: a restart with data prioritizes it without another
 	test $(mf spec $wait attributes.system.bank) = A
 '
 test_expect_success 'flaw 46: a job that ends in the restart itself is no error' '
-	ended $clean && ! errors_logged && mf counts 5003 A active=0 run=0
+	ended $clean && no_errors && mf counts 5003 A active=0 run=0
 '
 finish

@@ -13,7 +13,7 @@ const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "A",
  "associations": [{"user": "ann", "bank": "A", "shares": 1, "usage": 40}, {"user": "ben", "bank": "B", "shares": 1, "usage": 0.001234},
      {"user": "cat", "bank": "B", "shares": 2, "usage": 30}]}"#;
 
-/// The command on a terminal so many columns wide; `None` where there is no `script` to make one.
+/// The command on a terminal so many columns wide; `None` where there is no `script` to make one, which NO_SCRIPT must allow.
 fn on_terminal(columns: u32, term: &str, command: &str) -> Option<Ran> {
     on_screen((columns, 50), term, command)
 }
@@ -29,6 +29,10 @@ pub(super) fn on_screen((columns, rows): (u32, u32), term: &str, command: &str) 
     }
     script.env("SHELL", "/bin/sh");
     let there_is = Command::new("script").arg("--version").output().is_ok();
+    assert!(
+        there_is || std::env::var_os("NO_SCRIPT").is_some(),
+        "no script(1), of bsdutils: NO_SCRIPT=1 goes without"
+    );
     there_is.then(|| finish(&mut script, ""))
 }
 

@@ -12,6 +12,7 @@ Run it inside an instance: flux python mf.py COMMAND ...
   submit UID [OPTIONS]        submit as UID (unsigned), print the job id
   update [--as UID] ID KEY=JSON...  a jobspec update, as `flux update` sends it
   most_ran UID                how many jobs of a user ever ran at once
+  posted EVENT ID...          how many events of that name each job has
   jobs [UID]                  id, user, state and priority of the active jobs
   state ID | deps ID | prio ID | events ID | times ID EVENT | spec ID    about one job
   counts UID BANK KEY=N...    compare the query's counters of one association
@@ -358,6 +359,13 @@ def cmd_times(argv):
     for event in eventlog(flux.Flux(), jobid):
         if event["name"] == name:
             print(repr(event["timestamp"]))
+
+
+def cmd_posted(argv):
+    """posted EVENT ID...: how many events of that name each job has, a line each."""
+    logs = dict(journal(flux.Flux()))
+    for jobid in argv[1:]:
+        print(sum(event["name"] == argv[0] for event in logs[int(JobID(jobid))]))
 
 
 def cmd_events(argv):

@@ -18,14 +18,14 @@ pub(crate) fn integral(a: f64, b: f64, now: f64, half_life: Option<f64>) -> f64 
         (0.906_179_845_938_664, 0.236_926_885_056_189_08),
         (-0.906_179_845_938_664, 0.236_926_885_056_189_08),
     ];
-    // What is older than 80 half-lives before the end adds nothing.
-    let a = a.max(b - 80.0 * half_life);
-    let panels = ((b - a) / half_life * 8.0).ceil().max(1.0) as usize;
-    let width = (b - a) / panels as f64;
+    // By ages, not times: a time of today has only seven digits after the point. What is older than 80 half-lives
+    // before the end adds nothing.
+    let (since, length) = (now - b, (b - a).min(80.0 * half_life));
+    let panels = (length / half_life * 8.0).ceil().max(1.0) as usize;
+    let width = length / panels as f64;
     let panel = |at: usize| {
-        let middle = a + (at as f64 + 0.5) * width;
-        let point =
-            |&(x, weight): &(f64, f64)| weight * 2f64.powf(-((now - middle) - x * width / 2.0) / half_life);
+        let middle = since + (at as f64 + 0.5) * width;
+        let point = |&(x, weight): &(f64, f64)| weight * 2f64.powf(-(middle + x * width / 2.0) / half_life);
         POINTS.iter().map(point).sum::<f64>() * width / 2.0
     };
     (0..panels).map(panel).sum()
@@ -135,7 +135,8 @@ proptest! {
         let used = rate * integral(start, until, now, decay.seconds());
         prop_assert!(near(job.usage(now, Mode::Elapsed, decay), used), "{} {used}", job.usage(now, Mode::Elapsed, decay));
         // What is charged ahead is the part of the request that lies in the future.
-        let expected = length.unwrap_or(limit);
+        // The end is a time, with a time's digits: what was asked for is what lies between the two.
+        let expected = end.map_or(limit, |end| end - start);
         let running = end.is_none_or(|end| end > now);
         let ahead = if running && limit > 0.0 { rate * (expected - (now - start)).max(0.0).min(expected) } else { 0.0 };
         let committed = job.usage(now, Mode::Committed, decay);
