@@ -171,8 +171,10 @@ fn no_arguments_at_all() {
     let before = counters(&site);
     for topic in TOPICS {
         for input in [None, Some(json!([])), Some(json!({}))] {
-            // The query needs none.
-            let expected = if topic == "plugin.query" { 1 } else { -1 };
+            // Flux hears of a failure where it refuses something for it. The query needs no arguments.
+            let refuses = ["job.validate", "job.create", "conf.update"].contains(&topic)
+                || topic.starts_with("job.update.");
+            let expected = if refuses { -1 } else { 1 };
             assert_eq!(call(&site, topic, 4711, input.as_ref()), expected, "{topic} with {input:?}");
         }
     }
