@@ -285,7 +285,7 @@ impl Engine {
     pub(in crate::engine) fn keeps_price(&self, id: JobId, urgency: i64) -> bool {
         let is_pending = || self.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
         let same = |(_, posted): (Priced, &Posted)| i64::from(posted.urgency) == urgency;
-        self.live.touching.as_ref().is_some_and(|touching| !touching.contains(&id))
+        self.live.touching.as_ref().is_some_and(|(touching, _)| !touching.contains(&id))
             && is_pending()
             && !self.unpriced.contains(&id)
             && self.live.pending.get(id).is_some_and(same)
