@@ -62,7 +62,7 @@ use refresh::Work;
 pub use draft::{Draft, Rule, SitePart};
 pub use interleave::{Charging, Turns};
 pub use jobs::{BadJob, Job};
-pub use kept::{AsPushed, Ended, GivenUp};
+pub use kept::{AsPushed, Bookmark, Ended, GivenUp};
 pub use refresh::{Changed, Refreshed};
 pub use shadow::{Compared, Mover, Shadow};
 pub use site::{Bank, Leaf, Site, SiteError, Watermark};
@@ -98,8 +98,14 @@ impl Default for Memory {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     cell: u32,
-    /// Its place among the running jobs of the cell; `None` for an ended one.
-    running: Option<u32>,
+    slot: Slot,
+}
+
+/// Its place among the jobs of the cell that run, or among those that ended.
+#[derive(Clone, Copy, Debug)]
+enum Slot {
+    Running(u32),
+    Ended(u32),
 }
 
 /// What is the same for all, from the last push.

@@ -76,6 +76,32 @@ fn near(ours: f64, expected: f64) {
 }
 
 /// Within one refresh, without any push, whoever runs stands behind whoever does not.
+impl Standing {
+    /// Every job is where it is looked for, and nowhere else.
+    fn is_sound(&self) {
+        let mut found = 0;
+        for (at, cell) in (0..).zip(&self.cells) {
+            let Some(jobs) = &cell.jobs else { continue };
+            for (slot, held) in (0_u32..).zip(&jobs.running) {
+                let place = self.by_id[&held.id];
+                assert!(
+                    place.cell == at && matches!(place.slot, Slot::Running(its) if its == slot),
+                    "{place:?}"
+                );
+            }
+            for (slot, held) in (0_u32..).zip(&jobs.ended) {
+                let place = self.by_id[&held.id];
+                assert!(
+                    place.cell == at && matches!(place.slot, Slot::Ended(its) if its == slot),
+                    "{place:?}"
+                );
+            }
+            found += jobs.running.len() + jobs.ended.len();
+        }
+        assert_eq!(found, self.by_id.len());
+    }
+}
+
 #[test]
 fn a_running_job_lowers_its_association_at_the_next_refresh() {
     for policy in Policy::ALL {
