@@ -18,7 +18,7 @@ const HOUR: f64 = 3_600.0;
 const RESET: f64 = 2_419_200.0;
 
 /// Pages of ended jobs that are asked for.
-fn asks(effects: &[Effect]) -> Vec<(f64, Option<f64>, usize)> {
+pub fn asks(effects: &[Effect]) -> Vec<(f64, Option<f64>, usize)> {
     let ask = |effect: &Effect| match effect {
         Effect::ListEnded { since, before, most } => Some((*since, *before, *most)),
         _ => None,
@@ -37,7 +37,7 @@ fn price(host: &Host, id: JobId) -> i64 {
     host.jobs[&id].priority.unwrap()
 }
 
-fn pushed(policy: SitePart) -> Engine {
+pub fn pushed(policy: SitePart) -> Engine {
     let mut engine = Engine::new(OWNER);
     engine.handle(NOW, Event::Policy(accounts(), policy));
     engine
@@ -164,7 +164,7 @@ fn usages_are_told_page_by_page() {
     }
 }
 
-fn ended(id: u64, end: f64) -> EndedJob {
+pub fn ended(id: u64, end: f64) -> EndedJob {
     let (user, bank) = (UserId(8), Some("A".into()));
     EndedJob { id: JobId(id), user, bank, nodes: 1, cores: 1, ran: Some((end - 60.0, end)), end }
 }
