@@ -127,6 +127,7 @@ impl Standing {
         Some(Rule {
             instant: rules.instant,
             half_life: site.scale.half_life(),
+            reset: rules.reset,
             weights: rules.weights,
             policy: rules.policy,
             options: rules.options,

@@ -59,7 +59,7 @@ use crate::ids::{BankName, JobId, UserId};
 use cell::Cell;
 use refresh::Work;
 
-pub use draft::{Draft, Rule, SitePart};
+pub use draft::{Draft, RESET, Rule, SitePart};
 pub use interleave::{Charging, Turns};
 pub use jobs::{BadJob, Job};
 pub use kept::{AsPushed, Bookmark, Ended, GivenUp};
@@ -112,6 +112,7 @@ enum Slot {
 #[derive(Clone, Debug)]
 struct Rules {
     instant: f64,
+    reset: f64,
     weights: Weights,
     mode: Mode,
     policy: Policy,
@@ -222,6 +223,11 @@ impl Standing {
     pub fn counted_from(&self, since: f64) -> f64 {
         let in_tree = self.cells.iter().filter(|cell| cell.leaf.is_some());
         in_tree.map(Cell::counted_until).fold(f64::INFINITY, f64::min).max(since)
+    }
+
+    /// Seconds after its end from which on a job counts nothing.
+    pub fn reset(&self) -> f64 {
+        self.site.as_ref().map_or(RESET, |site| site.rules.reset)
     }
 
     /// The rule by which the tree is ranked.

@@ -38,6 +38,7 @@ fn site(policy: Policy) -> Site {
     Site {
         instant: T0,
         half_life: HalfLife::new(DAY).expect("a half-life"),
+        reset: RESET,
         weights: Weights::default(),
         mode: Mode::Elapsed,
         policy,
@@ -75,7 +76,6 @@ fn near(ours: f64, expected: f64) {
     assert!((ours - expected).abs() <= 1e-9 * expected.abs().max(1.0), "{ours}, expected {expected}");
 }
 
-/// Within one refresh, without any push, whoever runs stands behind whoever does not.
 impl Standing {
     /// Every job is where it is looked for, and nowhere else.
     fn is_sound(&self) {
@@ -102,6 +102,7 @@ impl Standing {
     }
 }
 
+/// Within one refresh, without any push, whoever runs stands behind whoever does not.
 #[test]
 fn a_running_job_lowers_its_association_at_the_next_refresh() {
     for policy in Policy::ALL {

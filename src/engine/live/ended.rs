@@ -12,9 +12,6 @@ use crate::standing;
 const PAGE: usize = 1000;
 /// No more are asked for: beyond that the memory for ended jobs is full.
 const MOST: usize = 200_000;
-/// How far back is asked at most: flux-accounting's usage reset period, unless a site has changed it.
-const RESET: f64 = 2_419_200.0;
-
 /// How far the asking is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Asking {
@@ -28,18 +25,18 @@ pub(super) enum Asking {
     /// All that ended after this instant was told.
     Done(f64),
 }
+
+/// So many times job-list is asked, as often as [`Timer::Retry`] says: a minute.
+const TRIES: u32 = 12;
 /// When it fires as often without a page, nobody answers: job-list may be long about what it has to read first, but meanwhile no
 /// ended job is given up.
 const PATIENCE: u32 = 12;
 
-/// So many times job-list is asked, as often as [`Timer::Retry`] says: a minute.
-const TRIES: u32 = 12;
-
 impl Engine {
-    /// Asks for what ended since the earliest watermark, once after the plugin was loaded; again only if a push goes further
-    /// back.
-    pub(super) fn ask_for_ended(&mut self) -> Option<Effect> {
-        let since = self.standing.counted_from(self.now - RESET);
+    /// Asks for what ended since the earliest watermark and still counts, once after the plugin was loaded; again only if a push
+    /// goes further back.
+    pub(super) fn ask_for_ended(&mut self) -> Vec<Effect> {
+        let since = self.standing.counted_from(self.now - self.standing.reset());
         let asked = match self.live.asking {
             Asking::Due | Asking::Unanswered => f64::INFINITY,
             Asking::UnderWay { since, .. } | Asking::Done(since) => since,
@@ -96,7 +93,7 @@ impl Engine {
     }
 
     fn ended_before(&mut self, job: EndedJob) -> Option<Effect> {
-        let (start, end) = job.ran?;
+        let (start, end) = job.ran.filter(|(_, end)| *end > self.now - self.standing.reset())?;
         let bank = job.bank.or_else(|| self.book.default_bank(job.user).cloned())?;
         let ran_on = Resources { nodes: job.nodes, cores: job.cores, gpus: 0 };
         let told = standing::Job { id: job.id, user: job.user, bank, ran_on, start, limit: 0.0 };

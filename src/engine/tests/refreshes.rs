@@ -11,11 +11,9 @@ use crate::engine::{
 use crate::fairshare::Policy;
 use crate::fairshare::periods::Resources;
 use crate::ids::{JobId, UserId};
-use crate::standing::{Job, SitePart};
+use crate::standing::{Job, RESET, SitePart};
 
 const HOUR: f64 = 3_600.0;
-/// flux-accounting's usage reset period.
-const RESET: f64 = 2_419_200.0;
 
 /// Pages of ended jobs that are asked for.
 pub fn asks(effects: &[Effect]) -> Vec<(f64, Option<f64>, usize)> {

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 fn varied() -> Site {
     let mut varied = site(Policy::Pbs);
     varied.options = Options { pbs_min_usage: 7.0, ..Options::default() };
+    varied.reset = 3.0 * DAY;
     varied.weights = Weights { node: 2.0, core: 3.0, gpu: 5.0 };
     varied.banks[2].usage = Some(40.0);
     varied.associations[0] = leaf(1, "A", 5.0, Watermark::through(T0 - 50.0));
@@ -34,6 +35,7 @@ fn what_was_pushed_is_told_again() {
     assert_eq!(told.leaf(UserId(4), &"A".into()), None);
     let rule = told.pushed_rule().expect("pushed");
     let again = (rule.instant, rule.half_life, rule.weights, rule.policy, rule.options, rule.replaces_all);
+    assert_eq!([rule.reset, told.reset(), Standing::default().reset()], [3.0 * DAY, 3.0 * DAY, RESET]);
     assert_eq!(again, (T0, site.half_life, site.weights, site.policy, site.options, false));
     assert_eq!(Standing::default().pushed_rule(), None);
 }
@@ -98,9 +100,9 @@ fn what_no_push_covers_is_told_page_by_page_and_taken_again() {
     while let Some(from) = place {
         let (more, given_up, next) = first.uncovered(from, 1);
         assert_ne!(next, place);
+        assert!(more.len() <= 1, "{more:?}");
         (place, pages) = (next, pages + 1);
         jobs.extend(more);
-        assert!(more.len() <= 1, "{more:?}");
         sums.extend(given_up);
     }
     assert_eq!(pages, 4, "two jobs of the first association, one of the last");
@@ -124,8 +126,6 @@ fn what_no_push_covers_is_told_page_by_page_and_taken_again() {
     }
 }
 
-#[test]
-fn what_can_not_have_been_given_up_is_refused() {
 /// Pages are told turns apart, and are taken again in the order in which they were told.
 #[test]
 fn what_is_given_up_while_it_is_told_counts_once() {
@@ -160,6 +160,8 @@ fn what_is_given_up_while_it_is_told_counts_once() {
     }
 }
 
+#[test]
+fn what_can_not_have_been_given_up_is_refused() {
     let right = || GivenUp {
         user: UserId(1),
         bank: "A".into(),
