@@ -67,6 +67,49 @@ fn a_site_of_over_four_thousand_takes_its_time() {
     }
 }
 
+/// No turn is longer because all jobs are of one association.
+#[test]
+fn jobs_are_priced_in_as_many_turns_whoever_they_are_of() {
+    let turns = |users: u32, jobs: usize, interleave: bool| {
+        let mut host = Host::new();
+        let mut all = accounts();
+        all.associations = (10..10 + users).map(|user| record(association(user, "A"), "A")).collect();
+        let site = || {
+            let leaves = (10..10 + users).map(|user| leaf(user, "A", f64::from(user), 0.0)).collect();
+            tree(Policy::Classic, NOW, leaves)
+        };
+        // What is posted is another matter, and who is looked for, and how many turns there are.
+        host.event(Event::Settings(Settings {
+            interleave,
+            depth: 20,
+            max_stall: 10.0,
+            ..Settings::default()
+        }));
+        host.event(Event::Policy(all.clone(), site()));
+        for job in 0..jobs {
+            host.submit(HostJob::new(10 + job as u32 % users)).unwrap();
+        }
+        let is_posted = |effects: &[Effect]| {
+            let is_post =
+                |effect: &Effect| matches!(effect, Effect::Prioritize(..) | Effect::ReprioritizeAll);
+            effects.iter().any(is_post)
+        };
+        let mut effects = host.engine.handle(NOW, Event::Policy(all, site()));
+        let mut turns = 0;
+        while !is_posted(&effects) && host.engine.live_snapshot().is_refreshing {
+            turns += 1;
+            effects = host.engine.handle(NOW, Event::Timer(Timer::Slice));
+        }
+        turns
+    };
+    for (interleave, few, many) in [(false, 0, 2), (true, 0, 4)] {
+        for users in [1, 5, 50] {
+            assert_eq!(turns(users, 1_000, interleave), few, "{users} {interleave}");
+            assert_eq!(turns(users, 5_000, interleave), many, "{users} {interleave}");
+        }
+    }
+}
+
 #[test]
 fn a_small_site_is_refreshed_in_the_turn_of_its_timer() {
     let mut host = live(Policy::FairTree);
