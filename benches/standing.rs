@@ -53,6 +53,7 @@ fn site(leaves: usize, policy: Policy) -> Site {
     Site {
         instant: T0,
         half_life: HalfLife::new(604_800.0).expect("a half-life"),
+        reset: 2_419_200.0,
         weights: Weights::default(),
         mode: Mode::Elapsed,
         policy,

@@ -43,6 +43,7 @@ fn site(tree: &Tree, policy: Policy, options: Options) -> (Site, Vec<&str>) {
     let site = Site {
         instant: INSTANT,
         half_life: HalfLife::new(604_800.0).unwrap(),
+        reset: 2_419_200.0,
         weights: Weights::default(),
         mode: Mode::Elapsed,
         policy,
@@ -165,6 +166,7 @@ fn interleaved_prices_are_in_the_order_of_an_openpbs_cycle() {
             rule: Some(Rule {
                 instant: site.instant,
                 half_life: site.half_life,
+                reset: site.reset,
                 weights: site.weights,
                 policy: site.policy,
                 options: site.options,

@@ -85,6 +85,14 @@ test_expect_success 'where the clock is behind the last count, what was edited i
 		".mf_priority_map[] | select(.userid == 5003) | .banks[0].fairshare == \$want" all &&
 	sql "UPDATE fairshare_usage_marks SET ran = ran - 100000"
 '
+# in_plugin USERID: what live fair-share says that the user has used.
+in_plugin() { mf rpc usages "{\"user\":$1}" | sed "s/^ok //" | jq .associations[0].usage; }
+test_expect_success 'a bank that flux account clears is clear in the plugin too, and no other is' '
+	cp $DB kept.db && other=$(in_plugin 5003) && jq -ne "$(in_plugin 5001) > 0 and $other > 0" &&
+	flux account clear-usage A && flux fairshare push -p $DB && in_plugin 5001 && in_plugin 5002 &&
+	jq -ne "[$(in_plugin 5001), $(in_plugin 5002)] == [0, 0] and ($(in_plugin 5003) / $other - 1 | fabs) < 0.01" &&
+	cp kept.db $DB && flux fairshare push -p $DB && jq -ne "$(in_plugin 5001) > 0"
+'
 test_expect_success 'update-usage may go on where sync was' '
 	id=$(mf submit 5004 --run 0.2s) && ended $id && flux fairshare sync --only fetch -p $DB && cp $DB late.db &&
 	flux account-update-usage -p $DB && by_hand >hand &&

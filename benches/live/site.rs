@@ -48,6 +48,7 @@ pub fn site(
     let rule = Rule {
         instant: T0,
         half_life: HalfLife::new(half_life).unwrap_or(HalfLife::NONE),
+        reset: 2_419_200.0,
         weights: Weights::default(),
         policy,
         options: Options::default(),

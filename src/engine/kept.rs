@@ -5,7 +5,7 @@ use super::{Effect, Engine, Level};
 use crate::accounts::{AssociationRecord, Config, Queue, SiteLimit};
 use crate::fairshare::Shares;
 use crate::ids::{BankName, ProjectName, UserId};
-use crate::standing::{self, AsPushed, Bank, Ended, GivenUp, Leaf, Rule};
+use crate::standing::{self, AsPushed, Bank, Bookmark, Ended, GivenUp, Leaf, Rule};
 use std::collections::BTreeMap;
 
 /// An association, and its leaf of the tree if it is one.
@@ -80,9 +80,9 @@ impl Engine {
     }
 
     /// Ended jobs that no push covers: see [`standing::Standing::uncovered`].
-    pub fn uncovered(&self, first: usize, most: usize) -> (Vec<Ended>, Vec<GivenUp>, Option<usize>) {
+    pub fn uncovered(&self, from: Bookmark, most: usize) -> (Vec<Ended>, Vec<GivenUp>, Option<Bookmark>) {
         match self.standing.tree() {
-            Some(_) => self.standing.uncovered(first, most),
+            Some(_) => self.standing.uncovered(from, most),
             None => (Vec::new(), Vec::new(), None),
         }
     }

@@ -67,7 +67,10 @@ impl Engine {
             // What was meant for a job that has ended is moot.
             Effect::Raise(..) if why == Refusal::Absent => Vec::new(),
             Effect::Raise(id, note) => complain(format!("job {id}: failed to raise exception '{note}'")),
-            Effect::ReprioritizeAll => complain("failed to reprioritize".to_owned()),
+            Effect::ReprioritizeAll => {
+                self.live.loop_refused();
+                complain("failed to reprioritize".to_owned())
+            }
             other => complain(format!("{other:?}")),
         }
     }

@@ -6,7 +6,7 @@ use super::wire::WireError;
 use crate::fairshare::accrual::HalfLife;
 use crate::fairshare::periods::Weights;
 use crate::fairshare::{Options, Policy};
-use crate::standing::Rule;
+use crate::standing::{RESET, Rule};
 use serde_json::value::RawValue;
 
 /// The name of the object.
@@ -43,6 +43,10 @@ pub(super) fn rule(value: &RawValue) -> Result<Rule, WireError> {
     let half_life = HalfLife::new(half_life).ok_or_else(|| {
         fault("half_life", format!("expected 0 (none) or at least 0.001 seconds, got {half_life}"))
     })?;
+    let reset = if tree.contains_key("reset") { number("reset")? } else { RESET };
+    if reset < 0.0 {
+        return Err(fault("reset", format!("expected 0 or more seconds, got {reset}")));
+    }
     let replaces_all = match tree.get("replaces_all").map(|value| value.get()) {
         None | Some("false") => false,
         Some("true") => true,
@@ -51,6 +55,7 @@ pub(super) fn rule(value: &RawValue) -> Result<Rule, WireError> {
     Ok(Rule {
         instant: number("at")?,
         half_life,
+        reset,
         weights: Weights {
             node: number("node_weight")?,
             core: number("core_weight")?,

@@ -87,6 +87,7 @@ fn scenario(cores: u64, banks: &[(&str, u64)], users: &[(u32, &str, u64)]) -> Sc
     let rule = Rule {
         instant: 0.0,
         half_life: HalfLife::new(HALF_LIFE).unwrap(),
+        reset: 2_419_200.0,
         weights: Weights { node: 0.0, core: 1.0, gpu: 0.0 },
         policy: fairshare::Policy::FairTree,
         options: Options::default(),

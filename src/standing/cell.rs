@@ -44,12 +44,23 @@ pub(super) struct Jobs {
     sum_since: f64,
     /// Everything that ended up to here was given up.
     pub horizon: f64,
+    /// How often the ended ones came to stand in another order.
+    pub sorted: u32,
 }
 
 impl Default for Jobs {
     fn default() -> Self {
         let (running, ended) = (Vec::new(), Vec::new());
-        Jobs { running, ended, sum: 0.0, sum_since: f64::NEG_INFINITY, horizon: f64::NEG_INFINITY }
+        Jobs { running, ended, sum: 0.0, sum_since: f64::NEG_INFINITY, horizon: f64::NEG_INFINITY, sorted: 0 }
+    }
+}
+
+/// A sum as of an instant with a usage of another one added, as of the later of both: one of them has faded by then.
+fn sum_of((sum, since): (f64, f64), used: f64, at: f64, half_life: HalfLife) -> (f64, f64) {
+    if at < since {
+        (sum + used * half_life.left_after(since - at), since)
+    } else {
+        (sum * half_life.left_after(at - since) + used, at)
     }
 }
 
@@ -96,9 +107,15 @@ impl Cell {
         (self.base.usage, &self.base.counted)
     }
 
-    /// Ended jobs that the pushed usage does not have in it.
-    pub fn uncovered(&self) -> impl Iterator<Item = &Held> {
-        self.jobs.iter().flat_map(|jobs| &jobs.ended).filter(|held| !self.covers(held))
+    /// Ended jobs from the place `first` on that the pushed usage does not have in it, each with its place.
+    pub fn uncovered(&self, first: usize) -> impl Iterator<Item = (usize, &Held)> {
+        let ended = self.jobs.as_ref().map_or(&[][..], |jobs| &jobs.ended);
+        ended.iter().enumerate().skip(first).filter(|(_, held)| !self.covers(held))
+    }
+
+    /// Says whether places among the ended jobs are still those of the same jobs.
+    pub fn sorted(&self) -> u32 {
+        self.jobs.as_ref().map_or(0, |jobs| jobs.sorted)
     }
 
     /// What was given up, with the usage that it stands beside.
@@ -117,12 +134,16 @@ impl Cell {
         })
     }
 
-    /// As it was told by [`Cell::given_up`].
-    pub fn give_up_again(&mut self, told: GivenUp) {
+    /// As it was told by [`Cell::given_up`]. Gives the ids of jobs that it has in it: it may have been told after them.
+    pub fn give_up_again(&mut self, told: GivenUp) -> Vec<JobId> {
         self.base = Base { usage: told.pushed, since: told.at, counted: told.counted };
         let jobs = self.jobs.get_or_insert_default();
         (jobs.sum, jobs.sum_since, jobs.horizon) = (told.sum, told.since, told.horizon);
+        let is_in_it = |held: &mut Held| held.run.end().is_some_and(|end| end <= told.horizon);
+        let gone = jobs.ended.extract_if(.., is_in_it).map(|held| held.id).collect();
+        jobs.sorted = jobs.sorted.wrapping_add(1);
         self.settled = None;
+        gone
     }
 
     /// Counts jobs by other weights, and all in other units.
@@ -228,6 +249,7 @@ impl Cell {
         let mut gone = Vec::new();
         let end = |held: &Held| held.run.end().unwrap_or(f64::INFINITY);
         jobs.ended.sort_unstable_by(|a, b| end(a).total_cmp(&end(b)));
+        jobs.sorted = jobs.sorted.wrapping_add(1);
         let many = jobs.ended.len().saturating_sub(keep);
         let first_kept = jobs.ended.get(many).map_or(f64::INFINITY, end);
         let stays = |held: &Held| end(held) >= first_kept || end(held) > now;
@@ -235,9 +257,8 @@ impl Cell {
         for held in jobs.ended.drain(..split) {
             let at = end(&held);
             if !self.covers(&held) {
-                let before = jobs.sum * half_life.left_after(at - jobs.sum_since);
-                jobs.sum = before + held.run.usage(at, Mode::Elapsed, half_life);
-                jobs.sum_since = at;
+                let used = held.run.usage(at, Mode::Elapsed, half_life);
+                (jobs.sum, jobs.sum_since) = sum_of((jobs.sum, jobs.sum_since), used, at, half_life);
             }
             jobs.horizon = jobs.horizon.max(at);
             gone.push(held.id);

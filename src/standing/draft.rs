@@ -6,6 +6,9 @@ use crate::fairshare::accrual::{HalfLife, Mode};
 use crate::fairshare::periods::Weights;
 use crate::fairshare::{Builder, Options, Policy};
 
+/// flux-accounting's usage reset period, unless a site has changed it.
+pub const RESET: f64 = 2_419_200.0;
+
 /// How a tree is ranked, and what its usages are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
@@ -13,6 +16,8 @@ pub struct Rule {
     pub instant: f64,
     /// How they decay.
     pub half_life: HalfLife,
+    /// Seconds after its end from which on a job counts nothing.
+    pub reset: f64,
     /// What a second of a job counts.
     pub weights: Weights,
     /// The policy.
@@ -95,9 +100,19 @@ impl Draft {
     /// The whole of it; `None` if nothing says how it is ranked: what was pushed is no tree then.
     pub(super) fn whole(self, mode: Mode) -> Option<Drafted> {
         let SitePart { rule, banks, associations } = self.part;
-        let Rule { instant, half_life, weights, policy, options, replaces_all } = rule?;
-        let site =
-            Site { instant, half_life, weights, mode, policy, options, replaces_all, banks, associations };
+        let Rule { instant, half_life, reset, weights, policy, options, replaces_all } = rule?;
+        let site = Site {
+            instant,
+            half_life,
+            reset,
+            weights,
+            mode,
+            policy,
+            options,
+            replaces_all,
+            banks,
+            associations,
+        };
         Some(Drafted { site, rows: self.rows, cells: self.cells, freed: self.freed })
     }
 }

@@ -4,8 +4,8 @@
 use std::fmt;
 
 use super::cell::Held;
-use super::{Place, Standing};
-use crate::fairshare::accrual::{MAX_RATE, Run};
+use super::{Memory, Place, Slot, Standing};
+use crate::fairshare::accrual::{HalfLife, MAX_RATE, Run};
 use crate::fairshare::periods::{Resources, Weights};
 use crate::ids::{BankName, JobId, UserId};
 
@@ -55,9 +55,9 @@ impl Standing {
         let Some(cell) = self.cells.get_mut(at as usize) else { return Ok(()) };
         held.doubtful = cell.has_given_up(job.start);
         let jobs = cell.jobs.get_or_insert_default();
-        let running = Some(jobs.running.len() as u32);
+        let slot = Slot::Running(jobs.running.len() as u32);
         jobs.running.push(held);
-        self.by_id.insert(job.id, Place { cell: at, running });
+        self.by_id.insert(job.id, Place { cell: at, slot });
         self.work.changed(cell, at);
         Ok(())
     }
@@ -65,9 +65,9 @@ impl Standing {
     /// A job that started so ended then.
     pub fn ended(&mut self, job: &Job, end: f64) -> Result<(), BadJob> {
         let at = match self.by_id.get(&job.id).copied() {
-            Some(Place { running: Some(_), .. }) => return self.over(job.id, end),
-            Some(Place { cell, running: None }) => {
-                self.ended_again(cell, job.id, end);
+            Some(Place { slot: Slot::Running(_), .. }) => return self.over(job.id, end),
+            Some(Place { cell, slot: Slot::Ended(slot) }) => {
+                self.ended_again(cell, slot, end);
                 cell
             }
             None => {
@@ -87,7 +87,9 @@ impl Standing {
 
     /// Whoever is known to run under this id ended then.
     pub fn over(&mut self, id: JobId, end: f64) -> Result<(), BadJob> {
-        let Some(Place { cell, running: Some(slot) }) = self.by_id.get(&id).copied() else { return Ok(()) };
+        let Some(Place { cell, slot: Slot::Running(slot) }) = self.by_id.get(&id).copied() else {
+            return Ok(());
+        };
         let held = self.stop(cell, slot);
         let ended = held.and_then(|held| Some(Held { run: held.run.ended_at(end)?, ..held }));
         let Some(held) = ended else {
@@ -112,7 +114,7 @@ impl Standing {
 
     /// A job that was said to run and never did, or whose place is not here any more.
     pub fn never_ran(&mut self, id: JobId) {
-        if let Some(Place { cell: at, running: Some(slot) }) = self.by_id.get(&id).copied() {
+        if let Some(Place { cell: at, slot: Slot::Running(slot) }) = self.by_id.get(&id).copied() {
             self.stop(at, slot);
             self.by_id.remove(&id);
             if let Some(cell) = self.cells.get_mut(at as usize) {
@@ -121,9 +123,10 @@ impl Standing {
         }
     }
 
-    fn limit(&mut self, Place { cell, running }: Place, seconds: f64) {
+    fn limit(&mut self, Place { cell, slot }: Place, seconds: f64) {
+        let Slot::Running(slot) = slot else { return };
         let jobs = self.cells.get_mut(cell as usize).and_then(|cell| cell.jobs.as_mut());
-        let held = jobs.zip(running).and_then(|(jobs, slot)| jobs.running.get_mut(slot as usize));
+        let held = jobs.and_then(|jobs| jobs.running.get_mut(slot as usize));
         if let Some(held) = held {
             let limited = held.run.limited_to(seconds);
             if limited != held.run {
@@ -156,23 +159,57 @@ impl Standing {
         if let Some(moved) = jobs.running.get(slot as usize)
             && let Some(place) = self.by_id.get_mut(&moved.id)
         {
-            place.running = Some(slot);
+            place.slot = Slot::Running(slot);
         }
         Some(held)
     }
 
     fn keep(&mut self, at: u32, held: Held) {
         if let Some(cell) = self.cells.get_mut(at as usize) {
-            cell.jobs.get_or_insert_default().ended.push(held);
-            self.by_id.insert(held.id, Place { cell: at, running: None });
+            let jobs = cell.jobs.get_or_insert_default();
+            let slot = Slot::Ended(jobs.ended.len() as u32);
+            jobs.ended.push(held);
+            self.by_id.insert(held.id, Place { cell: at, slot });
             self.ended += 1;
         }
     }
 
+    /// Gives up what a cell remembers of ended jobs where there are too many of all, and of its own.
+    pub(super) fn give_up(&mut self, at: u32, now: f64, half_life: HalfLife) {
+        let Some(cell) = self.cells.get_mut(at as usize) else { return };
+        let many = cell.jobs.as_ref().map_or(0, |jobs| jobs.ended.len());
+        let Memory { jobs, each } = self.memory;
+        if self.keep_all || self.ended <= jobs || many <= each.saturating_mul(2) {
+            return;
+        }
+        let gone = cell.give_up(each, now, half_life);
+        self.given_up(at, gone);
+    }
+
+    /// These ended jobs of a cell are gone; the others stand elsewhere in it.
+    pub(super) fn given_up(&mut self, at: u32, gone: Vec<JobId>) {
+        self.ended = self.ended.saturating_sub(gone.len());
+        for id in gone {
+            self.by_id.remove(&id);
+        }
+        let Some(cell) = self.cells.get(at as usize) else { return };
+        for (slot, held) in (0..).zip(cell.jobs.iter().flat_map(|jobs| &jobs.ended)) {
+            self.by_id.insert(held.id, Place { cell: at, slot: Slot::Ended(slot) });
+        }
+    }
+
+    /// The same of the association of a job that ended, for who has no refreshes that would do it.
+    pub fn give_up_beside(&mut self, id: JobId, now: f64) {
+        let half_life = self.site.as_ref().map(|site| site.scale.half_life());
+        if let Some((half_life, place)) = half_life.zip(self.by_id.get(&id).copied()) {
+            self.give_up(place.cell, now, half_life);
+        }
+    }
+
     /// Of two ends the earlier stands: a job does not run again.
-    fn ended_again(&mut self, cell: u32, id: JobId, end: f64) {
+    fn ended_again(&mut self, cell: u32, slot: u32, end: f64) {
         let jobs = self.cells.get_mut(cell as usize).and_then(|cell| cell.jobs.as_mut());
-        let held = jobs.and_then(|jobs| jobs.ended.iter_mut().find(|held| held.id == id));
+        let held = jobs.and_then(|jobs| jobs.ended.get_mut(slot as usize));
         if let Some(held) = held
             && let Some(ended) = held.run.ended_at(end)
             && ended.end() < held.run.end()

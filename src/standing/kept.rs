@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What was pushed, and the usage that no push covers yet, told again: for whoever keeps it for after a restart.
 //!
-//! What is told of jobs is to be taken before the push: it may have to leave alone what was given up.
+//! What is told of jobs is to be taken before the push: it may have to leave alone what was given up. It is told over many turns:
+//! jobs may be given up in between, and then they are in a sum that is told after them.
 
 use super::{Bank, Job, Leaf, Rule, Standing, Watermark};
 use crate::fairshare::accrual::{MAX_PUSHED, MAX_TIME};
@@ -38,6 +39,16 @@ pub struct GivenUp {
     pub counted: Watermark,
 }
 
+/// How far the ended jobs that no push covers were told; none of them at first.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bookmark {
+    cell: usize,
+    /// The place among the ended jobs of that cell.
+    job: usize,
+    /// [`Cell::sorted`](super::cell::Cell::sorted) then.
+    sorted: u32,
+}
+
 /// What the tree makes of the usages that were pushed, and of nothing else.
 #[derive(Clone, Debug)]
 pub struct AsPushed(Ranking);
@@ -66,27 +77,32 @@ impl Standing {
         it.0.fairshare(self.cell(self.find(user, bank)?)?.leaf?)
     }
 
-    /// Ended jobs that no push covers, and what was given up, of the associations from the place `first` on: those of at
-    /// most `most` associations, fewer where they have many jobs. The last is the place to go on from, if any are left.
-    pub fn uncovered(&self, first: usize, most: usize) -> (Vec<Ended>, Vec<GivenUp>, Option<usize>) {
+    /// Ended jobs that no push covers, and what was given up, from a place on: at most `most` jobs of at most `most`
+    /// associations. What was given up of an association comes with the last of its jobs, and has in it what was given up
+    /// since the first of them was told. The last is the place to go on from, if any are left.
+    pub fn uncovered(&self, from: Bookmark, most: usize) -> (Vec<Ended>, Vec<GivenUp>, Option<Bookmark>) {
         let (mut jobs, mut sums) = (Vec::new(), Vec::new());
-        let cells = self.cells.get(first..).unwrap_or_default();
-        for (place, cell) in cells.iter().enumerate() {
-            if place >= most || jobs.len() >= most {
-                return (jobs, sums, Some(first + place));
+        for (number, cell) in self.cells.iter().enumerate().skip(from.cell) {
+            if number - from.cell >= most || jobs.len() >= most {
+                return (jobs, sums, Some(Bookmark { cell: number, ..Bookmark::default() }));
             }
             let Some((user, bank)) = &cell.key else { continue };
-            jobs.extend(cell.uncovered().filter_map(|held| {
+            // Where they stand in another order by now, all of them are told again.
+            let is_same = number == from.cell && cell.sorted() == from.sorted;
+            for (at, held) in cell.uncovered(if is_same { from.job } else { 0 }) {
+                if jobs.len() >= most {
+                    return (jobs, sums, Some(Bookmark { cell: number, job: at, sorted: cell.sorted() }));
+                }
                 let (ran_on, start) = (held.resources(), held.run.start());
                 let job = Job { id: held.id, user: *user, bank: bank.clone(), ran_on, start, limit: 0.0 };
-                Some(Ended { job, end: held.run.end()? })
-            }));
+                jobs.extend(held.run.end().map(|end| Ended { job, end }));
+            }
             sums.extend(cell.given_up());
         }
         (jobs, sums, None)
     }
 
-    /// Takes again what was given up. False if that can't be right.
+    /// Takes again what was given up, in place of the jobs that are in it. False if that can't be right.
     pub fn gave_up(&mut self, told: GivenUp) -> bool {
         let is_time = |time: f64| time.abs() <= MAX_TIME;
         let is_usage = |usage: f64| (0.0..=MAX_PUSHED).contains(&usage);
@@ -98,9 +114,8 @@ impl Standing {
             && !told.counted.is_bad();
         if is_right {
             let at = self.cell_for(told.user, &told.bank);
-            if let Some(cell) = self.cells.get_mut(at as usize) {
-                cell.give_up_again(told);
-            }
+            let gone = self.cells.get_mut(at as usize).map(|cell| cell.give_up_again(told));
+            self.given_up(at, gone.unwrap_or_default());
         }
         is_right
     }
@@ -112,6 +127,7 @@ impl Standing {
         Some(Rule {
             instant: rules.instant,
             half_life: site.scale.half_life(),
+            reset: rules.reset,
             weights: rules.weights,
             policy: rules.policy,
             options: rules.options,

@@ -59,10 +59,10 @@ use crate::ids::{BankName, JobId, UserId};
 use cell::Cell;
 use refresh::Work;
 
-pub use draft::{Draft, Rule, SitePart};
+pub use draft::{Draft, RESET, Rule, SitePart};
 pub use interleave::{Charging, Turns};
 pub use jobs::{BadJob, Job};
-pub use kept::{AsPushed, Ended, GivenUp};
+pub use kept::{AsPushed, Bookmark, Ended, GivenUp};
 pub use refresh::{Changed, Refreshed};
 pub use shadow::{Compared, Mover, Shadow};
 pub use site::{Bank, Leaf, Site, SiteError, Watermark};
@@ -98,14 +98,21 @@ impl Default for Memory {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     cell: u32,
-    /// Its place among the running jobs of the cell; `None` for an ended one.
-    running: Option<u32>,
+    slot: Slot,
+}
+
+/// Its place among the jobs of the cell that run, or among those that ended.
+#[derive(Clone, Copy, Debug)]
+enum Slot {
+    Running(u32),
+    Ended(u32),
 }
 
 /// What is the same for all, from the last push.
 #[derive(Clone, Debug)]
 struct Rules {
     instant: f64,
+    reset: f64,
     weights: Weights,
     mode: Mode,
     policy: Policy,
@@ -216,6 +223,11 @@ impl Standing {
     pub fn counted_from(&self, since: f64) -> f64 {
         let in_tree = self.cells.iter().filter(|cell| cell.leaf.is_some());
         in_tree.map(Cell::counted_until).fold(f64::INFINITY, f64::min).max(since)
+    }
+
+    /// Seconds after its end from which on a job counts nothing.
+    pub fn reset(&self) -> f64 {
+        self.site.as_ref().map_or(RESET, |site| site.rules.reset)
     }
 
     /// The rule by which the tree is ranked.

@@ -60,8 +60,8 @@ impl Standing {
         let own = |bank: NodeId| tree.own_usage(bank).filter(|usage| *usage > 0.0).map(|usage| (bank, usage));
         let own_usage = tree.banks().filter_map(own).collect();
         let scale = Scale::new(site.instant, site.half_life);
-        let Site { instant, weights, mode, policy, options, .. } = site;
-        let rules = Rules { instant, weights, mode, policy, options };
+        let Site { instant, reset, weights, mode, policy, options, .. } = site;
+        let rules = Rules { instant, reset, weights, mode, policy, options };
         // Nobody has a rank before the refresh.
         let ranking = Ranking::default();
         self.site = Some(Ranked { rules, tree, scale, ranking, is_ranked: false, cell_of, own_usage });

@@ -217,27 +217,21 @@ impl Standing {
     }
 
     fn work_out(&mut self, from: usize, budget: usize) {
-        let Standing { work, site, cells, memory, ended, by_id, keep_all, .. } = self;
-        let Some(site) = site else { return };
-        let Ranked { rules, tree, scale, .. } = site;
-        let (now, mut left, mut at) = (work.now, budget, from);
-        while let Some(&number) = work.list.get(at) {
-            let Some(cell) = cells.get_mut(number as usize) else { break };
+        let (now, mut left, mut at) = (self.work.now, budget, from);
+        while let Some(&number) = self.work.list.get(at) {
+            let Some(cell) = self.cells.get_mut(number as usize) else { break };
             if at > from && cell.cost() > left {
-                work.stage = Stage::Cells(at);
+                self.work.stage = Stage::Cells(at);
                 return;
             }
             left = left.saturating_sub(cell.cost());
             at += 1;
             cell.queued = false;
-            let many = cell.jobs.as_ref().map_or(0, |jobs| jobs.ended.len());
-            if *ended > memory.jobs && many > memory.each.saturating_mul(2) && !*keep_all {
-                let gone = cell.give_up(memory.each, now, scale.half_life());
-                *ended = ended.saturating_sub(gone.len());
-                for id in gone {
-                    by_id.remove(&id);
-                }
-            }
+            let Some(half_life) = self.site.as_ref().map(|site| site.scale.half_life()) else { return };
+            self.give_up(number, now, half_life);
+            let Standing { work, site: Some(site), cells, .. } = self else { return };
+            let Ranked { rules, tree, scale, .. } = site;
+            let Some(cell) = cells.get_mut(number as usize) else { break };
             let Some(leaf) = cell.leaf else { continue };
             let scaled = cell.scaled(now, rules.mode, scale);
             let scaled = if readable(scale.plain(scaled, now)) == 0.0 { 0.0 } else { scaled };
@@ -255,8 +249,8 @@ impl Standing {
                 work.fading.push(Reverse(((when * 1e3).ceil() as i64, number)));
             }
         }
-        work.done.worked_out = work.list.len();
-        work.stage = if work.moved { Stage::Rank } else { Stage::Idle };
+        self.work.done.worked_out = self.work.list.len();
+        self.work.stage = if self.work.moved { Stage::Rank } else { Stage::Idle };
     }
 
     fn rank(&mut self) {

@@ -15,6 +15,8 @@ pub struct Site {
     pub instant: f64,
     /// How they decay.
     pub half_life: HalfLife,
+    /// Seconds after its end from which on a job counts nothing.
+    pub reset: f64,
     /// What a second of a job counts.
     pub weights: Weights,
     /// What a running job counts.

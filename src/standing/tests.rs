@@ -38,6 +38,7 @@ fn site(policy: Policy) -> Site {
     Site {
         instant: T0,
         half_life: HalfLife::new(DAY).expect("a half-life"),
+        reset: RESET,
         weights: Weights::default(),
         mode: Mode::Elapsed,
         policy,
@@ -73,6 +74,32 @@ fn fairshare(standing: &Standing, user: u32, bank: &str) -> Option<f64> {
 #[track_caller]
 fn near(ours: f64, expected: f64) {
     assert!((ours - expected).abs() <= 1e-9 * expected.abs().max(1.0), "{ours}, expected {expected}");
+}
+
+impl Standing {
+    /// Every job is where it is looked for, and nowhere else.
+    fn is_sound(&self) {
+        let mut found = 0;
+        for (at, cell) in (0..).zip(&self.cells) {
+            let Some(jobs) = &cell.jobs else { continue };
+            for (slot, held) in (0_u32..).zip(&jobs.running) {
+                let place = self.by_id[&held.id];
+                assert!(
+                    place.cell == at && matches!(place.slot, Slot::Running(its) if its == slot),
+                    "{place:?}"
+                );
+            }
+            for (slot, held) in (0_u32..).zip(&jobs.ended) {
+                let place = self.by_id[&held.id];
+                assert!(
+                    place.cell == at && matches!(place.slot, Slot::Ended(its) if its == slot),
+                    "{place:?}"
+                );
+            }
+            found += jobs.running.len() + jobs.ended.len();
+        }
+        assert_eq!(found, self.by_id.len());
+    }
 }
 
 /// Within one refresh, without any push, whoever runs stands behind whoever does not.

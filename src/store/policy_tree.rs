@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::policy_data::{AssociationRecord, BankRecord};
 use super::schema::Table;
 use super::values::Cells;
-use super::{Snapshot, StoreError};
+use super::{Marks, Snapshot, StoreError};
+use crate::fairshare::accrual::MAX_TIME;
 
 /// How the tree is ranked, and what its usages are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,7 +53,8 @@ pub struct LeafRecord {
     pub shares: u64,
     /// What was used, in the unit of the weights.
     pub usage: f64,
-    /// Jobs that ended up to this time are in the usage, those that ended later are not. Seconds since the epoch.
+    /// Jobs that ended up to this time are in the usage or never count, those that ended later are not in it. Seconds since the
+    /// epoch.
     pub counted_until: f64,
 }
 
@@ -114,10 +116,11 @@ impl Snapshot<'_> {
         if !is_tree {
             return Ok(None);
         }
-        self.tell_counted(associations)?;
+        let marks = self.marks()?;
+        self.tell_counted(associations, marks.as_ref())?;
         let (site, pace) = (self.site_policy()?, self.pace()?);
         // flux-accounting does not say when it counted: its usages are taken for those of now, as it ranks them.
-        let at = self.marks()?.map_or(now, |marks| marks.ran);
+        let at = marks.map_or(now, |marks| marks.ran);
         let options = site.options.settings().into_iter().map(|(name, value)| (name.to_owned(), value));
         Ok(Some(TreeRecord {
             policy: site.policy.name().to_owned(),
@@ -131,8 +134,12 @@ impl Snapshot<'_> {
         }))
     }
 
-    /// Tells the leaves when the newest job in their usage ended.
-    fn tell_counted(&self, associations: &mut [AssociationRecord]) -> Result<(), StoreError> {
+    /// Tells the leaves up to when jobs are counted: the newest that is in their usage, and whatever ended too early to count.
+    fn tell_counted(
+        &self,
+        associations: &mut [AssociationRecord],
+        marks: Option<&Marks>,
+    ) -> Result<(), StoreError> {
         const NAME: &str = "job_usage_factor_table";
         let mut counted: HashMap<(String, String), f64> = HashMap::new();
         if self.table(NAME)?.is_some_and(|table| table.has("last_job_timestamp")) {
@@ -145,11 +152,46 @@ impl Snapshot<'_> {
                 Ok(())
             })?;
         }
+        let (of_banks, of_site) = (self.cut_offs_of_banks()?, self.cut_off_of_site(marks)?);
         for association in associations {
             let Some(leaf) = &mut association.leaf else { continue };
             let key = (leaf.username.clone(), association.bank.clone());
-            leaf.counted_until = counted.get(&key).copied().unwrap_or(0.0);
+            let newest = counted.get(&key).copied().unwrap_or(0.0);
+            let cut_off = of_banks.get(&association.bank).copied().unwrap_or(0.0).max(of_site);
+            leaf.counted_until = newest.max(cut_off.min(MAX_TIME));
         }
         Ok(())
+    }
+
+    /// Jobs of a bank that ended up to then never count: what `flux account clear-usage` sets.
+    fn cut_offs_of_banks(&self) -> Result<HashMap<String, f64>, StoreError> {
+        const NAME: &str = "bank_table";
+        let mut cut_offs = HashMap::new();
+        if self.table(NAME)?.is_some_and(|table| table.has("ignore_older_than")) {
+            let sql = "SELECT bank, ignore_older_than FROM bank_table";
+            self.each_row(sql, NAME, &["bank", "ignore_older_than"], |cells| {
+                if let Some(cut_off) = cells.number_if_any(1) {
+                    cut_offs.insert(cells.text(0)?.to_owned(), cut_off);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(cut_offs)
+    }
+
+    /// Jobs of anybody that ended up to then don't count in the usages that are stored: of those that flux-accounting left, what
+    /// ended before it was reconfigured; of ours, what the marks say.
+    fn cut_off_of_site(&self, marks: Option<&Marks>) -> Result<f64, StoreError> {
+        const NAME: &str = "config_table";
+        let mut reconfigured = 0.0;
+        if self.table(NAME)?.is_some() {
+            let sql = "SELECT value FROM config_table WHERE key = 'reconfigure_time'";
+            self.each_row(sql, NAME, &["value"], |cells| {
+                reconfigured = cells.number_if_any(0).unwrap_or(0.0);
+                Ok(())
+            })?;
+        }
+        let ours = marks.filter(|marks| marks.reconfigured == reconfigured);
+        Ok(ours.map_or(reconfigured, |marks| marks.since))
     }
 }

@@ -285,6 +285,50 @@ fn scrub_says_what_went() {
     assert_eq!(stored(&site)[0].1, 0.0);
 }
 
+/// Up to when a push says that jobs are counted, of ann in bank A and of ben, cat and dan in bank B.
+fn counted_until(site: &Site) -> Vec<f64> {
+    use mf_priority::store::{Access, Database};
+    let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
+    let data = database.snapshot().expect("a snapshot").policy_data(END).expect("data");
+    data.associations.iter().map(|one| one.leaf.as_ref().expect("a leaf").counted_until).collect()
+}
+
+#[test]
+fn what_never_counts_any_more_is_pushed_as_counted() {
+    let site = small("push_cut_off");
+    sync(&site, END + 100.0, &[]).ok();
+    let newest = [10.0, 20.0, 30.0, 40.0].map(|later| END + later);
+    assert_eq!(counted_until(&site), newest);
+    // What clear-usage does.
+    site.sql(&format!(
+        "UPDATE association_table SET job_usage = 0 WHERE bank = 'A';
+         UPDATE job_usage_per_association_table SET value = 0 WHERE bank = 'A';
+         UPDATE job_usage_factor_table SET last_job_timestamp = 0 WHERE bank = 'A';
+         UPDATE bank_table SET job_usage = 0, ignore_older_than = {} WHERE bank = 'A'",
+        END + 200.0
+    ));
+    let cleared = [END + 200.0, newest[1], newest[2], newest[3]];
+    assert_eq!(counted_until(&site), cleared);
+    // What another half-life does: the usages stay what they were, and nothing that ended before counts again.
+    site.sql(&format!(
+        "INSERT INTO config_table VALUES ('reconfigure_time', '{}');
+         UPDATE job_usage_per_association_table SET value = 0;
+         UPDATE job_usage_factor_table SET last_job_timestamp = 0",
+        END + 300.0
+    ));
+    assert_eq!(counted_until(&site), [END + 300.0; 4]);
+    // `sync` counts anew from the records, and says up to when; what was cleared stays so.
+    assert!(sync(&site, END + 400.0, &[]).err.contains("counted anew"));
+    assert_eq!(counted_until(&site), cleared);
+    site.sql("DROP TABLE fairshare_usage_marks");
+    assert_eq!(counted_until(&site), [END + 300.0; 4], "whatever counted them, it was not `sync`");
+    // What is no time in seconds covers all there is, and is no reason to refuse the push.
+    site.sql("UPDATE bank_table SET ignore_older_than = 1e300 WHERE bank = 'A'");
+    assert_eq!(counted_until(&site)[0], 1e12);
+    site.sql("ALTER TABLE bank_table DROP COLUMN ignore_older_than; DROP TABLE config_table");
+    assert_eq!(counted_until(&site), [0.0, newest[1], newest[2], newest[3]]);
+}
+
 /// Kills a sync at 25 moments of its life. Each time all is as before or all as after, and a next run makes it good.
 fn survives(site: &Site) {
     let backup = site.path.with_extension("backup");

@@ -12,7 +12,7 @@ use crate::ids::{BankName, JobId};
 use crate::limits::{Job, Phase};
 use crate::standing;
 
-/// Ended jobs that are remembered while nothing folds them: without a tree there is no refresh.
+/// Ended jobs that are remembered while they can't be given up: without a tree nothing says how they decay.
 const MOST_ENDED: usize = 200_000;
 
 impl Engine {
@@ -38,6 +38,10 @@ impl Engine {
         let done = self.standing.ended(&counted, self.now);
         if done.is_ok() {
             self.note_ended(counted);
+        }
+        // Between pushes there is nothing else that would.
+        if self.settings.refresh <= 0.0 {
+            self.standing.give_up_beside(id, self.now);
         }
         unbelievable(done)
     }

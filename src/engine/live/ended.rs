@@ -12,17 +12,14 @@ use crate::standing;
 const PAGE: usize = 1000;
 /// No more are asked for: beyond that the memory for ended jobs is full.
 const MOST: usize = 200_000;
-/// How far back is asked at most: flux-accounting's usage reset period, unless a site has changed it.
-const RESET: f64 = 2_419_200.0;
-
 /// How far the asking is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Asking {
     /// It was not begun.
     #[default]
     Due,
-    /// What is asked for.
-    UnderWay { since: f64, before: Option<f64>, most: usize, told: usize },
+    /// What is asked for, and how often the timer fired since without an answer.
+    UnderWay { since: f64, before: Option<f64>, most: usize, told: usize, silent: u32 },
     /// Nobody answered: when Flux starts, job-list comes after the plugin.
     Unanswered,
     /// All that ended after this instant was told.
@@ -31,33 +28,43 @@ pub(super) enum Asking {
 
 /// So many times job-list is asked, as often as [`Timer::Retry`] says: a minute.
 const TRIES: u32 = 12;
+/// When it fires as often without a page, nobody answers: job-list may be long about what it has to read first, but meanwhile no
+/// ended job is given up.
+const PATIENCE: u32 = 12;
 
 impl Engine {
-    /// Asks for what ended since the earliest watermark, once after the plugin was loaded; again only if a push goes further
-    /// back.
-    pub(super) fn ask_for_ended(&mut self) -> Option<Effect> {
-        let since = self.standing.counted_from(self.now - RESET);
+    /// Asks for what ended since the earliest watermark and still counts, once after the plugin was loaded; again only if a push
+    /// goes further back.
+    pub(super) fn ask_for_ended(&mut self) -> Vec<Effect> {
+        let since = self.standing.counted_from(self.now - self.standing.reset());
         let asked = match self.live.asking {
             Asking::Due | Asking::Unanswered => f64::INFINITY,
             Asking::UnderWay { since, .. } | Asking::Done(since) => since,
         };
         if since >= asked {
-            return None;
+            return Vec::new();
         }
         // Pages come the last jobs first: none may be taken for one that was given up.
         self.standing.remember_all(true);
-        self.live.asking = Asking::UnderWay { since, before: None, most: PAGE, told: 0 };
-        Some(Effect::ListEnded { since, before: None, most: PAGE })
+        self.live.asking = Asking::UnderWay { since, before: None, most: PAGE, told: 0, silent: 0 };
+        vec![Effect::Arm(Timer::Retry), Effect::ListEnded { since, before: None, most: PAGE }]
     }
 
-    /// Asks once more, if nobody answered.
-    pub(in crate::engine) fn ask_again(&mut self) -> Option<Effect> {
-        matches!(self.live.asking, Asking::Unanswered).then(|| self.ask_for_ended()).flatten()
+    /// Asks once more, if nobody answered; waits on, if an answer may still come.
+    pub(in crate::engine) fn ask_again(&mut self) -> Vec<Effect> {
+        match &mut self.live.asking {
+            Asking::Unanswered => self.ask_for_ended(),
+            Asking::UnderWay { silent, .. } => {
+                *silent += 1;
+                if *silent < PATIENCE { vec![Effect::Arm(Timer::Retry)] } else { self.listed(None) }
+            }
+            Asking::Due | Asking::Done(_) => Vec::new(),
+        }
     }
 
     /// A page of ended jobs.
     pub(in crate::engine) fn listed(&mut self, jobs: Option<Vec<EndedJob>>) -> Vec<Effect> {
-        let Asking::UnderWay { since, before, most, told } = self.live.asking else { return Vec::new() };
+        let Asking::UnderWay { since, before, most, told, .. } = self.live.asking else { return Vec::new() };
         let Some(jobs) = jobs else {
             self.live.unanswered += 1;
             if self.live.unanswered < TRIES {
@@ -80,13 +87,13 @@ impl Engine {
         }
         // A page of jobs that all ended at one instant says nothing of what lies before: it has to grow.
         let most = if oldest == before { most.saturating_mul(2) } else { most };
-        self.live.asking = Asking::UnderWay { since, before: oldest, most, told };
+        self.live.asking = Asking::UnderWay { since, before: oldest, most, told, silent: 0 };
         effects.push(Effect::ListEnded { since, before: oldest, most });
         effects
     }
 
     fn ended_before(&mut self, job: EndedJob) -> Option<Effect> {
-        let (start, end) = job.ran?;
+        let (start, end) = job.ran.filter(|(_, end)| *end > self.now - self.standing.reset())?;
         let bank = job.bank.or_else(|| self.book.default_bank(job.user).cloned())?;
         let ran_on = Resources { nodes: job.nodes, cores: job.cores, gpus: 0 };
         let told = standing::Job { id: job.id, user: job.user, bank, ran_on, start, limit: 0.0 };

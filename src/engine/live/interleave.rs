@@ -9,7 +9,7 @@
 //! - Formula policies: where would the association stand then, all others unchanged. Rank policies and pbs compare level by
 //!   level who is more deserving, and "all others unchanged" would have every association's jobs from the second on stand equal:
 //!   there the turns are OpenPBS's, in which whoever starts is charged at once, and [`Standing::priced_turns`] makes prices of them.
-//! - Turns are as of the last refresh. A job that came since stands with the last of its association.
+//! - Turns are as of the last refresh. A job that came since it was begun stands with the last of its association.
 //! - A turn never holds a job: where its price would be none it keeps its association's fair-share.
 //!
 //! [`Standing::priced_turns`]: crate::standing::Standing::priced_turns
@@ -22,10 +22,12 @@ use crate::limits::Job;
 use crate::priority::FAIRSHARE;
 use crate::standing::{Charging, Index};
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// Turns that are worked out at once.
 const SLICE: usize = 4_000;
+/// Jobs that are brought into their order at once.
+const PRICED: usize = 2_000;
 /// What a job without a time limit asks for.
 const DAY: f64 = 86_400.0;
 
@@ -47,9 +49,15 @@ pub(super) struct InTurn {
 }
 
 /// Turns that are being worked out.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Taking {
-    charging: Charging,
+    /// Associations whose jobs have yet to be brought into their order; of the first one these are priced already.
+    left: VecDeque<AssociationId>,
+    priced: Vec<(Reverse<u32>, JobId)>,
+    after: Option<JobId>,
+    /// What the jobs of the others ask for, in their order.
+    asked: Vec<(Index, Vec<f64>)>,
+    charging: Option<Charging>,
     /// Jobs in their order.
     jobs: HashMap<Index, (AssociationId, Vec<JobId>)>,
 }
@@ -68,30 +76,31 @@ impl Engine {
             self.live.turns = None;
             return None;
         }
-        let weights = self.standing.weights()?;
-        let (mut jobs, mut asked) = (HashMap::new(), Vec::new());
-        for association in self.live.groups.all() {
-            let Some(index) = self.index(association) else { continue };
-            let in_order = self.in_order(association);
-            let cost = |id: &JobId| {
-                self.ledger.job(*id).map_or(0.0, |job| weights.rate(asks_for(job)) * seconds(job))
-            };
-            asked.push((index, in_order.iter().map(cost).collect()));
-            jobs.insert(index, (association, in_order));
-        }
-        let charging = self.standing.charging(asked, self.now)?;
-        Some(Taking { charging, jobs })
+        Some(Taking { left: self.live.groups.all().into(), ..Taking::default() })
     }
 
     /// Goes on by a slice; `None` when all turns are known.
     pub(super) fn take_turns(&mut self, mut taking: Taking) -> Option<Taking> {
-        if !self.standing.charge_on(&mut taking.charging, SLICE) {
+        let mut most = PRICED;
+        while let Some(&association) = taking.left.front() {
+            if most == 0 {
+                return Some(taking);
+            }
+            most = self.order_on(&mut taking, association, most);
+        }
+        let charging = match taking.charging.take() {
+            Some(charging) => Some(charging),
+            None => self.standing.charging(std::mem::take(&mut taking.asked), self.now),
+        };
+        let mut charging = charging?;
+        if !self.standing.charge_on(&mut charging, SLICE) {
+            taking.charging = Some(charging);
             return Some(taking);
         }
         // What makes a difference of one in a price, and a little for what multiplying loses.
         let unit = 1.001 / (self.weighed.weight(FAIRSHARE) as f64).abs().max(1.0);
         let mut turns = InTurn::default();
-        for (index, fairshares) in self.standing.priced_turns(taking.charging, unit) {
+        for (index, fairshares) in self.standing.priced_turns(charging, unit) {
             let Some((association, jobs)) = taking.jobs.remove(&index) else { continue };
             for (at, (id, fairshare)) in jobs.into_iter().zip(fairshares).enumerate() {
                 let turn = Turn { number: at + 1, fairshare };
@@ -103,17 +112,34 @@ impl Engine {
         None
     }
 
-    /// An association's jobs that may run, in their own order.
-    fn in_order(&self, association: AssociationId) -> Vec<JobId> {
-        let Some(fairshare) = self.fairshare(association) else { return Vec::new() };
-        let price = |id: &JobId| {
-            let explained = self.explain_at(self.ledger.job(*id)?, self.urgency(*id)?, fairshare)?;
-            (explained.priority > 0).then_some((Reverse(explained.priority), *id))
+    /// Prices at most `most` of an association's jobs that may run, and brings them into their own order when all are priced. Says
+    /// how many more may be.
+    fn order_on(&self, taking: &mut Taking, association: AssociationId, most: usize) -> usize {
+        let fairshare = self.fairshare(association);
+        let price = |id: JobId| {
+            let explained = self.explain_at(self.ledger.job(id)?, self.urgency(id)?, fairshare?)?;
+            (explained.priority > 0).then_some((Reverse(explained.priority), id))
         };
-        let mut order: Vec<_> = self.live.groups.jobs(association).filter_map(|id| price(&id)).collect();
+        let jobs: Vec<JobId> = self.live.groups.jobs_after(association, taking.after).take(most).collect();
+        taking.priced.extend(jobs.iter().filter_map(|id| price(*id)));
+        taking.after = jobs.last().copied().filter(|_| jobs.len() == most);
+        if taking.after.is_some() {
+            return 0;
+        }
+        taking.left.pop_front();
+        let mut order = std::mem::take(&mut taking.priced);
         order.sort_unstable();
         order.truncate(self.settings.depth);
-        order.into_iter().map(|(_, id)| id).collect()
+        let in_order: Vec<JobId> = order.into_iter().map(|(_, id)| id).collect();
+        if let Some((index, weights)) = self.index(association).zip(self.standing.weights()) {
+            let cost = |id: &JobId| {
+                self.ledger.job(*id).map_or(0.0, |job| weights.rate(asks_for(job)) * seconds(job))
+            };
+            taking.asked.push((index, in_order.iter().map(cost).collect()));
+            taking.jobs.insert(index, (association, in_order));
+        }
+        // An association costs something too.
+        most.saturating_sub(1 + jobs.len())
     }
 
     fn index(&self, association: AssociationId) -> Option<Index> {

@@ -59,8 +59,8 @@ pub(super) struct Live {
     reprice: bool,
     /// A push waits for its refresh: then those that have no price are asked for, and whoever may go goes.
     pushed: bool,
-    /// While Flux asks for prices because of a refresh: who is to get another one.
-    touching: Option<HashSet<JobId>>,
+    /// While Flux asks for prices because of a refresh: who is to get another one, and whether a push waited for it.
+    touching: Option<(HashSet<JobId>, bool)>,
     /// Prices that are being posted, with what was posted before: for those that Flux refuses.
     under_way: HashMap<JobId, (u32, Posted)>,
     /// Another number of jobs that are posted without asking whether it shows.
@@ -98,6 +98,14 @@ impl Live {
         let Some(posted) = self.pending.remove(id) else { return };
         self.moved = true;
         self.groups.leave(posted.association, id);
+    }
+
+    /// Flux does not go through its jobs: what a refresh meant to post so is tried again at the next one.
+    pub fn loop_refused(&mut self) {
+        if let Some((_, pushed)) = self.touching.take() {
+            self.moved = true;
+            self.pushed |= pushed;
+        }
     }
 
     /// No loop of a refresh is under way, if one was.

@@ -92,9 +92,9 @@ impl Engine {
         // What is posted along with those that have none costs least.
         let asks = self.live.pushed && (!was_sought || posts.unpriced.len() > SINGLY);
         if asks || a_loop.is_better_for(touched) {
-            self.live.pushed = false;
             self.live.posting.touched += touched;
-            self.live.touching = Some(std::mem::take(&mut posts).prices.into_iter().collect());
+            let prices = std::mem::take(&mut posts).prices.into_iter().collect();
+            self.live.touching = Some((prices, std::mem::take(&mut self.live.pushed)));
             effects.extend(Engine::reprioritize_all());
             effects.push(Effect::Then(Step::ReleaseAll));
         }

@@ -129,13 +129,12 @@ impl Groups {
         }
     }
 
-    /// An association's pending jobs.
-    pub fn jobs(&self, association: AssociationId) -> impl Iterator<Item = JobId> {
-        self.0.get(&association).into_iter().flat_map(|group| group.jobs.iter().copied())
-    }
-
-    /// The same from the one that comes after `after`.
-    fn jobs_after(&self, association: AssociationId, after: Option<JobId>) -> impl Iterator<Item = JobId> {
+    /// An association's pending jobs from the one that comes after `after`.
+    pub fn jobs_after(
+        &self,
+        association: AssociationId,
+        after: Option<JobId>,
+    ) -> impl Iterator<Item = JobId> {
         let from = (after.map_or(Unbounded, Excluded), Unbounded);
         self.0.get(&association).into_iter().flat_map(move |group| group.jobs.range(from).copied())
     }
@@ -215,23 +214,35 @@ impl Engine {
         }
     }
 
-    /// Works out the exact prices of an association's pending jobs, if its fair-share is another one, or in any case. Says how
-    /// many jobs that were.
-    pub(super) fn reprice(&mut self, association: AssociationId, always: bool) -> usize {
+    /// Works out the exact prices of at most `most` of an association's pending jobs, from the one that comes after `after`, if its
+    /// fair-share is another one, or in any case. Says how many jobs that were, and after which one it goes on, if any are left.
+    pub(super) fn reprice(
+        &mut self,
+        association: AssociationId,
+        always: bool,
+        after: Option<JobId>,
+        most: usize,
+    ) -> (usize, Option<JobId>) {
         let fairshare = self.fairshare(association);
-        let Some(group) = self.live.groups.0.get_mut(&association) else { return 0 };
-        if !always && group.fairshare == fairshare {
-            return 0;
+        let Some(group) = self.live.groups.0.get(&association) else { return (0, None) };
+        if !always && after.is_none() && group.fairshare == fairshare {
+            return (0, None);
         }
-        group.fairshare = fairshare;
-        let Some(group) = self.live.groups.0.get(&association) else { return 0 };
-        for id in &group.jobs {
+        let jobs: Vec<JobId> = self.live.groups.jobs_after(association, after).take(most).collect();
+        for id in &jobs {
             if let Some(exact) = self.exact(*id) {
                 self.live.pending.set_exact(*id, exact.priority);
             }
         }
         self.live.moved = true;
-        group.jobs.len()
+        let next = jobs.last().copied().filter(|_| jobs.len() == most);
+        // Only when all are priced: where a refresh begins anew in between, they are begun with again.
+        if next.is_none()
+            && let Some(group) = self.live.groups.0.get_mut(&association)
+        {
+            group.fairshare = fairshare;
+        }
+        (jobs.len(), next)
     }
 
     /// Works out the exact prices of jobs that are as old as a job may be: these change as time goes on.
@@ -285,7 +296,7 @@ impl Engine {
     pub(in crate::engine) fn keeps_price(&self, id: JobId, urgency: i64) -> bool {
         let is_pending = || self.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
         let same = |(_, posted): (Priced, &Posted)| i64::from(posted.urgency) == urgency;
-        self.live.touching.as_ref().is_some_and(|touching| !touching.contains(&id))
+        self.live.touching.as_ref().is_some_and(|(touching, _)| !touching.contains(&id))
             && is_pending()
             && !self.unpriced.contains(&id)
             && self.live.pending.get(id).is_some_and(same)

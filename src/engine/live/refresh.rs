@@ -8,11 +8,13 @@ use super::posting::{Posts, Seeking};
 use super::shadow::{ShadowReport, Shadowing};
 use crate::accounts::{Association, AssociationId};
 use crate::fairshare::{Options, Policy};
-use crate::ids::{BankName, UserId};
+use crate::ids::{BankName, JobId, UserId};
 use std::collections::VecDeque;
 
-/// Associations and jobs that are worked out in one turn, and jobs that are priced: a few milliseconds.
+/// Associations and jobs that are worked out in one turn: a few milliseconds.
 const SLICE: usize = 20_000;
+/// Pricing a job costs as much as working out so many.
+const JOB: usize = 10;
 /// A site of so many is worked out in one turn, whatever the stage.
 const SMALL: usize = 4_000;
 /// Seconds after a panic until a site without refreshes has one.
@@ -29,8 +31,9 @@ pub(super) enum Stage {
     Standing,
     /// Turns are worked out; then all are priced, or where the fair-share is another one.
     Turns(Box<Taking>),
-    /// These associations' jobs are priced; all of them, or where the fair-share is another one.
-    Pricing(VecDeque<AssociationId>, bool),
+    /// These associations' jobs are priced; all of them, or where the fair-share is another one. Of the first one those after a
+    /// job are left.
+    Pricing(VecDeque<AssociationId>, bool, Option<JobId>),
     /// Jobs are looked for that have no price.
     Seeking(Seeking),
     /// These are posted.
@@ -274,7 +277,7 @@ impl Engine {
                             continue;
                         }
                         let list = if moved { self.live.groups.all() } else { Vec::new() };
-                        self.live.stage = Stage::Pricing(list.into(), all);
+                        self.live.stage = Stage::Pricing(list.into(), all, None);
                     }
                     if !is_small {
                         break;
@@ -289,19 +292,26 @@ impl Engine {
                             self.live.stage = Stage::Turns(Box::new(taking));
                             break;
                         }
-                        None => self.live.stage = Stage::Pricing(self.live.groups.all().into(), true),
+                        None => self.live.stage = Stage::Pricing(self.live.groups.all().into(), true, None),
                     }
                 }
-                Stage::Pricing(list, all) => {
-                    let all = *all;
-                    let Some(association) = list.pop_front() else {
+                Stage::Pricing(list, all, after) => {
+                    let (all, after) = (*all, *after);
+                    let Some(association) = list.front().copied() else {
                         if !self.seeks() {
                             return self.post_plan(None);
                         }
                         self.live.stage = Stage::Seeking(Seeking::default());
                         continue;
                     };
-                    left = left.saturating_sub(1 + 10 * self.reprice(association, all));
+                    let (priced, next) = self.reprice(association, all, after, left.div_ceil(JOB));
+                    if let Stage::Pricing(list, _, after) = &mut self.live.stage {
+                        *after = next;
+                        if next.is_none() {
+                            list.pop_front();
+                        }
+                    }
+                    left = left.saturating_sub(1 + JOB * priced);
                     if left == 0 {
                         break;
                     }

@@ -309,7 +309,7 @@ fn live_through(input: &[u8]) -> Vec<u64> {
     let all = PageWanted { after: None, user: None, most: 1000, most_held: 1000 };
     let _ = (
         engine.page(&all),
-        engine.uncovered(0, 10),
+        engine.uncovered(Default::default(), 10),
         engine.kept(None, 10, engine.as_pushed().as_ref()),
         engine.kept_rest(),
     );

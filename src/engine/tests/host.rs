@@ -51,6 +51,8 @@ pub struct Host {
     pub loops: usize,
     /// Why prices are refused.
     pub refuse_prices: Option<Refusal>,
+    /// Why Flux does not go through all its jobs.
+    pub refuse_loops: Option<Refusal>,
     slices: usize,
     /// When the next refresh is due.
     pub refresh_at: Option<f64>,
@@ -98,6 +100,7 @@ impl Host {
             posts: 0,
             loops: 0,
             refuse_prices: None,
+            refuse_loops: None,
             slices: 0,
             refresh_at: None,
             panics_at: None,

@@ -9,7 +9,7 @@ use crate::fairshare::accrual::HalfLife;
 use crate::fairshare::periods::Weights;
 use crate::fairshare::{Options, Policy, Shares};
 use crate::ids::{JobId, UserId};
-use crate::standing::{Bank, Leaf, Rule, SitePart, Watermark};
+use crate::standing::{Bank, Leaf, RESET, Rule, SitePart, Watermark};
 
 pub const HALF_LIFE: f64 = 1000.0;
 
@@ -35,6 +35,7 @@ pub fn tree(policy: Policy, at: f64, associations: Vec<Leaf>) -> SitePart {
         rule: Some(Rule {
             instant: at,
             half_life: HalfLife::new(HALF_LIFE).unwrap(),
+            reset: RESET,
             weights: Weights::default(),
             policy,
             options: Options::default(),

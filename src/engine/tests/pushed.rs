@@ -128,8 +128,8 @@ fn what_was_kept_counts_and_what_cannot_be_right_is_told() {
     let wrong = Ended { job: Job { start: f64::NAN, ..ended(2) }, end: NOW };
     host.event(Event::Recalled(vec![kept.clone(), wrong], Vec::new()));
     assert_eq!(host.logged.len(), 1, "{:?}", host.logged);
-    assert_eq!(host.engine.uncovered(0, 9), (vec![kept], Vec::new(), None));
-    assert_eq!(Host::new().engine.uncovered(0, 9), (Vec::new(), Vec::new(), None));
+    assert_eq!(host.engine.uncovered(Default::default(), 9), (vec![kept], Vec::new(), None));
+    assert_eq!(Host::new().engine.uncovered(Default::default(), 9), (Vec::new(), Vec::new(), None));
     let given_up = |sum| GivenUp {
         user: UserId(7),
         bank: "A".into(),

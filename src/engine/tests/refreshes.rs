@@ -11,14 +11,12 @@ use crate::engine::{
 use crate::fairshare::Policy;
 use crate::fairshare::periods::Resources;
 use crate::ids::{JobId, UserId};
-use crate::standing::{Job, SitePart};
+use crate::standing::{Job, RESET, SitePart};
 
 const HOUR: f64 = 3_600.0;
-/// flux-accounting's usage reset period.
-const RESET: f64 = 2_419_200.0;
 
 /// Pages of ended jobs that are asked for.
-fn asks(effects: &[Effect]) -> Vec<(f64, Option<f64>, usize)> {
+pub fn asks(effects: &[Effect]) -> Vec<(f64, Option<f64>, usize)> {
     let ask = |effect: &Effect| match effect {
         Effect::ListEnded { since, before, most } => Some((*since, *before, *most)),
         _ => None,
@@ -37,7 +35,7 @@ fn price(host: &Host, id: JobId) -> i64 {
     host.jobs[&id].priority.unwrap()
 }
 
-fn pushed(policy: SitePart) -> Engine {
+pub fn pushed(policy: SitePart) -> Engine {
     let mut engine = Engine::new(OWNER);
     engine.handle(NOW, Event::Policy(accounts(), policy));
     engine
@@ -66,6 +64,49 @@ fn a_site_of_over_four_thousand_takes_its_time() {
         let last = engine.live_snapshot().last.unwrap();
         assert_eq!((last.seconds, last.worked_out, last.ranked), (f64::from(turns), users, true), "{users}");
         assert_eq!(engine.refreshes(), (1, f64::from(turns), 0), "{users}");
+    }
+}
+
+/// No turn is longer because all jobs are of one association.
+#[test]
+fn jobs_are_priced_in_as_many_turns_whoever_they_are_of() {
+    let turns = |users: u32, jobs: usize, interleave: bool| {
+        let mut host = Host::new();
+        let mut all = accounts();
+        all.associations = (10..10 + users).map(|user| record(association(user, "A"), "A")).collect();
+        let site = || {
+            let leaves = (10..10 + users).map(|user| leaf(user, "A", f64::from(user), 0.0)).collect();
+            tree(Policy::Classic, NOW, leaves)
+        };
+        // What is posted is another matter, and who is looked for, and how many turns there are.
+        host.event(Event::Settings(Settings {
+            interleave,
+            depth: 20,
+            max_stall: 10.0,
+            ..Settings::default()
+        }));
+        host.event(Event::Policy(all.clone(), site()));
+        for job in 0..jobs {
+            host.submit(HostJob::new(10 + job as u32 % users)).unwrap();
+        }
+        let is_posted = |effects: &[Effect]| {
+            let is_post =
+                |effect: &Effect| matches!(effect, Effect::Prioritize(..) | Effect::ReprioritizeAll);
+            effects.iter().any(is_post)
+        };
+        let mut effects = host.engine.handle(NOW, Event::Policy(all, site()));
+        let mut turns = 0;
+        while !is_posted(&effects) && host.engine.live_snapshot().is_refreshing {
+            turns += 1;
+            effects = host.engine.handle(NOW, Event::Timer(Timer::Slice));
+        }
+        turns
+    };
+    for (interleave, few, many) in [(false, 0, 2), (true, 0, 4)] {
+        for users in [1, 5, 50] {
+            assert_eq!(turns(users, 1_000, interleave), few, "{users} {interleave}");
+            assert_eq!(turns(users, 5_000, interleave), many, "{users} {interleave}");
+        }
     }
 }
 
@@ -164,7 +205,7 @@ fn usages_are_told_page_by_page() {
     }
 }
 
-fn ended(id: u64, end: f64) -> EndedJob {
+pub fn ended(id: u64, end: f64) -> EndedJob {
     let (user, bank) = (UserId(8), Some("A".into()));
     EndedJob { id: JobId(id), user, bank, nodes: 1, cores: 1, ran: Some((end - 60.0, end)), end }
 }

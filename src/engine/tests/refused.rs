@@ -2,8 +2,10 @@
 //! What Flux refuses, and jobs that end out of turn: what cannot be provoked from outside a broker.
 
 use super::host::Host;
+use super::live::{accounts, leaves, live, tree};
 use super::site::{HostJob, NOW, association, queue, record};
-use crate::engine::{Effect, Engine, Event, Level, Refusal, State, Step};
+use crate::engine::{Effect, Engine, Event, Level, Refusal, Settings, State, Step};
+use crate::fairshare::Policy;
 use crate::ids::{JobId, Limit};
 use crate::limits::{HoldName, RULES};
 
@@ -96,4 +98,54 @@ fn flaw_54_a_job_cancelled_between_alloc_and_run_counts_nowhere() {
     assert_eq!(host.engine.check().drift, []);
     let association = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
     assert_eq!(host.engine.ledger().usage(association).unwrap().active_jobs, 0);
+}
+
+/// Pending jobs whose price is not the exact one.
+fn lagging(host: &Host) -> usize {
+    let pending = host.jobs.iter().filter(|(_, job)| job.state == State::Sched);
+    pending
+        .filter(|(id, job)| {
+            job.priority != host.engine.priced(**id).map(|priced| i64::from(priced.exact.priority))
+        })
+        .count()
+}
+
+/// By then nothing else has moved: it ran before, and how usages compare stays what it is.
+#[test]
+fn prices_of_a_refused_loop_are_tried_again_at_the_next_refresh() {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(Settings { budget: 100_000, ..Settings::default() }));
+    let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+    for user in [7, 7, 8].iter().cycle().take(900) {
+        host.submit(HostJob::new(*user).bank("A")).unwrap();
+    }
+    host.start(runs);
+    host.engine.set_few(10_000);
+    host.now += 30.0;
+    host.end(runs);
+    host.refuse_loops = Some(Refusal::Other("out of memory".to_owned()));
+    let loops = host.loops;
+    host.refresh(30.0);
+    assert!(host.logged.iter().any(|text| text.contains("failed to reprioritize: out of memory")));
+    assert!(host.loops == loops && lagging(&host) > 300, "{}", lagging(&host));
+    host.refuse_loops = None;
+    host.refresh(30.0);
+    assert_eq!((host.loops - loops, lagging(&host)), (1, 0));
+    host.refresh(30.0);
+    assert_eq!(host.loops - loops, 1, "once is enough");
+}
+
+/// Where nobody has another price: whoever has none has to be asked for.
+#[test]
+fn a_refused_loop_of_a_push_is_run_at_the_next_refresh() {
+    let mut host = live(Policy::Classic);
+    host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.refuse_loops = Some(Refusal::Other("out of memory".to_owned()));
+    let loops = host.loops;
+    host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
+    host.refuse_loops = None;
+    for _ in 0..2 {
+        host.refresh(30.0);
+        assert_eq!(host.loops - loops, 1);
+    }
 }

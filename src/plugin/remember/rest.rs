@@ -85,6 +85,7 @@ fn tree(rule: &Rule) -> Value {
     json!({
         "at": rule.instant,
         "half_life": rule.half_life.seconds().unwrap_or(0.0),
+        "reset": rule.reset,
         "node_weight": rule.weights.node,
         "core_weight": rule.weights.core,
         "gpu_weight": rule.weights.gpu,

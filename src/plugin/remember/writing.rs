@@ -11,7 +11,7 @@ use super::record::{
 use super::rest;
 use crate::engine::{Kept, Rest};
 use crate::ids::{BankName, UserId};
-use crate::standing::{AsPushed, Ended, GivenUp};
+use crate::standing::{AsPushed, Bookmark, Ended, GivenUp};
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ use std::rc::Rc;
 const BATCH: usize = 256 << 10;
 /// Associations looked at in one turn.
 pub(super) const PAGE: usize = 400;
-/// The same where only ended jobs are looked for.
+/// The same where only ended jobs are looked for, and so many of these.
 pub(super) const JOBS_PAGE: usize = 2000;
 
 /// Texts under keys, and keys of which what is there goes away.
@@ -58,7 +58,7 @@ pub(super) enum Wants<'a> {
     /// The associations after this one, with what says which fair-shares can be reckoned.
     Page(Option<(UserId, &'a BankName)>, Option<&'a AsPushed>),
     /// Ended jobs, when all associations are there.
-    Jobs(usize),
+    Jobs(Bookmark),
 }
 
 /// A record under way.
@@ -77,7 +77,7 @@ pub(super) struct Writing {
     keys: HashSet<String>,
     batch: Changes,
     bytes: usize,
-    jobs: Option<usize>,
+    jobs: Option<Bookmark>,
     list: Option<String>,
     pub log: Log,
     owner: u32,
@@ -191,7 +191,7 @@ impl Writing {
                 if let Way::Log(comparing, base) = &mut self.way {
                     comparing.next(&base.marks, None);
                 }
-                self.jobs = Some(0);
+                self.jobs = Some(Bookmark::default());
             }
         }
         if self.is_log_too_long() {
@@ -259,7 +259,7 @@ impl Writing {
     /// Takes in what ended and is not covered; the last says where that goes on.
     pub(super) fn ended(
         &mut self,
-        (ended, sums, next): (Vec<Ended>, Vec<GivenUp>, Option<usize>),
+        (ended, sums, next): (Vec<Ended>, Vec<GivenUp>, Option<Bookmark>),
         known: &HashSet<String>,
     ) -> Then {
         self.is_complete = next.is_none();

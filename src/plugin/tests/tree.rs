@@ -50,6 +50,7 @@ fn a_tree_is_read_from_the_records_it_is_spread_over() {
     let rule = site.rule.unwrap();
     assert_eq!((rule.policy, rule.options.ties), (Policy::FairTree, Ties::SlurmProgram));
     assert_eq!((rule.instant, Some(rule.half_life)), (1.7e9, HalfLife::new(604_800.0)));
+    assert_eq!(rule.reset, 1.0);
     assert_eq!(rule.weights, Weights { node: 1.0, core: 0.5, gpu: 0.0 });
     let banks: Vec<_> = site
         .banks
@@ -62,6 +63,15 @@ fn a_tree_is_read_from_the_records_it_is_spread_over() {
     let ann = &site.associations[0];
     assert_eq!((&*ann.name, ann.shares, ann.usage), ("ann", Shares::Count(3), Some(1.5)));
     assert_eq!(ann.counted, Watermark::through(17.0));
+}
+
+/// It may come from a program that does not know of it.
+#[test]
+fn without_a_reset_period_it_is_flux_accountings() {
+    let mut tree = tree();
+    tree.as_object_mut().unwrap().remove("reset");
+    let site = read(json!({"push": 1, "tree": tree})).unwrap();
+    assert_eq!(site.rule.unwrap().reset, 28.0 * 86_400.0);
 }
 
 #[test]
@@ -92,6 +102,8 @@ fn what_is_wrong_with_a_tree_is_named() {
             of_tree("half_life", json!(-1)),
             "tree.half_life: expected 0 (none) or at least 0.001 seconds, got -1",
         ),
+        (of_tree("reset", json!(-1)), "tree.reset: expected 0 or more seconds, got -1"),
+        (of_tree("reset", json!(null)), "tree.reset: expected number, got null"),
         (of_tree("at", json!("now")), "tree.at: expected number, got string"),
         (json!({"push": 1, "tree": {"policy": "pbs"}}), "tree.half_life: key is missing"),
         (

@@ -157,6 +157,25 @@ fn a_late_end_is_told_from_what_was_given_up() {
     assert_eq!(standing.leaf(UserId(1), &"A".into()).expect("a leaf").usage, Some(90.0));
 }
 
+/// After a clock that was ahead: it is added as of when the others ended, which by then it has faded to.
+#[test]
+fn an_end_before_what_was_given_up_is_added_as_of_its_own_time() {
+    let mut standing = Standing::new(Memory { jobs: 0, each: 0 });
+    standing.push(site(Policy::Classic)).expect("a site");
+    standing.started(&job(1, 1, "A", 1, T0)).expect("a job");
+    for id in 2..=4 {
+        standing.ended(&job(id, 1, "A", 1, T0), T0 + DAY * id as f64).expect("an end");
+    }
+    standing.refresh(T0 + 5.0 * DAY);
+    standing.ended(&job(1, 1, "A", 1, T0), T0 + 1.5 * DAY).expect("an end");
+    let of_one = |end: f64| DAY / 2f64.ln() * (0.5f64.powf(5.0 - end) - 0.5f64.powi(5));
+    let of_all: f64 = [1.5, 2.0, 3.0, 4.0].map(of_one).iter().sum();
+    near(usage(&standing, 1, "A", T0 + 5.0 * DAY), of_all);
+    standing.refresh(T0 + 5.0 * DAY);
+    assert_eq!(standing.counts().2, 0, "it is given up too");
+    near(usage(&standing, 1, "A", T0 + 5.0 * DAY), of_all);
+}
+
 #[test]
 fn what_no_time_is_has_words() {
     let bad = standing(site(Policy::Classic)).ended(&job(1, 1, "A", 1, T0), f64::NAN).expect_err("no time");

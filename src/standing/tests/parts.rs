@@ -4,8 +4,8 @@
 use super::*;
 
 fn rule(site: &Site) -> Rule {
-    let Site { instant, half_life, weights, policy, options, replaces_all, .. } = *site;
-    Rule { instant, half_life, weights, policy, options, replaces_all }
+    let Site { instant, half_life, reset, weights, policy, options, replaces_all, .. } = *site;
+    Rule { instant, half_life, reset, weights, policy, options, replaces_all }
 }
 
 /// A part of no more than one association each.

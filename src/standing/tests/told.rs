@@ -10,6 +10,7 @@ use proptest::prelude::*;
 fn varied() -> Site {
     let mut varied = site(Policy::Pbs);
     varied.options = Options { pbs_min_usage: 7.0, ..Options::default() };
+    varied.reset = 3.0 * DAY;
     varied.weights = Weights { node: 2.0, core: 3.0, gpu: 5.0 };
     varied.banks[2].usage = Some(40.0);
     varied.associations[0] = leaf(1, "A", 5.0, Watermark::through(T0 - 50.0));
@@ -34,6 +35,7 @@ fn what_was_pushed_is_told_again() {
     assert_eq!(told.leaf(UserId(4), &"A".into()), None);
     let rule = told.pushed_rule().expect("pushed");
     let again = (rule.instant, rule.half_life, rule.weights, rule.policy, rule.options, rule.replaces_all);
+    assert_eq!([rule.reset, told.reset(), Standing::default().reset()], [3.0 * DAY, 3.0 * DAY, RESET]);
     assert_eq!(again, (T0, site.half_life, site.weights, site.policy, site.options, false));
     assert_eq!(Standing::default().pushed_rule(), None);
 }
@@ -94,16 +96,17 @@ fn what_no_push_covers_is_told_page_by_page_and_taken_again() {
     }
     first.refresh(T0 + 100.0);
     assert!(first.counts().2 < 7, "some were given up");
-    let (mut jobs, mut sums, mut place, mut pages) = (Vec::new(), Vec::new(), Some(0), 0);
+    let (mut jobs, mut sums, mut place, mut pages) = (Vec::new(), Vec::new(), Some(Default::default()), 0);
     while let Some(from) = place {
         let (more, given_up, next) = first.uncovered(from, 1);
         assert_ne!(next, place);
+        assert!(more.len() <= 1, "{more:?}");
         (place, pages) = (next, pages + 1);
         jobs.extend(more);
         sums.extend(given_up);
     }
-    assert_eq!(pages, 3, "one of each association");
-    assert_eq!(first.uncovered(0, 100), (jobs.clone(), sums.clone(), None));
+    assert_eq!(pages, 4, "two jobs of the first association, one of the last");
+    assert_eq!(first.uncovered(Default::default(), 100), (jobs.clone(), sums.clone(), None));
     assert!(jobs.iter().all(|job| ![1, 7].contains(&job.job.id.0)), "those are in what was pushed");
     assert!(!sums.is_empty() && sums.iter().all(|sum| sum.horizon > T0));
     let mut second = Standing::new(Memory { jobs: 4, each: 2 });
@@ -120,6 +123,40 @@ fn what_no_push_covers_is_told_page_by_page_and_taken_again() {
         let [ours, theirs] = [&first, &second].map(|one| usage(one, user, bank, T0 + 200.0));
         near(theirs, ours);
         assert!(user == 2 || ours > 0.0);
+    }
+}
+
+/// Pages are told turns apart, and are taken again in the order in which they were told.
+#[test]
+fn what_is_given_up_while_it_is_told_counts_once() {
+    for each in [0, 1, 2] {
+        let mut first = Standing::new(Memory { jobs: 0, each });
+        first.remember_all(true);
+        first.push(site(Policy::Classic)).expect("a site");
+        // They end in another order than they are told in.
+        for (id, end) in (1..).zip([50.0, 10.0, 40.0, 20.0, 30.0, 60.0]) {
+            first.ended(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
+        }
+        let (jobs, sums, next) = first.uncovered(Default::default(), 4);
+        assert_eq!((jobs.len(), sums.len()), (4, 0));
+        let mut pages = vec![(jobs, sums)];
+        first.remember_all(false);
+        first.refresh(T0 + 100.0);
+        assert_eq!(first.counts().2, each);
+        let (jobs, sums, end) = first.uncovered(next.expect("two are left"), 4);
+        assert_eq!((jobs.len(), sums.len(), end), (each, 1, None));
+        pages.push((jobs, sums));
+        let mut second = Standing::new(Memory::default());
+        second.remember_all(true);
+        for (jobs, sums) in pages {
+            assert!(sums.into_iter().all(|sum| second.gave_up(sum)));
+            for Ended { job, end } in jobs {
+                second.ended(&job, end).expect("an end");
+            }
+        }
+        second.push(site(Policy::Classic)).expect("a site");
+        near(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
+        second.is_sound();
     }
 }
 
@@ -149,7 +186,7 @@ fn what_can_not_have_been_given_up_is_refused() {
         let mut standing = Standing::default();
         assert_eq!(standing.gave_up(told.clone()), is_right, "{told:?}");
         assert_eq!(standing.find(UserId(1), &"A".into()).is_some(), is_right, "{told:?}");
-        let (jobs, sums, _) = standing.uncovered(0, 9);
+        let (jobs, sums, _) = standing.uncovered(Default::default(), 9);
         assert_eq!((jobs, sums), (Vec::new(), is_right.then_some(told).into_iter().collect()));
     }
 }

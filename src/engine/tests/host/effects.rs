@@ -184,7 +184,10 @@ impl Host {
                     self.set_priority(*id, Some(Answer::Priority(i64::from(*priority))));
                 }
             }
-            Effect::ReprioritizeAll => self.reprioritize_all(),
+            Effect::ReprioritizeAll => match &self.refuse_loops {
+                Some(why) => return Err(why.clone()),
+                None => self.reprioritize_all(),
+            },
             Effect::Then(step) => {
                 let more = self.engine.step(step.clone());
                 self.apply(more);

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Ended jobs: how many are remembered where nothing folds them, and how long one waits for those that job-list knows of.
+
+use super::live::{accounts, leaves, live, tree, usage};
+use super::refreshes::{asks, ended, pushed};
+use super::site::{HostJob, NOW, OWNER};
+use crate::engine::{Effect, Engine, Event, Settings, Timer};
+use crate::fairshare::Policy;
+use crate::fairshare::periods::Resources;
+use crate::ids::{JobId, UserId};
+use crate::standing::{Job, RESET};
+
+fn arms(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Retry)))
+}
+
+/// Between pushes there is no refresh that would fold them.
+#[test]
+fn without_refreshes_no_more_ended_jobs_are_remembered_than_with_them() {
+    let run = |others: u64| {
+        let mut host = live(Policy::Classic);
+        host.event(Event::Settings(Settings { refresh: 0.0, ..Settings::default() }));
+        for id in 0..others {
+            let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
+            let (user, bank, id) = (UserId(9), "C".into(), JobId(1_000_000 + id));
+            let job = Job { id, user, bank, ran_on, start: NOW - 9.0, limit: 0.0 };
+            host.engine.standing.ended(&job, NOW).unwrap();
+        }
+        for _ in 0..100 {
+            let id = host.submit(HostJob::new(8).bank("A")).unwrap();
+            host.start(id);
+            host.now += 9.0;
+            host.end(id);
+        }
+        (host.engine.live_snapshot().counts.2, usage(&host, 8, "A"))
+    };
+    let (few, used) = run(0);
+    assert_eq!(few, 100);
+    let (many, same) = run(200_000);
+    assert!(many <= 200_000 + 2 * 16, "{many}");
+    assert!((same / used - 1.0).abs() < 1e-9, "{same} {used}");
+}
+
+/// Twelve times the timer fires without a page before a request is taken for one that nobody answers.
+#[test]
+fn a_request_that_is_never_answered_is_made_again_after_a_minute() {
+    let mut engine = Engine::new(OWNER);
+    let first = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
+    assert!(arms(&first), "without an answer nothing else would come");
+    for tried in 1..=12 {
+        for fired in 1..12 {
+            let effects = engine.handle(NOW, Event::Timer(Timer::Retry));
+            assert_eq!((asks(&effects), arms(&effects)), (Vec::new(), true), "{tried} {fired}");
+        }
+        let effects = engine.handle(NOW, Event::Timer(Timer::Retry));
+        let gives_up = effects.iter().any(
+            |effect| matches!(effect, Effect::Log(_, text) if text.contains("job-list does not answer")),
+        );
+        assert_eq!((gives_up, arms(&effects)), (tried == 12, tried < 12), "{tried}");
+        let next = engine.handle(NOW, Event::Timer(Timer::Retry));
+        assert_eq!((asks(&next).len(), arms(&next)), (usize::from(!gives_up), !gives_up), "{tried}");
+    }
+}
+
+#[test]
+fn a_page_is_an_answer_and_the_next_one_has_its_own_minute() {
+    let mut engine = pushed(tree(Policy::Classic, NOW, leaves()));
+    for page in 0..3 {
+        for _ in 1..12 {
+            assert_eq!(asks(&engine.handle(NOW, Event::Timer(Timer::Retry))), []);
+        }
+        let jobs = (1..=1_000).map(|id| ended(page * 1_000 + id, NOW - (page * 1_000 + id) as f64)).collect();
+        let effects = engine.handle(NOW, Event::Ended(Some(jobs)));
+        assert_eq!(asks(&effects).len(), 1, "the next page");
+    }
+    engine.handle(NOW, Event::Ended(Some(Vec::new())));
+    let after = engine.handle(NOW, Event::Timer(Timer::Retry));
+    assert_eq!((asks(&after), arms(&after)), (Vec::new(), false), "all of it is there");
+    assert_eq!(engine.live_snapshot().counts.2, 3_000);
+}
+
+#[test]
+fn no_further_back_is_asked_than_jobs_count() {
+    let mut site = tree(Policy::Classic, NOW, leaves());
+    site.rule.as_mut().unwrap().reset = 5_000.0;
+    let mut engine = Engine::new(OWNER);
+    let effects = engine.handle(NOW, Event::Policy(accounts(), site));
+    assert_eq!(asks(&effects), [(NOW - 5_000.0, None, 1_000)]);
+    let jobs = vec![ended(1, NOW - 4_999.0), ended(2, NOW - 5_001.0)];
+    engine.handle(NOW, Event::Ended(Some(jobs)));
+    assert_eq!(engine.live_snapshot().counts.2, 1, "the other counts nothing any more");
+    let effects = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
+    assert_eq!(asks(&effects), [(NOW - RESET, None, 1_000)], "as far back as they count now");
+}
+
+/// Which of the ended jobs it is, is known: telling all of them again takes no search.
+#[test]
+fn what_is_told_again_counts_once_and_to_its_earlier_end() {
+    let mut host = live(Policy::Classic);
+    for round in 0..3 {
+        for id in 1..=60_000_u64 {
+            let (user, bank, ran_on) = (UserId(8), "A".into(), Resources { nodes: 1, cores: 1, gpus: 0 });
+            let job = Job { id: JobId(id), user, bank, ran_on, start: NOW - 100.0, limit: 0.0 };
+            host.engine.standing.ended(&job, NOW - f64::from(round)).unwrap();
+        }
+    }
+    let to_the_first: f64 = usage(&host, 8, "A");
+    let of_each = to_the_first / 60_000.0;
+    assert!((97.0 * 0.9..98.0).contains(&of_each), "{of_each}");
+}
