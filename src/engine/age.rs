@@ -47,7 +47,8 @@ impl Engine {
         effects
     }
 
-    /// Settings were replaced: prices follow, at once where nothing else has them follow. While Flux loads the plugin that is the load.
+    /// Settings were replaced: prices follow, at once where nothing else has them follow. While the plugin
+    /// is being loaded nothing is asked for: Flux asks for all prices at the end of the load.
     pub(super) fn set_ages(&mut self, before: &Settings, is_loading: bool) -> Vec<Effect> {
         let of_prices = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
         let (mut effects, has_moved) = self.weigh_anew();
@@ -60,7 +61,8 @@ impl Engine {
         if are_others && !self.is_live() { Engine::reprioritize_all() } else { Vec::new() }
     }
 
-    /// Weighs by what is set and pushed now. Says too whether all ages are shown as of another time than before.
+    /// Weighs by what is set and pushed now. Says too whether all ages are shown as of another time than before,
+    /// and weighed something.
     fn weigh_anew(&mut self) -> (Vec<Effect>, bool) {
         let weighed_before = self.weighed.weight(AGE);
         let configured = [(AGE, self.settings.age_weight), (SIZE, self.settings.size_weight)];

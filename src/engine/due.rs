@@ -28,14 +28,15 @@ pub(super) struct Due {
     pub unheld: BTreeSet<JobId>,
     /// Held jobs may go there.
     pub passes: BTreeMap<AssociationId, Line>,
-    /// Waiting jobs that were replayed were attached there by data of which more may come: who is released, and who of the
-    /// replayed is held, is decided when the reprioritize comes that ends the push.
+    /// Associations to which a push that is not over has attached replayed jobs. Until the reprioritize that ends it nobody there is
+    /// released, and none of the replayed is held.
     pub half_pushed: BTreeSet<AssociationId>,
-    /// Of replayed jobs there that others keep it was not decided yet who is held: that is done once, when the eventlogs are read.
+    /// Associations with replayed jobs in DEPEND of which it is not decided yet who must be held. That is done once, when all their
+    /// eventlogs are read.
     pub unjudged: BTreeSet<AssociationId>,
     /// A reprioritize ended the last push, and nothing of another one has come since.
     pub push_ended: bool,
-    /// Limits may be others since everybody was looked at.
+    /// Limits may have changed since the last ReleaseAll.
     pub limits_moved: bool,
 }
 

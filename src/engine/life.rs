@@ -121,7 +121,7 @@ impl Engine {
         }
         let (association, is_kept) = (job.association(), job.keepers == Keepers::Others);
         self.ledger.change(id, |job| job.phase = Phase::Depend);
-        // With one more a limit may come in reach.
+        // One job more may bring a limit in reach.
         let asked = association.map(|association| self.ask_unasked(Some(association)));
         let mut effects = if association.is_none() { Vec::new() } else { self.hold(id) };
         if effects.is_empty() && !is_kept {
@@ -148,9 +148,9 @@ impl Engine {
         effects
     }
 
-    /// Whether limits had their say of a job that leaves DEPEND: it was released by us, or all its names were known and it fitted. They
-    /// had not after a panic, while its eventlog is unread, or while some of them are still to be pushed: then others let it go, and it
-    /// carries no name of ours that would have held it.
+    /// Whether limits had their say of a job that leaves DEPEND: it was released by us, or all its names were known and it fitted. Not
+    /// so after a panic, while its eventlog is unread, or in the middle of a push: it may then leave DEPEND without a name of ours though
+    /// it does not fit.
     fn was_judged(&self, id: JobId) -> bool {
         self.ledger.job(id).is_none_or(|job| {
             let Some(association) = job.association() else { return true };

@@ -117,7 +117,7 @@ pub struct Engine {
     foreign: BTreeMap<JobId, ForeignNames>,
     /// Flux goes through its jobs: no other job than the one it asks about may be touched.
     is_looping: bool,
-    /// A job is being let go, and the pass goes on after it.
+    /// A pass has decided to let a job go, and goes on when that is done.
     is_passing: bool,
     /// After a panic: jobs to be compared with Flux.
     resync: Resync,

@@ -17,12 +17,16 @@ impl Engine {
         if self.may_not_pass() {
             return self.pass_later(association, line);
         }
+        // Nobody takes a place that limits of which all have not heard yet may have promised to another.
+        let mut effects =
+            if self.due.limits_moved { self.ask_unasked(Some(association)) } else { Vec::new() };
         let walk = self.ledger.walk(association, line);
-        self.pass_on(Pass { walk, freed: Vec::new() })
+        effects.extend(self.pass_on(Pass { walk, freed: Vec::new() }));
+        effects
     }
 
-    /// Within its loop over its jobs Flux would lose its place. And whoever is let go in a pass may end, or make room, before Flux
-    /// returns from letting it go: a pass in there, whose first job ends in there too, would go as deep as there are held jobs.
+    /// Not within Flux's loop over its jobs: Flux would lose its place. And not while a job is being let go: it may end before Flux
+    /// returns, and a pass begun there may let go another that ends too, and so on, as deep as there are held jobs.
     fn may_not_pass(&self) -> bool {
         self.is_looping || self.is_passing
     }
@@ -30,15 +34,15 @@ impl Engine {
     /// Several passes. Nothing is decided in one before what the one before it decided was carried out, since only then is it
     /// known whether those who went take a place to run.
     pub(super) fn passes(&mut self, due: impl IntoIterator<Item = (AssociationId, Line)>) -> Vec<Effect> {
-        let mut due = due.into_iter();
-        let Some((association, line)) = due.next() else { return Vec::new() };
-        let mut effects = self.pass_along(association, line);
-        for (association, line) in due {
-            if self.may_not_pass() {
-                effects.extend(self.pass_later(association, line));
-            } else {
-                effects.push(self.pass_then(association, Vec::new(), line));
-            }
+        // Whether the first of them lets somebody go says nothing: the others come after it.
+        let is_later = self.may_not_pass();
+        let mut effects = Vec::new();
+        for (nth, (association, line)) in due.into_iter().enumerate() {
+            effects.extend(match nth {
+                _ if is_later => self.pass_later(association, line),
+                0 => self.pass_along(association, line),
+                _ => vec![self.pass_then(association, Vec::new(), line)],
+            });
         }
         effects
     }
@@ -52,13 +56,13 @@ impl Engine {
     pub(super) fn release_all(&mut self) -> Vec<Effect> {
         self.due.passes.clear();
         let pushed = std::mem::take(&mut self.due.half_pushed);
-        // Whose eventlogs are to be read first has no turn.
+        // Before the passes: an association whose eventlogs are to be read first has none.
         let asked =
             if std::mem::take(&mut self.due.limits_moved) { self.ask_unasked(None) } else { Vec::new() };
         self.ledger.place_all_anew();
         let associations: Vec<AssociationId> = self.ledger.in_line().collect();
         let mut effects = self.passes(associations.into_iter().map(|association| (association, Line::All)));
-        // Of the others it is decided when their eventlogs are read.
+        // Where eventlogs are still being read this is decided when they are read.
         let (unread, read): (Vec<_>, Vec<_>) =
             pushed.into_iter().partition(|association| self.ledger.is_unread(*association));
         self.due.unjudged.extend(unread);
@@ -75,7 +79,7 @@ impl Engine {
         let mut effects = Vec::new();
         loop {
             effects.extend(self.place(&pass.walk));
-            // All limits are known when the push is whole, and then everybody has a pass.
+            // Associations in the middle of a push are left out; ReleaseAll comes to them when it is whole.
             let undecided = &self.due.half_pushed;
             let released = self.ledger.release_next(&self.book, &mut pass.walk, undecided);
             let Some(Released { id, names, is_free }) = released else { break };

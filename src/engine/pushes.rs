@@ -37,7 +37,7 @@ impl Engine {
         let mut effects = Vec::new();
         for association in due {
             self.due.half_pushed.remove(&association);
-            // Of the others it is decided when their eventlogs are read.
+            // Where eventlogs are still being read this is decided when they are read.
             if self.ledger.is_unread(association) {
                 self.due.unjudged.insert(association);
             } else {

@@ -37,6 +37,7 @@ mod site;
 mod strict;
 mod tables;
 mod taken;
+mod together;
 mod told;
 mod unasked;
 mod unread;

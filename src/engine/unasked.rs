@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Replayed jobs in SCHED whose eventlogs decided nothing when they were replayed: no limit on what runs was in reach. One may come in
-//! reach later, by a push, by the configuration, or since there are more jobs; then they are read after all, before anybody takes
+//! Replayed jobs in SCHED whose eventlogs were not read, since nothing depended on them: no limit on what runs was in reach. One may come
+//! in reach later, by a push, by the configuration, or since there are more jobs; then they are read after all, before anybody takes
 //! a place to run that was promised to one of them.
 
 use super::{Effect, Engine};
@@ -36,7 +36,7 @@ impl Engine {
         }
     }
 
-    /// Asks for the eventlogs of those of whom a limit came in reach; of one association, or of all.
+    /// Asks for the eventlogs of those for whom a limit has come in reach; of one association, or of all.
     pub(super) fn ask_unasked(&mut self, of: Option<AssociationId>) -> Vec<Effect> {
         let from = of.map(|association| (association, None));
         let keys = match &from {

@@ -117,7 +117,7 @@ impl Engine {
     pub(super) fn updated(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
         let Some(job) = self.ledger.job(facts.id) else { return Vec::new() };
         let (id, before) = (facts.id, (job.association(), job.queue.clone(), job.size));
-        let counted_by = job.running;
+        let (counted_by, was_unread) = (job.running, job.is_unread());
         let mut effects = Vec::new();
         let mut association = job.association();
         let names_new_bank = job.bank.as_ref().map(|b| b.as_str()) != facts.bank;
@@ -172,11 +172,14 @@ impl Engine {
         if after.as_ref() == Some(&before) {
             return effects;
         }
-        // Where it is now a limit may be in reach, by itself or for others.
+        // In its new place a limit may be in reach for it; and with it there, for others.
         if self.forget_unasked(id, before.0, before.1) {
             effects.extend(self.read_eventlogs(vec![id]));
         }
         effects.extend(association.into_iter().flat_map(|association| self.ask_unasked(Some(association))));
+        // It may have been the last that was read where it came from.
+        let left = before.0.filter(|left| was_unread && association != Some(*left));
+        effects.extend(left.into_iter().flat_map(|left| self.one_less_unread(left)));
         effects.extend(self.hold_moved(id));
         let mut is_taken_back = false;
         if facts.state == State::Priority {

@@ -12,13 +12,14 @@ use crate::standing;
 const PAGE: usize = 1000;
 /// No more are asked for: beyond that the memory for ended jobs is full.
 const MOST: usize = 200_000;
+
 /// How far the asking is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Asking {
     /// It was not begun.
     #[default]
     Due,
-    /// What is asked for, and how often the timer fired since without an answer.
+    /// What is asked for, and how often the timer fired without a page.
     UnderWay { since: f64, before: Option<f64>, most: usize, told: usize, silent: u32 },
     /// Nobody answered: when Flux starts, job-list comes after the plugin.
     Unanswered,
@@ -26,10 +27,10 @@ pub(super) enum Asking {
     Done(f64),
 }
 
-/// So many times job-list is asked, as often as [`Timer::Retry`] says: a minute.
+/// So many times job-list is asked in vain: for a minute where it refuses, for 13 minutes where it is silent.
 const TRIES: u32 = 12;
-/// When it fires as often without a page, nobody answers: job-list may be long about what it has to read first, but meanwhile no
-/// ended job is given up.
+/// After so many of [`Timer::Retry`] without a page it is asked again. It may have much to read first; but as long as we wait no ended
+/// job is given up.
 const PATIENCE: u32 = 12;
 
 impl Engine {
@@ -56,7 +57,15 @@ impl Engine {
             Asking::Unanswered => self.ask_for_ended(),
             Asking::UnderWay { silent, .. } => {
                 *silent += 1;
-                if *silent < PATIENCE { vec![Effect::Arm(Timer::Retry)] } else { self.listed(None) }
+                if *silent < PATIENCE {
+                    return vec![Effect::Arm(Timer::Retry)];
+                }
+                // At once: a page that comes while nobody waits for it would be lost.
+                let mut effects = self.listed(None);
+                if self.live.asking == Asking::Unanswered {
+                    effects = self.ask_for_ended();
+                }
+                effects
             }
             Asking::Due | Asking::Done(_) => Vec::new(),
         }
@@ -75,6 +84,7 @@ impl Engine {
             self.asked_all(f64::NEG_INFINITY);
             return vec![Effect::Log(Level::Error, text.to_owned())];
         };
+        self.live.unanswered = 0;
         let (is_full, told) = (jobs.len() >= most, told.saturating_add(jobs.len()));
         let oldest = jobs.iter().map(|job| job.end).reduce(f64::min);
         let mut effects = Vec::new();

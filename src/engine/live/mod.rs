@@ -59,8 +59,8 @@ pub(super) struct Live {
     reprice: bool,
     /// A push waits for its refresh: then those that have no price are asked for, and whoever may go goes.
     pushed: bool,
-    /// While Flux asks for prices because of a refresh: who is to get another one, and whether a push waited for it.
-    touching: Option<(HashSet<JobId>, bool)>,
+    /// While Flux asks for prices because of a refresh.
+    touching: Option<Touching>,
     /// Prices that are being posted, with what was posted before: for those that Flux refuses.
     under_way: HashMap<JobId, (u32, Posted)>,
     /// Another number of jobs that are posted without asking whether it shows.
@@ -91,6 +91,15 @@ pub(super) struct Live {
     totals: (u64, f64, u64),
 }
 
+/// What Flux's loop is to do for a refresh.
+#[derive(Clone, Debug)]
+struct Touching {
+    /// Who is to get another price.
+    jobs: HashSet<JobId>,
+    /// Whether a push waited for it.
+    is_pushs: bool,
+}
+
 impl Live {
     /// The job pends no more.
     pub fn forget(&mut self, id: JobId) {
@@ -100,11 +109,20 @@ impl Live {
         self.groups.leave(posted.association, id);
     }
 
-    /// Flux does not go through its jobs: what a refresh meant to post so is tried again at the next one.
+    /// Flux refused its loop: what a refresh was to post by it is tried again at the next refresh.
     pub fn loop_refused(&mut self) {
-        if let Some((_, pushed)) = self.touching.take() {
-            self.moved = true;
-            self.pushed |= pushed;
+        let Some(Touching { jobs, is_pushs }) = self.touching.take() else { return };
+        self.moved = true;
+        self.pushed |= is_pushs;
+        // It may be told as done already.
+        let is_told = self.last.as_ref().is_some_and(|last| last.when == self.posting.when);
+        for told in [Some(&mut self.posting), self.last.as_mut().filter(|_| is_told)].into_iter().flatten() {
+            told.touched = told.touched.saturating_sub(jobs.len());
+            told.lagging += jobs.len();
+            told.right_to = Some(0);
+        }
+        if is_told {
+            self.totals.2 = self.totals.2.saturating_sub(jobs.len() as u64);
         }
     }
 

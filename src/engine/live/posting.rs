@@ -3,6 +3,7 @@
 //! each queue first.
 
 use super::super::{Effect, Engine, Step, Timer};
+use super::Touching;
 use super::cost::{Loop, SINGLY, pause, posts_at_once, posts_between};
 use super::refresh::Stage;
 use crate::ids::JobId;
@@ -93,8 +94,8 @@ impl Engine {
         let asks = self.live.pushed && (!was_sought || posts.unpriced.len() > SINGLY);
         if asks || a_loop.is_better_for(touched) {
             self.live.posting.touched += touched;
-            let prices = std::mem::take(&mut posts).prices.into_iter().collect();
-            self.live.touching = Some((prices, std::mem::take(&mut self.live.pushed)));
+            let jobs = std::mem::take(&mut posts).prices.into_iter().collect();
+            self.live.touching = Some(Touching { jobs, is_pushs: std::mem::take(&mut self.live.pushed) });
             effects.extend(Engine::reprioritize_all());
             effects.push(Effect::Then(Step::ReleaseAll));
         }

@@ -224,9 +224,13 @@ impl Engine {
         most: usize,
     ) -> (usize, Option<JobId>) {
         let fairshare = self.fairshare(association);
-        let Some(group) = self.live.groups.0.get(&association) else { return (0, None) };
-        if !always && after.is_none() && group.fairshare == fairshare {
-            return (0, None);
+        let Some(group) = self.live.groups.0.get_mut(&association) else { return (0, None) };
+        if after.is_none() {
+            if !always && group.fairshare == fairshare {
+                return (0, None);
+            }
+            // Should it change before all are priced, it differs from this at the next refresh.
+            group.fairshare = fairshare;
         }
         let jobs: Vec<JobId> = self.live.groups.jobs_after(association, after).take(most).collect();
         for id in &jobs {
@@ -235,14 +239,7 @@ impl Engine {
             }
         }
         self.live.moved = true;
-        let next = jobs.last().copied().filter(|_| jobs.len() == most);
-        // Only when all are priced: where a refresh begins anew in between, they are begun with again.
-        if next.is_none()
-            && let Some(group) = self.live.groups.0.get_mut(&association)
-        {
-            group.fairshare = fairshare;
-        }
-        (jobs.len(), next)
+        (jobs.len(), jobs.last().copied().filter(|_| jobs.len() == most))
     }
 
     /// Works out the exact prices of jobs that are as old as a job may be: these change as time goes on.
@@ -296,7 +293,7 @@ impl Engine {
     pub(in crate::engine) fn keeps_price(&self, id: JobId, urgency: i64) -> bool {
         let is_pending = || self.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
         let same = |(_, posted): (Priced, &Posted)| i64::from(posted.urgency) == urgency;
-        self.live.touching.as_ref().is_some_and(|(touching, _)| !touching.contains(&id))
+        self.live.touching.as_ref().is_some_and(|touching| !touching.jobs.contains(&id))
             && is_pending()
             && !self.unpriced.contains(&id)
             && self.live.pending.get(id).is_some_and(same)

@@ -142,7 +142,8 @@ impl Engine {
         self.standing.set_mode(self.settings.accrual);
         self.book.set_configured_limits(self.settings.limits.clone());
         self.regroup();
-        // While Flux loads a plugin it asks the others for prices. It asks for all when it has shown the jobs, and a replay does.
+        // A loop that began now would ask the other plugins only: this one is not in Flux's list yet. Flux asks for all prices by itself
+        // when it has shown the jobs; after a restart the replay does, where a job is in PRIORITY.
         let is_loading = is_first && self.ledger.is_empty();
         let mut effects = self.set_ages(&before, is_loading);
         if before.running != self.settings.running {

@@ -128,6 +128,12 @@ fn prices_of_a_refused_loop_are_tried_again_at_the_next_refresh() {
     host.refresh(30.0);
     assert!(host.logged.iter().any(|text| text.contains("failed to reprioritize: out of memory")));
     assert!(host.loops == loops && lagging(&host) > 300, "{}", lagging(&host));
+    let told = host.engine.live_snapshot().last.unwrap();
+    assert_eq!(
+        (told.touched, told.lagging, told.right_to),
+        (0, lagging(&host), Some(0)),
+        "nothing was posted"
+    );
     host.refuse_loops = None;
     host.refresh(30.0);
     assert_eq!((host.loops - loops, lagging(&host)), (1, 0));

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Several associations in one turn: nobody's turn is put off because somebody else's comes first.
+
+use super::examples::exact;
+use super::host::Host;
+use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
+use crate::accounts::{AssociationRecord, Queue};
+use crate::engine::{Engine, Event, State};
+use crate::ids::{JobId, Limit};
+use State::{Depend, Sched};
+
+fn records(most: Limit) -> Vec<AssociationRecord> {
+    let of = |user| {
+        let mut one = association(user, "A");
+        one.max_running_jobs = most;
+        record(one, "A")
+    };
+    [7, 8, 9].map(of).into()
+}
+
+fn narrow(name: &str) -> Queue {
+    Queue { max_running_jobs: Limit(1), ..queue(name) }
+}
+
+#[test]
+fn whoever_may_go_by_new_data_goes_with_them_whoever_else_goes() {
+    let mut host = Host::with(records(Limit(1)), Vec::new());
+    let held: Vec<JobId> = [7, 8, 9]
+        .map(|user| {
+            let running = host.submit(HostJob::new(user)).unwrap();
+            host.start(running);
+            host.submit(HostJob::new(user)).unwrap()
+        })
+        .into();
+    assert!(held.iter().all(|id| host.state(*id) == Some(Depend)));
+    for event in [Event::Associations(records(Limit(2))), Event::Reprioritize] {
+        host.oracle.learn(&event);
+        let effects = host.engine.handle(NOW, event);
+        // Nothing is done of what waits for the next turn.
+        host.apply(effects);
+    }
+    assert!(held.iter().all(|id| host.state(*id) == Some(Sched)), "{held:?}");
+    host.settle();
+    exact(&host);
+}
+
+#[test]
+fn a_pass_amid_a_push_that_lowers_a_limit_knows_to_whom_a_place_was_promised() {
+    let mut host = Host::with(records(UNLIMITED), vec![narrow("q1"), narrow("q2")]);
+    let [runs, held] = [(); 2].map(|()| {
+        let id = host.submit(HostJob::new(7).queue("q1")).unwrap();
+        host.start(id);
+        id
+    });
+    let [ends, freed] = [(); 2].map(|()| {
+        let id = host.submit(HostJob::new(7).queue("q2")).unwrap();
+        host.start(id);
+        id
+    });
+    host.end(ends);
+    assert_eq!((host.state(freed), host.state(held)), (Some(Sched), Some(Depend)));
+    let mut engine = Engine::new(OWNER);
+    for event in [Event::Associations(records(UNLIMITED)), Event::Queues(vec![narrow("q1"), queue("q2")])] {
+        host.oracle.learn(&event);
+        engine.handle(NOW, event);
+    }
+    host.replay(true, engine);
+    host.event(Event::Associations(records(Limit(1))));
+    host.end(runs);
+    host.settle();
+    assert_eq!((host.state(freed), host.state(held)), (Some(Sched), Some(Depend)));
+    host.event(Event::Reprioritize);
+    exact(&host);
+}
+
+#[test]
+fn where_the_last_job_that_is_read_moves_away_the_others_are_judged() {
+    let mut host =
+        Host::with([records(UNLIMITED), vec![record(association(7, "B"), "A")]].concat(), vec![queue("q1")]);
+    let others = host.submit(HostJob::new(7).bank("A").after("keep=x")).unwrap();
+    let moves = host.submit(HostJob::new(7).bank("A").after("keep=y")).unwrap();
+    host.never_answered.insert(moves);
+    let mut engine = Engine::new(OWNER);
+    let none = [records(Limit(0)), vec![record(association(7, "B"), "A")]].concat();
+    for event in [Event::Associations(none), Event::Queues(vec![queue("q1")])] {
+        host.oracle.learn(&event);
+        engine.handle(NOW, event);
+    }
+    host.replay(true, engine);
+    assert_eq!(host.names(others), ["keep=x"]);
+    host.force_update(moves, None, Some("B".to_owned()));
+    host.settle();
+    assert_eq!(host.names(others), ["keep=x", "max-running-jobs-user-limit"]);
+}
