@@ -46,12 +46,15 @@ pub(super) struct Jobs {
     pub horizon: f64,
     /// How often the ended ones came to stand in another order.
     pub sorted: u32,
+    /// When none of the ended ones could be given up, though there were too many.
+    pub stuck: f64,
 }
 
 impl Default for Jobs {
     fn default() -> Self {
+        let never = f64::NEG_INFINITY;
         let (running, ended) = (Vec::new(), Vec::new());
-        Jobs { running, ended, sum: 0.0, sum_since: f64::NEG_INFINITY, horizon: f64::NEG_INFINITY, sorted: 0 }
+        Jobs { running, ended, sum: 0.0, sum_since: never, horizon: never, sorted: 0, stuck: never }
     }
 }
 
@@ -243,11 +246,19 @@ impl Cell {
     }
 
     /// Gives up all but the last `keep` ended jobs, but none that ended after `now`. Jobs that ended at one instant go
-    /// together. Gives the ids of those that went.
+    /// together. Gives the ids of those that went; if there are none, the others stand where they stood.
     pub fn give_up(&mut self, keep: usize, now: f64, half_life: HalfLife) -> Vec<JobId> {
         let Some(mut jobs) = self.jobs.take() else { return Vec::new() };
         let mut gone = Vec::new();
         let end = |held: &Held| held.run.end().unwrap_or(f64::INFINITY);
+        // Many may have ended in one instant: then sorting them finds that none goes, at each further end anew.
+        let first = jobs.ended.iter().map(end).fold(f64::INFINITY, f64::min);
+        let with_it = jobs.ended.iter().filter(|held| end(held) == first).count();
+        if first > now || with_it.saturating_add(keep) > jobs.ended.len() {
+            jobs.stuck = now;
+            self.jobs = Some(jobs);
+            return gone;
+        }
         jobs.ended.sort_unstable_by(|a, b| end(a).total_cmp(&end(b)));
         jobs.sorted = jobs.sorted.wrapping_add(1);
         let many = jobs.ended.len().saturating_sub(keep);
