@@ -110,10 +110,12 @@ impl Cell {
         (self.base.usage, &self.base.counted)
     }
 
-    /// Ended jobs from the place `first` on that the pushed usage does not have in it, each with its place.
+    /// Ended jobs from the place `first` on that neither the pushed usage has in it nor [`Cell::given_up`], each with its place.
     pub fn uncovered(&self, first: usize) -> impl Iterator<Item = (usize, &Held)> {
         let ended = self.jobs.as_ref().map_or(&[][..], |jobs| &jobs.ended);
-        ended.iter().enumerate().skip(first).filter(|(_, held)| !self.covers(held))
+        let horizon = self.jobs.as_ref().map_or(f64::NEG_INFINITY, |jobs| jobs.horizon);
+        let is_told = move |held: &Held| !self.covers(held) && held.run.end().is_none_or(|end| end > horizon);
+        ended.iter().enumerate().skip(first).filter(move |(_, held)| is_told(held))
     }
 
     /// Says whether places among the ended jobs are still those of the same jobs.
@@ -121,15 +123,22 @@ impl Cell {
         self.jobs.as_ref().map_or(0, |jobs| jobs.sorted)
     }
 
-    /// What was given up, with the usage that it stands beside.
-    pub fn given_up(&self) -> Option<GivenUp> {
+    /// What was given up, with the usage that it stands beside. Jobs that ended before the last of it, by a clock that went back,
+    /// are in it too: whoever takes it again could not tell them from the others.
+    pub fn given_up(&self, half_life: HalfLife) -> Option<GivenUp> {
         let (user, bank) = self.key.clone()?;
         let jobs = self.jobs.as_ref().filter(|jobs| jobs.horizon > f64::NEG_INFINITY)?;
+        let uncovered = jobs.ended.iter().filter(|held| !self.covers(held));
+        let early = uncovered.filter_map(|held| Some((held, held.run.end()?)));
+        let early = early.filter(|(_, end)| *end <= jobs.horizon);
+        let (sum, since) = early.fold((jobs.sum, jobs.sum_since), |sum, (held, end)| {
+            sum_of(sum, held.run.usage(end, Mode::Elapsed, half_life), end, half_life)
+        });
         Some(GivenUp {
             user,
             bank,
-            sum: jobs.sum,
-            since: jobs.sum_since,
+            sum,
+            since,
             horizon: jobs.horizon,
             pushed: self.base.usage,
             at: self.base.since,
