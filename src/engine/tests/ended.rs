@@ -107,7 +107,7 @@ fn a_page_is_an_answer_and_the_next_one_has_its_own_minute() {
 }
 
 #[test]
-fn no_further_back_is_asked_than_jobs_count() {
+fn no_farther_back_is_asked_than_the_usage_reset_period() {
     let mut site = tree(Policy::Classic, NOW, leaves());
     site.rule.as_mut().unwrap().reset = 5_000.0;
     let mut engine = Engine::new(OWNER);
@@ -115,9 +115,9 @@ fn no_further_back_is_asked_than_jobs_count() {
     assert_eq!(asks(&effects), [(NOW - 5_000.0, None, 1_000)]);
     let jobs = vec![ended(1, NOW - 4_999.0), ended(2, NOW - 5_001.0)];
     engine.handle(NOW, Event::Ended(Some(jobs)));
-    assert_eq!(engine.live_snapshot().counts.2, 1, "the other counts nothing any more");
+    assert_eq!(engine.live_snapshot().counts.2, 1, "the other ended farther back than is asked");
     let effects = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
-    assert_eq!(asks(&effects), [(NOW - RESET, None, 1_000)], "as far back as they count now");
+    assert_eq!(asks(&effects), [(NOW - RESET, None, 1_000)], "by the period of the last push");
 }
 
 /// Which of the ended jobs it is, is known: telling all of them again takes no search.
