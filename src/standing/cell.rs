@@ -58,7 +58,7 @@ impl Default for Jobs {
     }
 }
 
-/// A sum as of an instant with a usage of another one added, as of the later of both: one of them has faded by then.
+/// Adds `used`, as of `at`, to `sum`, as of `since`. The result is as of the later of the two; the earlier one is decayed to it.
 fn sum_of((sum, since): (f64, f64), used: f64, at: f64, half_life: HalfLife) -> (f64, f64) {
     if at < since {
         (sum + used * half_life.left_after(since - at), since)
@@ -146,7 +146,7 @@ impl Cell {
         })
     }
 
-    /// As it was told by [`Cell::given_up`]. Gives the ids of jobs that it has in it: it may have been told after them.
+    /// Restores what [`Cell::given_up`] told. Jobs that ended up to the horizon are in the sum and are removed; gives their ids.
     pub fn give_up_again(&mut self, told: GivenUp) -> Vec<JobId> {
         self.base = Base { usage: told.pushed, since: told.at, counted: told.counted };
         let jobs = self.jobs.get_or_insert_default();

@@ -64,7 +64,7 @@ pub(super) struct Drafted {
 }
 
 impl SitePart {
-    /// Whether it is right as a whole site, put nowhere. Without a rule it is no tree, and always right.
+    /// Whether a push of just this would be accepted; nothing is changed. Without a rule it is no tree, and always is.
     pub fn check(self) -> Result<(), SiteError> {
         let (mut apart, mut draft) = (Standing::default(), Draft::default());
         draft.absorb(self, &mut apart);

@@ -78,8 +78,9 @@ impl Standing {
     }
 
     /// Ended jobs that no push covers, and what was given up, from a place on: at most `most` jobs of at most `most`
-    /// associations. What was given up of an association comes with the last of its jobs, and has in it what was given up
-    /// since the first of them was told. The last is the place to go on from, if any are left.
+    /// associations. The sum of an association comes with its last page. If jobs were given up between pages they are in that sum,
+    /// and were also told one by one; [`Standing::gave_up`] removes them again. The last is the place to go on from, if any are
+    /// left.
     pub fn uncovered(&self, from: Bookmark, most: usize) -> (Vec<Ended>, Vec<GivenUp>, Option<Bookmark>) {
         let half_life = self.site.as_ref().map_or(HalfLife::NONE, |site| site.scale.half_life());
         let (mut jobs, mut sums) = (Vec::new(), Vec::new());
