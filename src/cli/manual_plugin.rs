@@ -115,8 +115,8 @@ pub(super) const PAGE: &[Part] = &[
     Entry("limits", "An array of tables, see LIMITS."),
     Entry(
         "public",
-        "What of the tree everybody may see: \"own\" numbers alone, the \"banks\" above and beside them, or \"all\". Default: \
-         \"banks\".",
+        "What of the tree everybody may see: \"own\" numbers alone, the \"banks\" above and beside them, or \"all\". With \"own\" a \
+         limit on a bank is shown without what is in use. Default: \"banks\".",
     ),
     Entry(
         "annotate",

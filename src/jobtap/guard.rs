@@ -2,9 +2,10 @@
 //! Where C enters: one trampoline for callbacks, one for RPCs, one for timers; those of futures are in `reads`,
 //! `asks` and `kvs`.
 //!
-//! Invariants: nothing unwinds into C; a panic is logged with its place, fails that one call in the safe direction
-//! ([`Jobtap::fail_safe`]), and the plugin puts its state in order ([`Jobtap::recover`]) before anything else. All memory hangs on the plugin handle's aux and dies
-//! with it; there are no statics and no thread-locals, which would pin the .so.
+//! Invariants: nothing unwinds into C; a panic is logged with its place, that one call is answered in the safe direction
+//! ([`Jobtap::fail_safe`]), which may be success, and the plugin puts its state in order ([`Jobtap::recover`]) before anything
+//! else. All memory hangs on the plugin handle's aux and dies with it; there are no statics and no thread-locals, which would pin
+//! the .so.
 
 use super::error::EIO;
 use super::hook::{self, Hook};
@@ -157,7 +158,7 @@ impl<J: Jobtap> Instance<J> {
         self.faults.leave();
         if result.is_none() {
             let text = format!(
-                "{}: internal error in {what}; the call fails, jobs are compared with Flux's",
+                "{}: internal error in {what}; its answer is the safe one; jobs are compared with Flux's",
                 J::title()
             );
             self.plugin.log(LogLevel::Error, &text);
@@ -307,7 +308,8 @@ unsafe extern "C" fn on_callback<J: Jobtap>(
     if outcome.is_none() {
         args.set_error(instance.plugin, &format!("internal error in {}", J::title()));
     }
-    // A failure that Flux would only log has it leave what was packed for this job's jobspec to the next job it calls about.
+    // If we return -1 where Flux only logs that, it skips posting the jobspec updates packed for this job, and posts them to
+    // the next job it calls us about. So we return 0 there.
     match catch_unwind(AssertUnwindSafe(|| instance.jobtap.fail_safe(host, name, args))) {
         Ok(Ok(())) => 0,
         Ok(Err(Failed)) | Err(_) => -1,

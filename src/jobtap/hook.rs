@@ -10,6 +10,7 @@ use std::panic::{PanicHookInfo, set_hook, take_hook};
 struct Handle(Plugin);
 
 // SAFETY: the job manager calls the plugin on one thread, and the plugin starts none, so no other can panic in it.
+// Instances of one .so nest: Flux destroys a second one before anything else happens, so the handle that a hook holds is never gone.
 unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
@@ -33,7 +34,7 @@ pub(super) fn install<J: Jobtap>(plugin: Plugin) -> Hook {
     set_hook(Box::new(move |panic| {
         let message = panic.payload_as_str().unwrap_or("panic");
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        // The hook is removed before the handle goes.
+        // The hook is replaced by the former one before the handle goes.
         handle.plugin().log(LogLevel::Error, &format!("{}: panic at {place}: {message}", J::title()));
     }));
     Hook(Some(former))

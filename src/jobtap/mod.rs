@@ -172,7 +172,7 @@ pub trait Jobtap: Sized + 'static {
     /// What a callback leaves as its answer when it fails or was cut short by a panic. Other plugins may have answered before.
     ///
     /// # Errors
-    /// Where Flux is to be told: it refuses then what the callback was about.
+    /// `Failed` makes the callback return -1: Flux then refuses the submission, update or configuration.
     fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;
     /// Puts the state in order after a panic cut a call short that was about job `id`, if it was about one.
     fn recover(&self, host: Host<'_, Self>, id: Option<u64>);

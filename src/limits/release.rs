@@ -82,8 +82,8 @@ impl Ledger {
 
     /// Goes on to the next held job that changes. A job none of whose limits is exceeded is freed and reserves its
     /// headroom at once; of any other job the names that are satisfied go, but never the last. Names of limits over scopes
-    /// go with the last: they would come and go on all who wait whenever one place is free. Nobody of `undecided` changes.
-    /// Before each step whoever is [unplaced](Ledger::unplaced) is to be placed.
+    /// go with the last: they would come and go on all who wait whenever one place is free. Jobs of the associations in
+    /// `undecided` are left as they are. Before each step whoever is [unplaced](Ledger::unplaced) is to be placed.
     pub fn release_next(
         &mut self,
         book: &Book,

@@ -69,7 +69,8 @@ pub struct MfPriority {
     pace: RefCell<Pace<Asked>>,
     queues: RefCell<QueueStates>,
     calls: RefCell<AllCalls>,
-    /// What is to be said when Flux has taken the plugin: one whose name is taken it refuses after it was set up.
+    /// The log line of the load, kept until the first conf.update: Flux may still refuse a plugin whose name is taken after its
+    /// entry point returned.
     loaded: RefCell<Option<String>>,
     logger: Logger,
 }

@@ -46,16 +46,19 @@ pub(super) struct Jobs {
     pub horizon: f64,
     /// How often the ended ones came to stand in another order.
     pub sorted: u32,
+    /// When none of the ended ones could be given up, though there were too many.
+    pub stuck: f64,
 }
 
 impl Default for Jobs {
     fn default() -> Self {
+        let never = f64::NEG_INFINITY;
         let (running, ended) = (Vec::new(), Vec::new());
-        Jobs { running, ended, sum: 0.0, sum_since: f64::NEG_INFINITY, horizon: f64::NEG_INFINITY, sorted: 0 }
+        Jobs { running, ended, sum: 0.0, sum_since: never, horizon: never, sorted: 0, stuck: never }
     }
 }
 
-/// A sum as of an instant with a usage of another one added, as of the later of both: one of them has faded by then.
+/// Adds `used`, as of `at`, to `sum`, as of `since`. The result is as of the later of the two; the earlier one is decayed to it.
 fn sum_of((sum, since): (f64, f64), used: f64, at: f64, half_life: HalfLife) -> (f64, f64) {
     if at < since {
         (sum + used * half_life.left_after(since - at), since)
@@ -107,10 +110,12 @@ impl Cell {
         (self.base.usage, &self.base.counted)
     }
 
-    /// Ended jobs from the place `first` on that the pushed usage does not have in it, each with its place.
+    /// Ended jobs from the place `first` on that neither the pushed usage has in it nor [`Cell::given_up`], each with its place.
     pub fn uncovered(&self, first: usize) -> impl Iterator<Item = (usize, &Held)> {
         let ended = self.jobs.as_ref().map_or(&[][..], |jobs| &jobs.ended);
-        ended.iter().enumerate().skip(first).filter(|(_, held)| !self.covers(held))
+        let horizon = self.jobs.as_ref().map_or(f64::NEG_INFINITY, |jobs| jobs.horizon);
+        let is_told = move |held: &Held| !self.covers(held) && held.run.end().is_none_or(|end| end > horizon);
+        ended.iter().enumerate().skip(first).filter(move |(_, held)| is_told(held))
     }
 
     /// Says whether places among the ended jobs are still those of the same jobs.
@@ -118,15 +123,22 @@ impl Cell {
         self.jobs.as_ref().map_or(0, |jobs| jobs.sorted)
     }
 
-    /// What was given up, with the usage that it stands beside.
-    pub fn given_up(&self) -> Option<GivenUp> {
+    /// What was given up, with the usage that it stands beside. Jobs that ended before the last of it, by a clock that went back,
+    /// are in it too: whoever takes it again could not tell them from the others.
+    pub fn given_up(&self, half_life: HalfLife) -> Option<GivenUp> {
         let (user, bank) = self.key.clone()?;
         let jobs = self.jobs.as_ref().filter(|jobs| jobs.horizon > f64::NEG_INFINITY)?;
+        let uncovered = jobs.ended.iter().filter(|held| !self.covers(held));
+        let early = uncovered.filter_map(|held| Some((held, held.run.end()?)));
+        let early = early.filter(|(_, end)| *end <= jobs.horizon);
+        let (sum, since) = early.fold((jobs.sum, jobs.sum_since), |sum, (held, end)| {
+            sum_of(sum, held.run.usage(end, Mode::Elapsed, half_life), end, half_life)
+        });
         Some(GivenUp {
             user,
             bank,
-            sum: jobs.sum,
-            since: jobs.sum_since,
+            sum,
+            since,
             horizon: jobs.horizon,
             pushed: self.base.usage,
             at: self.base.since,
@@ -134,7 +146,7 @@ impl Cell {
         })
     }
 
-    /// As it was told by [`Cell::given_up`]. Gives the ids of jobs that it has in it: it may have been told after them.
+    /// Restores what [`Cell::given_up`] told. Jobs that ended up to the horizon are in the sum and are removed; gives their ids.
     pub fn give_up_again(&mut self, told: GivenUp) -> Vec<JobId> {
         self.base = Base { usage: told.pushed, since: told.at, counted: told.counted };
         let jobs = self.jobs.get_or_insert_default();
@@ -243,11 +255,19 @@ impl Cell {
     }
 
     /// Gives up all but the last `keep` ended jobs, but none that ended after `now`. Jobs that ended at one instant go
-    /// together. Gives the ids of those that went.
+    /// together. Gives the ids of those that went; if there are none, the others stand where they stood.
     pub fn give_up(&mut self, keep: usize, now: f64, half_life: HalfLife) -> Vec<JobId> {
         let Some(mut jobs) = self.jobs.take() else { return Vec::new() };
         let mut gone = Vec::new();
         let end = |held: &Held| held.run.end().unwrap_or(f64::INFINITY);
+        // Many may have ended in one instant: then sorting them finds that none goes, at each further end anew.
+        let first = jobs.ended.iter().map(end).fold(f64::INFINITY, f64::min);
+        let with_it = jobs.ended.iter().filter(|held| end(held) == first).count();
+        if first > now || with_it.saturating_add(keep) > jobs.ended.len() {
+            jobs.stuck = now;
+            self.jobs = Some(jobs);
+            return gone;
+        }
         jobs.ended.sort_unstable_by(|a, b| end(a).total_cmp(&end(b)));
         jobs.sorted = jobs.sorted.wrapping_add(1);
         let many = jobs.ended.len().saturating_sub(keep);

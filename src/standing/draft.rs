@@ -16,7 +16,7 @@ pub struct Rule {
     pub instant: f64,
     /// How they decay.
     pub half_life: HalfLife,
-    /// Seconds after its end from which on a job counts nothing.
+    /// So many seconds: job-list is asked no farther back for jobs that ended.
     pub reset: f64,
     /// What a second of a job counts.
     pub weights: Weights,
@@ -64,7 +64,7 @@ pub(super) struct Drafted {
 }
 
 impl SitePart {
-    /// Whether it is right as a whole site, put nowhere. Without a rule it is no tree, and always right.
+    /// Whether a push of just this would be accepted; nothing is changed. Without a rule it is no tree, and always is.
     pub fn check(self) -> Result<(), SiteError> {
         let (mut apart, mut draft) = (Standing::default(), Draft::default());
         draft.absorb(self, &mut apart);

@@ -186,8 +186,11 @@ impl Standing {
         self.given_up(at, gone);
     }
 
-    /// These ended jobs of a cell are gone; the others stand elsewhere in it.
+    /// These ended jobs of a cell are gone; if there are any, the others stand elsewhere in it.
     pub(super) fn given_up(&mut self, at: u32, gone: Vec<JobId>) {
+        if gone.is_empty() {
+            return;
+        }
         self.ended = self.ended.saturating_sub(gone.len());
         for id in gone {
             self.by_id.remove(&id);
@@ -198,10 +201,13 @@ impl Standing {
         }
     }
 
-    /// The same of the association of a job that ended, for who has no refreshes that would do it.
+    /// Gives up ended jobs of the association of this one; for sites without refreshes. Where none could go they are not
+    /// looked through again in the same instant: all that end in one turn do so then.
     pub fn give_up_beside(&mut self, id: JobId, now: f64) {
         let half_life = self.site.as_ref().map(|site| site.scale.half_life());
-        if let Some((half_life, place)) = half_life.zip(self.by_id.get(&id).copied()) {
+        let Some((half_life, place)) = half_life.zip(self.by_id.get(&id).copied()) else { return };
+        let jobs = self.cells.get(place.cell as usize).and_then(|cell| cell.jobs.as_ref());
+        if jobs.is_some_and(|jobs| jobs.stuck != now) {
             self.give_up(place.cell, now, half_life);
         }
     }

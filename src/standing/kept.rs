@@ -5,7 +5,7 @@
 //! jobs may be given up in between, and then they are in a sum that is told after them.
 
 use super::{Bank, Job, Leaf, Rule, Standing, Watermark};
-use crate::fairshare::accrual::{MAX_PUSHED, MAX_TIME};
+use crate::fairshare::accrual::{HalfLife, MAX_PUSHED, MAX_TIME};
 use crate::fairshare::{Policy, Ranking, Ties};
 use crate::ids::{BankName, UserId};
 
@@ -78,9 +78,11 @@ impl Standing {
     }
 
     /// Ended jobs that no push covers, and what was given up, from a place on: at most `most` jobs of at most `most`
-    /// associations. What was given up of an association comes with the last of its jobs, and has in it what was given up
-    /// since the first of them was told. The last is the place to go on from, if any are left.
+    /// associations. The sum of an association comes with its last page. If jobs were given up between pages they are in that sum,
+    /// and were also told one by one; [`Standing::gave_up`] removes them again. The last is the place to go on from, if any are
+    /// left.
     pub fn uncovered(&self, from: Bookmark, most: usize) -> (Vec<Ended>, Vec<GivenUp>, Option<Bookmark>) {
+        let half_life = self.site.as_ref().map_or(HalfLife::NONE, |site| site.scale.half_life());
         let (mut jobs, mut sums) = (Vec::new(), Vec::new());
         for (number, cell) in self.cells.iter().enumerate().skip(from.cell) {
             if number - from.cell >= most || jobs.len() >= most {
@@ -97,7 +99,7 @@ impl Standing {
                 let job = Job { id: held.id, user: *user, bank: bank.clone(), ran_on, start, limit: 0.0 };
                 jobs.extend(held.run.end().map(|end| Ended { job, end }));
             }
-            sums.extend(cell.given_up());
+            sums.extend(cell.given_up(half_life));
         }
         (jobs, sums, None)
     }

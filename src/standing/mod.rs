@@ -225,7 +225,7 @@ impl Standing {
         in_tree.map(Cell::counted_until).fold(f64::INFINITY, f64::min).max(since)
     }
 
-    /// Seconds after its end from which on a job counts nothing.
+    /// So many seconds: job-list is asked no farther back for jobs that ended. From the last push.
     pub fn reset(&self) -> f64 {
         self.site.as_ref().map_or(RESET, |site| site.rules.reset)
     }

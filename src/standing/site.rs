@@ -15,7 +15,7 @@ pub struct Site {
     pub instant: f64,
     /// How they decay.
     pub half_life: HalfLife,
-    /// Seconds after its end from which on a job counts nothing.
+    /// So many seconds: job-list is asked no farther back for jobs that ended.
     pub reset: f64,
     /// What a second of a job counts.
     pub weights: Weights,

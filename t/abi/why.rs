@@ -303,6 +303,17 @@ fn limits_over_scopes_are_told_by_whose_they_are() {
         ["max-run-sched-jobs-user", "user", "5001", null, 1, 1],
     ]);
     assert_eq!(json!(shown), wanted);
+    // What all in a bank have in use is what others use; what one has oneself is shown.
+    site.host.reload_config(&json!({"fairshare": {"public": "own"}})).unwrap();
+    let used = |cred| {
+        let told = ask(&site, "standing", json!({"user": 5001}), cred);
+        let limits = told["associations"][0]["limits"].as_array().unwrap().iter();
+        let over = limits.filter(|it| !it["name"].is_null());
+        over.map(|it| json!([it["name"], it["used"], it["limit_is"]])).collect::<Value>()
+    };
+    let own = json!([["5001/A", 0, 4], ["A", null, 9], ["root", null, 3], ["5001", 1, 1]]);
+    assert_eq!(used(Cred::guest(5001)), own);
+    assert_eq!(used(OWNER), json!([["5001/A", 0, 4], ["A", 2, 9], ["root", 3, 3], ["5001", 1, 1]]));
     let why = ask(&site, "explain", json!({"jobs": [held]}), Cred::guest(5001));
     let holds = why["jobs"][0]["holds"].as_array().unwrap();
     let of = |hold: &Value| ["limit", "scope", "name"].map(|key| hold[key].clone());

@@ -73,8 +73,8 @@ pub(in crate::cli) struct Limit {
     pub(in crate::cli) queue: Option<String>,
     #[serde(default)]
     pub(in crate::cli) measure: String,
-    #[serde(default)]
-    pub(in crate::cli) used: u64,
+    /// None where it is not shown: it would tell what others use.
+    pub(in crate::cli) used: Option<u64>,
     /// None where it is not counted apart.
     pub(in crate::cli) reserved: Option<u64>,
     /// None is unlimited.

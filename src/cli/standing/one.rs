@@ -68,11 +68,11 @@ impl Teller<'_> {
             let most = limit.limit_is.unwrap_or_default();
             vec![
                 Cell::Text(named(limit)),
-                Cell::Count(limit.used),
+                limit.used.map_or(Cell::None, Cell::Count),
                 Cell::Count(most),
                 Cell::Text(unit(limit).to_owned()),
                 limit.reserved.filter(|reserved| *reserved > 0).map_or(Cell::None, Cell::Count),
-                Cell::Text(bar(limit.used, most)),
+                limit.used.map_or(Cell::None, |used| Cell::Text(bar(used, most))),
             ]
         });
         let columns = vec![

@@ -28,6 +28,17 @@ fn screens_of_standings() {
     assert!(text.contains("11th of 18: 10 go before you, tied with 1 other; fair-share 0.421053."), "{text}");
     let text = screens("standing-long", standing(), true, 0);
     assert!(text.contains("11th of 18: 10 go before ann"), "{text}");
+    // With public = "own" a bank's limit is shown, and not what others use of it.
+    let mut own = standing();
+    let of = &mut own["associations"][0];
+    of["levels"] = json!([of["levels"][2]]);
+    for limit in of["limits"].as_array_mut().expect("limits").iter_mut().filter(|it| it["scope"] == "bank") {
+        limit["used"] = Value::Null;
+    }
+    own["public"] = json!("own");
+    let text = screens("standing-own", own, false, 5001);
+    let of_banks: Vec<_> = text.lines().filter(|line| line.contains("-bank")).collect();
+    assert!(of_banks.len() == 4 && of_banks.iter().all(|line| !line.contains('[')), "{text}");
     let mut pushed = standing();
     let of = &mut pushed["associations"][0];
     (of["rank"], of["levels"], of["limits"]) = (Value::Null, json!([]), json!([]));

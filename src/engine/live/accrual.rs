@@ -29,7 +29,7 @@ impl Engine {
         if job.phase != Phase::Run {
             return None;
         }
-        if !self.is_live() && self.standing.counts().2 >= MOST_ENDED {
+        if self.standing.tree().is_none() && self.standing.counts().2 >= MOST_ENDED {
             self.standing.never_ran(id);
             self.live.asking = Asking::default();
             return None;
@@ -39,8 +39,8 @@ impl Engine {
         if done.is_ok() {
             self.note_ended(counted);
         }
-        // Between pushes there is nothing else that would.
-        if self.settings.refresh <= 0.0 {
+        // Without refreshes nothing else gives up ended jobs between two pushes.
+        if self.settings.refresh <= 0.0 || !self.settings.live {
             self.standing.give_up_beside(id, self.now);
         }
         unbelievable(done)

@@ -41,6 +41,33 @@ fn without_refreshes_no_more_ended_jobs_are_remembered_than_with_them() {
     assert!((same / used - 1.0).abs() < 1e-9, "{same} {used}");
 }
 
+/// Where fair-share is the number that was pushed, the tree still says how usage decays.
+#[test]
+fn beside_a_tree_that_is_not_in_force_ended_jobs_are_given_up_and_none_is_lost() {
+    let run = |others: u64| {
+        let mut host = live(Policy::Classic);
+        host.event(Event::Settings(Settings { live: false, ..Settings::default() }));
+        for id in 0..others {
+            let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
+            let (user, bank, id) = (UserId(9), "C".into(), JobId(1_000_000 + id));
+            let job = Job { id, user, bank, ran_on, start: NOW - 9.0, limit: 0.0 };
+            host.engine.standing.ended(&job, NOW).unwrap();
+        }
+        for _ in 0..100 {
+            let id = host.submit(HostJob::new(8).bank("A")).unwrap();
+            host.start(id);
+            host.now += 9.0;
+            host.end(id);
+        }
+        (host.engine.live_snapshot().counts.2, usage(&host, 8, "A"))
+    };
+    let (few, used) = run(0);
+    assert_eq!(few, 100);
+    let (many, same) = run(200_000);
+    assert!((200_000..=200_000 + 2 * 16).contains(&many), "{many}");
+    assert!((same / used - 1.0).abs() < 1e-9, "{same} {used}");
+}
+
 /// Twelve times the timer fires without a page before a request is taken for one that nobody answers.
 #[test]
 fn a_request_that_is_never_answered_is_made_again() {
@@ -85,7 +112,7 @@ fn a_page_is_an_answer_and_the_next_one_has_its_own_minute() {
 }
 
 #[test]
-fn no_further_back_is_asked_than_jobs_count() {
+fn no_farther_back_is_asked_than_the_usage_reset_period() {
     let mut site = tree(Policy::Classic, NOW, leaves());
     site.rule.as_mut().unwrap().reset = 5_000.0;
     let mut engine = Engine::new(OWNER);
@@ -93,9 +120,9 @@ fn no_further_back_is_asked_than_jobs_count() {
     assert_eq!(asks(&effects), [(NOW - 5_000.0, None, 1_000)]);
     let jobs = vec![ended(1, NOW - 4_999.0), ended(2, NOW - 5_001.0)];
     engine.handle(NOW, Event::Ended(Some(jobs)));
-    assert_eq!(engine.live_snapshot().counts.2, 1, "the other counts nothing any more");
+    assert_eq!(engine.live_snapshot().counts.2, 1, "the other ended farther back than is asked");
     let effects = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
-    assert_eq!(asks(&effects), [(NOW - RESET, None, 1_000)], "as far back as they count now");
+    assert_eq!(asks(&effects), [(NOW - RESET, None, 1_000)], "by the period of the last push");
 }
 
 /// Which of the ended jobs it is, is known: telling all of them again takes no search.

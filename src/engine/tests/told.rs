@@ -189,7 +189,9 @@ fn limits_of_an_association_with_what_is_in_use() {
         .limits
         .iter()
         .filter(|it| it.cap.is_some() || it.queue.is_some())
-        .map(|it| (it.limit, it.queue.as_ref().map(|queue| queue.as_str()), it.measure, it.used, it.cap))
+        .map(|it| {
+            (it.limit, it.queue.as_ref().map(|queue| queue.as_str()), it.measure, it.used.unwrap(), it.cap)
+        })
         .collect();
     assert!(shown.contains(&("max-active-jobs", None, "jobs", 2, Some(9))), "{shown:?}");
     assert!(shown.contains(&("max-running-jobs-user-limit", None, "jobs", 1, Some(2))), "{shown:?}");

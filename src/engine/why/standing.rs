@@ -73,8 +73,8 @@ pub struct LimitShown {
     pub measure: &'static str,
     /// Of which jobs.
     pub stage: &'static str,
-    /// In use, promises included.
-    pub used: u64,
+    /// In use, promises included; `None` where that is not for who asks.
+    pub used: Option<u64>,
     /// Promised to released jobs that are not there yet; `None` where it is not counted apart.
     pub reserved: Option<u64>,
     /// The cap, if there is one.
@@ -216,20 +216,20 @@ impl Engine {
             held: self.ledger.held_count(id),
             pending: self.pending_count(id),
             running: [run.jobs(), run.nodes(), run.cores()],
-            limits: self.limits_of(id, record),
+            limits: self.limits_of(id, record, open),
             rank: node.and_then(|node| self.rank_of(node)),
             levels: node.map(|node| self.levels(node, open, now)).unwrap_or_default(),
         }
     }
 
-    fn limits_of(&self, id: AssociationId, record: &Association) -> Vec<LimitShown> {
+    fn limits_of(&self, id: AssociationId, record: &Association, open: Open) -> Vec<LimitShown> {
         let mut shown = vec![LimitShown {
             limit: "max-active-jobs",
             target: None,
             queue: None,
             measure: "jobs",
             stage: "active",
-            used: self.ledger.usage(id).map_or(0, |usage| usage.active_jobs),
+            used: Some(self.ledger.usage(id).map_or(0, |usage| usage.active_jobs)),
             reserved: Some(0),
             cap: record.max_active_jobs.at_most(),
         }];
@@ -239,7 +239,7 @@ impl Engine {
             queue: queue.cloned(),
             measure: pressure.measure.name(),
             stage: pressure.stage.which(),
-            used: pressure.used,
+            used: Some(pressure.used),
             reserved: Some(pressure.reserved),
             cap: pressure.cap.at_most(),
         };
@@ -253,18 +253,20 @@ impl Engine {
             let of_queue = self.ledger.pressures(&self.book, id, Some(queue));
             let of_queue = of_queue.iter().filter(|it| it.is_of_queue);
             shown.extend(
-                of_queue.map(|it| show(it, Some(queue))).filter(|it| it.cap.is_some() || it.used > 0),
+                of_queue.map(|it| show(it, Some(queue))).filter(|it| it.cap.is_some() || it.used > Some(0)),
             );
         }
-        // Whoever is in a group may see what is in use there: it is what his jobs wait for.
+        // What all in a bank have in use is what others use.
+        let is_open =
+            |target: &Target| open != Open::Own || !matches!(target, Target::Bank(_) | Target::EachBank);
         let over_scopes = self.ledger.scope_usages_on(record.user, &record.bank);
         shown.extend(over_scopes.into_iter().map(|(hold, ScopeUsage { limit, used })| LimitShown {
             limit: hold.name(),
+            used: is_open(&limit.target).then_some(used.unwrap_or_default()),
             target: Some(limit.target),
             queue: limit.queue,
             measure: limit.amount.measure.name(),
             stage: limit.amount.stage.which(),
-            used: used.unwrap_or_default(),
             reserved: None,
             cap: limit.cap.limit.at_most(),
         }));

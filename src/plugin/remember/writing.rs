@@ -19,7 +19,7 @@ use std::rc::Rc;
 const BATCH: usize = 256 << 10;
 /// Associations looked at in one turn.
 pub(super) const PAGE: usize = 400;
-/// The same where only ended jobs are looked for, and so many of these.
+/// Associations, or ended jobs, looked at in one turn when only ended jobs are left to be written.
 pub(super) const JOBS_PAGE: usize = 2000;
 
 /// Texts under keys, and keys of which what is there goes away.

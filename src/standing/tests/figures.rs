@@ -258,3 +258,38 @@ fn below_a_bank_out_of_use_nobody_is_ranked() {
         }
     }
 }
+
+/// Where many jobs of an association end in one instant, none of them can go before the others.
+#[test]
+fn where_none_can_be_given_up_the_ended_jobs_stay_where_they_are() {
+    let mut standing = Standing::new(Memory { jobs: 0, each: 1 });
+    standing.push(site(Policy::Classic)).expect("a site");
+    let places = |standing: &Standing| {
+        let held = standing.cells[0].jobs.as_ref().expect("jobs").ended.iter();
+        (standing.cells[0].sorted(), held.map(|held| held.id.0).collect::<Vec<_>>())
+    };
+    for id in (1..=9).rev() {
+        standing.ended(&job(id, 1, "A", 1, T0), T0 + 10.0).expect("an end");
+        standing.give_up_beside(JobId(id), T0 + 10.0);
+        assert_eq!(places(&standing), (0, (id..=9).rev().collect()));
+        standing.is_sound();
+    }
+    // It is not looked for again before the clock goes on, not even where one came that could go.
+    standing.ended(&job(10, 1, "A", 1, T0), T0 + 5.0).expect("an end");
+    standing.give_up_beside(JobId(10), T0 + 10.0);
+    assert_eq!(standing.counts().2, 10);
+    standing.give_up_beside(JobId(10), T0 + 11.0);
+    assert_eq!(standing.counts().2, 9);
+    standing.is_sound();
+    // None that ends later than now goes, whatever is kept.
+    let mut early = Standing::new(Memory { jobs: 0, each: 0 });
+    early.push(site(Policy::Classic)).expect("a site");
+    for id in 1..=3 {
+        early.ended(&job(id, 1, "A", 1, T0), T0 + 100.0 - id as f64).expect("an end");
+    }
+    early.give_up_beside(JobId(1), T0 + 50.0);
+    assert_eq!(places(&early), (0, vec![1, 2, 3]));
+    early.give_up_beside(JobId(1), T0 + 98.5);
+    assert_eq!(early.counts().2, 1);
+    early.is_sound();
+}

@@ -160,6 +160,38 @@ fn what_is_given_up_while_it_is_told_counts_once() {
     }
 }
 
+/// A job may end before what was given up where the clock went back. It is told in the sum: beside it, it would be taken for a
+/// job that is in it.
+#[test]
+fn who_ended_before_what_was_given_up_counts_when_it_is_taken_again() {
+    for most in [1, 100] {
+        let mut first = Standing::new(Memory { jobs: 0, each: 1 });
+        first.push(site(Policy::Classic)).expect("a site");
+        first.started(&job(9, 1, "A", 7, T0)).expect("a job");
+        for (id, end) in (1..).zip([70.0, 80.0, 90.0, 100.0]) {
+            first.ended(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
+        }
+        first.refresh(T0 + 100.0);
+        assert_eq!(first.counts(), (3, 1, 1));
+        first.over(JobId(9), T0 + 50.0).expect("an end");
+        let mut second = Standing::new(Memory::default());
+        second.remember_all(true);
+        let mut place = Some(Default::default());
+        while let Some(from) = place {
+            let (jobs, sums, next) = first.uncovered(from, most);
+            place = next;
+            assert!(sums.into_iter().all(|sum| second.gave_up(sum)));
+            for Ended { job, end } in jobs {
+                second.ended(&job, end).expect("an end");
+            }
+        }
+        second.push(site(Policy::Classic)).expect("a site");
+        near(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
+        near(usage(&first, 1, "A", T0 + 100.0), usage(&second, 1, "A", T0 + 100.0));
+        second.is_sound();
+    }
+}
+
 #[test]
 fn what_can_not_have_been_given_up_is_refused() {
     let right = || GivenUp {

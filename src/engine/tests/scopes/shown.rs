@@ -20,8 +20,10 @@ fn an_association_is_shown_the_limits_under_which_its_jobs_come() {
     let running = host.submit(job(7, "A", 3)).unwrap();
     host.start(running);
     host.submit(job(7, "B", 2)).unwrap();
-    let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open: Open::Own };
-    let page = host.engine.standings(&wanted, host.now);
+    let page = |open| {
+        let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open };
+        host.engine.standings(&wanted, host.now)
+    };
     type Row<'a> = (&'a str, Option<&'a str>, u64, Option<u64>);
     let cases: [(u32, &str, &[Row<'_>]); 3] = [
         (
@@ -58,7 +60,10 @@ fn an_association_is_shown_the_limits_under_which_its_jobs_come() {
             ],
         ),
     ];
-    for (user, of, expected) in cases {
+    for (open, (user, of, expected)) in
+        [Open::All, Open::Banks, Open::Own].into_iter().flat_map(|open| cases.map(|case| (open, case)))
+    {
+        let page = page(open);
         let standing = page
             .associations
             .iter()
@@ -70,11 +75,15 @@ fn an_association_is_shown_the_limits_under_which_its_jobs_come() {
                 (whose, it.queue.as_ref().map(|queue| queue.as_str().to_owned()), it.used, it.cap)
             })
             .collect();
+        // What one has oneself is one's own; what all in a bank have is what others use.
+        let is_shown = |whose: &str| open != Open::Own || whose.starts_with("user ");
         let expected: Vec<_> = expected
             .iter()
-            .map(|(whose, queue, used, cap)| ((*whose).to_owned(), queue.map(str::to_owned), *used, *cap))
+            .map(|(whose, queue, used, cap)| {
+                ((*whose).to_owned(), queue.map(str::to_owned), is_shown(whose).then_some(*used), *cap)
+            })
             .collect();
-        assert_eq!(shown, expected, "user {user} in bank {of}");
+        assert_eq!(shown, expected, "user {user} in bank {of}, {open:?}");
     }
     exact(&host);
 }
