@@ -147,9 +147,16 @@ fn the_clock_going_back_and_a_lock_are_errors() {
     let fairshares = stored(&site);
     site.sql("UPDATE association_table SET shares = 50 WHERE username = 'dan'");
     let ran = sync(&site, END - 5000.0, &[]);
-    assert!(ran.error().contains("nothing was counted"), "{ran:?}");
     assert!(ran.error().contains("what was to be stored is stored"), "{ran:?}");
     assert_ne!(stored(&site), fairshares);
+}
+
+#[test]
+fn a_recount_says_on_a_terminal_that_it_is_stored() {
+    let site = small("recount_stored");
+    let command = format!("PROGRAM recount --write --now {} -p {}", END + 100.0, site.path());
+    let Some(ran) = super::table::on_screen((100, 50), "xterm", &command) else { return };
+    assert!(ran.ok().split(": stored").nth(1).is_some_and(|rest| rest.contains("was put right")), "{ran:?}");
 }
 
 #[test]
