@@ -147,7 +147,7 @@ wait_for() {
 	flux job wait-event -t "$MF_WAIT" ${3:+-m "$3"} "$2" "$1" >/dev/null
 }
 
-# some ID...: there is a job to speak of. A claim about nobody would hold.
+# some ID...: fails without ids, or with an empty one: a check over no job would pass.
 some() {
 	local id
 	test $# -gt 0 || { echo "of no job"; return 1; }

@@ -92,7 +92,7 @@ test_expect_success UPSTREAM '--all has all rest, whatever ends before theirs is
 test_expect_success UPSTREAM 'what was cut off is told, and run again it loses no urgency' '
 	to_ours && cancel_all && take=$(mf submit 5002) && running $take && held=$(mf submit 5002 -u 21) && held_by $held max-running-jobs-user-limit && rm -f let-go.sh &&
 	relay --rename job-manager.mf_priority.rest job-manager.mf_priority.resX &&
-	test_expect_code 2 flux fairshare migrate --to-upstream --all --uri "$through" >>let-go.sh 2>err; end_relay; cat err &&
+	test_expect_code 2 flux fairshare migrate --to-upstream --all --uri "$through" >>let-go.sh 2>err; rc=$?; end_relay; cat err; test $rc = 0 &&
 	grep "1 job rests at urgency 0; keep the script" err && is_state DEPEND $held &&
 	migrate --to-upstream --all >>let-go.sh && scheduled $held && migrate --to-upstream --all >>let-go.sh && cat let-go.sh &&
 	sh let-go.sh && running $held && test "$(flux jobs -n -o "{urgency}" $held)" = 21 && cancel_all

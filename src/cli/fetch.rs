@@ -12,7 +12,7 @@ use super::printable::count;
 use super::progress::Progress;
 use super::{Failure, failure};
 use crate::flux::Flux;
-use crate::pipeline::fetch::{self, Fetched, Fetching, Listing};
+use crate::pipeline::fetch::{self, Fetched, Fetching, Inserted, Listing};
 use crate::store::{Access, JobRecord, Snapshot};
 
 /// Bytes of text that are kept in memory before the database is locked.
@@ -31,6 +31,8 @@ pub(super) struct Fetch<'a> {
 /// Records in memory, and the rest on its way.
 pub(super) struct Begun<'a> {
     records: Vec<Vec<JobRecord>>,
+    /// Jobs whose records had been removed.
+    removed: u64,
     fetching: Fetching<'a>,
     /// When Flux was asked.
     asked: f64,
@@ -40,6 +42,8 @@ pub(super) struct Begun<'a> {
 pub(super) struct Stored {
     /// Records that were not there before.
     pub(super) new: u64,
+    /// Jobs that are left out, as their records were removed once.
+    removed: u64,
     fetched: Fetched,
     copied: Option<Fetched>,
 }
@@ -53,18 +57,23 @@ impl Fetch<'_> {
     ) -> Result<Begun<'f>, Failure> {
         progress.phase("listing jobs", || 0);
         let newest = self.newest()?;
+        let mut left_out = 0;
         let mut listing = Listing::ask(flux, newest).map_err(failure)?;
         if !listing.is_empty() {
             let mut database = self.wait.open(self.found, Access::Read)?;
             let snapshot = database.snapshot().map_err(failure)?;
             let removed = fetch::removed(&snapshot, self.now).map_err(failure)?;
             let stored = |id: u64, ended: f64| {
-                Ok(removed.contains(&ended) || snapshot.row_of_job(&id.to_string())?.is_some())
+                let is_stored = snapshot.row_of_job(&id.to_string())?.is_some();
+                let was_removed = !is_stored && removed.contains(&ended);
+                left_out += u64::from(was_removed);
+                Ok(is_stored || was_removed)
             };
             listing.leave_out(stored).map_err(failure)?;
         }
         progress.phase("fetching", || listing.len() as u64);
-        let mut begun = Begun { records: Vec::new(), fetching: listing.fetch(flux), asked: self.now };
+        let (removed, asked) = (left_out, self.now);
+        let mut begun = Begun { records: Vec::new(), removed, fetching: listing.fetch(flux), asked };
         let mut weight = 0;
         while weight < MEMORY
             && let Some(batch) = begun.next_batch(progress)?
@@ -97,27 +106,34 @@ impl Begun<'_> {
         archive: Option<(&Path, Wait)>,
         progress: &mut Progress,
     ) -> Result<Stored, Failure> {
-        let mut new = 0;
-        let removed = fetch::removed(snapshot, self.asked).map_err(failure)?;
+        let mut inserted = Inserted::default();
+        let mut left_out = self.removed;
+        // Before anything comes in that an archive may have too.
+        let archive = match archive {
+            Some(archive) => Some((archive, fetch::removed(snapshot, self.asked).map_err(failure)?)),
+            None => None,
+        };
         for batch in std::mem::take(&mut self.records) {
-            new += snapshot.insert_jobs(&batch).map_err(failure)?;
+            inserted.add(snapshot, &batch).map_err(failure)?;
         }
         while let Some(batch) = self.next_batch(progress)? {
-            new += snapshot.insert_jobs(&batch).map_err(failure)?;
+            inserted.add(snapshot, &batch).map_err(failure)?;
         }
         let mut copied = None;
-        if let Some((path, wait)) = archive {
+        if let Some(((path, wait), removed)) = archive {
             progress.phase("copying", || 0);
             let mut sink = |mut batch: Vec<JobRecord>| {
+                let all = batch.len();
                 batch.retain(|record| !removed.contains(&record.t_inactive));
-                new += snapshot.insert_jobs(&batch)?;
-                Ok(())
+                left_out += (all - batch.len()) as u64;
+                inserted.add(snapshot, &batch)
             };
             let read = fetch::archive(path, wait.wait, &mut sink, &mut |done, _| progress.at(done));
             copied = Some(read.map_err(failure)?);
         }
-        fetch::remember(snapshot, self.asked, new).map_err(failure)?;
-        Ok(Stored { new, fetched: self.fetching.fetched().clone(), copied })
+        fetch::remember(snapshot, self.asked, inserted).map_err(failure)?;
+        let fetched = self.fetching.fetched().clone();
+        Ok(Stored { new: inserted.new, removed: left_out, fetched, copied })
     }
 }
 
@@ -140,6 +156,10 @@ impl Stored {
             .copied
             .as_ref()
             .map_or(String::new(), |copied| format!(", {} in the archive", count(copied.records, "record")));
-        format!("{} fetched{copied}, {} new", count(self.fetched.records, "record"), self.new)
+        let removed = match self.removed {
+            0 => String::new(),
+            removed => format!(", {removed} left out as removed"),
+        };
+        format!("{} fetched{copied}, {} new{removed}", count(self.fetched.records, "record"), self.new)
     }
 }

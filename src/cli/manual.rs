@@ -61,7 +61,7 @@ const ENVIRONMENT: &[(&str, Entry)] = &[
     ),
 ];
 
-/// What status 1 means of a command, where `usual` says what it means of most; `None` of those that never exit with it.
+/// The text for exit status 1; `usual` for most commands, `None` for those that never exit with 1.
 pub(super) fn no<'a>(command: &str, usual: &'a str) -> Option<&'a str> {
     match command {
         "update" | "push" | "sync" | "policy" | "recount" | "scrub" | "compare" | "what-if" | "simulate"

@@ -21,8 +21,8 @@ use crate::flux::{Flux, FluxError};
 /// max-running-jobs-user-limit.2, one of a limit on GPUs or a whole bank, or one of a limit that has room by then, it never
 /// takes off: the job would wait for ever; and a job whose plain name was used up it ends when there is room. With
 /// --to-upstream each such job gets urgency 0 and loses its names: it rests in SCHED, where no plugin touches it. What is
-/// printed then is a shell script that gives each its urgency back: keep it, and run it when the other plugin is in place. Add to
-/// the script with >>: run again, this says nothing of the jobs that rest already.
+/// printed then is a shell script that gives each its urgency back: keep it, run it when the other plugin is in place, and remove
+/// it then. Begin with no such script, and add to it with >>: run again, this says nothing of the jobs that rest already.
 ///
 /// With flux-accounting's plugin loaded, says which jobs it has lost.
 ///

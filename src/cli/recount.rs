@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare recount`: all usage from the records, and what is wrong with the stored one.
 
+use std::io::{IsTerminal, Write, stderr};
+
 use super::database::DatabaseArg;
 use super::figures::Unit;
 use super::input::Wait;
@@ -46,7 +48,14 @@ pub(super) fn run(args: &Args) -> Outcome {
     if args.write {
         progress.phase("writing", || counted.plan.changes.bins.len() as u64);
         counted.plan.write(&snapshot, &mut |done| progress.at(done)).map_err(failure)?;
+        progress.phase("storing", || 0);
         snapshot.commit().map_err(failure)?;
+        // To explain may take long, and nobody has to wait for that to know that all is stored.
+        if stderr().is_terminal() {
+            drop(progress);
+            let _ = writeln!(stderr(), "{}: stored", args.database.path().display());
+            progress = Progress::start();
+        }
     } else {
         drop(snapshot);
     }

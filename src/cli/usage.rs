@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut database = args.wait.open(args.database.found(), Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
     let by = match args.by {
-        By::Period => return periods(args, &snapshot, present, &zone),
+        By::Period => return periods(args, &snapshot, progress, present, &zone),
         By::Association => report::By::Association,
         By::User => report::By::User,
         By::Bank => report::By::Bank,
@@ -210,12 +210,20 @@ fn weight(used: &Used) -> f64 {
 }
 
 /// What associations' usage is made of.
-fn periods(args: &Args, snapshot: &Snapshot<'_>, present: f64, zone: &TimeZone) -> Outcome {
+fn periods(
+    args: &Args,
+    snapshot: &Snapshot<'_>,
+    progress: Progress,
+    present: f64,
+    zone: &TimeZone,
+) -> Outcome {
     snapshot.check_usage_schema().map_err(failure)?;
     let settings = snapshot.usage_settings().map_err(failure)?;
     let ledger = snapshot.ledger(&mut |_| ()).map_err(failure)?;
     let bins = snapshot.bins(&ledger).map_err(failure)?;
     let bins_of = Present::of(snapshot, present).map_err(failure)?;
+    // It would write over what is said from here on.
+    drop(progress);
     if names_nobody(args, &Unknown::of(&ledger, &args.user, &args.bank)) {
         return Ok(Answer::No);
     }

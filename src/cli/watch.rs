@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::printable::count;
 use super::push::{self, Push};
-use super::sync::{Args, Done, store_all};
+use super::sync::{self, Args, store_all};
 use super::{Answer, Failure, Outcome, failure, remark};
-use crate::pipeline::watch::{Cause, System, watch};
+use crate::pipeline::watch::{Cause, Done, System, watch};
 use crate::store::PolicyData;
 
 /// Watches until a signal ends it.
@@ -30,14 +30,14 @@ pub(super) fn run(args: &Args, every: Duration) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// One step: what changed, if anything did. `sent` is what the plugin has; it gets what differs, and all of it when it may
+/// One step. `sent` is what the plugin has; it gets what differs, and all of it when it may
 /// have lost it.
 fn step(
     args: &Args,
     cause: Cause,
     sent: &mut Option<PolicyData>,
     note: &mut dyn FnMut(String),
-) -> Result<Option<String>, Failure> {
+) -> Result<Done, Failure> {
     let done = store_all(args, note)?;
     let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
     let data = push::read(&push)?;
@@ -53,13 +53,13 @@ fn step(
             news.push(pushed);
         }
     }
-    // Only now: what somebody edits reaches the plugin also while usage can't be counted.
-    done.is_counted()?;
-    Ok((!news.is_empty()).then(|| news.join("; ")))
+    // What somebody edits reaches the plugin also while usage can't be counted.
+    let trouble = done.is_counted().err().map(|error| error.to_string());
+    Ok(Done { changed: (!news.is_empty()).then(|| news.join("; ")), trouble })
 }
 
 /// What was stored.
-fn news(done: &Done) -> Vec<String> {
+fn news(done: &sync::Done) -> Vec<String> {
     let mut news = Vec::new();
     let mut add = |number: usize, text: String| {
         if number > 0 {

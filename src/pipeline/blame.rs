@@ -114,7 +114,7 @@ const SLIPPED: usize = 16;
 const SLIPPING: f64 = 7200.0;
 /// Records searched for a group that came late.
 const SEARCHED: usize = 2000;
-/// Bins of an association that are explained: with more, nobody would wait for the answer.
+/// Bins of an association that are explained: with more it would take too long.
 const EXPLAINED: usize = 64;
 
 /// What jobs used, by how many boundaries ago they ended, in the order of their ends.

@@ -52,7 +52,7 @@ impl fmt::Display for PipelineError {
         match self {
             PipelineError::Store(error) => error.fmt(f),
             PipelineError::Tree { path, text } => write!(f, "{}: {text}", path.display()),
-            // How far it is behind changes all the time: whoever says a trouble once would say it again and again.
+            // No difference in the text: `--watch` tells a trouble again whenever its text changes.
             PipelineError::ClockWentBack { was } => write!(
                 f,
                 "the clock went back: usage was last counted at {was}, which is yet to come; \

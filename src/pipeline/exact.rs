@@ -89,6 +89,7 @@ pub(super) fn plan(
             *usage = new;
         }
     }
+    let boundaries = u64::try_from(current.saturating_sub(run.start.of_away(&run))).unwrap_or(0);
     if boundaries > 0 {
         changes.away = bins.away.iter().flat_map(|bins| moved_on(bins, boundaries, settings.decay)).collect();
     }
@@ -160,8 +161,8 @@ fn account(
     Some(periods::total(&values))
 }
 
-/// Bins of who is away, as they are stored, with new values: who comes back finds what is left. What would move on to a
-/// bin that is not stored is forgotten.
+/// Moves and decays the bins of users who were removed from a bank, so that they find what is left when they come back. Only
+/// rows that exist are written; what would need another row is dropped.
 fn moved_on(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<(StoredBin, f64)> {
     let place = |bin: &StoredBin| usize::try_from(bin.period).unwrap_or(usize::MAX);
     let mut values = vec![0.0; stored.last().map_or(0, |bin| place(bin).saturating_add(1))];

@@ -25,7 +25,7 @@ pub(super) struct Found<'a> {
     oldest_kept: i64,
     /// True where records have a place for their bank.
     names_banks: bool,
-    /// True if associations, and from when on their banks count, are as they were.
+    /// True if no association and no bank's cut-off changed since our last run.
     is_same: bool,
     /// Where nothing is remembered, by association: true if jobs that name no bank are counted.
     nameless: Option<Vec<bool>>,
@@ -60,7 +60,7 @@ impl<'a> Found<'a> {
     }
 
     pub(super) fn read(&mut self, snapshot: &Snapshot<'_>, run: &Run<'_>) -> Result<(), PipelineError> {
-        // Rows of those that waited: all that there is to say of them is said.
+        // Rows that waited and are dealt with here; the loop below skips them.
         let mut waited = HashSet::new();
         let waiting = run.marks.filter(|_| run.start.last_row.is_some());
         if let Some(marks) = waiting.filter(|marks| !marks.unplaced.is_empty()) {
@@ -143,11 +143,11 @@ impl<'a> Found<'a> {
         self.jobs.push(Counting { group, age, ended, usage });
     }
 
-    /// True for a record that whoever else counts passes over: if it was not seen, it is not counted. That is so of one that
-    /// names no bank, and of one that ended before the newest that we counted. Whoever took all back and then counted up to
-    /// there again has not passed that one over; they leave a trace in the bank.
+    /// True for a record that flux-accounting never counts: one without a bank, or one that ended before the newest job we
+    /// had counted. So if we have not seen it, it is in no bin. (If somebody cleared the bank and flux-accounting then counted
+    /// everything anew, it did count such a record; the bank's cut-off has changed then, and `is_same` is false.)
     fn is_passed_over(&self, run: &Run<'_>, at: usize, job: &EndedJob<'_>, ended: f64) -> bool {
-        // A watermark that went back takes back what we counted too.
+        // If the stored time went back, what we counted was cleared too.
         let remembered = run.start.last_row.is_some() && run.stored_newest(at) >= run.known_newest(at);
         let is_late = self.is_same && remembered && ended <= run.known_newest(at);
         let is_nameless = self.names_banks && job.bank.is_none_or(str::is_empty);

@@ -38,7 +38,7 @@ pub struct Difference {
     pub faults: Vec<Fault>,
 }
 
-/// What the records come to, before it is known why what is stored differs. Nothing more is asked of the database.
+/// What the records come to, before it is known why what is stored differs. Needs no database from here on.
 #[derive(Debug)]
 pub struct Counted {
     /// What storing the recounted usage would change.

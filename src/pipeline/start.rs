@@ -81,6 +81,17 @@ impl Start {
         start.take_over = true;
         Ok(start)
     }
+
+    /// The period that bin 0 stands for of users who are in the bank no more. No record counts for them, so their bins decay
+    /// from where they are also where all others are counted anew.
+    pub(super) fn of_away(&self, run: &Run<'_>) -> i64 {
+        if self.recount.is_none() {
+            return self.period;
+        }
+        // By another half-life nobody can say how many boundaries have passed.
+        let marks = run.marks.filter(|marks| marks.half_life == run.settings.half_life);
+        marks.and_then(|marks| of_marks(marks, run.settings, run.periods)).unwrap_or(run.current)
+    }
 }
 
 /// The period of bin 0 by what is remembered; `None` if somebody else crossed a boundary since.

@@ -26,7 +26,7 @@ pub struct StoredBin {
 pub struct Bins {
     /// By association.
     pub of: Vec<Vec<StoredBin>>,
-    /// Those of users who are in a bank no more, and find them again if they come back; by user and bank.
+    /// Bins of (user, bank) pairs that are no association now. Rows of theirs that can't be read are left out.
     pub away: Vec<Vec<StoredBin>>,
     /// The number of columns where bins are columns of the factor table.
     columns: usize,
@@ -96,14 +96,15 @@ impl Snapshot<'_> {
                 (0..columns).map(|period| format!(", usage_factor_period_{period}")).collect();
             let select = select.replacen(" FROM", &format!("{} FROM", names.concat()), 1);
             self.each_row(&select, "job_usage_factor_table", &["username", "userid", "bank"], |cells| {
-                let (userid, row) = (cells.integer(1)?, cells.integer(3)?);
-                let stored = (0..columns).map(|period| {
-                    let value = cells.number_if_any(4 + period).unwrap_or(0.0);
-                    StoredBin { period: period as i64, value, userid, row }
-                });
+                let stored = || -> Result<Vec<StoredBin>, String> {
+                    let (userid, row) = (cells.integer(1)?, cells.integer(3)?);
+                    let value = |period| cells.number_if_any(4 + period).unwrap_or(0.0);
+                    let bin = |period| StoredBin { period: period as i64, value: value(period), userid, row };
+                    Ok((0..columns).map(bin).collect())
+                };
                 match finder.find(cells.text(0)?, cells.text(2)?).and_then(|at| bins.of.get_mut(at)) {
-                    Some(of) => of.extend(stored),
-                    None => bins.away.push(stored.collect()),
+                    Some(of) => of.extend(stored()?),
+                    None => bins.away.extend(stored()),
                 }
                 Ok(())
             })?;
@@ -114,18 +115,24 @@ impl Snapshot<'_> {
         let mut away: HashMap<(String, String), Vec<StoredBin>> = HashMap::new();
         self.each_row(&select, "job_usage_per_association_table", &columns, |cells| {
             let (user, bank) = (cells.text(0)?, cells.text(2)?);
-            let of = match finder.find(user, bank).and_then(|at| bins.of.get_mut(at)) {
-                Some(of) => of,
-                None => away.entry((user.to_owned(), bank.to_owned())).or_default(),
+            let stored = || -> Result<StoredBin, String> {
+                let value = cells.number_if_any(4).unwrap_or(0.0);
+                let period = cells.integer(3)?;
+                if !(0..MOST_PERIODS).contains(&period) {
+                    return Err(format!(
+                        "job_usage_per_association_table: {user} in {bank} has a period {period}"
+                    ));
+                }
+                Ok(StoredBin { period, value, userid: cells.integer(1)?, row: cells.integer(5)? })
             };
-            let value = cells.number_if_any(4).unwrap_or(0.0);
-            let period = cells.integer(3)?;
-            if !(0..MOST_PERIODS).contains(&period) {
-                return Err(format!(
-                    "job_usage_per_association_table: {user} in {bank} has a period {period}"
-                ));
+            match finder.find(user, bank).and_then(|at| bins.of.get_mut(at)) {
+                Some(of) => of.push(stored()?),
+                None => {
+                    if let Ok(bin) = stored() {
+                        away.entry((user.to_owned(), bank.to_owned())).or_default().push(bin);
+                    }
+                }
             }
-            of.push(StoredBin { period, value, userid: cells.integer(1)?, row: cells.integer(5)? });
             Ok(())
         })?;
         bins.away = away.into_values().collect();

@@ -42,7 +42,7 @@ pub struct Marks {
     pub associations: u64,
 }
 
-/// What the last time all was fetched is known by.
+/// What is remembered of the last complete fetch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FetchMarks {
     /// When all that Flux had of ended jobs was fetched.
@@ -158,7 +158,7 @@ impl Snapshot<'_> {
     /// When all was fetched, and what was on record then; `None` if that never was.
     pub fn fetch_marks(&self) -> Result<Option<FetchMarks>, StoreError> {
         let Some(table) = self.table(FETCH_MARKS)? else { return Ok(None) };
-        // Versions that did not write it were content without.
+        // Older versions wrote no such column.
         let oldest = if table.has("oldest") { "CAST(oldest AS real)" } else { "NULL" };
         let sql = format!("SELECT CAST(fetched AS real), {oldest} FROM {FETCH_MARKS} WHERE one = 1");
         let read = |row: &Row<'_>| Ok((row.get::<_, Option<f64>>(0)?, row.get(1)?));

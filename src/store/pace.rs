@@ -66,8 +66,7 @@ impl Pace {
         if later < first { 0 } else { ((later - first) / self.period).floor().min(1e9) as u32 + 1 }
     }
 
-    /// What will be left of (period, usage) as they are stored, so many boundaries from now: those that nobody counted yet
-    /// come first.
+    /// What is left of (period, usage) after so many boundaries to come, and those that passed without being counted.
     pub fn left_then(&self, bins: &[(i64, f64)], crossed: u32) -> f64 {
         self.left(bins, self.due.saturating_add(crossed))
     }

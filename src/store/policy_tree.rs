@@ -179,8 +179,8 @@ impl Snapshot<'_> {
         Ok(cut_offs)
     }
 
-    /// Jobs of anybody that ended up to then don't count in the usages that are stored: of those that flux-accounting left, what
-    /// ended before it was reconfigured; of ours, what the marks say.
+    /// Jobs of anybody that ended up to then don't count in the usages that are stored. If flux-accounting wrote them: its
+    /// `reconfigure_time`. If we did: `since` of the marks.
     fn cut_off_of_site(&self, marks: Option<&Marks>) -> Result<f64, StoreError> {
         const NAME: &str = "config_table";
         let mut reconfigured = 0.0;

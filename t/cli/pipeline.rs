@@ -136,12 +136,27 @@ fn the_clock_going_back_and_a_lock_are_errors() {
     let before = site.bytes();
     let ran = sync(&site, END - 5000.0, &[]);
     assert!(ran.error().contains("the clock went back"), "{ran:?}");
+    assert!(!ran.error().contains("is stored"), "{ran:?}");
     let connection = site.open();
     connection.execute_batch("BEGIN IMMEDIATE").expect("a lock");
     let ran = sync(&site, END + 200.0, &["--wait", "0.1"]);
     assert!(ran.error().contains("locked by another process"), "{ran:?}");
     drop(connection);
     assert_eq!(site.bytes(), before);
+    // What was edited is ranked all the same.
+    let fairshares = stored(&site);
+    site.sql("UPDATE association_table SET shares = 50 WHERE username = 'dan'");
+    let ran = sync(&site, END - 5000.0, &[]);
+    assert!(ran.error().contains("what was to be stored is stored"), "{ran:?}");
+    assert_ne!(stored(&site), fairshares);
+}
+
+#[test]
+fn a_recount_says_on_a_terminal_that_it_is_stored() {
+    let site = small("recount_stored");
+    let command = format!("PROGRAM recount --write --now {} -p {}", END + 100.0, site.path());
+    let Some(ran) = super::table::on_screen((100, 50), "xterm", &command) else { return };
+    assert!(ran.ok().split(": stored").nth(1).is_some_and(|rest| rest.contains("was put right")), "{ran:?}");
 }
 
 #[test]

@@ -114,6 +114,13 @@ def demo(path, now=None):
     make(path, banks, users, 8, now, jobs)
 
 
+def late(path):
+    """The demo's site, two of whose boundaries passed without being counted."""
+    demo(path)
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE t_half_life_period_table SET end_half_life_period = end_half_life_period - ?", [3 * WEEK])
+
+
 def large(path, associations, now=None):
     """Banks three deep, four weeks, two jobs for each association."""
     dice = random.Random(associations)

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 # The sharness tests with each broker under a checker of memory; part of t/run.sh, with its functions and variables.
 
-# judged TROUBLE [END]: each broker has left a report in $out/$under; one that matches TROUBLE fails the run, and so do none at all.
-# One without END is of a broker that was killed, of which nothing is known: it counts as skipped.
+# judged TROUBLE [END [EARLY]]: each broker has left a report in $out/$under; one that matches TROUBLE fails the run, and so do none
+# at all. A report without END was cut off when its broker was killed: it counts as skipped, unless it matches EARLY, trouble that
+# is written as soon as it happens.
 judged() {
-	local report n=0 bad=0 cut=0
+	local report trouble n=0 bad=0 cut=0
 	for report in "$out/$under"/*.log*; do
 		[ -s "$report" ] || continue
-		grep -qE "${2:-}" "$report" || { cut=$((cut + 1)); continue; }
+		trouble=$1
+		if ! grep -qE "${2:-}" "$report"; then
+			trouble=${3:-}
+			[ -n "$trouble" ] && grep -qE "$trouble" "$report" || { cut=$((cut + 1)); continue; }
+		fi
 		n=$((n + 1))
-		grep -qE "$1" "$report" || continue
+		grep -qE "$trouble" "$report" || continue
 		bad=$((bad + 1))
-		grep -E "$1|definitely lost:" "$report" | cut -c1-300
+		grep -E "$trouble|definitely lost:" "$report" | cut -c1-300
 	done
 	say "$under: $n brokers, $bad with errors; $cut more were cut short"
 	skipped=$((skipped + cut))
@@ -27,7 +32,7 @@ under_valgrind() {
 	MF_WRAP+=",--trace-children=no,--child-silent-after-fork=yes,--num-callers=40,--error-exitcode=0"
 	MF_WRAP+=",--gen-suppressions=all,--suppressions=$PWD/t/valgrind.supp,--log-file=$out/valgrind/%p.log"
 	sharness
-	judged 'ERROR SUMMARY: [^0]' 'ERROR SUMMARY: '
+	judged 'ERROR SUMMARY: [^0]' 'ERROR SUMMARY: ' 'Invalid (read|write)|uninitialised'
 }
 
 # nightly: sanitizers are for a toolchain of nightly alone.

@@ -87,6 +87,8 @@ struct ForgettingDocument {
     period: Option<Number>,
     factor: Option<Number>,
     periods: Option<u32>,
+    /// Boundaries that passed and that nobody counted yet.
+    due: Option<u32>,
     next: Option<Number>,
 }
 
@@ -182,6 +184,7 @@ impl Forgetting {
             period: pace.map(|pace| Number(pace.period)),
             factor: pace.map(|pace| Number(pace.factor)),
             periods: pace.map(|pace| pace.periods),
+            due: pace.map(|pace| pace.due),
             next: pace.map(|pace| Number(pace.next_boundary(now))),
         })
     }

@@ -101,6 +101,7 @@ fn the_figures_are_those_made_by_hand() {
     assert_eq!(users["even_usage"], json!([100, null, null]));
     assert_eq!(users["even_in"], json!([86_400 + WEEK, null, null]));
     assert_eq!(data["forgetting"]["next"], json!(NOW as i64 + 86_400));
+    assert_eq!(data["forgetting"]["due"], json!(0));
 }
 
 #[test]
@@ -181,9 +182,11 @@ fn boundaries_that_nobody_counted_yet_are_part_of_what_is_to_come() {
     let next = NOW + 86_400.0;
     ran(&database, next - 2.0 * WEEK as f64, next);
     // 300 are 150 as soon as somebody counts, and 75 in a day.
-    assert_eq!(data(directory.path(), &[])["users"]["even_in"][0], json!(86_400));
+    let found = data(directory.path(), &[]);
+    assert_eq!((&found["users"]["even_in"][0], &found["forgetting"]["due"]), (&json!(86_400), &json!(1)));
     ran(&database, next - 3.0 * WEEK as f64, next);
-    assert_eq!(data(directory.path(), &[])["users"]["even_in"][0], json!(0));
+    let found = data(directory.path(), &[]);
+    assert_eq!((&found["users"]["even_in"][0], &found["forgetting"]["due"]), (&json!(0), &json!(2)));
 }
 
 /// The tables and columns that counting jobs needs besides, and 40 jobs of whole cores over 30 hours.

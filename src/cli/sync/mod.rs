@@ -126,13 +126,9 @@ pub(super) struct Done {
 impl Done {
     /// An error if usage was not counted. What was fetched counts when the clock is there again.
     pub(super) fn is_counted(&self) -> Result<(), Failure> {
-        match &self.uncounted {
-            None => Ok(()),
-            Some(error) if self.fetched.is_none() => Err(failure(error)),
-            Some(error) => Err(Failure::Message(format!(
-                "{error}; the records that were fetched are stored, and count later"
-            ))),
-        }
+        let Some(error) = &self.uncounted else { return Ok(()) };
+        let is_ranked = self.ranked.as_ref().is_some_and(|ranked| !ranked.changes.is_empty());
+        Err(if self.fetched.is_some() || is_ranked { after_storing(failure(error)) } else { failure(error) })
     }
 }
 
@@ -201,7 +197,7 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
             match usage(args, &snapshot, &mut progress) {
                 Ok(plan) => done.usage = Some(plan),
                 // A clock that was set back is no reason to lose what was fetched, as Flux may have forgotten those jobs
-                // when it is there again, nor to keep from the plugin what was edited.
+                // when it is there again, nor a reason to withhold edits from the plugin.
                 Err(error @ PipelineError::ClockWentBack { .. }) if !args.dry_run => {
                     done.uncounted = Some(error);
                 }
@@ -242,8 +238,9 @@ fn usage(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Resul
     let now = now(args.now);
     let plan = Plan::new(snapshot, args.usage_rule, now, &mut |done| progress.at(done))?;
     let changes = &plan.changes;
-    progress
-        .phase("writing usage", || (changes.usages.len() + changes.newest.len() + changes.bins.len()) as u64);
+    progress.phase("writing usage", || {
+        (changes.usages.len() + changes.newest.len() + changes.bins.len() + changes.away.len()) as u64
+    });
     plan.write(snapshot, &mut |done| progress.at(done))?;
     Ok(plan)
 }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::super::fetch;
+use super::super::fetch::{self, Inserted};
 use super::{Access, Database, END, H, Rule, Site};
 
 /// In the first period.
@@ -15,7 +15,7 @@ fn fetched(site: &Site, now: f64, new: u64) -> Range<f64> {
     let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
     let snapshot = database.snapshot().expect("a snapshot");
     let removed = fetch::removed(&snapshot, now).expect("times");
-    fetch::remember(&snapshot, now, new).expect("remembered");
+    fetch::remember(&snapshot, now, Inserted { new, oldest: None }).expect("remembered");
     snapshot.commit().expect("stored");
     removed
 }
@@ -38,6 +38,17 @@ fn what_was_removed_lies_between_the_oldest_ever_and_the_oldest_on_record() {
     // A clock was far behind: nothing so old was ever on record.
     site.job(4, 1, "A", FIRST - 500.0, 1.0);
     assert!(fetched(&site, later + 4.0, 1).is_empty());
+}
+
+#[test]
+fn where_no_job_is_on_record_a_fetch_that_finds_none_writes_nothing() {
+    let site = Site::new("fetched_nothing");
+    let times = || site.numbers("SELECT fetched FROM fairshare_fetch_marks");
+    fetched(&site, FIRST, 0);
+    fetched(&site, FIRST + 1.0, 0);
+    assert_eq!(times(), [FIRST], "what writes whenever it looks wakes a watch for ever");
+    fetched(&site, FIRST + 700.0, 0);
+    assert_eq!(times(), [FIRST + 700.0]);
 }
 
 #[test]
@@ -100,6 +111,44 @@ fn usage_of_who_is_away_decays_as_that_of_others() {
         site.run(back + 1.0).expect("a run");
         assert_eq!(site.usages()[0], left + 1.0, "{boundaries}");
     }
+}
+
+#[test]
+fn so_it_does_where_all_is_counted_anew() {
+    for (boundaries, left) in [(1, 500.0), (2, 250.0), (10, 0.0)] {
+        let site = Site::new(&format!("away_anew_{boundaries}"));
+        site.job(1, 1, "A", FIRST, 1000.0);
+        site.run(FIRST + 1.0).expect("a run");
+        site.sql("DELETE FROM association_table WHERE username = 'u1'");
+        for boundary in 0..boundaries {
+            site.recount(END + f64::from(boundary) * H + 1.0).expect("a recount");
+        }
+        assert_eq!(site.bins(1).iter().sum::<f64>(), left, "{boundaries}");
+        site.recount(END + f64::from(boundaries - 1) * H + 2.0).expect("a recount");
+        assert_eq!(site.bins(1).iter().sum::<f64>(), left, "once for each boundary: {boundaries}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_of_who_is_away_stays_as_it_is() {
+    let site = Site::new("away_unreadable");
+    site.job(1, 1, "A", FIRST, 1000.0);
+    site.run(FIRST + 1.0).expect("a run");
+    site.sql(
+        "INSERT INTO job_usage_per_association_table VALUES
+             ('gone', 7, 'A', 0, 8.0), ('gone', 7, 'A', -1, 8.0), ('gone', 7, 'A', 1000000000, 8.0),
+             ('gone', 'x', 'B', 0, 8.0), ('gone', 7, 'B', 'x', 8.0)",
+    );
+    site.run(END + 1.0).expect("a run");
+    assert_eq!(site.usages()[0], 500.0);
+    assert_eq!(
+        site.numbers(
+            "SELECT value FROM job_usage_per_association_table WHERE username = 'gone' ORDER BY rowid"
+        ),
+        [0.0, 8.0, 8.0, 8.0, 8.0]
+    );
+    site.sql("UPDATE job_usage_per_association_table SET period = -1 WHERE username = 'u2' AND period = 3");
+    site.run(END + H + 1.0).expect_err("of an association all has to be read");
 }
 
 #[test]

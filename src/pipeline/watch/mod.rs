@@ -12,6 +12,15 @@ use pace::Pace;
 pub use pace::{Cause, Look};
 pub use system::{Stamp, System};
 
+/// What a step came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// What changed, in a line, if anything did.
+    pub changed: Option<String>,
+    /// What could not be done beside it, and why. That needs no step of its own: it is tried again at the next one.
+    pub trouble: Option<String>,
+}
+
 /// What a watch looks at and acts on.
 pub trait World {
     /// Something that differs when the database does.
@@ -21,8 +30,8 @@ pub trait World {
     fn now(&self) -> Duration;
     /// What is there.
     fn look(&mut self) -> Look<Self::Stamp>;
-    /// Does what is to be done. One line says what changed, if anything did; an error says why nothing is done.
-    fn step(&mut self, cause: Cause) -> Result<Option<String>, String>;
+    /// Does what is to be done; an error says why nothing is done.
+    fn step(&mut self, cause: Cause) -> Result<Done, String>;
     /// Says one line.
     fn tell(&mut self, line: &str);
     /// Waits for a moment. False: there will be no other.
@@ -34,26 +43,25 @@ pub trait World {
 /// A trouble is told when it begins, when it becomes another, and when it is over; never again and again meanwhile.
 pub fn watch<W: World>(world: &mut W, jobs_every: Duration) {
     let mut pace = Pace::new(jobs_every);
-    let mut trouble = None;
+    let mut told = None;
+    // What the last step said of a trouble.
+    let mut lasting = None;
     loop {
         let look = world.look();
         let unseen = look.flux.as_ref().err().or(look.database.as_ref().err()).cloned();
         match pace.due(world.now(), &look) {
-            Some(cause) => match world.step(cause) {
-                Ok(changed) => {
-                    pace.done(world.now(), true);
-                    report(world, &mut trouble, None);
-                    if let Some(changed) = changed {
-                        world.tell(&format!("{changed} ({cause})"));
-                    }
+            Some(cause) => {
+                let step = world.step(cause);
+                pace.done(world.now(), step.is_ok());
+                let Done { changed, trouble } =
+                    step.unwrap_or_else(|text| Done { changed: None, trouble: Some(text) });
+                lasting = trouble;
+                report(world, &mut told, lasting.clone());
+                if let Some(changed) = changed {
+                    world.tell(&format!("{changed} ({cause})"));
                 }
-                Err(text) => {
-                    pace.done(world.now(), false);
-                    report(world, &mut trouble, Some(text));
-                }
-            },
-            None if unseen.is_some() || !pace.failing() => report(world, &mut trouble, unseen),
-            None => {}
+            }
+            None => report(world, &mut told, unseen.or_else(|| lasting.clone())),
         }
         if !world.rest() {
             return;

@@ -120,11 +120,6 @@ impl<S: Clone + PartialEq> Pace<S> {
         (now >= last.began + IDLE).then_some(Cause::Time)
     }
 
-    /// Whether the last step failed.
-    pub(super) fn failing(&self) -> bool {
-        self.last.as_ref().is_some_and(|last| last.failures > 0)
-    }
-
     /// The step that was due came to its end.
     pub(super) fn done(&mut self, now: Duration, success: bool) {
         if let Some(last) = &mut self.last {

@@ -17,7 +17,7 @@ use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::{Cause, Look, World};
+use super::{Cause, Done, Look, World};
 use crate::flux::Flux;
 use crate::pipeline::fetch::newest_end;
 
@@ -49,7 +49,7 @@ pub struct System<F, T> {
 
 impl<F, T> System<F, T>
 where
-    F: FnMut(Cause) -> Result<Option<String>, String>,
+    F: FnMut(Cause) -> Result<Done, String>,
     T: FnMut(&str),
 {
     /// Takes over the signals and tells systemd that the watch begins. Fails if there is no such database, for then it is
@@ -83,7 +83,7 @@ where
 
 impl<F, T> World for System<F, T>
 where
-    F: FnMut(Cause) -> Result<Option<String>, String>,
+    F: FnMut(Cause) -> Result<Done, String>,
     T: FnMut(&str),
 {
     type Stamp = Stamp;
@@ -97,7 +97,7 @@ where
         Look { database, flux: self.newest(), asked: self.asked.swap(false, Ordering::Relaxed) }
     }
 
-    fn step(&mut self, cause: Cause) -> Result<Option<String>, String> {
+    fn step(&mut self, cause: Cause) -> Result<Done, String> {
         (self.step)(cause)
     }
 

@@ -21,10 +21,13 @@ enum Happens {
     /// From now on steps fail with this.
     Fails(&'static str),
     Works,
+    /// From now on steps do all but this.
+    Lacks(&'static str),
+    Whole,
     /// From now on a step takes so many seconds.
     Takes(u64),
 }
-use Happens::{Asks, Back, Ends, Fails, Gone, Missing, Takes, Works, Writes};
+use Happens::{Asks, Back, Ends, Fails, Gone, Lacks, Missing, Takes, Whole, Works, Writes};
 
 struct Script {
     second: u64,
@@ -35,6 +38,7 @@ struct Script {
     flux: bool,
     asked: bool,
     failure: Option<&'static str>,
+    lack: Option<&'static str>,
     takes: u64,
     /// What a step saw when it last did something.
     known: (Option<u32>, Option<f64>),
@@ -56,6 +60,8 @@ impl Script {
                     Asks => self.asked = true,
                     Fails(text) => self.failure = Some(text),
                     Works => self.failure = None,
+                    Lacks(text) => self.lack = Some(text),
+                    Whole => self.lack = None,
                     Takes(seconds) => self.takes = seconds,
                 }
             }
@@ -78,7 +84,7 @@ impl World for Script {
         }
     }
 
-    fn step(&mut self, cause: Cause) -> Result<Option<String>, String> {
+    fn step(&mut self, cause: Cause) -> Result<Done, String> {
         self.story.push((self.second, format!("step: {cause}")));
         let seen = (self.database, self.newest);
         self.advance(self.takes);
@@ -87,7 +93,7 @@ impl World for Script {
         }
         let news = seen != self.known;
         self.known = seen;
-        Ok(news.then(|| "done".to_owned()))
+        Ok(Done { changed: news.then(|| "done".to_owned()), trouble: self.lack.map(str::to_owned) })
     }
 
     fn tell(&mut self, line: &str) {
@@ -111,6 +117,7 @@ fn story(until: u64, events: &[(u64, Happens)]) -> Vec<String> {
         flux: true,
         asked: false,
         failure: None,
+        lack: None,
         takes: 0,
         known: (None, None),
         story: Vec::new(),
@@ -233,6 +240,27 @@ fn a_failed_step_is_tried_again_less_and_less_often_and_told_once() {
             "132 step: tried again",
             "132 all is well again",
             "132 done (tried again)"
+        ]
+    );
+}
+
+#[test]
+fn a_step_that_does_all_but_one_thing_is_none_that_failed() {
+    let events =
+        [(10, Lacks("behind")), (10, Writes(2)), (15, Writes(3)), (20, Gone), (30, Back), (40, Whole)];
+    assert_eq!(
+        story(331, &events)[2..],
+        [
+            "10 step: the database changed",
+            "10 behind; going on when that is over",
+            "10 done (the database changed)",
+            "15 step: the database changed",
+            "15 done (the database changed)",
+            "20 Flux is gone; going on when that is over",
+            "30 step: Flux is back",
+            "30 behind; going on when that is over",
+            "330 step: time passed",
+            "330 all is well again"
         ]
     );
 }

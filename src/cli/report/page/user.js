@@ -60,9 +60,11 @@ function course(node, user, even, seconds) {
   const own = isBank(node) ? [] : binsOf(user);
   const bins = own.length ? own : [[0, used]];
   const points = [[0, used]];
+  const first = forgetting.next - data.generated;
   let end;
   if (forgetting.half_life === null) {
-    const first = forgetting.next - data.generated;
+    // What passed without being counted goes as soon as somebody counts.
+    if (forgetting.due > 0) points.push([0, left(bins, 0)]);
     const steps = Math.min(60, Math.max(3, Math.ceil((seconds - first) / forgetting.period) + 2));
     for (let at = 0; at < steps; at++) points.push([first + at * forgetting.period, left(bins, at + 1)]);
     end = first + (steps - 0.5) * forgetting.period;
@@ -71,6 +73,7 @@ function course(node, user, even, seconds) {
     for (let at = 1; at <= 60; at++) points.push([(end * at) / 60, used * 2 ** (-(end * at) / 60 / forgetting.half_life)]);
   }
   const stepped = forgetting.half_life === null;
+  const crossed = seconds > 0 ? Math.round((seconds - first) / forgetting.period) + 1 : 0;
   const width = plotWidth();
   const [high, from, bottom, top, right] = [230, 64, 196, 14, width - 20];
   const marks = ticks(amountOf(Math.max(used, even)));
@@ -93,7 +96,7 @@ function course(node, user, even, seconds) {
     drawn('line', { x1: from, x2: right, y1: y(even), y2: y(even), class: 'even' }),
     drawn('text', { x: right, y: y(even) - 6, 'text-anchor': 'end', class: 'strong' }, `even at ${figure(even)}`),
     drawn('path', { d: line, class: 'course' }),
-    drawn('circle', { cx: x(seconds), cy: y(Math.min(even, stepped ? left(bins, Math.round((seconds - points[1][0]) / forgetting.period) + 1) : even)), r: 4, class: 'gain' }));
+    drawn('circle', { cx: x(seconds), cy: y(Math.min(even, stepped ? left(bins, crossed) : even)), r: 4, class: 'gain' }));
   return svg;
 }
 
