@@ -198,9 +198,8 @@ impl Play {
         let refused = self.site.host.reload_config(&json!({"fairshare": {"depth": 7}})).err();
         self.refusals.extend(refused);
         // The bank of the first comes from us, in the call before those of the second.
-        for id in self.submit_batch(&[job(5002, 1), job_in(5002, "B", 1)]) {
-            self.finish(id);
-        }
+        let batch = self.submit_batch(&[job(5002, 1), job_in(5002, "B", 1)]);
+        batch.into_iter().for_each(|id| self.finish(id));
         let early = self.submit(&job(5002, 1));
         let late = early.and_then(|early| self.submit(&after(early)));
         self.finish(early);
