@@ -12,7 +12,7 @@ use super::printable::count;
 use super::progress::Progress;
 use super::{Failure, failure};
 use crate::flux::Flux;
-use crate::pipeline::fetch::{self, Fetched, Fetching, Inserted, Listing};
+use crate::pipeline::fetch::{self, Fetched, Fetching, Listing};
 use crate::store::{Access, JobRecord, Snapshot};
 
 /// Bytes of text that are kept in memory before the database is locked.
@@ -106,18 +106,17 @@ impl Begun<'_> {
         archive: Option<(&Path, Wait)>,
         progress: &mut Progress,
     ) -> Result<Stored, Failure> {
-        let mut inserted = Inserted::default();
-        let mut left_out = self.removed;
+        let (mut new, mut left_out) = (0, self.removed);
         // Before anything comes in that an archive may have too.
         let archive = match archive {
             Some(archive) => Some((archive, fetch::removed(snapshot, self.asked).map_err(failure)?)),
             None => None,
         };
         for batch in std::mem::take(&mut self.records) {
-            inserted.add(snapshot, &batch).map_err(failure)?;
+            new += snapshot.insert_jobs(&batch).map_err(failure)?;
         }
         while let Some(batch) = self.next_batch(progress)? {
-            inserted.add(snapshot, &batch).map_err(failure)?;
+            new += snapshot.insert_jobs(&batch).map_err(failure)?;
         }
         let mut copied = None;
         if let Some(((path, wait), removed)) = archive {
@@ -126,14 +125,15 @@ impl Begun<'_> {
                 let all = batch.len();
                 batch.retain(|record| !removed.contains(&record.t_inactive));
                 left_out += (all - batch.len()) as u64;
-                inserted.add(snapshot, &batch)
+                new += snapshot.insert_jobs(&batch)?;
+                Ok(())
             };
             let read = fetch::archive(path, wait.wait, &mut sink, &mut |done, _| progress.at(done));
             copied = Some(read.map_err(failure)?);
         }
-        fetch::remember(snapshot, self.asked, inserted).map_err(failure)?;
+        fetch::remember(snapshot, self.asked, new).map_err(failure)?;
         let fetched = self.fetching.fetched().clone();
-        Ok(Stored { new: inserted.new, removed: left_out, fetched, copied })
+        Ok(Stored { new, removed: left_out, fetched, copied })
     }
 }
 

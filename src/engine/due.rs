@@ -36,7 +36,7 @@ pub(super) struct Due {
     pub unjudged: BTreeSet<AssociationId>,
     /// A reprioritize ended the last push, and nothing of another one has come since.
     pub push_ended: bool,
-    /// Limits may have changed since the last ReleaseAll.
+    /// Limits may have changed since it was looked at whose eventlogs are to be read after all.
     pub limits_moved: bool,
 }
 

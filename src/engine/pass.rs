@@ -17,9 +17,7 @@ impl Engine {
         if self.may_not_pass() {
             return self.pass_later(association, line);
         }
-        // Nobody takes a place that limits of which all have not heard yet may have promised to another.
-        let mut effects =
-            if self.due.limits_moved { self.ask_unasked(Some(association)) } else { Vec::new() };
+        let mut effects = self.ask_where_limits_moved();
         let walk = self.ledger.walk(association, line);
         effects.extend(self.pass_on(Pass { walk, freed: Vec::new() }));
         effects
@@ -36,7 +34,7 @@ impl Engine {
     pub(super) fn passes(&mut self, due: impl IntoIterator<Item = (AssociationId, Line)>) -> Vec<Effect> {
         // Whether the first of them lets somebody go says nothing: the others come after it.
         let is_later = self.may_not_pass();
-        let mut effects = Vec::new();
+        let mut effects = self.ask_where_limits_moved();
         for (nth, (association, line)) in due.into_iter().enumerate() {
             effects.extend(match nth {
                 _ if is_later => self.pass_later(association, line),
@@ -57,8 +55,7 @@ impl Engine {
         self.due.passes.clear();
         let pushed = std::mem::take(&mut self.due.half_pushed);
         // Before the passes: an association whose eventlogs are to be read first has none.
-        let asked =
-            if std::mem::take(&mut self.due.limits_moved) { self.ask_unasked(None) } else { Vec::new() };
+        let asked = self.ask_where_limits_moved();
         self.ledger.place_all_anew();
         let associations: Vec<AssociationId> = self.ledger.in_line().collect();
         let mut effects = self.passes(associations.into_iter().map(|association| (association, Line::All)));

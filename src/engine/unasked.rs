@@ -53,6 +53,11 @@ impl Engine {
         self.read_eventlogs(open)
     }
 
+    /// Before a pass: nobody takes a place that was promised to one of whom a limit has come in reach since.
+    pub(super) fn ask_where_limits_moved(&mut self) -> Vec<Effect> {
+        if std::mem::take(&mut self.due.limits_moved) { self.ask_unasked(None) } else { Vec::new() }
+    }
+
     /// The job is not where it was noted any more. Gives back whether it was.
     pub(super) fn forget_unasked(
         &mut self,

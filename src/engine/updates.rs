@@ -177,9 +177,6 @@ impl Engine {
             effects.extend(self.read_eventlogs(vec![id]));
         }
         effects.extend(association.into_iter().flat_map(|association| self.ask_unasked(Some(association))));
-        // It may have been the last that was read where it came from.
-        let left = before.0.filter(|left| was_unread && association != Some(*left));
-        effects.extend(left.into_iter().flat_map(|left| self.one_less_unread(left)));
         effects.extend(self.hold_moved(id));
         let mut is_taken_back = false;
         if facts.state == State::Priority {
@@ -193,6 +190,9 @@ impl Engine {
                 false => self.pass(association),
             });
         }
+        // It may have been the last that was read where it came from.
+        let left = before.0.filter(|left| was_unread && !is_taken_back && association != Some(*left));
+        effects.extend(left.into_iter().flat_map(|left| self.one_less_unread(left)));
         effects
     }
 

@@ -145,7 +145,8 @@ impl<'a> Found<'a> {
 
     /// True for a record that flux-accounting never counts: one without a bank, or one that ended before the newest job we
     /// had counted. So if we have not seen it, it is in no bin. (If somebody cleared the bank and flux-accounting then counted
-    /// everything anew, it did count such a record; the bank's cut-off has changed then, and `is_same` is false.)
+    /// everything anew, it did count such a record; the bank's cut-off has changed then, unless it was cleared with the same
+    /// one again, and `is_same` is false.)
     fn is_passed_over(&self, run: &Run<'_>, at: usize, job: &EndedJob<'_>, ended: f64) -> bool {
         // If the stored time went back, what we counted was cleared too.
         let remembered = run.start.last_row.is_some() && run.stored_newest(at) >= run.known_newest(at);

@@ -85,12 +85,15 @@ impl Start {
     /// The period that bin 0 stands for of users who are in the bank no more. No record counts for them, so their bins decay
     /// from where they are also where all others are counted anew.
     pub(super) fn of_away(&self, run: &Run<'_>) -> i64 {
-        if self.recount.is_none() {
-            return self.period;
+        let Some(why) = self.recount else { return self.period };
+        match run.marks {
+            // By another half-life nobody can say how many boundaries have passed.
+            Some(marks) if marks.half_life != run.settings.half_life => run.current,
+            None if why == CHANGED => run.current,
+            marks => marks
+                .and_then(|marks| of_marks(marks, run.settings, run.periods))
+                .unwrap_or_else(|| of_accounting(run.current)),
         }
-        // By another half-life nobody can say how many boundaries have passed.
-        let marks = run.marks.filter(|marks| marks.half_life == run.settings.half_life);
-        marks.and_then(|marks| of_marks(marks, run.settings, run.periods)).unwrap_or(run.current)
     }
 }
 

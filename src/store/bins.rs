@@ -26,7 +26,7 @@ pub struct StoredBin {
 pub struct Bins {
     /// By association.
     pub of: Vec<Vec<StoredBin>>,
-    /// Bins of (user, bank) pairs that are no association now. Rows of theirs that can't be read are left out.
+    /// Bins of (user, bank) pairs that are no association now. Rows of theirs whose numbers can't be read are left out.
     pub away: Vec<Vec<StoredBin>>,
     /// The number of columns where bins are columns of the factor table.
     columns: usize,

@@ -32,7 +32,7 @@ under_valgrind() {
 	MF_WRAP+=",--trace-children=no,--child-silent-after-fork=yes,--num-callers=40,--error-exitcode=0"
 	MF_WRAP+=",--gen-suppressions=all,--suppressions=$PWD/t/valgrind.supp,--log-file=$out/valgrind/%p.log"
 	sharness
-	judged 'ERROR SUMMARY: [^0]' 'ERROR SUMMARY: ' 'Invalid (read|write)|uninitialised'
+	judged 'ERROR SUMMARY: [^0]' 'ERROR SUMMARY: ' 'Invalid (read|write|free)|uninitialised|Mismatched free|Jump to the invalid|Process terminating with default action of signal (6|11)'
 }
 
 # nightly: sanitizers are for a toolchain of nightly alone.

@@ -27,7 +27,7 @@ pub(super) enum Asking {
     Done(f64),
 }
 
-/// So many times job-list is asked in vain: for a minute where it refuses, for 13 minutes where it is silent.
+/// So many times job-list is asked in vain: for a minute where it refuses, for 12 minutes where it is silent.
 const TRIES: u32 = 12;
 /// After so many of [`Timer::Retry`] without a page it is asked again. It may have much to read first; but as long as we wait no ended
 /// job is given up.
@@ -84,7 +84,6 @@ impl Engine {
             self.asked_all(f64::NEG_INFINITY);
             return vec![Effect::Log(Level::Error, text.to_owned())];
         };
-        self.live.unanswered = 0;
         let (is_full, told) = (jobs.len() >= most, told.saturating_add(jobs.len()));
         let oldest = jobs.iter().map(|job| job.end).reduce(f64::min);
         let mut effects = Vec::new();
@@ -112,6 +111,7 @@ impl Engine {
     }
 
     fn asked_all(&mut self, since: f64) {
+        self.live.unanswered = 0;
         self.live.asking = Asking::Done(since);
         self.standing.remember_all(false);
     }

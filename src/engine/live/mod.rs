@@ -119,7 +119,9 @@ impl Live {
         for told in [Some(&mut self.posting), self.last.as_mut().filter(|_| is_told)].into_iter().flatten() {
             told.touched = told.touched.saturating_sub(jobs.len());
             told.lagging += jobs.len();
-            told.right_to = Some(0);
+            if !jobs.is_empty() {
+                told.right_to = Some(0);
+            }
         }
         if is_told {
             self.totals.2 = self.totals.2.saturating_sub(jobs.len() as u64);

@@ -94,6 +94,21 @@ fn a_request_that_is_never_answered_is_made_again() {
     }
 }
 
+/// A page that comes says nothing of the next one.
+#[test]
+fn an_asking_that_never_comes_to_its_end_is_given_up() {
+    let mut engine = pushed(tree(Policy::Classic, NOW, leaves()));
+    let page = || (1..=1_000).map(|id| ended(id, NOW - id as f64)).collect::<Vec<_>>();
+    for tried in 1..=12 {
+        assert_eq!(asks(&engine.handle(NOW, Event::Ended(Some(page())))).len(), 1, "the next page");
+        let refused = engine.handle(NOW, Event::Ended(None));
+        let gives_up = refused.iter().any(|effect| matches!(effect, Effect::Log(..)));
+        assert_eq!(gives_up, tried == 12, "{tried}");
+        let next = engine.handle(NOW, Event::Timer(Timer::Retry));
+        assert_eq!(asks(&next).len(), usize::from(!gives_up), "{tried}");
+    }
+}
+
 #[test]
 fn a_page_is_an_answer_and_the_next_one_has_its_own_minute() {
     let mut engine = pushed(tree(Policy::Classic, NOW, leaves()));

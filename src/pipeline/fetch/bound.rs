@@ -8,30 +8,11 @@
 use std::ops::Range;
 
 use super::OVERLAP;
-use crate::store::{FetchMarks, JobRecord, Snapshot, StoreError};
+use crate::store::{FetchMarks, Snapshot, StoreError};
 
 /// When all was fetched is written again after so many seconds, also if nothing was new: too early a time only makes the
 /// next answer longer.
 const STALE: f64 = 600.0;
-
-/// What came into the database.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Inserted {
-    /// Records that were not there before.
-    pub new: u64,
-    /// When the oldest of all that were handed over ended.
-    pub oldest: Option<f64>,
-}
-
-impl Inserted {
-    /// Writes more of them.
-    pub fn add(&mut self, snapshot: &Snapshot<'_>, records: &[JobRecord]) -> Result<(), StoreError> {
-        self.new += snapshot.insert_jobs(records)?;
-        let ends = records.iter().map(|record| record.t_inactive).filter(|ended| *ended > 0.0);
-        self.oldest = ends.chain(self.oldest).reduce(f64::min);
-        Ok(())
-    }
-}
 
 /// The end of the newest job on record that is a bound: all that ended before it are on record too.
 pub fn newest(snapshot: &Snapshot<'_>, now: f64) -> Result<Option<f64>, StoreError> {
@@ -55,17 +36,19 @@ pub fn removed(snapshot: &Snapshot<'_>, now: f64) -> Result<Range<f64>, StoreErr
     Ok(oldest..snapshot.oldest_inactive()?.map_or(recent, |kept| kept.min(recent)))
 }
 
-/// Remembers that all was fetched that had ended `now`. Writes nothing where that would say nothing new: whoever watches the
-/// database takes each writing for a change.
-pub fn remember(snapshot: &Snapshot<'_>, now: f64, inserted: Inserted) -> Result<(), StoreError> {
+/// Remembers that all was fetched that had ended `now`; `new` records came of it. Writes nothing where that would say nothing new:
+/// whoever watches the database takes each writing for a change.
+pub fn remember(snapshot: &Snapshot<'_>, now: f64, new: u64) -> Result<(), StoreError> {
     let before = snapshot.fetch_marks()?;
     let known = before.and_then(|marks| marks.oldest);
-    // Only once: it takes a look at all records.
-    let others = if known.is_none() { snapshot.oldest_inactive()? } else { inserted.oldest };
-    let oldest = known.into_iter().chain(others).reduce(f64::min);
-    let says_it =
-        |marks: FetchMarks| (marks.fetched..marks.fetched + STALE).contains(&now) && marks.oldest == oldest;
-    if inserted.new == 0 && before.is_some_and(says_it) {
+    let is_said =
+        new == 0 && before.is_some_and(|marks| (marks.fetched..marks.fetched + STALE).contains(&now));
+    if is_said && known.is_some() {
+        return Ok(());
+    }
+    // Others bring records too.
+    let oldest = known.into_iter().chain(snapshot.oldest_inactive()?).reduce(f64::min);
+    if is_said && oldest.is_none() {
         return Ok(());
     }
     snapshot.write_fetch_marks(FetchMarks { fetched: now, oldest })

@@ -19,7 +19,7 @@ use crate::flux::{Flux, FluxError, Requests};
 use crate::store::{JobRecord, StoreError};
 
 pub use archive::archive;
-pub use bound::{Inserted, newest, remember, removed};
+pub use bound::{newest, remember, removed};
 use list::Listed;
 pub use list::newest_end;
 

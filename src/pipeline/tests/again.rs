@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::super::fetch::{self, Inserted};
+use super::super::fetch;
 use super::{Access, Database, END, H, Rule, Site};
 
 /// In the first period.
@@ -15,7 +15,7 @@ fn fetched(site: &Site, now: f64, new: u64) -> Range<f64> {
     let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
     let snapshot = database.snapshot().expect("a snapshot");
     let removed = fetch::removed(&snapshot, now).expect("times");
-    fetch::remember(&snapshot, now, Inserted { new, oldest: None }).expect("remembered");
+    fetch::remember(&snapshot, now, new).expect("remembered");
     snapshot.commit().expect("stored");
     removed
 }
@@ -38,6 +38,9 @@ fn what_was_removed_lies_between_the_oldest_ever_and_the_oldest_on_record() {
     // A clock was far behind: nothing so old was ever on record.
     site.job(4, 1, "A", FIRST - 500.0, 1.0);
     assert!(fetched(&site, later + 4.0, 1).is_empty());
+    site.sql("DELETE FROM jobs");
+    let recent = later + 4.0 - fetch::OVERLAP;
+    assert_eq!(fetched(&site, later + 5.0, 0), FIRST - 500.0..recent, "whoever brought it");
 }
 
 #[test]
@@ -127,6 +130,16 @@ fn so_it_does_where_all_is_counted_anew() {
         site.recount(END + f64::from(boundaries - 1) * H + 2.0).expect("a recount");
         assert_eq!(site.bins(1).iter().sum::<f64>(), left, "once for each boundary: {boundaries}");
     }
+}
+
+/// Where flux-accounting counted before, and nothing is remembered.
+#[test]
+fn so_it_does_where_the_first_of_ours_is_a_recount() {
+    let site = Site::new("away_first");
+    site.sql("INSERT INTO job_usage_per_association_table VALUES ('gone', 7, 'A', 0, 8.0), ('gone', 7, 'A', 1, 0.0)");
+    site.recount(END + H + 1.0).expect("a recount");
+    let left = "SELECT sum(value) FROM job_usage_per_association_table WHERE username = 'gone'";
+    assert_eq!(site.numbers(left), [4.0]);
 }
 
 #[test]

@@ -350,7 +350,7 @@ fn flux_is_asked_for_all_that_ended_since_it_was_asked_last() {
         let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
         let snapshot = database.snapshot().expect("a snapshot");
         let newest = fetch::newest(&snapshot, now).expect("a time");
-        fetch::remember(&snapshot, now, fetch::Inserted { new, oldest: None }).expect("remembered");
+        fetch::remember(&snapshot, now, new).expect("remembered");
         snapshot.commit().expect("stored");
         newest
     };

@@ -17,7 +17,7 @@ pub use system::{Stamp, System};
 pub struct Done {
     /// What changed, in a line, if anything did.
     pub changed: Option<String>,
-    /// What could not be done beside it, and why. That needs no step of its own: it is tried again at the next one.
+    /// What could not be done beside it, and why. It is tried again at the next step, after a minute at the latest.
     pub trouble: Option<String>,
 }
 
@@ -52,7 +52,8 @@ pub fn watch<W: World>(world: &mut W, jobs_every: Duration) {
         match pace.due(world.now(), &look) {
             Some(cause) => {
                 let step = world.step(cause);
-                pace.done(world.now(), step.is_ok());
+                let lacks = step.as_ref().is_ok_and(|done| done.trouble.is_some());
+                pace.done(world.now(), step.is_ok(), lacks);
                 let Done { changed, trouble } =
                     step.unwrap_or_else(|text| Done { changed: None, trouble: Some(text) });
                 lasting = trouble;

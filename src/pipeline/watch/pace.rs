@@ -74,6 +74,8 @@ struct Last<S> {
     newest: Option<f64>,
     /// Steps that failed, one after the other.
     failures: u32,
+    /// The step could not do all that it should.
+    lacks: bool,
 }
 
 impl<S: Clone + PartialEq> Pace<S> {
@@ -88,9 +90,9 @@ impl<S: Clone + PartialEq> Pace<S> {
         self.gone |= look.flux.is_err();
         let (Ok(database), Ok(newest)) = (&look.database, &look.flux) else { return None };
         let cause = self.cause(now, database, *newest)?;
-        let failures = self.last.as_ref().map_or(0, |last| last.failures);
-        self.last =
-            Some(Last { began: now, ended: now, database: database.clone(), newest: *newest, failures });
+        let (failures, lacks) = self.last.as_ref().map_or((0, false), |last| (last.failures, last.lacks));
+        let database = database.clone();
+        self.last = Some(Last { began: now, ended: now, database, newest: *newest, failures, lacks });
         self.gone = false;
         self.asked = false;
         Some(cause)
@@ -117,13 +119,18 @@ impl<S: Clone + PartialEq> Pace<S> {
         if newest > last.newest && now >= last.began + self.jobs_every {
             return Some(Cause::Jobs);
         }
+        // While a clock is behind, none that ends is later.
+        if last.lacks && now >= last.began + self.jobs_every.max(PATIENCE) {
+            return Some(Cause::Jobs);
+        }
         (now >= last.began + IDLE).then_some(Cause::Time)
     }
 
-    /// The step that was due came to its end.
-    pub(super) fn done(&mut self, now: Duration, success: bool) {
+    /// The step that was due came to its end; it may have done all but something.
+    pub(super) fn done(&mut self, now: Duration, success: bool, lacks: bool) {
         if let Some(last) = &mut self.last {
             last.ended = now;
+            last.lacks = lacks;
             last.failures = if success { 0 } else { last.failures.saturating_add(1) };
         }
     }

@@ -259,8 +259,8 @@ fn a_step_that_does_all_but_one_thing_is_none_that_failed() {
             "20 Flux is gone; going on when that is over",
             "30 step: Flux is back",
             "30 behind; going on when that is over",
-            "330 step: time passed",
-            "330 all is well again"
+            "90 step: jobs ended",
+            "90 all is well again"
         ]
     );
 }
