@@ -62,12 +62,20 @@ impl Fetch<'_> {
         if !listing.is_empty() {
             let mut database = self.wait.open(self.found, Access::Read)?;
             let snapshot = database.snapshot().map_err(failure)?;
-            let removed = fetch::removed(&snapshot, self.now).map_err(failure)?;
+            // It takes a look at all records, which most fetches can do without.
+            let mut removed = None;
             let stored = |id: u64, ended: f64| {
-                let is_stored = snapshot.row_of_job(&id.to_string())?.is_some();
-                let was_removed = !is_stored && removed.contains(&ended);
+                if snapshot.row_of_job(&id.to_string())?.is_some() {
+                    return Ok(true);
+                }
+                let range = match removed.take() {
+                    Some(range) => range,
+                    None => fetch::removed(&snapshot, self.now)?,
+                };
+                let was_removed = range.contains(&ended);
+                removed = Some(range);
                 left_out += u64::from(was_removed);
-                Ok(is_stored || was_removed)
+                Ok(was_removed)
             };
             listing.leave_out(stored).map_err(failure)?;
         }

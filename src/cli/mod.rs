@@ -17,8 +17,6 @@ mod fetch;
 mod figures;
 mod fingers;
 mod generate;
-#[cfg(test)]
-mod golden;
 mod input;
 mod jobs;
 mod limit;
@@ -51,6 +49,8 @@ mod status;
 mod suggest;
 mod sync;
 mod table;
+#[cfg(test)]
+mod tests;
 mod top;
 mod update;
 mod usage;

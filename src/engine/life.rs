@@ -214,7 +214,7 @@ impl Engine {
         // A claim is of a held job, which takes none.
         let makes_room = takes_room || self.ledger.has_claim(id);
         let Some(job) = self.ledger.remove(id) else { return effects };
-        self.forget_unasked(id, job.association(), job.queue.clone());
+        self.forget_unasked(id, job.association(), job.queue.as_ref());
         self.all_may_be_known();
         self.live.forget(id);
         effects.extend(self.accrued(id, &job));

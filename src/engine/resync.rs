@@ -177,7 +177,7 @@ impl Engine {
         self.unpriced.remove(&id);
         self.live.forget(id);
         if let Some(job) = self.ledger.remove(id) {
-            self.forget_unasked(id, job.association(), job.queue);
+            self.forget_unasked(id, job.association(), job.queue.as_ref());
         }
     }
 }

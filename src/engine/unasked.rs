@@ -63,11 +63,12 @@ impl Engine {
         &mut self,
         id: JobId,
         association: Option<AssociationId>,
-        queue: Option<QueueName>,
+        queue: Option<&QueueName>,
     ) -> bool {
-        let Some(key) = association.filter(|_| !self.unasked.is_empty()).map(|of| (of, queue)) else {
+        if self.unasked.is_empty() {
             return false;
-        };
+        }
+        let Some(key) = association.map(|of| (of, queue.cloned())) else { return false };
         let Some(jobs) = self.unasked.get_mut(&key) else { return false };
         let was_there = jobs.remove(&id);
         if jobs.is_empty() {

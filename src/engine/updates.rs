@@ -173,7 +173,7 @@ impl Engine {
             return effects;
         }
         // In its new place a limit may be in reach for it; and with it there, for others.
-        if self.forget_unasked(id, before.0, before.1) {
+        if self.forget_unasked(id, before.0, before.1.as_ref()) {
             effects.extend(self.read_eventlogs(vec![id]));
         }
         effects.extend(association.into_iter().flat_map(|association| self.ask_unasked(Some(association))));

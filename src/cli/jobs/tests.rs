@@ -7,10 +7,10 @@ use serde_json::json;
 use super::columns::{Chosen, Columns, GIVE_UP};
 use super::{Args, append, report, weights};
 use crate::cli::answers::JobsPage;
-use crate::cli::golden::{check, jobs, screen, words};
 use crate::cli::output::Look;
 use crate::cli::progress::Progress;
 use crate::cli::table::Table;
+use crate::cli::tests::golden::{check, jobs, screen, words};
 
 #[derive(Parser)]
 struct Command {

@@ -5,7 +5,7 @@ use super::exposition::{Family, text};
 use super::families::{down, families, users};
 use super::window::Window;
 use crate::cli::answers::{Standing, Stats};
-use crate::cli::golden::{standing, stats, words};
+use crate::cli::tests::golden::{standing, stats, words};
 
 fn all(most: usize) -> Vec<Family> {
     let stats: Stats = serde_json::from_value(stats()).expect("stats");

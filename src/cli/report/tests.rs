@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::{held, text};
 use crate::cli::answers::{JobsPage, Stats};
-use crate::cli::golden::{NOW, words};
 use crate::cli::page;
 use crate::cli::page::tests::taken_apart;
 use crate::cli::progress::Progress;
+use crate::cli::tests::golden::{NOW, words};
 use crate::cli::{Cli, Command};
 
 const WEEK: i64 = 604_800;

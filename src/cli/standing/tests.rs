@@ -2,7 +2,7 @@
 //! Screens of a standing.
 
 use crate::cli::answers::Standing;
-use crate::cli::golden::{check, screen, standing, words};
+use crate::cli::tests::golden::{check, screen, standing, words};
 use crate::cli::why::job::Teller;
 use serde_json::{Value, json};
 

@@ -10,7 +10,7 @@ use super::gather::snapshot;
 use super::model::{Model, Page, Snapshot, Wish};
 use super::view::{Look, draw};
 use crate::cli::answers::{JobsPage, Standing, Stats};
-use crate::cli::golden::{check, jobs, standing, stats, words};
+use crate::cli::tests::golden::{check, jobs, standing, stats, words};
 
 fn of_owner() -> Snapshot {
     let stats: Stats = serde_json::from_value(stats()).expect("stats");

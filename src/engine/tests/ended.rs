@@ -14,58 +14,38 @@ fn arms(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Retry)))
 }
 
-/// Between pushes there is no refresh that would fold them.
-#[test]
-fn without_refreshes_no_more_ended_jobs_are_remembered_than_with_them() {
-    let run = |others: u64| {
-        let mut host = live(Policy::Classic);
-        host.event(Event::Settings(Settings { refresh: 0.0, ..Settings::default() }));
-        for id in 0..others {
-            let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
-            let (user, bank, id) = (UserId(9), "C".into(), JobId(1_000_000 + id));
-            let job = Job { id, user, bank, ran_on, start: NOW - 9.0, limit: 0.0 };
-            host.engine.standing.ended(&job, NOW).unwrap();
-        }
-        for _ in 0..100 {
-            let id = host.submit(HostJob::new(8).bank("A")).unwrap();
-            host.start(id);
-            host.now += 9.0;
-            host.end(id);
-        }
-        (host.engine.live_snapshot().counts.2, usage(&host, 8, "A"))
-    };
-    let (few, used) = run(0);
-    assert_eq!(few, 100);
-    let (many, same) = run(200_000);
-    assert!(many <= 200_000 + 2 * 16, "{many}");
-    assert!((same / used - 1.0).abs() < 1e-9, "{same} {used}");
+/// A hundred jobs that end beside so many others: how many are remembered, and what the hundred used.
+fn beside(others: u64, settings: Settings) -> (usize, f64) {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(settings));
+    for id in 0..others {
+        let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
+        let (user, bank, id) = (UserId(9), "C".into(), JobId(1_000_000 + id));
+        let job = Job { id, user, bank, ran_on, start: NOW - 9.0, limit: 0.0 };
+        host.engine.standing.ended(&job, NOW).unwrap();
+    }
+    for _ in 0..100 {
+        let id = host.submit(HostJob::new(8).bank("A")).unwrap();
+        host.start(id);
+        host.now += 9.0;
+        host.end(id);
+    }
+    (host.engine.live_snapshot().counts.2, usage(&host, 8, "A"))
 }
 
-/// Where fair-share is the number that was pushed, the tree still says how usage decays.
+/// Without refreshes nothing folds them between pushes. And where fair-share is the number that was pushed, the tree still says how
+/// usage decays.
 #[test]
-fn beside_a_tree_that_is_not_in_force_ended_jobs_are_given_up_and_none_is_lost() {
-    let run = |others: u64| {
-        let mut host = live(Policy::Classic);
-        host.event(Event::Settings(Settings { live: false, ..Settings::default() }));
-        for id in 0..others {
-            let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
-            let (user, bank, id) = (UserId(9), "C".into(), JobId(1_000_000 + id));
-            let job = Job { id, user, bank, ran_on, start: NOW - 9.0, limit: 0.0 };
-            host.engine.standing.ended(&job, NOW).unwrap();
-        }
-        for _ in 0..100 {
-            let id = host.submit(HostJob::new(8).bank("A")).unwrap();
-            host.start(id);
-            host.now += 9.0;
-            host.end(id);
-        }
-        (host.engine.live_snapshot().counts.2, usage(&host, 8, "A"))
-    };
-    let (few, used) = run(0);
-    assert_eq!(few, 100);
-    let (many, same) = run(200_000);
-    assert!((200_000..=200_000 + 2 * 16).contains(&many), "{many}");
-    assert!((same / used - 1.0).abs() < 1e-9, "{same} {used}");
+fn where_no_refresh_folds_them_ended_jobs_are_given_up_as_they_end_and_none_is_lost() {
+    let off =
+        [Settings { refresh: 0.0, ..Settings::default() }, Settings { live: false, ..Settings::default() }];
+    for settings in off {
+        let (few, used) = beside(0, settings.clone());
+        assert_eq!(few, 100);
+        let (many, same) = beside(200_000, settings);
+        assert!((200_000..=200_000 + 2 * 16).contains(&many), "{many}");
+        assert!((same / used - 1.0).abs() < 1e-9, "{same} {used}");
+    }
 }
 
 /// Twelve times the timer fires without a page before a request is taken for one that nobody answers.

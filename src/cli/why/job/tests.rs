@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::decide::{Cause, Side, decide};
 use super::{Teller, is_job};
 use crate::cli::answers::{Explained, Job, Standing};
-use crate::cli::golden::{EVIL, check, explained, held, pending, price, screen, standing, words};
+use crate::cli::tests::golden::{EVIL, check, explained, held, pending, price, screen, standing, words};
 
 fn job(value: Value) -> Job {
     serde_json::from_value(value).expect("a job")

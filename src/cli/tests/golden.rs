@@ -8,17 +8,17 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use super::screen::Screen;
-use super::words::Words;
+use crate::cli::screen::Screen;
+use crate::cli::words::Words;
 
 /// When the plugin answered.
-pub(super) const NOW: f64 = 1_763_776_000.0;
+pub(in crate::cli) const NOW: f64 = 1_763_776_000.0;
 
 /// A bank's name that somebody chose to have it act on terminals.
-pub(super) const EVIL: &str = "ev\u{1b}[31mil\nbank\u{202e}";
+pub(in crate::cli) const EVIL: &str = "ev\u{1b}[31mil\nbank\u{202e}";
 
 /// Names that do not depend on the machine.
-pub(super) fn words() -> Words<'static> {
+pub(in crate::cli) fn words() -> Words<'static> {
     let user = |user| match user {
         5001 => Some("ann".to_owned()),
         5002 => Some("ben".to_owned()),
@@ -29,14 +29,14 @@ pub(super) fn words() -> Words<'static> {
 }
 
 /// A screen so many cells wide.
-pub(super) fn screen(width: usize) -> Screen {
+pub(in crate::cli) fn screen(width: usize) -> Screen {
     Screen { width: Some(width), rows: None, colour: false, unicode: true, terminal: false, pager: false }
 }
 
 /// Compares a text with the one on file; `UPDATE_GOLDEN=1` rewrites that, to be read. Whatever names are in it, nothing of it
 /// acts on a terminal, and no line is wider than the screen.
 #[track_caller]
-pub(super) fn check(name: &str, width: usize, text: &str) {
+pub(in crate::cli) fn check(name: &str, width: usize, text: &str) {
     for line in text.lines() {
         assert!(line.width() <= width, "{name}: wider than {width}: {line:?}");
         assert!(
@@ -53,12 +53,12 @@ pub(super) fn check(name: &str, width: usize, text: &str) {
 }
 
 /// An answer to `explain` about these jobs.
-pub(super) fn explained(jobs: &[Value]) -> Value {
+pub(in crate::cli) fn explained(jobs: &[Value]) -> Value {
     json!({"now": NOW, "generation": 3, "live": true, "live_generation": 12, "policy": "fair-tree", "refused": [], "jobs": jobs})
 }
 
 /// A price of these terms: name, value, weight.
-pub(super) fn price(terms: &[(&str, f64, i64)]) -> Value {
+pub(in crate::cli) fn price(terms: &[(&str, f64, i64)]) -> Value {
     let shown: Vec<Value> = terms
         .iter()
         .map(|(name, value, weight)| {
@@ -80,7 +80,7 @@ pub(super) fn price(terms: &[(&str, f64, i64)]) -> Value {
 }
 
 /// A job that waits for the scheduler.
-pub(super) fn pending(id: u64, user: u32, bank: &str, posted: Value) -> Value {
+pub(in crate::cli) fn pending(id: u64, user: u32, bank: &str, posted: Value) -> Value {
     json!({
         "id": id, "userid": user, "bank": bank, "queue": "debug", "project": "*", "urgency": 16, "state": "sched",
         "submitted": NOW - 600.0, "nodes": 2, "cores": 8, "duration": 3600.0, "fairshare": 0.5, "posted": posted,
@@ -92,7 +92,7 @@ pub(super) fn pending(id: u64, user: u32, bank: &str, posted: Value) -> Value {
 }
 
 /// The same, held by a limit.
-pub(super) fn held(id: u64, user: u32, bank: &str) -> Value {
+pub(in crate::cli) fn held(id: u64, user: u32, bank: &str) -> Value {
     let mut job = pending(id, user, bank, Value::Null);
     let more = json!({
         "state": "depend", "held": true, "carries": ["max-run-jobs-queue"],
@@ -118,7 +118,7 @@ pub(super) fn held(id: u64, user: u32, bank: &str) -> Value {
 }
 
 /// A page of `jobs`.
-pub(super) fn jobs() -> Value {
+pub(in crate::cli) fn jobs() -> Value {
     let row = |id: u64, user: u32, bank: &str, queue: Value, values: &[f64], holds: &[&str]| {
         let weights = [100_000.0, 10_000.0, 0.0, 1000.0, 250.5, 0.0];
         let sum: f64 = values.iter().zip(weights).map(|(value, weight)| value * weight).sum();
@@ -148,7 +148,7 @@ pub(super) fn jobs() -> Value {
 }
 
 /// An answer to `standing`: ann in chem.
-pub(super) fn standing() -> Value {
+pub(in crate::cli) fn standing() -> Value {
     let level = |name: &str,
                  kind: &str,
                  shares: u64,
@@ -202,7 +202,7 @@ pub(super) fn standing() -> Value {
 }
 
 /// An answer to `stats`.
-pub(super) fn stats() -> Value {
+pub(in crate::cli) fn stats() -> Value {
     let load = |bank: &str, queue: &str, jobs: u64, nodes: u64| json!({"bank": bank, "queue": queue, "jobs": jobs, "nodes": nodes, "cores": nodes * 4});
     let bank = |name: &str,
                 parent: Value,

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+
+use super::*;
+
+#[test]
+fn only_this_machine() {
+    assert!(loopback("127.0.0.1:9909").is_ok() && loopback("[::1]:0").is_ok());
+    for text in ["0.0.0.0:9909", "[::]:1", "10.0.0.1:80", "[::ffff:10.0.0.1]:80"] {
+        let error = loopback(text).expect_err(text);
+        assert!(error.contains("no loopback address"), "{error}");
+    }
+    assert!(loopback("localhost").is_err() && loopback("9909").is_err());
+}
+
+#[test]
+fn requests_are_answered_one_by_one() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        let mut times = 0;
+        serve(&listener, || {
+            times += 1;
+            if times == 2 { Err("no plugin".to_owned()) } else { Ok(format!("x {times}\n# EOF\n")) }
+        })
+    });
+    let ask = |request: &str| {
+        let mut client = TcpStream::connect(address).expect("it listens");
+        client.write_all(request.as_bytes()).expect("sent");
+        let mut text = String::new();
+        client.read_to_string(&mut text).expect("an answer");
+        text
+    };
+    let first = ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(first.starts_with("HTTP/1.1 200 OK\r\n") && first.ends_with("\r\n\r\nx 1\n# EOF\n"), "{first}");
+    assert!(first.contains("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"));
+    let second = ask("GET /metrics?x=1 HTTP/1.0\r\n\r\n");
+    assert!(second.starts_with("HTTP/1.1 503 ") && second.ends_with("no plugin\n"), "{second}");
+    // Who leaves without a word does not end it.
+    drop(TcpStream::connect(address).expect("it listens"));
+    assert!(ask("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+    assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    let head = ask("HEAD /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
+}
+
+#[test]
+fn who_reads_little_at_a_time_is_left() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let mut reader = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+    let (client, _) = listener.accept().expect("it connects");
+    // A kilobyte every few milliseconds: each write goes on, all of it would take minutes.
+    std::thread::spawn(move || {
+        let mut some = [0; 1024];
+        while reader.read(&mut some).is_ok_and(|bytes| bytes > 0) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let mut out = Until { client: &client, deadline: Instant::now() + Duration::from_millis(300) };
+    let error = out.write_all(&vec![0; 64 << 20]).expect_err("it takes too long");
+    assert!(matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{error}");
+    assert!(Instant::now() >= out.deadline);
+}
