@@ -27,6 +27,33 @@ pub enum State {
     Inactive,
 }
 
+impl Event<'_> {
+    /// Whether it is about jobs alone: what else their prices are made of stays as it is.
+    pub(super) fn is_of_jobs(&self) -> bool {
+        matches!(
+            self,
+            Event::Created { .. }
+                | Event::Validate(_)
+                | Event::New(_)
+                | Event::Depend(_)
+                | Event::Dependency { .. }
+                | Event::Priority(..)
+                | Event::PriorityGet(..)
+                | Event::Sched(_)
+                | Event::Run(..)
+                | Event::Cleanup(_)
+                | Event::Inactive(_)
+                | Event::Gone(_)
+                | Event::UpdateQueue { .. }
+                | Event::UpdateBank { .. }
+                | Event::Updated(_)
+                | Event::Reprioritize
+                | Event::Timer(Timer::Turn)
+                | Event::Urgency(..)
+        )
+    }
+}
+
 /// A job as a callback shows it. Text is borrowed from the callback's arguments.
 #[derive(Clone, Debug)]
 pub struct JobFacts<'a> {

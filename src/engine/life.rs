@@ -34,6 +34,7 @@ impl Engine {
             urgency: facts.urgency,
             project: self.project(association, facts.project),
             keepers: self.keepers(facts.id),
+            settled: None,
             allocation: None,
             knowledge: Knowledge::Known,
             size: *facts.size.as_ref().unwrap_or(&Size::ONE),

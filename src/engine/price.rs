@@ -5,8 +5,8 @@ use super::live::Cause;
 use super::{Effect, Engine, Level, Memo, Posting, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
-use crate::limits::{Admission, Demand, Job, Line, Origin, Phase, Project};
-use crate::priority::{Explanation, Outcome, Subject};
+use crate::limits::{Admission, Demand, Job, Line, Origin, Phase, Project, Settled};
+use crate::priority::{AGE, Explanation, Outcome, Subject};
 
 /// A fair-share that moved by less is not worth an event.
 const MEMO_STEP: f64 = 1e-9;
@@ -79,6 +79,9 @@ impl Engine {
 
     /// The answer to `job.priority.get`, within Flux's loop over its jobs: no other job may be touched.
     pub(super) fn priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        if let Some(price) = self.settled(id, urgency) {
+            return vec![Effect::SetPriority(price)];
+        }
         self.note_eligible(id, Some(urgency));
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         if job.is_awaiting() {
@@ -108,10 +111,26 @@ impl Engine {
                 effects.extend(self.annotation(id).filter(|_| former != Some(price)));
                 effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_later));
                 effects.extend(self.moved_on(id));
+                self.settle(id, urgency, price);
                 effects
             }
             Err(pending) => self.unpriced(id, pending, Some(Effect::KeepPriority)),
         }
+    }
+
+    /// The price of a job in SCHED that was asked for before, if nothing has changed since that it is made of.
+    fn settled(&self, id: JobId, urgency: i64) -> Option<u32> {
+        let job = self.ledger.job(id)?;
+        let settled = job.settled.filter(|it| (it.terms, it.urgency) == (self.terms, urgency))?;
+        debug_assert_eq!(self.explain(id, job, urgency).map(|it| it.priority), Some(settled.price));
+        (!self.unpriced.contains(&id)).then_some(settled.price)
+    }
+
+    /// Notes the price of a job, where neither time nor other jobs make it another.
+    fn settle(&mut self, id: JobId, urgency: i64, price: u32) {
+        let stays = !self.is_live() && self.weighed.weight(AGE) == 0;
+        let settled = Settled { terms: self.terms, urgency, price };
+        self.ledger.settle(id, stays.then_some(settled));
     }
 
     /// A job's present urgency. Of one in PRIORITY it was asked because Flux would leave it there, or because it was

@@ -32,6 +32,7 @@ mod refreshes;
 mod refused;
 mod rows;
 mod scopes;
+mod settled;
 mod shadow;
 mod site;
 mod strict;
@@ -46,6 +47,7 @@ mod why;
 
 use super::Engine;
 use crate::accounts::Book;
+use crate::ids::JobId;
 use crate::limits::Ledger;
 
 /// What queries don't show.
@@ -60,5 +62,9 @@ impl Engine {
 
     fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    fn unsettle(&mut self, id: JobId) {
+        self.ledger.settle(id, None);
     }
 }

@@ -82,6 +82,18 @@ fn acts(letter: char) -> bool {
         || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// The job manager's reactor: it is there as long as the plugin.
+#[derive(Clone, Copy)]
+pub(super) struct Clock(*mut sys::flux_reactor_t);
+
+impl Clock {
+    /// When the reactor began with what it is doing, in seconds since the epoch.
+    pub(super) fn now(self) -> f64 {
+        // SAFETY: the reactor outlives the plugin, and so whoever keeps this.
+        unsafe { sys::flux_reactor_now(self.0) }
+    }
+}
+
 impl Plugin {
     /// # Safety
     /// `raw` is null or the handle Flux passes to this plugin.
@@ -101,8 +113,13 @@ impl Plugin {
 
     /// The reactor's time, in seconds since the epoch: when it began with what it is doing.
     pub fn now(self) -> f64 {
+        self.clock().now()
+    }
+
+    /// What tells that time. To look the reactor up takes a walk over all that Flux keeps for a plugin: who asks often keeps this.
+    pub(super) fn clock(self) -> Clock {
         // SAFETY: the handle of the job manager has a reactor.
-        unsafe { sys::flux_reactor_now(sys::flux_get_reactor(self.flux())) }
+        Clock(unsafe { sys::flux_get_reactor(self.flux()) })
     }
 
     /// The load-time configuration as JSON text, if any.

@@ -7,6 +7,7 @@
 //! else. All memory hangs on the plugin handle's aux and dies with it; there are no statics and no thread-locals, which would pin
 //! the .so.
 
+use super::call::Clock;
 use super::error::EIO;
 use super::hook::{self, Hook};
 use super::kept::{decode, respond};
@@ -25,6 +26,7 @@ use std::rc::Rc;
 /// Everything that belongs to one loaded plugin. C holds its address: it is only ever shared (see `shared`).
 pub(super) struct Instance<J: Jobtap> {
     pub(super) plugin: Plugin,
+    clock: Clock,
     pub(super) jobtap: J,
     /// One per method, in the order of the table: what Flux hands back with a request.
     services: OnceCell<Box<[Rc<Service<J>>]>>,
@@ -93,6 +95,7 @@ impl<J: Jobtap> Instance<J> {
     pub(super) fn assemble(plugin: Plugin, jobtap: J, methods: &'static [Method<J>]) -> Rc<Self> {
         let instance = Rc::new(Instance {
             plugin,
+            clock: plugin.clock(),
             jobtap,
             services: OnceCell::new(),
             timers: OnceCell::new(),
@@ -114,7 +117,7 @@ impl<J: Jobtap> Instance<J> {
 
     /// What a call that begins now may ask of its surroundings.
     pub(super) fn host(&self) -> Host<'_, J> {
-        self.host_at(self.plugin.now())
+        self.host_at(self.clock.now())
     }
 
     pub(super) fn host_at(&self, now: f64) -> Host<'_, J> {

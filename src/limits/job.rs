@@ -137,6 +137,17 @@ pub enum Project {
     Unjudged(ProjectName),
 }
 
+/// A job's price and what it was made of. Where neither the job nor that has changed since, it is the price still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// What the prices of all jobs are made of, by its number.
+    pub terms: u64,
+    /// The job's urgency.
+    pub urgency: i64,
+    /// The price.
+    pub price: u32,
+}
+
 /// A live job. What every price looks at comes first, in one place of the memory: jobs are asked about in an order in which none is
 /// near the one before.
 #[derive(Clone, Debug)]
@@ -158,6 +169,8 @@ pub struct Job {
     pub knowledge: Knowledge,
     /// The association it counts in, and what is still to be done for it there.
     pub admission: Admission,
+    /// Its price, as long as it holds.
+    pub settled: Option<Settled>,
     /// How long it was eligible.
     pub eligible: Eligible,
     /// The queue its jobspec names.

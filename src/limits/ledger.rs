@@ -13,7 +13,7 @@ pub use excerpt::{PlaceInLine, Pressure};
 
 use super::groups::{GroupId, Groups};
 use super::line::HeldLine;
-use super::{Eligible, Job, RULES, Rules, Size, Usage};
+use super::{Eligible, Job, RULES, Rules, Settled, Size, Usage};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, JobMap, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -231,6 +231,7 @@ impl Ledger {
         self.withdraw(id, &job);
         let was_idle = !self.groups.are_none() && job.footprint().is_idle();
         let result = change(&mut job);
+        job.settled = None;
         self.deposit(id, &job);
         if was_idle {
             self.took_room(&job);
@@ -247,6 +248,13 @@ impl Ledger {
             && let Some(job) = self.jobs.get_mut(id)
         {
             job.memo = memo;
+        }
+    }
+
+    /// A job's price holds until the job is changed, or is not to be relied on any more. It counts nowhere.
+    pub fn settle(&mut self, id: JobId, price: Option<Settled>) {
+        if let Some(job) = self.jobs.get_mut(id) {
+            job.settled = price;
         }
     }
 

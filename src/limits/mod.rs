@@ -32,7 +32,9 @@ pub use eligible::Eligible;
 pub use groups::{Holding, ScopeUsage};
 pub use hold::{Hold, HoldSet};
 pub use hold_names::{HoldName, HoldNames};
-pub use job::{Admission, Demand, Footprint, Grant, Job, Keepers, Knowledge, Origin, Phase, Project};
+pub use job::{
+    Admission, Demand, Footprint, Grant, Job, Keepers, Knowledge, Origin, Phase, Project, Settled,
+};
 pub use ledger::{Ledger, PlaceInLine, Pressure};
 pub use place::OVERTAKEN;
 pub use release::{Line, Released, Walk};

@@ -35,6 +35,8 @@ for module in "${modules[@]}"; do
 	if [ -f "src/$module.rs" ]; then files+=(-f "src/$module.rs"); else files+=(-f "src/$module/**"); fi
 done
 cargo mutants --list --json "${files[@]}" "${since[@]}" >"/tmp/mutants.$$.json" || exit 2
+# Where nothing was changed it prints nothing.
+[ -s "/tmp/mutants.$$.json" ] || { rm -f "/tmp/mutants.$$.json"; echo "no mutants"; exit 0; }
 mv "/tmp/mutants.$$.json" "$out/list.json"
 if [ -n "$list" ]; then
 	exec python3 $here/mutants.py count "$out/list.json"

@@ -280,6 +280,7 @@ impl Engine {
 
     /// Flux refused to post a price. What it refused of a refresh is tried again at the next; who pends no more is forgotten.
     pub(in crate::engine) fn not_posted(&mut self, id: JobId, pends: bool) {
+        self.ledger.settle(id, None);
         match self.live.under_way.remove(&id) {
             Some((price, before)) if pends => {
                 self.live.moved = true;

@@ -10,6 +10,7 @@ mod effects;
 mod turns;
 
 use super::oracle::Oracle;
+use super::settled;
 use super::site::{HostJob, NOW, OWNER};
 use crate::accounts::{AssociationRecord, Queue};
 use crate::engine::{EndedJob, Engine, Event, JobFacts, Past, Refusal, State};
@@ -262,6 +263,7 @@ impl Host {
                 continue;
             }
             let urgency = job.urgency;
+            settled::agrees(&self.engine, self.now, id, urgency);
             let answer = self.callback(id, |facts| Event::PriorityGet(facts.id, urgency));
             // Flux does nothing about a priority that is what it was, not even in PRIORITY.
             let present = self.jobs.get(&id).and_then(|job| job.priority);
