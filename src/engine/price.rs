@@ -233,6 +233,8 @@ impl Engine {
         completion: Completion,
         cause: Cause,
     ) -> Result<(Vec<Effect>, u32), Pending> {
+        // What is settled is what was noted last.
+        self.ledger.settle(id, None);
         let priced = self.admit(id, completion).and_then(|effects| {
             let job = self.ledger.job(id).ok_or(Pending::Unavailable)?;
             Ok((effects, self.explain(id, job, urgency).ok_or(Pending::Unavailable)?))

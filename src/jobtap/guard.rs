@@ -26,7 +26,8 @@ use std::rc::Rc;
 /// Everything that belongs to one loaded plugin. C holds its address: it is only ever shared (see `shared`).
 pub(super) struct Instance<J: Jobtap> {
     pub(super) plugin: Plugin,
-    clock: Clock,
+    /// Looked up at the first call.
+    clock: OnceCell<Clock>,
     pub(super) jobtap: J,
     /// One per method, in the order of the table: what Flux hands back with a request.
     services: OnceCell<Box<[Rc<Service<J>>]>>,
@@ -95,7 +96,7 @@ impl<J: Jobtap> Instance<J> {
     pub(super) fn assemble(plugin: Plugin, jobtap: J, methods: &'static [Method<J>]) -> Rc<Self> {
         let instance = Rc::new(Instance {
             plugin,
-            clock: plugin.clock(),
+            clock: OnceCell::new(),
             jobtap,
             services: OnceCell::new(),
             timers: OnceCell::new(),
@@ -117,7 +118,7 @@ impl<J: Jobtap> Instance<J> {
 
     /// What a call that begins now may ask of its surroundings.
     pub(super) fn host(&self) -> Host<'_, J> {
-        self.host_at(self.clock.now())
+        self.host_at(self.clock.get_or_init(|| self.plugin.clock()).now())
     }
 
     pub(super) fn host_at(&self, now: f64) -> Host<'_, J> {

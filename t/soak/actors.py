@@ -23,6 +23,9 @@ QUEUES = ["batch", "debug"]
 PAUSE = os.environ["SOAK_PAUSE"]
 # Submissions that may be without an answer.
 WINDOW = 200
+# Seconds from one sweep of submissions to the next. Users' scripts send many jobs at once; and Flux's KVS has a directory with an entry
+# for each quarter of a second in which any job was submitted, of which each commit writes the whole.
+SWEEP = 4
 
 
 def bank_of(uid):
@@ -74,7 +77,7 @@ def active(owner):
 
 
 def submit(rate, most):
-    """So many jobs a second, and never more alive than `most`. One in a hundred is urgent or held, one in four is canceled at once."""
+    """So many jobs a second, in sweeps, and never more alive than `most`. One in a hundred is urgent or held, one in four is canceled at once."""
     chance, owner = random.Random(1), flux.Flux()
     users = [(handle_of(uid), texts_of(uid)) for uid in USERS]
     why, under_way, cancels = Counter(), deque(), deque()
@@ -111,12 +114,15 @@ def submit(rate, most):
         if due > rate * 120:
             # What the machine can't do it need not make up for.
             began += due / rate - 1
-        batch = max(0, min(due, room, 100))
+        batch = min(due, room)
+        if batch < min(rate * SWEEP, most / 4):
+            batch = 0
         for _ in range(batch):
             own, texts = chance.choice(users)
             urgency = chance.choice((0, 31, 20)) if chance.random() < 0.01 else 16
             under_way.append(job.submit_async(own, chance.choice(texts), urgency=urgency, pre_signed=True))
-        answered(WINDOW if batch else 0)
+            answered(WINDOW)
+        answered(0)
         count += batch
         if time.monotonic() - last > 1:
             last = time.monotonic()

@@ -121,7 +121,7 @@ def put():
 
 
 def probed(seconds):
-    """Jobs are submitted one by one, a few a second, and each is explained. Beside each a commit of the KVS, where a submission goes
+    """Jobs are submitted one by one, one a second at most, and each is explained. Beside each a commit of the KVS, where a submission goes
     first, and the shortest question that the job manager answers; how long each took."""
     times, end = defaultdict(list), time.monotonic() + seconds
     while time.monotonic() < end:
@@ -135,7 +135,7 @@ def probed(seconds):
             # By a limit, or while the plugin is reloaded.
             if exc.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOENT, errno.EPERM):
                 raise
-        time.sleep(0.2)
+        time.sleep(1)
     return times
 
 

@@ -17,8 +17,12 @@ pub fn agrees(engine: &Engine, now: f64, id: JobId, urgency: i64) {
     }
     let (mut short, mut long) = (engine.clone(), engine.clone());
     long.unsettle(id);
-    let [short, long] = [&mut short, &mut long]
-        .map(|engine| format!("{:?}", engine.handle(now, Event::PriorityGet(id, urgency))));
+    let [short, long] = [&mut short, &mut long].map(|engine| {
+        let effects = format!("{:?}", engine.handle(now, Event::PriorityGet(id, urgency)));
+        let noted = engine.priced(id).map(|it| (it.posted.priority, it.urgency, it.exact.priority));
+        let eligible = engine.ledger().job(id).map(|job| job.eligible);
+        (effects, noted, eligible)
+    });
     assert_eq!(short, long, "{id}");
 }
 
@@ -166,6 +170,21 @@ fn what_moves_by_itself_is_never_settled() {
     host.event(Event::Settings(Settings { age_weight: 1, ..Settings::default() }));
     asked(&mut host);
     assert_eq!(host.engine.ledger().job(id).unwrap().settled, None);
+}
+
+/// An urgency that comes and goes while a later plugin keeps the job in PRIORITY: Flux tells of the first change alone.
+#[test]
+fn what_was_noted_at_another_urgency_is_noted_anew() {
+    for other in [20, 0] {
+        let (mut host, id) = site();
+        host.engine.handle(host.now, Event::Priority(id, other));
+        assert_eq!(host.engine.priced(id).unwrap().urgency, other as u8);
+        agrees(&host.engine, host.now, id, 16);
+        host.engine.handle(host.now, Event::PriorityGet(id, 16));
+        let priced = host.engine.priced(id).unwrap();
+        assert_eq!((priced.posted.priority, priced.urgency), (60_000, 16));
+        assert!(host.engine.ledger().job(id).unwrap().eligible.since().is_some(), "it is eligible again");
+    }
 }
 
 /// Flux has another price then, if any.
