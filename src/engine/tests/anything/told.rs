@@ -75,7 +75,7 @@ impl Told {
             }
             Event::Updated(facts) => {
                 if let (Some(life), Ok(size)) = (self.jobs.get_mut(&facts.id), &facts.size)
-                    && life.stage < Stage::Sched
+                    && !matches!(life.stage, Stage::Sched | Stage::Run)
                 {
                     life.size = *size;
                 }
