@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::policy_data::{AssociationRecord, BankRecord};
 use super::schema::Table;
 use super::values::Cells;
-use super::{Marks, Snapshot, StoreError};
+use super::{Marks, Pace, Snapshot, StoreError};
 use crate::fairshare::accrual::MAX_TIME;
 
 /// How the tree is ranked, and what its usages are.
@@ -120,7 +120,7 @@ impl Snapshot<'_> {
         self.tell_counted(associations, marks.as_ref())?;
         let (site, pace) = (self.site_policy()?, self.pace()?);
         // flux-accounting does not say when it counted: its usages are taken for those of now, as it ranks them.
-        let at = marks.map_or(now, |marks| marks.ran);
+        let at = self.counted_by(marks.as_ref(), &pace, now)?.unwrap_or(now);
         let options = site.options.settings().into_iter().map(|(name, value)| (name.to_owned(), value));
         Ok(Some(TreeRecord {
             policy: site.policy.name().to_owned(),
@@ -132,6 +132,30 @@ impl Snapshot<'_> {
             core_weight: pace.weights.core,
             gpu_weight: pace.weights.gpu,
         }))
+    }
+
+    /// When usage was last counted by the exact rule, in seconds since the epoch; `None` if it never was, or if flux-accounting
+    /// has counted since.
+    pub fn counted_at(&self, now: f64) -> Result<Option<f64>, StoreError> {
+        let (marks, pace) = (self.marks()?, self.pace()?);
+        self.counted_by(marks.as_ref(), &pace, now)
+    }
+
+    /// Whoever counts moves the end of a half-life period on, or an association's newest job. One that ended in the future shows a clock
+    /// that is wrong, and nothing else.
+    fn counted_by(&self, marks: Option<&Marks>, pace: &Pace, now: f64) -> Result<Option<f64>, StoreError> {
+        const NAME: &str = "job_usage_factor_table";
+        let Some(marks) = marks.filter(|marks| pace.boundary == Some(marks.period_end)) else {
+            return Ok(None);
+        };
+        let mut newer = 0;
+        if self.table(NAME)?.is_some_and(|table| table.has("last_job_timestamp")) {
+            let sql = "SELECT count(*) FROM job_usage_factor_table \
+                       WHERE CAST(last_job_timestamp AS real) > ?1 AND CAST(last_job_timestamp AS real) <= ?2";
+            let counted = self.transaction.query_row(sql, [marks.ran, now], |row| row.get(0));
+            newer = counted.map_err(|error| self.fail(&error))?;
+        }
+        Ok((newer == 0).then_some(marks.ran))
     }
 
     /// Tells the leaves up to when jobs are counted: the newest that is in their usage, and whatever ended too early to count.

@@ -317,7 +317,7 @@ fn a_policy_that_is_none_is_told_and_can_be_replaced() {
 
 #[test]
 fn what_is_pushed_holds_the_tree_its_usages_and_up_to_when_they_count() {
-    use mf_priority::store::{Access, BranchRecord, Database, LeafRecord, PolicyData};
+    use mf_priority::store::{Access, BranchRecord, Database, LeafRecord, Marks, PolicyData};
     let site = Site::small("pushed_tree");
     site.sql(
         "CREATE TABLE job_usage_factor_table (username text, userid int, bank text, last_job_timestamp real);
@@ -347,6 +347,31 @@ fn what_is_pushed_holds_the_tree_its_usages_and_up_to_when_they_count() {
     // Printed and read again it is the same.
     let text = serde_json::to_string(&data).expect("JSON");
     assert_eq!(serde_json::from_str::<PolicyData>(&text).expect("as it was"), data);
+
+    // Where the exact rule counted they are those of then, until flux-accounting counts: by a boundary or by a job.
+    site.sql(
+        "CREATE TABLE t_half_life_period_table (cluster text, end_half_life_period real);
+         INSERT INTO t_half_life_period_table VALUES ('cluster', 1000);",
+    );
+    let counted = |period_end: f64, ran: f64| {
+        let mut database =
+            Database::open(&site.path, Access::Write, std::time::Duration::ZERO).expect("a database");
+        let snapshot = database.snapshot().expect("a snapshot");
+        snapshot.write_marks(&Marks { period_end, ran, ..Marks::default() }).expect("written");
+        snapshot.commit().expect("committed");
+        read().tree.expect("a tree").at
+    };
+    for (period_end, ran, at) in [
+        (1000.0, 1700.25, 1700.25),
+        (1000.0, 1900.0, 1900.0),
+        (1000.0, 1700.0, 2000.0),
+        (0.0, 1900.0, 2000.0),
+    ] {
+        assert_eq!(counted(period_end, ran), at, "{period_end} {ran}");
+    }
+    // A job that ended in the future shows that a clock is wrong.
+    site.sql("UPDATE job_usage_factor_table SET last_job_timestamp = 2000.5 WHERE username = 'ann'");
+    assert_eq!(counted(1000.0, 1900.0), 1900.0);
 
     // A database that knows no shares has no tree, and is pushed as ever.
     site.sql("ALTER TABLE association_table DROP COLUMN shares");

@@ -75,8 +75,8 @@ fn books(args: &Args, now: f64) -> Result<Books, Failure> {
     let mut database = args.wait.open(args.database.found(), Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
     let data = snapshot.policy_data(now).map_err(failure)?;
-    let marks = snapshot.marks().map_err(failure)?;
-    Ok(Books { data, pace: snapshot.pace().map_err(failure)?, counted: marks.map(|marks| marks.ran) })
+    let counted = snapshot.counted_at(now).map_err(failure)?;
+    Ok(Books { data, pace: snapshot.pace().map_err(failure)?, counted })
 }
 
 /// What the plugin says; `None` if none is loaded.
