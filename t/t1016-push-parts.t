@@ -47,6 +47,12 @@ test_expect_success 'it is gone when they are' '
 test_expect_success 'a committed push is over' '
 	mf rpc policy_part "{\"push\":$push}" >reply; grep "^ENOENT: mf_priority: push $push: it was committed" reply
 '
+test_expect_success 'nor is one committed whose tree is refused' '
+	begin && part "{associations: .associations} + $rest + {banks: [{bank: \"A\", priority: 0, parent: \"A\", shares: 1, active: 1}],
+		tree: {policy: \"fair-tree\", at: 0, half_life: 1, node_weight: 1, core_weight: 0, gpu_weight: 0}}" &&
+	mf rejects policy_commit "tree: " "{\"push\":$push}" &&
+	mf rpc policy_commit "{\"push\":$push}" >reply; grep "its commit was refused" reply
+'
 test_expect_success 'an aborted push leaves nothing' '
 	mf query >before && begin && part "{associations: []} + $rest" && ask policy_abort "{\"push\":$push}" &&
 	mf query >after && test_cmp before after

@@ -68,6 +68,11 @@ test_expect_success 'with nothing to do it is silent, and writes nothing' '
 	sleep 3 && cp watch.log before.log && cp $DB before.db && sleep 4 && test_cmp before.log watch.log && cmp before.db $DB &&
 	grep WATCHDOG=1 notices
 '
+test_expect_success 'that usages are counted again, as of a later time, is no news' '
+	cp watch.log before.log && sql "UPDATE fairshare_usage_marks SET ran = ran - 700" &&
+	sleep 4 && test $(sql "SELECT ran > unixepoch() - 60 FROM fairshare_usage_marks") = 1 && test_cmp before.log watch.log
+'
+
 test_expect_success 'a locked database is told once, waited for, and taken up' '
 	hold_lock && touch $DB && eventually said "locked by another process" &&
 	sleep 4 && said "locked by another process" 1 && release_lock && eventually said "all is well again" 1

@@ -116,7 +116,7 @@ impl Book {
 
     /// An array that no part of the open push spoke of: it is not whole yet.
     pub fn lacks(&self) -> Option<&'static str> {
-        let staged = self.staged.as_ref()?;
+        let Some(staged) = &self.staged else { return Some("associations") };
         let arrays = [
             ("associations", staged.has_associations),
             ("queues", staged.queues.is_some()),

@@ -181,6 +181,7 @@ fn of_a_record_that_comes_in_two_parts_the_last_counts() {
 #[test]
 fn a_push_is_whole_when_each_array_was_spoken_of() {
     let mut book = Book::default();
+    assert_eq!(book.lacks(), Some("associations"), "none was begun");
     book.begin(false);
     assert_eq!(book.lacks(), Some("associations"));
     let all = PolicyPart {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A progress bar for what takes over a second, on a terminal only.
+//! A progress bar for what takes over a second, on a terminal only; and a sign of life for systemd's watchdog, in whatever takes long.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -7,6 +7,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::pipeline::watch::alive;
 
 /// The progress of one command through its phases.
 #[derive(Debug)]
@@ -59,6 +61,7 @@ impl Progress {
 
     /// The next phase; `total` is only asked for on a terminal, 0 is unknown.
     pub(super) fn phase(&mut self, phase: &'static str, total: impl FnOnce() -> u64) {
+        alive();
         let Some(Shown { bar, .. }) = &self.shown else { return };
         let total = total();
         let template =
@@ -77,6 +80,7 @@ impl Progress {
 
     /// How much of the phase is done.
     pub(super) fn at(&mut self, done: u64) {
+        alive();
         if let Some(Shown { bar, .. }) = &self.shown {
             bar.set_position(done);
         }

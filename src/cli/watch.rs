@@ -45,17 +45,26 @@ fn step(
     let mut news = news(&done);
     if differs || !matches!(cause, Cause::Jobs | Cause::Database) {
         // Until it is accepted, who knows what the plugin has.
-        *sent = None;
+        let is_other = says_other(sent.take(), &data);
         let pushed = push::send_data(&push, &data)?;
         *sent = Some(data);
         // What is sent anew only because time passed is no news.
-        if differs || cause != Cause::Time {
+        if is_other || !matches!(cause, Cause::Time | Cause::Jobs | Cause::Database) {
             news.push(pushed);
         }
     }
     // What somebody edits reaches the plugin also while usage can't be counted.
     let trouble = done.is_counted().err().map(|error| error.to_string());
     Ok(Done { changed: (!news.is_empty()).then(|| news.join("; ")), trouble })
+}
+
+/// Whether data say something else than those before, as of whatever time.
+fn says_other(mut before: Option<PolicyData>, data: &PolicyData) -> bool {
+    let was = before.as_mut().and_then(|before| before.tree.as_mut());
+    if let (Some(was), Some(is)) = (was, &data.tree) {
+        was.at = is.at;
+    }
+    before.as_ref() != Some(data)
 }
 
 /// What was stored.

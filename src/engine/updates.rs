@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Changes of a live job's queue and bank: first whether they may be, then what they move.
 
-use super::{Effect, Engine, JobFacts, Level, State};
+use super::{Effect, Engine, JobFacts, Level, State, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName, UserId};
 use crate::limits::{Grant, Job, Line, Phase, Project, Rule, rows_of_queues};
@@ -179,6 +179,11 @@ impl Engine {
         effects.extend(association.into_iter().flat_map(|association| self.ask_unasked(Some(association))));
         effects.extend(self.hold_moved(id));
         let mut is_taken_back = false;
+        // Flux asks for no price of one that it has in PRIORITY already.
+        if facts.state == State::Priority && before.0.is_none() && association.is_some() {
+            self.due.unmoved.insert(id);
+            effects.push(Effect::Arm(Timer::Turn));
+        }
         if facts.state == State::Priority {
             let is_all = before.0 != association || counted_by != running;
             is_taken_back = self.take_back_moved(id, before.0, is_all);

@@ -152,7 +152,11 @@ impl MfPriority {
             };
         }
         self.ended(number, "it was committed");
-        self.put_in_force(host, Event::PolicyCommit)
+        let reply = self.put_in_force(host, Event::PolicyCommit);
+        if reply.is_err() {
+            self.ended(number, "its commit was refused");
+        }
+        reply
     }
 
     pub(super) fn policy_abort(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What is remembered is put in force part by part: something else comes in the middle.
 
+use std::path::Path;
+
 use serde_json::json;
 
-use super::remember::{pushed, tree};
-use super::{SO, Site, document};
+use super::remember::{pushed, pushed_into, tree};
+use super::{SO, Site, document, plugin};
 
 /// Associations of which anything is known for a tree.
 fn cells(site: &Site) -> u64 {
@@ -13,7 +15,12 @@ fn cells(site: &Site) -> u64 {
 
 /// Loaded again, with some parts of the record staged.
 fn amid_the_parts() -> Site {
-    let site = pushed(&tree(200, f64::from));
+    amid_the_parts_of(plugin())
+}
+
+/// The same of a .so.
+pub(super) fn amid_the_parts_of(so: &Path) -> Site {
+    let site = pushed_into(so, &tree(200, f64::from));
     assert_eq!(cells(&site), 200);
     site.host.remove(SO).unwrap();
     site.host.load(&site.so.path(), None).unwrap();

@@ -12,7 +12,9 @@ use mf_priority::jobtap::{Jobtap, Turn};
 use mf_priority::plugin::MfPriority;
 use serde_json::json;
 
+use super::interrupted::amid_the_parts_of;
 use super::play::{Play, full_document};
+use super::remember::pushed;
 use super::why::{QUEUE_STATUS, STOPPED};
 use super::{OWNER, SO, faulty, job, topic};
 
@@ -156,6 +158,31 @@ fn loaded_twice() {
     assert!(log.iter().any(|line| line.contains("panic at src/")), "{log:#?}");
     play.site.finish(id);
     play.site.check();
+    println!("struck");
+}
+
+/// What a client has sent of its push is not the record's, which waits for the push to end.
+#[test]
+fn a_push_amid_a_record_is_whole() {
+    in_a_process("amid_a_record", "stats");
+}
+
+#[test]
+#[ignore = "run by its sibling, in a process of its own where WHAT names what panics"]
+fn amid_a_record() {
+    let site = amid_the_parts_of(faulty());
+    let push = site.ask("policy_begin", &json!({}))["push"].clone();
+    let mut rest = full_document();
+    let associations = rest.as_object_mut().and_then(|rest| rest.remove("associations"));
+    site.ask("policy_part", &json!({"push": push, "associations": associations}));
+    arm("stats@before");
+    assert!(site.host.request(&topic("stats"), None, OWNER).is_err());
+    disarm();
+    rest["push"] = push.clone();
+    site.ask("policy_part", &rest);
+    site.ask("policy_commit", &json!({ "push": push }));
+    site.host.settle();
+    assert_eq!(site.policy(), pushed(&full_document()).policy());
     println!("struck");
 }
 

@@ -2,13 +2,14 @@
 //! What is remembered over a reload and a restart, and what is not.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use mf_priority::embedded::{Errno, Order, State};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use super::{SO, Site, association, document, job, queue};
+use super::{SO, Site, association, document, job, plugin, queue};
 
 pub(super) const MANIFEST: &str = "mf_priority.remember.manifest";
 pub(super) const ENDED: &str = "mf_priority.remember.ended";
@@ -77,7 +78,13 @@ pub(super) fn tree(users: u32, usage: impl Fn(u32) -> f64) -> Value {
 }
 
 pub(super) fn pushed(document: &Value) -> Site {
-    let site = Site::bare();
+    pushed_into(plugin(), document)
+}
+
+/// The same of a .so.
+pub(super) fn pushed_into(so: &Path, document: &Value) -> Site {
+    let site = Site::empty(so);
+    site.host.load(&site.so.path(), None).expect("the plugin loads");
     site.ask("policy_update", document);
     site.host.settle();
     site

@@ -59,10 +59,12 @@ def expressions(etc):
             yield f"variable {variable['name']}", metric, {label}
     rules = (etc / "prometheus" / "flux-fairshare.rules.yml").read_text()
     alerts = re.findall(r"- alert: (\w+)\n\s+expr: (.*)\n\s+for: (\w+)\n\s+labels: \{severity: (\w+)\}\n\s+annotations:\n"
-                        r"\s+summary: \S.*\n\s+description: \S", rules)
+                        r"\s+summary: (\S.*)\n\s+description: \S", rules)
     assert len(alerts) == rules.count("- alert:") > 0, "each alert has an expression, a time, a severity, and says what to do"
-    for name, expression, _, severity in alerts:
+    for name, expression, _, severity, summary in alerts:
         assert severity in ("info", "warning", "critical"), name
+        # The value of an alert is that of what its expression begins with.
+        assert "humanizeDuration" not in summary or re.match(r"\w+_seconds\b", expression), f"{name} shows no time: {expression}"
         yield f"alert {name}", expression, set()
 
 

@@ -78,3 +78,19 @@ fn what_was_never_is_left_out() {
     }
     has(&text, "flux_fairshare_banks 0");
 }
+
+/// Whoever asks all the time makes nothing grow, and loses nobody's time.
+#[test]
+fn looks_are_bounded() {
+    let mut stats: Stats = serde_json::from_value(stats()).expect("stats");
+    let (mut often, mut seldom, began) = (Window::new(100.0), Window::new(100.0), stats.now);
+    for step in 0..50_000u32 {
+        stats.now = began + f64::from(step) / 100.0;
+        often.look(&stats);
+        if step.is_multiple_of(100) {
+            seldom.look(&stats);
+        }
+    }
+    assert!(often.looks() < 1100, "{}", often.looks());
+    assert_eq!(often.got(), seldom.got());
+}

@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::cli::answers::{Load, Stats};
 
+/// Into so many parts a window is divided at most.
+const MOST_LOOKS: f64 = 1000.0;
+
 /// Looks at the plugin, as far back as the window goes.
 #[derive(Debug)]
 pub(super) struct Window {
@@ -63,11 +66,21 @@ impl Window {
         if self.looks.back().is_some_and(|last| last.when > stats.now) {
             self.looks.clear();
         }
+        // However often anybody asks, the looks that are kept are no more than this.
+        let finest = self.seconds / MOST_LOOKS;
+        if self.looks.iter().nth_back(1).is_some_and(|before| stats.now - before.when < finest) {
+            self.looks.pop_back();
+        }
         self.looks.push_back(Look { when: stats.now, banks: seen(stats) });
         // The look that the window begins in is still of it.
         while self.looks.get(1).is_some_and(|second| second.when <= stats.now - self.seconds) {
             self.looks.pop_front();
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn looks(&self) -> usize {
+        self.looks.len()
     }
 
     /// What each bank of the last look got.

@@ -134,6 +134,7 @@ impl Engine {
         if is_first {
             // Nothing was carried out of what a policy that was given at load asked for.
             (self.live.asking, self.live.is_armed) = (Asking::default(), false);
+            self.standing.remember_all(false);
         }
         if before == self.settings && !(is_first && was_live) {
             let asked = if is_first { [self.arm_refresh(), self.lacks_site_nodes()] } else { [None, None] };

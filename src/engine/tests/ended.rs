@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Ended jobs: how many are remembered where nothing folds them, and how long one waits for those that job-list knows of.
 
+use super::host::Host;
 use super::live::{accounts, leaves, live, tree, usage};
 use super::refreshes::{asks, ended, pushed};
 use super::site::{HostJob, NOW, OWNER};
@@ -16,7 +17,10 @@ fn arms(effects: &[Effect]) -> bool {
 
 /// A hundred jobs that end beside so many others: how many are remembered, and what the hundred used.
 fn beside(others: u64, settings: Settings) -> (usize, f64) {
-    let mut host = live(Policy::Classic);
+    beside_in(live(Policy::Classic), others, settings)
+}
+
+fn beside_in(mut host: Host, others: u64, settings: Settings) -> (usize, f64) {
     host.event(Event::Settings(settings));
     for id in 0..others {
         let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
@@ -46,6 +50,15 @@ fn where_no_refresh_folds_them_ended_jobs_are_given_up_as_they_end_and_none_is_l
         assert!((200_000..=200_000 + 2 * 16).contains(&many), "{many}");
         assert!((same / used - 1.0).abs() < 1e-9, "{same} {used}");
     }
+}
+
+/// Flux carries nothing out of what a policy asks for that is given at load, before the settings are known.
+#[test]
+fn so_they_are_where_the_tree_came_at_load() {
+    let mut host = Host::new();
+    host.engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
+    let (many, _) = beside_in(host, 200_000, Settings { live: false, ..Settings::default() });
+    assert!((200_000..=200_000 + 2 * 16).contains(&many), "{many}");
 }
 
 /// Twelve times the timer fires without a page before a request is taken for one that nobody answers.

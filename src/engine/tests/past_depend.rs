@@ -290,3 +290,25 @@ fn who_waits_in_priority_gets_no_name_where_it_moves() {
     assert_eq!(host.state(jobs[2]), Some(Sched));
     settled(&host);
 }
+
+/// A restart finds it without its association: it waits in PRIORITY, and Flux calls nobody for a price when it moves.
+#[test]
+fn who_moves_from_a_bank_that_is_gone_to_one_with_room_goes_on() {
+    for was_sched in [true, false] {
+        let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![]);
+        let id = if was_sched {
+            host.submit(HostJob::new(7).bank("A")).unwrap()
+        } else {
+            let mut waiting = Host::new();
+            std::mem::swap(&mut host.engine, &mut waiting.engine);
+            host.submit(HostJob::new(7).bank("A")).unwrap()
+        };
+        let mut engine = Engine::new(OWNER);
+        engine.handle(NOW, Event::Associations(vec![record(association(7, "B"), "B")]));
+        host.replay(false, engine);
+        assert_eq!(host.state(id), Some(Priority), "{was_sched}");
+        host.update(id, None, Some("B")).unwrap();
+        assert_eq!(host.state(id), Some(Sched), "{was_sched}");
+        settled(&host);
+    }
+}

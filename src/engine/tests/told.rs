@@ -323,7 +323,7 @@ fn what_is_open_has_a_name() {
     assert_eq!([Open::Own, Open::Banks, Open::All].map(Open::name), ["own", "banks", "all"]);
     let host =
         Host::with(vec![AssociationRecord { fairshare: 0.5, ..record(association(7, "A"), "A") }], vec![]);
-    assert_eq!((host.engine.lacks(), host.now), (None, NOW));
+    assert_eq!((host.engine.lacks(), host.now), (Some("associations"), NOW));
 }
 
 #[test]

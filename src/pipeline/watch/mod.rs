@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pace::Pace;
 pub use pace::{Cause, Look};
-pub use system::{Stamp, System};
+pub use system::{Stamp, System, alive};
 
 /// What a step came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -63,7 +63,7 @@ const ENDED_EVERY: f64 = 60.0;
 const ENDED_AT_ONCE: usize = 2000;
 /// Seconds after which it is looked again whether an open push has come to its end.
 const PATIENCE: f64 = 1.0;
-/// So many panics, and no more is remembered until the plugin is loaded again.
+/// So many panics, and no more is remembered until the configuration is read again.
 const MAX_PANICS: u32 = 3;
 
 /// What is remembered, and what goes on about it.
@@ -380,18 +380,23 @@ impl MfPriority {
             return;
         }
         it.panics += 1;
-        if it.panics > MAX_PANICS {
-            let text = "mf_priority: no policy is remembered until the plugin is loaded again";
-            self.logger.log(LogLevel::Error, text);
-            (it.state, it.is_on) = (State::Idle, None);
-            return;
-        }
+        let gives_up = it.panics > MAX_PANICS;
         it.is_due |= matches!(it.state, State::Writing(_));
         let was_applying = matches!(it.state, State::Applying(_));
-        (it.state, it.base) = (State::Asking, None);
+        if gives_up {
+            let text = "mf_priority: no policy is remembered until the configuration is read again";
+            self.logger.log(LogLevel::Error, text);
+            (it.state, it.is_on) = (State::Idle, None);
+        } else {
+            (it.state, it.base) = (State::Asking, None);
+        }
         drop(it);
-        if was_applying {
+        // What is staged of an open push is not the record's.
+        if was_applying && !self.is_push_open() {
             let _ = self.drive(host, None, Event::PolicyAbort);
+        }
+        if gives_up {
+            return;
         }
         host.look_up(&manifest_key(), MANIFEST, Patience::Now);
     }
