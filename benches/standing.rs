@@ -156,7 +156,7 @@ fn orders(criterion: &mut Criterion) {
         for id in 0..50_000u64 {
             let exact = 1 + random.below(100_000) as u32;
             let posted = if id < lag { exact + 1 + random.below(50) as u32 } else { exact };
-            pending.put(None, Priced { id: JobId(id), posted, exact }, ());
+            pending.put(None, Priced { id: JobId(id), posted, exact, is_outdated: false }, ());
         }
         let touched = pending.plan(bounds).touch.len();
         println!("{what}: {touched} touched");
@@ -164,7 +164,7 @@ fn orders(criterion: &mut Criterion) {
     }
     let mut pending = Pending::default();
     for id in 0..50_000u64 {
-        pending.put(None, Priced { id: JobId(id), posted: 5, exact: 5 }, ());
+        pending.put(None, Priced { id: JobId(id), posted: 5, exact: 5, is_outdated: false }, ());
     }
     let mut price = 5;
     group.bench_function("every exact price changes", |bencher| {

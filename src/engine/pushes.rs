@@ -113,6 +113,9 @@ impl Engine {
     pub(super) fn reprioritize(&mut self) -> Vec<Effect> {
         self.due.push_ended = true;
         self.move_reference();
+        if !self.is_live() {
+            self.forget_terms();
+        }
         let mut effects = Engine::reprioritize_all();
         effects.push(Effect::Then(Step::ReleaseAll));
         effects

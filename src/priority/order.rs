@@ -10,6 +10,11 @@
 //! its posted price or gets the exact one, and only neighbours have to be compared; whoever else would still be posted before
 //! the last of them is touched as well. That is one pass over the jobs of a queue, after the first K are sorted.
 //!
+//! Where all prices have moved alike the order says nothing of it, and a job that comes then would stand before all, or behind
+//! them. So no **outdated** price is kept in the head; if there is budget for it, nowhere. Where all prices fell, and the budget is
+//! too small for whoever then stands before the first job, they are kept: to touch a part of the jobs would put the head behind the
+//! others.
+//!
 //! [`Pending`] knows all pending jobs and which of them lag, so that a refresh which changed few prices costs little: those
 //! are simply posted.
 #![forbid(unsafe_code)]
@@ -47,6 +52,11 @@ impl Priced {
         self.lags() && (special(self.posted) || special(self.exact))
     }
 
+    /// Whether it may keep its posted price in the head.
+    fn may_lag(&self) -> bool {
+        !self.lags() || !self.is_outdated && !self.is_urgent()
+    }
+
     fn by_exact(&self) -> Place {
         Place::new(self.exact, self.id)
     }
@@ -74,7 +84,8 @@ impl<T> Pending<T> {
     /// Which jobs to touch. O(1) if none lags, O(lagging) if few do, else O(pending + depth log depth).
     pub fn plan(&self, bounds: Bounds) -> Plan {
         let lagging = self.lagging();
-        if lagging <= bounds.few.min(bounds.budget) {
+        let is_outdated = || self.laggards().any(|job| job.is_outdated);
+        if lagging <= bounds.budget && (lagging <= bounds.few || is_outdated()) {
             let mut touch: Vec<Priced> = self.laggards().collect();
             touch.sort_unstable_by_key(Priced::by_exact);
             return plan(touch, 0, None);
@@ -91,8 +102,8 @@ impl<T> Pending<T> {
             let of_queue = if *wants <= part {
                 head.least(bounds.depth)
             } else {
-                let (within, to) = head.within(part, bounds.depth);
-                only_to = Some(only_to.map_or(to, |other: usize| other.min(to)));
+                let (within, to) = head.some(part, bounds.depth);
+                only_to = [only_to, to].into_iter().flatten().min();
                 within
             };
             left -= of_queue.len();
@@ -158,6 +169,13 @@ impl Head {
         Head { jobs, steps }
     }
 
+    /// The same, where outdated prices may be kept.
+    fn keeping(&self) -> Head {
+        let mut jobs = self.jobs.clone();
+        jobs.iter_mut().for_each(|job| job.is_outdated = false);
+        Head::new(&jobs, self.steps.len())
+    }
+
     /// The fewest for a depth, not beyond that of [`Head::new`].
     fn fewest(&self, depth: usize) -> Fewest {
         let (head, rest) = self.jobs.split_at(depth.min(self.steps.len()));
@@ -199,6 +217,20 @@ impl Head {
         touch
     }
 
+    /// Some that a budget allows which is too small for all, and the depth to which that is enough, if that is not all of it.
+    fn some(&self, budget: usize, depth: usize) -> (Vec<Priced>, Option<usize>) {
+        let (within, to) = self.within(budget, depth);
+        if to > 0 || !self.jobs.iter().any(|job| job.is_outdated) {
+            return (within, Some(to));
+        }
+        let keeping = self.keeping();
+        if keeping.fewest(depth).touches <= budget {
+            return (keeping.least(depth), None);
+        }
+        let (within, to) = keeping.within(budget, depth);
+        (within, Some(to))
+    }
+
     /// As many as a budget allows, and the depth to which that is enough: whoever is held or expedited comes first.
     fn within(&self, budget: usize, depth: usize) -> (Vec<Priced>, usize) {
         if self.fewest(0).touches > budget {
@@ -229,7 +261,7 @@ fn behind(rest: &[Priced], limit: Option<Place>) -> impl Iterator<Item = &Priced
 fn step(before: Option<(&Priced, Step)>, job: &Priced) -> Step {
     let touched = usize::from(job.lags());
     let Some((above, last)) = before else {
-        return Step { kept: (!job.is_urgent()).then_some(0), exact: touched, ..Step::default() };
+        return Step { kept: job.may_lag().then_some(0), exact: touched, ..Step::default() };
     };
     // The fewest touches after which this place comes behind the job above.
     let behind = |place: Place| {
@@ -239,7 +271,7 @@ fn step(before: Option<(&Priced, Step)>, job: &Priced) -> Step {
     };
     // Among exact prices there is always a way.
     let (exact, exact_after_kept) = behind(job.by_exact()).unwrap_or((last.exact, false));
-    let kept = behind(job.by_posted()).filter(|_| !job.is_urgent());
+    let kept = behind(job.by_posted()).filter(|_| job.may_lag());
     Step {
         kept: kept.map(|(touches, _)| touches),
         kept_after_kept: kept.is_some_and(|(_, after_kept)| after_kept),

@@ -16,6 +16,9 @@ pub struct Priced {
     pub posted: u32,
     /// What it should.
     pub exact: u32,
+    /// The posted one was made of other weights, or the like, than are in force: it says nothing of where the job would stand among
+    /// exact prices.
+    pub is_outdated: bool,
 }
 
 impl Priced {
@@ -118,14 +121,33 @@ impl<T> Pending<T> {
 
     /// The exact price of a job is this now.
     pub fn set_exact(&mut self, id: JobId, exact: u32) {
-        self.change(id, |job, _| job.exact = exact);
+        self.change(id, |job, _| {
+            job.exact = exact;
+            job.is_outdated &= job.lags();
+        });
     }
 
-    /// A price was posted for a job, of which this is noted. Gives both as they were before.
-    pub fn set_posted(&mut self, id: JobId, posted: u32, note: T) -> Option<(u32, T)> {
+    /// A price was posted for a job, of which this is noted. Gives the job and the note as they were before.
+    pub fn set_posted(&mut self, id: JobId, posted: u32, note: T) -> Option<(Priced, T)> {
         self.change(id, |job, noted| {
-            (std::mem::replace(&mut job.posted, posted), std::mem::replace(noted, note))
+            let before = *job;
+            (job.posted, job.is_outdated) = (posted, false);
+            (before, std::mem::replace(noted, note))
         })
+    }
+
+    /// What was posted was not: the job's posted price is the one of before.
+    pub fn take_back(&mut self, before: Priced, note: T) {
+        self.change(before.id, |job, noted| {
+            (job.posted, job.is_outdated) = (before.posted, before.is_outdated);
+            *noted = note;
+        });
+    }
+
+    /// What all prices are made of is another: those that were posted before don't compare with those that are now.
+    pub fn outdate(&mut self) {
+        let all = self.queues.iter_mut().flat_map(|queue| &mut queue.jobs);
+        all.for_each(|job| job.is_outdated = true);
     }
 
     /// A job with both prices, and what is noted of it.

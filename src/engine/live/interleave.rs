@@ -9,7 +9,7 @@
 //! - Formula policies: where would the association stand then, all others unchanged. Rank policies and pbs compare level by
 //!   level who is more deserving, and "all others unchanged" would have every association's jobs from the second on stand equal:
 //!   there the turns are OpenPBS's, in which whoever starts is charged at once, and [`Standing::priced_turns`] makes prices of them.
-//! - Turns are as of the last refresh. A job that came since it was begun stands with the last of its association.
+//! - Turns are as of the last refresh. A job that came since it was begun, or came from another association, stands with the last of its association.
 //! - A turn never holds a job: where its price would be none it keeps its association's fair-share.
 //!
 //! [`Standing::priced_turns`]: crate::standing::Standing::priced_turns
@@ -43,7 +43,8 @@ pub struct Turn {
 /// All turns of a refresh.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InTurn {
-    of_job: HashMap<JobId, Turn>,
+    /// With the association that the job was of: where it has moved to, that turn is not its own.
+    of_job: HashMap<JobId, (AssociationId, Turn)>,
     /// Of the last job of each association.
     last: HashMap<AssociationId, Turn>,
 }
@@ -67,7 +68,8 @@ impl Engine {
     pub(in crate::engine) fn turn(&self, id: JobId, association: AssociationId) -> Option<Turn> {
         let is_on = self.settings.interleave && self.is_live();
         let turns = self.live.turns.as_ref().filter(|_| is_on)?;
-        turns.of_job.get(&id).or_else(|| turns.last.get(&association)).copied()
+        let own = turns.of_job.get(&id).filter(|(of, _)| *of == association).map(|(_, turn)| turn);
+        own.or_else(|| turns.last.get(&association)).copied()
     }
 
     /// Begins to work out turns, if that is asked for.
@@ -104,7 +106,7 @@ impl Engine {
             let Some((association, jobs)) = taking.jobs.remove(&index) else { continue };
             for (at, (id, fairshare)) in jobs.into_iter().zip(fairshares).enumerate() {
                 let turn = Turn { number: at + 1, fairshare };
-                turns.of_job.insert(id, turn);
+                turns.of_job.insert(id, (association, turn));
                 turns.last.insert(association, turn);
             }
         }

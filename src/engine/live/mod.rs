@@ -30,6 +30,7 @@ mod posting;
 mod prices;
 mod refresh;
 mod shadow;
+mod terms;
 
 pub use interleave::Turn;
 pub use outline::LiveOutline;
@@ -38,13 +39,14 @@ pub use refresh::{LastRefresh, LiveSnapshot, Used};
 pub use shadow::ShadowReport;
 
 use crate::ids::JobId;
-use crate::priority::Pending;
+use crate::priority::{Pending, Priced};
 use ended::Asking;
 use interleave::InTurn;
 use prices::{Groups, Posted, Weighing};
 use refresh::Stage;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use terms::Terms;
 
 /// What is known of pending jobs' prices, and how far a refresh is.
 #[derive(Clone, Debug, Default)]
@@ -57,12 +59,14 @@ pub(super) struct Live {
     stage: Stage,
     /// Prices that may be others for other reasons than a fair-share: all are worked out at the next refresh.
     reprice: bool,
+    /// What all prices have in common, as of the last refresh.
+    terms: Option<Terms>,
     /// A push waits for its refresh: then those that have no price are asked for, and whoever may go goes.
     pushed: bool,
     /// While Flux asks for prices because of a refresh.
     touching: Option<Touching>,
     /// Prices that are being posted, with what was posted before: for those that Flux refuses.
-    under_way: HashMap<JobId, (u32, Posted)>,
+    under_way: HashMap<JobId, (Priced, Posted)>,
     /// Another number of jobs that are posted without asking whether it shows.
     #[cfg(test)]
     pub few: Option<usize>,

@@ -2,8 +2,8 @@
 //! What every answer to people says of live fair-share.
 
 use super::super::{Engine, Settings};
-use super::LiveSnapshot;
 use super::refresh::Stage;
+use super::{LastRefresh, LiveSnapshot};
 use crate::fairshare::{Options, Policy};
 
 /// Live fair-share in a few words.
@@ -27,6 +27,11 @@ impl Engine {
         self.live.totals
     }
 
+    /// The last refresh that was done, and whether one is under way.
+    pub(in crate::engine) fn last_refresh(&self) -> (Option<LastRefresh>, bool) {
+        (self.live.last, !matches!(self.live.stage, Stage::Idle))
+    }
+
     /// What all answers say of live fair-share.
     pub fn outline(&self) -> LiveOutline {
         LiveOutline {
@@ -45,6 +50,7 @@ impl Engine {
 
     /// Live fair-share as a query shows it.
     pub fn live_snapshot(&self) -> LiveSnapshot {
+        let (last, is_refreshing) = self.last_refresh();
         LiveSnapshot {
             is_on: self.is_live(),
             settings: self.settings.clone(),
@@ -53,8 +59,8 @@ impl Engine {
             counts: self.standing.counts(),
             pending: self.live.pending.len(),
             lagging: self.live.pending.lagging(),
-            last: self.live.last,
-            is_refreshing: !matches!(self.live.stage, Stage::Idle),
+            last,
+            is_refreshing,
             ages: self.age_snapshot(),
             shadow: self.live.shadow.clone().filter(|report| self.settings.shadow == Some(report.policy)),
         }

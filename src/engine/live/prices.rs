@@ -6,7 +6,7 @@ use super::Turn;
 use crate::accounts::{AssociationId, ZeroScore};
 use crate::ids::JobId;
 use crate::limits::{Job, Phase};
-use crate::priority::{AGE, Explanation, MAX_FACTORS, Priced, Weighed};
+use crate::priority::{Explanation, MAX_FACTORS, Priced, Weighed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
@@ -174,7 +174,7 @@ impl Engine {
         let Some(association) = self.ledger.job(id).and_then(Job::association) else { return };
         let posted = self.posted(association, urgency, made, cause);
         let queue = self.ledger.job(id).and_then(|job| job.queue.as_ref());
-        let priced = Priced { id, posted: made.priority, exact: made.priority };
+        let priced = Priced { id, posted: made.priority, exact: made.priority, is_outdated: false };
         let former = self.live.pending.put(queue, priced, posted).map(|former| former.association);
         if former != Some(association) {
             if let Some(former) = former {
@@ -242,21 +242,6 @@ impl Engine {
         (jobs.len(), jobs.last().copied().filter(|_| jobs.len() == most))
     }
 
-    /// Works out the exact prices of jobs that are as old as a job may be: these change as time goes on.
-    pub(super) fn reprice_capped(&mut self) {
-        if self.weighed.weight(AGE) == 0 {
-            return;
-        }
-        let is_capped = |id: &JobId| self.ledger.job(*id).is_some_and(|job| self.is_capped(job));
-        let capped: Vec<JobId> = self.live.pending.ids_after(None).filter(is_capped).collect();
-        for id in capped {
-            let Some(exact) = self.exact(id) else { continue };
-            let known = self.live.pending.get(id);
-            self.live.moved |= known.is_some_and(|(priced, _)| priced.exact != exact.priority);
-            self.live.pending.set_exact(id, exact.priority);
-        }
-    }
-
     /// The exact price of a pending job, with its urgency as last told: Flux tells of every change while it has a price.
     pub(super) fn exact(&self, id: JobId) -> Option<Explanation> {
         let (_, posted) = self.live.pending.get(id)?;
@@ -271,7 +256,7 @@ impl Engine {
         let posted = self.posted(association, urgency, &exact, Cause::Refresh);
         self.live.pending.set_exact(id, exact.priority);
         let before = self.live.pending.set_posted(id, exact.priority, posted)?;
-        if before.0 == exact.priority {
+        if before.0.posted == exact.priority {
             return None;
         }
         self.live.under_way.insert(id, before);
@@ -282,9 +267,9 @@ impl Engine {
     pub(in crate::engine) fn not_posted(&mut self, id: JobId, pends: bool) {
         self.ledger.settle(id, None);
         match self.live.under_way.remove(&id) {
-            Some((price, before)) if pends => {
+            Some((before, posted)) if pends => {
                 self.live.moved = true;
-                self.live.pending.set_posted(id, price, before);
+                self.live.pending.take_back(before, posted);
             }
             _ => self.live.forget(id),
         }

@@ -6,15 +6,17 @@ use super::ended::Asking;
 use super::interleave::Taking;
 use super::posting::{Posts, Seeking};
 use super::shadow::{ShadowReport, Shadowing};
+use super::terms::Capped;
 use crate::accounts::{Association, AssociationId};
 use crate::fairshare::{Options, Policy};
 use crate::ids::{BankName, JobId, UserId};
+use crate::priority::AGE;
 use std::collections::VecDeque;
 
 /// Associations and jobs that are worked out in one turn: a few milliseconds.
 const SLICE: usize = 20_000;
 /// Pricing a job costs as much as working out so many.
-const JOB: usize = 10;
+pub(super) const JOB: usize = 10;
 /// A site of so many is worked out in one turn, whatever the stage.
 const SMALL: usize = 4_000;
 /// Seconds after a panic until a site without refreshes has one.
@@ -29,6 +31,8 @@ pub(super) enum Stage {
     Idle,
     /// Fair-shares are worked out.
     Standing,
+    /// Jobs at the end of their age are priced.
+    Capped(Capped),
     /// Turns are worked out; then all are priced, or where the fair-share is another one.
     Turns(Box<Taking>),
     /// These associations' jobs are priced; all of them, or where the fair-share is another one. Of the first one those after a
@@ -238,6 +242,7 @@ impl Engine {
     fn begin_refresh(&mut self) -> Option<Effect> {
         self.standing.begin(self.now);
         self.live.reprice |= self.move_reference();
+        self.outdate_prices();
         self.live.posting = LastRefresh { when: self.now, ..LastRefresh::default() };
         self.live.stage = Stage::Standing;
         Some(Effect::Arm(Timer::Slice))
@@ -265,25 +270,24 @@ impl Engine {
                         (last.worked_out, last.ranked) = (done.worked_out, done.ranked);
                         last.changed = done.changed.len();
                         let all = std::mem::take(&mut self.live.reprice);
-                        if !all {
-                            self.reprice_capped();
-                        }
-                        let moved = all || !done.changed.is_empty();
-                        if moved {
-                            self.ledger.prices_moved();
-                            self.live.shadow_due = true;
-                        }
-                        let turns = if moved || self.live.moved { self.begin_turns() } else { None };
-                        if let Some(taking) = turns {
-                            self.live.stage = Stage::Turns(Box::new(taking));
-                            continue;
-                        }
-                        let list = if moved { self.live.groups.all() } else { Vec::new() };
-                        self.live.stage = Stage::Pricing(list.into(), all, None);
+                        let has_changed = !done.changed.is_empty();
+                        self.live.stage = if all || self.weighed.weight(AGE) == 0 {
+                            self.begin_pricing(all, has_changed)
+                        } else {
+                            Stage::Capped(Capped { has_changed, after: None })
+                        };
                     }
-                    if !is_small {
+                    if !is_small && !matches!(self.live.stage, Stage::Turns(_)) {
                         break;
                     }
+                }
+                Stage::Capped(at) => {
+                    let at = *at;
+                    if let Some(next) = self.reprice_capped(at, &mut left) {
+                        self.live.stage = Stage::Capped(next);
+                        break;
+                    }
+                    self.live.stage = self.begin_pricing(false, at.has_changed);
                 }
                 Stage::Turns(_) => {
                     let Stage::Turns(taking) = std::mem::take(&mut self.live.stage) else {
@@ -338,6 +342,21 @@ impl Engine {
             }
         }
         vec![Effect::Arm(Timer::Slice)]
+    }
+
+    /// Fair-shares are known: all jobs are priced, or where the fair-share is another one.
+    fn begin_pricing(&mut self, all: bool, has_changed: bool) -> Stage {
+        let moved = all || has_changed;
+        if moved {
+            self.ledger.prices_moved();
+            self.live.shadow_due = true;
+        }
+        let turns = if moved || self.live.moved { self.begin_turns() } else { None };
+        if let Some(taking) = turns {
+            return Stage::Turns(Box::new(taking));
+        }
+        let list = if moved { self.live.groups.all() } else { Vec::new() };
+        Stage::Pricing(list.into(), all, None)
     }
 
     fn is_small(&self) -> bool {

@@ -2,9 +2,11 @@
 //! The terms of age and size, against sums of intervals and prices worked out by hand.
 
 use super::host::Host;
+use super::live::{accounts, leaf, live, tree};
 use super::site::{HostJob, NOW, OWNER, SITE_NODES, association, queue, record};
-use crate::accounts::{AssociationRecord, ConfigPatch, ZeroScore};
+use crate::accounts::{AssociationRecord, ConfigPatch, Policy as Policies, ZeroScore};
 use crate::engine::{Engine, Event, Settings, State};
+use crate::fairshare::Policy;
 use crate::ids::JobId;
 use proptest::prelude::*;
 
@@ -141,6 +143,60 @@ fn a_promise_outweighs_all_other_terms_in_time() {
     host.now += 365.0 * 24.0 * HOUR;
     host.event(Event::Reprioritize);
     assert!(price(&host, early) > price(&host, waits) && price(&host, late) <= price(&host, waits));
+}
+
+/// What all prices have gained since they were posted is not what a job that comes then stands before the others by.
+fn comes_last(host: &mut Host, jobs: &[JobId], depth: usize) {
+    let late = host.submit(HostJob::new(8).bank("A")).unwrap();
+    let priced = host.engine.priced(late).unwrap();
+    assert_eq!(priced.posted.priority, priced.exact.priority);
+    for id in &jobs[..depth.min(jobs.len())] {
+        assert!(price(host, *id) > price(host, late), "{id}: {} {}", price(host, *id), price(host, late));
+    }
+}
+
+/// The jobs of the head where the budget is not enough for all, else all.
+const DEPTHS: [(usize, usize); 2] = [(1_000, 2_000), (5, 6)];
+
+#[test]
+fn a_job_that_comes_after_the_reference_moved_stands_where_its_price_puts_it() {
+    for (depth, budget) in DEPTHS {
+        let mut host = live(Policy::FairTree);
+        host.engine.set_few(0);
+        let week = 7.0 * 24.0 * HOUR;
+        let settings = Settings { age_weight: 486_000, age_max: week, depth, budget, ..Settings::default() };
+        host.event(Event::Settings(settings));
+        let reference = host.engine.ages().reference();
+        host.now += 60.0 * HOUR;
+        let jobs: Vec<JobId> = (0..10)
+            .map(|_| {
+                host.now += 10.0 * HOUR;
+                host.submit(HostJob::new(7).bank("A")).unwrap()
+            })
+            .collect();
+        host.refresh(reference + 1.0 - host.now);
+        assert!(host.engine.ages().reference() > reference);
+        host.now += 1.0;
+        comes_last(&mut host, &jobs, depth);
+    }
+}
+
+#[test]
+fn a_job_that_comes_after_a_push_of_other_weights_stands_where_its_price_puts_it() {
+    for (depth, budget) in DEPTHS {
+        let mut host = Host::new();
+        host.engine.set_few(0);
+        host.event(Event::Settings(Settings { depth, budget, ..Settings::default() }));
+        let push = |weight| {
+            let weights = vec![("fairshare".to_owned(), weight)];
+            let leaves = [(7, 0.0), (8, 1e6)].map(|(user, usage)| leaf(user, "A", usage, 0.0));
+            Event::Policy(Policies { weights, ..accounts() }, tree(Policy::FairTree, NOW, leaves.into()))
+        };
+        host.event(push(100_000));
+        let jobs: Vec<JobId> = (0..10).map(|_| host.submit(HostJob::new(7).bank("A")).unwrap()).collect();
+        host.event(push(1_000_000));
+        comes_last(&mut host, &jobs, depth);
+    }
 }
 
 #[derive(Clone, Debug)]

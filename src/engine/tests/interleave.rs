@@ -182,6 +182,24 @@ fn a_job_that_moved_to_another_bank_has_no_turn_in_the_former() {
     assert_eq!([moves, stays].map(|id| number(&host, id)), [1, 1]);
 }
 
+/// Until the next refresh it stands with the last of where it has come to; alone there, by the fair-share that counts there.
+#[test]
+fn a_job_that_moved_to_another_bank_stands_with_the_last_there() {
+    for others in [0, 2] {
+        let mut host = live(Policy::FairTree);
+        host.event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
+        let moves = host.submit(HostJob::new(7).bank("A")).unwrap();
+        let there: Vec<JobId> =
+            (0..others).map(|_| host.submit(HostJob::new(7).bank("B")).unwrap()).collect();
+        host.refresh(30.0);
+        assert_eq!(host.engine.priced(moves).unwrap().turn.map(|turn| turn.number), Some(1));
+        host.update(moves, None, Some("B")).unwrap();
+        let last = there.last().and_then(|id| host.engine.priced(*id).unwrap().turn);
+        assert_eq!(last.map(|turn| turn.number), (others > 0).then_some(others));
+        assert_eq!(host.engine.priced(moves).unwrap().turn, last);
+    }
+}
+
 #[test]
 fn a_users_own_order_is_by_what_else_makes_a_price() {
     let mut host = site(Policy::FairTree, true, &[1e6, 1e6]);

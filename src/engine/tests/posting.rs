@@ -179,12 +179,24 @@ fn without_the_loop_no_more_is_posted_than_there_is_time_for() {
 /// Its weight is another one, and the next refresh has not come.
 #[test]
 fn what_changed_since_a_refresh_is_told_so() {
-    let mut host = live(Policy::Classic);
-    let id = host.submit(HostJob::new(7).bank("A")).unwrap();
-    host.refresh(30.0);
-    host.event(Event::Weights(vec![("fairshare".to_owned(), 50_000)]));
-    let why = host.engine.why(&Host::facts(id, &host.jobs[&id]), host.now).unwrap();
-    assert_eq!(why.lag.map(|lag| lag.reason.code), Some("since-refresh"));
+    let refreshed = |refresh| Settings { refresh, ..Settings::default() };
+    for (settings, text) in [
+        (refreshed(40.0), "it changed since the last refresh; they come every 40 s"),
+        (refreshed(0.0), "it changed since the last refresh; the next comes with a push"),
+        (
+            Settings { live: false, ..refreshed(40.0) },
+            "it changed since prices were last asked for; a push asks for all",
+        ),
+    ] {
+        let mut host = live(Policy::Classic);
+        let id = host.submit(HostJob::new(7).bank("A")).unwrap();
+        host.event(Event::Settings(settings));
+        host.refresh(30.0);
+        host.event(Event::Weights(vec![("fairshare".to_owned(), 50_000)]));
+        let why = host.engine.why(&Host::facts(id, &host.jobs[&id]), host.now).unwrap();
+        let reason = why.lag.unwrap().reason;
+        assert_eq!((reason.code, reason.text.as_str()), ("since-refresh", text));
+    }
 }
 
 /// Of 150 prices 100 are posted in a turn, which takes Flux 100 times 25 microseconds, and others have three times as long.

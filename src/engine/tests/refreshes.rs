@@ -110,6 +110,29 @@ fn jobs_are_priced_in_as_many_turns_whoever_they_are_of() {
     }
 }
 
+/// Nor because they are as old as a job may be: 20,000 over 11 of them in each.
+#[test]
+fn jobs_at_the_end_of_their_age_are_priced_in_turns() {
+    for (jobs, turns) in [(1_000, 0), (1_819, 1), (5_000, 2)] {
+        let mut host = live(Policy::FairTree);
+        let ages = Settings { age_weight: 1_000_000, age_max: 100.0, ..Settings::default() };
+        host.event(Event::Settings(Settings { depth: 20, budget: 300, max_stall: 10.0, ..ages }));
+        for _ in 0..jobs {
+            host.submit(HostJob::new(7).bank("A")).unwrap();
+        }
+        host.refresh(200.0);
+        let now = host.now + 10.0;
+        host.engine.handle(now, Event::Timer(Timer::Refresh));
+        let mut ours = 0;
+        while host.engine.live_snapshot().is_refreshing {
+            ours += 1;
+            host.engine.handle(now, Event::Timer(Timer::Slice));
+        }
+        let last = host.engine.live_snapshot().last.unwrap();
+        assert_eq!((ours, last.lagging), (turns, jobs), "all fell alike");
+    }
+}
+
 #[test]
 fn a_small_site_is_refreshed_in_the_turn_of_its_timer() {
     let mut host = live(Policy::FairTree);

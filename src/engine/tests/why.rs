@@ -4,7 +4,7 @@
 use super::host::Host;
 use super::live::{leaf, live, tree};
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
-use crate::accounts::{AssociationRecord, ConfigPatch};
+use crate::accounts::{Association, AssociationRecord, ConfigPatch};
 use crate::engine::{Effect, Engine, Event, JobsWanted, Open, Settings, StandingsWanted, State, Why};
 use crate::fairshare::Policy;
 use crate::ids::{JobId, Limit, UserId};
@@ -94,6 +94,21 @@ fn what_only_others_keep_no_limit_holds_though_it_is_full() {
     let first = host.submit(HostJob::new(7)).unwrap();
     host.start(first);
     assert_eq!(why(&host, kept).holds, []);
+}
+
+#[test]
+fn a_bank_that_takes_no_more_jobs_is_no_help() {
+    for (most, helps) in [(1, false), (2, true)] {
+        let other = association(7, "B");
+        let other = record(Association { max_active_jobs: Limit(most), ..other }, "A");
+        let mut host = Host::with(vec![limited(1, 99), other], vec![queue("q1")]);
+        host.submit(timed(7, 100.0).bank("B")).unwrap();
+        let first = host.submit(timed(7, 100.0)).unwrap();
+        host.start(first);
+        let held = host.submit(timed(7, 100.0)).unwrap();
+        let is_told = why(&host, held).helps.iter().any(|help| help.code == "bank");
+        assert_eq!((is_told, host.update(held, None, Some("B")).is_ok()), (helps, helps));
+    }
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub struct HoldNow {
     pub cap: u64,
     /// What the job takes.
     pub needed: u64,
+    /// There may be room, and it is kept for a job that was overtaken often.
+    pub is_claimed: bool,
     /// All of it in words.
     pub text: String,
     /// Who would free it, who ends first before the others.
@@ -107,6 +109,7 @@ impl Engine {
             used,
             cap,
             needed,
+            is_claimed,
             text,
             frees: Vec::new(),
             frees_total: 0,

@@ -137,19 +137,14 @@ impl Engine {
         if by == 0 {
             return None;
         }
-        let live = self.live_snapshot();
-        let right_to = live.last.and_then(|last| last.right_to);
+        // Not the whole snapshot, which looks at every job: this is asked of many jobs in one turn.
+        let (last, is_refreshing) = self.last_refresh();
+        let right_to = last.and_then(|last| last.right_to);
         let depth = self.settings.depth;
-        let reason = if live.is_refreshing {
+        let reason = if is_refreshing {
             note("refresh-under-way", "a refresh is under way")
         } else if !self.lagged_at_refresh(id) {
-            note(
-                "since-refresh",
-                format!(
-                    "it changed since the last refresh; they come every {}",
-                    super::span(self.settings.refresh)
-                ),
-            )
+            note("since-refresh", self.next_prices())
         } else if right_to.is_some_and(|to| to < depth) {
             let text = format!("a refresh posts {} prices at most; the next one goes on", self.budget());
             note("budget", text)
@@ -160,6 +155,18 @@ impl Engine {
             )
         };
         Some(Lag { by, reason })
+    }
+
+    /// That a price changed since prices were posted, and what posts it.
+    fn next_prices(&self) -> String {
+        let refresh = self.settings.refresh;
+        if !self.is_live() {
+            "it changed since prices were last asked for; a push asks for all".to_owned()
+        } else if refresh > 0.0 {
+            format!("it changed since the last refresh; they come every {}", super::span(refresh))
+        } else {
+            "it changed since the last refresh; the next comes with a push".to_owned()
+        }
     }
 }
 

@@ -116,7 +116,7 @@ impl Engine {
         }
         for hold in holds {
             let left = hold.cap.saturating_sub(hold.used);
-            if hold.needed > 1 && left > 0 {
+            if hold.needed > 1 && left > 0 && !hold.is_claimed {
                 found.push(note(
                     "smaller",
                     format!("{} holds no job of up to {left} {}", hold.limit, hold.measure),
@@ -146,6 +146,7 @@ impl Engine {
             self.book.associations_of(job.user).filter(|(other, _)| *other != own).take(MOST_TRIED);
         let (_, bank) = banks.find(|(other, record)| {
             record.active
+                && !record.is_full(self.ledger.usage(*other).map_or(0, |usage| usage.active_jobs))
                 && job.queue.as_ref().is_none_or(|queue| permits(queue, *other))
                 && self.has_room(*other, job.queue.as_ref(), job)
         })?;

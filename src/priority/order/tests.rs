@@ -7,7 +7,11 @@ use super::*;
 use crate::ids::QueueName;
 
 fn job(id: u64, posted: u32, exact: u32) -> Priced {
-    Priced { id: JobId(id), posted, exact }
+    Priced { id: JobId(id), posted, exact, is_outdated: false }
+}
+
+fn outdated(id: u64, posted: u32, exact: u32) -> Priced {
+    Priced { is_outdated: true, ..job(id, posted, exact) }
 }
 
 /// Ids in the order of a price, by the rule as it is written: higher first, equal prices by id.
@@ -32,10 +36,20 @@ fn is_right(jobs: &[Priced], touched: impl Fn(&Priced) -> bool, depth: usize) ->
     settled && head(sorted(&after, |job| job.posted)) == head(sorted(&after, |job| job.exact))
 }
 
+/// Whether who is in the head by its exact price has none of former terms.
+fn keeps_none_outdated(jobs: &[Priced], touched: impl Fn(&Priced) -> bool, depth: usize) -> bool {
+    let mut jobs = jobs.to_vec();
+    jobs.sort_by(|a, b| b.exact.cmp(&a.exact).then(a.id.cmp(&b.id)));
+    jobs.iter().take(depth).all(|job| !job.is_outdated || !job.lags() || touched(job))
+}
+
 /// The size of the smallest set of touched jobs that does.
 fn smallest(jobs: &[Priced], depth: usize) -> usize {
     (0u32..1 << jobs.len())
-        .filter(|set| is_right(jobs, |job| set >> job.id.0 & 1 == 1, depth))
+        .filter(|set| {
+            let touched = |job: &Priced| set >> job.id.0 & 1 == 1;
+            is_right(jobs, touched, depth) && keeps_none_outdated(jobs, touched, depth)
+        })
         .map(u32::count_ones)
         .min()
         .expect("all of them") as usize
@@ -46,10 +60,14 @@ fn price() -> impl Strategy<Value = u32> {
 }
 
 fn jobs(most: usize) -> impl Strategy<Value = Vec<Priced>> {
-    let one = (price(), prop::option::of(price()));
+    let one = (price(), prop::option::of(price()), prop::bool::weighted(0.2));
     prop::collection::vec(one, 0..most).prop_map(|rows| {
         let numbered = rows.into_iter().enumerate();
-        numbered.map(|(id, (posted, exact))| job(id as u64, posted, exact.unwrap_or(posted))).collect()
+        let row = |(id, (posted, exact, is_outdated)): (usize, (u32, Option<u32>, bool))| Priced {
+            is_outdated,
+            ..job(id as u64, posted, exact.unwrap_or(posted))
+        };
+        numbered.map(row).collect()
     })
 }
 
@@ -124,6 +142,44 @@ fn queues_share_a_budget_and_each_is_right_to_a_depth() {
     }
     assert!((2..=4).contains(&rounds), "{rounds}");
     assert!(both.plan(Bounds { depth: 50, few: 5, budget: 30 }).touch.is_empty());
+}
+
+/// All prices have moved alike, so that the order shows nothing of it.
+#[test]
+fn outdated_prices_are_not_kept_in_the_head() {
+    let rose = [outdated(1, 50, 150), outdated(2, 40, 140), outdated(3, 30, 130)];
+    let fell = [outdated(1, 150, 50), outdated(2, 140, 40), outdated(3, 130, 30)];
+    let one_passed = [outdated(1, 150, 50), outdated(2, 140, 40), outdated(3, 130, 45)];
+    let reversed = [outdated(1, 110, 50), outdated(2, 120, 40), outdated(3, 130, 30)];
+    let held = [outdated(1, 150, 50), outdated(2, 140, 40), outdated(3, 130, 0), outdated(4, 120, 0)];
+    for (what, jobs, depth, budget, touch, only_to) in [
+        ("the head", &rose[..], 2, 2, vec![1, 2], None),
+        ("as much of it as there is budget for", &rose, 2, 1, vec![1], Some(1)),
+        ("all, where there is budget for it", &rose, 2, 3, vec![1, 2, 3], None),
+        ("all that fell", &fell, 2, 3, vec![1, 2, 3], None),
+        ("none, rather than put the head behind the others", &fell, 2, 2, vec![], None),
+        ("but who changes places", &one_passed, 2, 2, vec![2], None),
+        ("too many change places", &reversed, 2, 1, vec![], Some(0)),
+        ("those who are held come first", &held, 2, 1, vec![3], Some(0)),
+    ] {
+        let plan = pending(jobs).plan(Bounds { depth, few: 0, budget });
+        let ours: Vec<u64> = plan.touch.iter().map(|(id, _)| id.0).collect();
+        assert_eq!((ours, plan.only_to), (touch, only_to), "{what}");
+    }
+}
+
+#[test]
+fn a_price_is_outdated_until_it_is_posted_anew_or_turns_out_to_be_right() {
+    let mut all = pending(&[job(1, 5, 5), job(2, 4, 4)]);
+    let are = |all: &Pending<()>| [1, 2].map(|id| all.get(JobId(id)).unwrap().0.is_outdated);
+    all.outdate();
+    all.set_exact(JobId(1), 7);
+    all.set_exact(JobId(2), 4);
+    assert_eq!(are(&all), [true, false]);
+    let (before, ()) = all.set_posted(JobId(1), 7, ()).unwrap();
+    assert_eq!(are(&all), [false, false]);
+    all.take_back(before, ());
+    assert_eq!((are(&all), all.lagging()), ([true, false], 1));
 }
 
 #[test]
@@ -202,7 +258,7 @@ proptest! {
 
     /// Whatever happens to jobs in between, the structure knows what a list would.
     #[test]
-    fn jobs_come_change_and_go(acts in prop::collection::vec((0..5u8, 0..12u64, price(), 0..3usize), 0..80)) {
+    fn jobs_come_change_and_go(acts in prop::collection::vec((0..6u8, 0..12u64, price(), 0..3usize), 0..80)) {
         let queues = [None, Some(QueueName::from("a")), Some(QueueName::from("b"))];
         let mut pending = Pending::default();
         let mut list: Vec<(usize, Priced)> = Vec::new();
@@ -219,11 +275,18 @@ proptest! {
                     pending.remove(JobId(id));
                 }
                 (2, known) => {
-                    known.into_iter().for_each(|(_, job)| job.posted = price);
+                    known.into_iter().for_each(|(_, job)| (job.posted, job.is_outdated) = (price, false));
                     pending.set_posted(JobId(id), price, ());
                 }
+                (3, _) => {
+                    list.iter_mut().for_each(|(_, job)| job.is_outdated = true);
+                    pending.outdate();
+                }
                 (_, known) => {
-                    known.into_iter().for_each(|(_, job)| job.exact = price);
+                    known.into_iter().for_each(|(_, job)| {
+                        job.exact = price;
+                        job.is_outdated &= job.lags();
+                    });
                     pending.set_exact(JobId(id), price);
                 }
             }
@@ -231,6 +294,10 @@ proptest! {
         prop_assert_eq!(pending.len(), list.len());
         prop_assert_eq!(pending.lagging(), list.iter().filter(|(_, job)| job.posted != job.exact).count());
         let plan = pending.plan(Bounds { depth: 3, few: 0, budget: NO_END });
+        if list.iter().any(|(_, job)| job.lags() && job.is_outdated) {
+            prop_assert_eq!(plan.touch.len(), pending.lagging());
+            return Ok(());
+        }
         let mut expected = 0;
         for queue in 0..3 {
             let jobs: Vec<Priced> = list.iter().filter(|(of, _)| *of == queue).map(|(_, job)| *job).collect();

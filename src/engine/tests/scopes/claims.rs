@@ -97,6 +97,18 @@ fn who_is_not_to_run_keeps_nobody_waiting() {
     }
 }
 
+/// A smaller job would have no more luck: nobody is told that it would.
+#[test]
+fn room_that_is_kept_helps_no_smaller_job() {
+    let mut host = site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
+    let (mut running, _) = overtaken(&mut host);
+    running.drain(..2).for_each(|id| host.end(id));
+    let late = host.submit(job(8, "A", 2)).unwrap();
+    let told = super::super::why::why(&host, late);
+    assert!(told.holds[0].is_claimed && told.holds[0].used < told.holds[0].cap);
+    assert!(told.helps.iter().all(|help| help.code != "smaller"), "{:?}", told.helps);
+}
+
 /// Of two claims the older is met first, whoever has the better price or place, and also when prices moved since.
 #[test]
 fn the_older_of_two_claims_is_met_first() {
