@@ -313,6 +313,21 @@ fn a_recount_repairs_what_a_clock_far_ahead_did() {
 }
 
 #[test]
+fn a_recount_tells_of_the_bins_that_it_stores() {
+    let site = Site::new("fewer_bins");
+    // More rows than the reset period asks for, as of a site that has shortened it.
+    site.sql(
+        "INSERT INTO job_usage_per_association_table
+             SELECT 'u1', 1, 'A', value, 8.0 FROM json_each('[4, 5, 6, 7]')",
+    );
+    site.job(1, 1, "A", FIRST, 10.0);
+    let recount = site.recount(FIRST + 1.0).expect("a recount");
+    let told = &recount.differences[0];
+    assert_eq!((told.recounted, site.usages()[0]), (10.0, 10.0));
+    assert_eq!((&told.recounted_bins, told.stored_bins.len()), (&site.bins(1), 8));
+}
+
+#[test]
 fn what_flux_accounting_counts_behind_the_first_boundary_does_not_decay_at_it() {
     let site = Site::new("behind");
     site.job(1, 1, "A", END - 100.0, 1000.0);
