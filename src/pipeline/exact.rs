@@ -12,7 +12,7 @@
 use super::blame::Trace;
 use super::found::Found;
 use super::grouped::{Counting, Grouped};
-use super::start::Start;
+use super::start::{CORRECTION, Start};
 use super::{PipelineError, Plan, Rule, Tally, banks};
 use crate::fairshare::periods::{self, Periods};
 use crate::store::{Account, Bins, Ledger, Marks, Snapshot, StoredBin, UsageChanges, UsageSettings};
@@ -24,6 +24,7 @@ const STALE: f64 = 600.0;
 pub(super) struct Run<'a> {
     pub(super) settings: &'a UsageSettings,
     pub(super) periods: Periods,
+    pub(super) now: f64,
     /// The period that holds now.
     pub(super) current: i64,
     pub(super) ledger: &'a Ledger,
@@ -53,6 +54,7 @@ pub(super) fn plan(
     let mut run = Run {
         settings: &settings,
         periods,
+        now,
         current,
         ledger: &ledger,
         keys,
@@ -97,7 +99,7 @@ pub(super) fn plan(
     changes.period_end = run.new_period_end();
     for (at, (account, newest)) in ledger.accounts.iter().zip(&newest).enumerate() {
         let stored = account.counted.and_then(|counted| counted.newest).unwrap_or(0.0);
-        if *newest > stored {
+        if *newest != stored {
             changes.newest.push((at, *newest));
         }
     }
@@ -239,6 +241,13 @@ impl Run<'_> {
     pub(super) fn stored_newest(&self, at: usize) -> f64 {
         let counted = self.ledger.accounts.get(at).and_then(|account| account.counted);
         counted.and_then(|counted| counted.newest).unwrap_or(0.0)
+    }
+
+    /// Up to when an association is counted of which a job of this end is. What a clock far ahead said is not repeated by a
+    /// recount that was asked for: all that ends until then would be taken for counted.
+    pub(super) fn counted_to(&self, ended: f64) -> f64 {
+        let ahead = ended > self.now + CORRECTION;
+        if ahead && self.start.is_asked() { self.now } else { ended }
     }
 
     /// Stands for the associations there are, and for the time from which on the jobs of each one's bank count.

@@ -49,7 +49,7 @@ impl<'a> Found<'a> {
             placing: Placing::new(ledger),
             foreign: accounts().map(|at| !recount && (lost || run.is_foreign(at))).collect(),
             jobs: Vec::new(),
-            newest: accounts().map(|at| run.stored_newest(at)).collect(),
+            newest: accounts().map(|at| run.counted_to(run.stored_newest(at))).collect(),
             names_banks,
             is_same: run.marks.is_some_and(|marks| marks.associations == run.associations()),
             nameless: None,
@@ -131,7 +131,7 @@ impl<'a> Found<'a> {
         self.tally.late += usize::from(!recount && ended < stored);
         self.tally.from_the_future += usize::from(periods_ago < 0);
         if let Some(newest) = self.newest.get_mut(at) {
-            *newest = newest.max(ended);
+            *newest = newest.max(run.counted_to(ended));
         }
         if let Some(traces) = &mut self.traces {
             let to_boundary = run.periods.start(run.periods.index(ended) + 1) - ended;

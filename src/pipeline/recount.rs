@@ -118,9 +118,13 @@ impl Recount {
     fn difference(&self, at: usize) -> Option<Difference> {
         let Plan { ledger, bins, changes, .. } = &self.plan;
         let account = ledger.accounts.get(at)?;
-        let stored_bins: Vec<f64> = bins.of.get(at)?.iter().map(|bin| bin.value).collect();
-        let periods = bins.of.get(at)?.iter().map(|bin| bin.period);
-        let mut recounted: Vec<(i64, f64)> = periods.zip(stored_bins.iter().copied()).collect();
+        let stored = bins.of.get(at)?;
+        let forgotten = changes.forgotten.binary_search_by_key(&at, |(of, _)| *of).ok();
+        let first_gone = forgotten.and_then(|found| changes.forgotten.get(found)).map(|(_, first)| *first);
+        let kept = stored.partition_point(|bin| first_gone.is_none_or(|first| bin.period < first));
+        let stored_bins: Vec<f64> = stored.iter().map(|bin| bin.value).collect();
+        let mut recounted: Vec<(i64, f64)> =
+            stored.iter().take(kept).map(|bin| (bin.period, bin.value)).collect();
         let first = changes.bins.partition_point(|change| change.0 < at);
         for (_, period, value) in changes.bins.iter().skip(first).take_while(|change| change.0 == at) {
             match recounted.iter_mut().find(|bin| bin.0 == *period) {
@@ -130,8 +134,11 @@ impl Recount {
         }
         let recounted_bins: Vec<f64> = recounted.into_iter().map(|(_, value)| value).collect();
         let usage = total(&recounted_bins);
-        let same = blame::is_close(&stored_bins, &recounted_bins)
-            && stored_bins.len() == recounted_bins.len()
+        // To drop a bin that holds nothing changes no number.
+        let (beside, gone) = stored_bins.split_at(kept);
+        let same = blame::is_close(beside, &recounted_bins)
+            && beside.len() == recounted_bins.len()
+            && gone.iter().all(|value| blame::is_close(&[*value], &[0.0]))
             && blame::is_close(&[usage], &[account.usage]);
         (!same).then(|| Difference {
             account: at,

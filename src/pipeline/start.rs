@@ -7,7 +7,7 @@ use crate::fairshare::periods::Periods;
 use crate::store::{Marks, Snapshot, UsageSettings};
 
 /// A clock that is this much behind (seconds) has only been corrected.
-const CORRECTION: f64 = 60.0;
+pub(super) const CORRECTION: f64 = 60.0;
 /// How far apart flux-accounting takes the two times that it writes when it is reconfigured.
 const TOGETHER: f64 = 5.0;
 
@@ -80,6 +80,11 @@ impl Start {
         start.period = of_accounting(run.current);
         start.take_over = true;
         Ok(start)
+    }
+
+    /// Whether everything is counted anew because somebody asked for it.
+    pub(super) fn is_asked(&self) -> bool {
+        self.recount == Some(ASKED)
     }
 
     /// The period that bin 0 stands for of users who are in the bank no more. No record counts for them, so their bins decay

@@ -2,6 +2,7 @@
 //! The pipeline on small databases: histories in every order, and what others do to them in between.
 
 mod again;
+mod clock;
 mod hands;
 mod history;
 

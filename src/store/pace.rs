@@ -17,8 +17,10 @@ pub struct Pace {
     pub period: f64,
     /// What is left after each.
     pub factor: f64,
-    /// Periods kept, the current one included.
+    /// Periods kept, the current one included, of who has no rows of them yet.
     pub periods: u32,
+    /// Periods kept of whoever has most rows; 0 as long as nobody looked.
+    pub longest: u32,
     /// An instant at which one ended or will end, in seconds since 1970; `None` where the database does not say.
     pub boundary: Option<f64>,
     /// Boundaries that passed and that nobody counted yet: what is stored is as it was before them. Counting knows them.
@@ -34,6 +36,7 @@ impl Default for Pace {
             period: 604_800.0,
             factor: 0.5,
             periods: 4,
+            longest: 0,
             boundary: None,
             due: 0,
             weights: Weights::default(),
@@ -64,6 +67,18 @@ impl Pace {
     pub fn boundaries(&self, now: f64, later: f64) -> u32 {
         let first = self.next_boundary(now);
         if later < first { 0 } else { ((later - first) / self.period).floor().min(1e9) as u32 + 1 }
+    }
+
+    /// The pace of an association whose oldest row is of this period. Programs differ in how they round the number of periods;
+    /// counting goes by the rows, as far as there are any.
+    pub fn of_rows(self, oldest: Option<i64>) -> Pace {
+        let rows = oldest.and_then(|oldest| u32::try_from(oldest.saturating_add(1)).ok());
+        Pace { periods: rows.map_or(self.periods, |rows| rows.max(1)), ..self }
+    }
+
+    /// The pace of a bank: nothing is dropped before it is of whoever keeps most.
+    pub fn of_bank(self) -> Pace {
+        Pace { periods: self.periods.max(self.longest), ..self }
     }
 
     /// What is left of (period, usage) after so many boundaries to come, and those that passed without being counted.
@@ -115,6 +130,16 @@ impl Snapshot<'_> {
         }
         Ok(pace)
     }
+
+    /// The oldest period that anybody has a row of, however little is in it; `None` where nothing is recorded.
+    pub fn oldest_period(&self) -> Result<Option<i64>, StoreError> {
+        if self.table("job_usage_per_association_table")?.is_none() {
+            let columns = i64::try_from(self.bin_columns()?).unwrap_or(i64::MAX);
+            return Ok((columns > 0).then(|| columns - 1));
+        }
+        let sql = "SELECT max(period) FROM job_usage_per_association_table WHERE typeof(period) = 'integer'";
+        self.transaction.query_row(sql, [], |row| row.get(0)).map_err(|error| self.fail(&error))
+    }
 }
 
 fn number(value: Value) -> Option<f64> {
@@ -152,5 +177,14 @@ mod tests {
         let pace = Pace::default();
         let bins = [(0, 8.0), (1, 4.0), (3, 2.0)];
         assert_eq!([0, 1, 3, 4].map(|crossed| pace.left(&bins, crossed)), [14.0, 6.0, 1.0, 0.0]);
+    }
+
+    #[test]
+    fn rows_say_how_much_is_kept() {
+        let pace = Pace::default();
+        let of_rows = [None, Some(-2), Some(-1), Some(0), Some(4)].map(|oldest| pace.of_rows(oldest).periods);
+        assert_eq!(of_rows, [4, 4, 1, 1, 5]);
+        let of_bank = [0, 3, 5].map(|longest| Pace { longest, ..pace }.of_bank().periods);
+        assert_eq!(of_bank, [4, 4, 5]);
     }
 }

@@ -11,6 +11,9 @@ use super::values::Cells;
 use super::{Marks, Pace, Snapshot, StoreError};
 use crate::fairshare::accrual::MAX_TIME;
 
+/// Clocks of two machines may differ by so many seconds.
+const AHEAD: f64 = 60.0;
+
 /// How the tree is ranked, and what its usages are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TreeRecord {
@@ -117,7 +120,7 @@ impl Snapshot<'_> {
             return Ok(None);
         }
         let marks = self.marks()?;
-        self.tell_counted(associations, marks.as_ref())?;
+        self.tell_counted(associations, marks.as_ref(), now)?;
         let (site, pace) = (self.site_policy()?, self.pace()?);
         // flux-accounting does not say when it counted: its usages are taken for those of now, as it ranks them.
         let at = self.counted_by(marks.as_ref(), &pace, now)?.unwrap_or(now);
@@ -163,6 +166,7 @@ impl Snapshot<'_> {
         &self,
         associations: &mut [AssociationRecord],
         marks: Option<&Marks>,
+        now: f64,
     ) -> Result<(), StoreError> {
         const NAME: &str = "job_usage_factor_table";
         let mut counted: HashMap<(String, String), f64> = HashMap::new();
@@ -182,7 +186,8 @@ impl Snapshot<'_> {
             let key = (leaf.username.clone(), association.bank.clone());
             let newest = counted.get(&key).copied().unwrap_or(0.0);
             let cut_off = of_banks.get(&association.bank).copied().unwrap_or(0.0).max(of_site);
-            leaf.counted_until = newest.max(cut_off.min(MAX_TIME));
+            let counted = believed(newest, marks, Marks::key(&leaf.username, &association.bank), now);
+            leaf.counted_until = counted.max(cut_off.min(MAX_TIME));
         }
         Ok(())
     }
@@ -218,4 +223,13 @@ impl Snapshot<'_> {
         let ours = marks.filter(|marks| marks.reconfigured == reconfigured);
         Ok(ours.map_or(reconfigured, |marks| marks.since))
     }
+}
+
+/// Up to when jobs are counted where the newest counted one ended then, by whatever clock. No count has jobs in it that ended
+/// after it: one far ahead would have the plugin drop all that ends until then.
+fn believed(newest: f64, marks: Option<&Marks>, key: u64, now: f64) -> f64 {
+    // What differs from what we left was counted by somebody else, some time until now.
+    let ours = marks.filter(|marks| marks.newest(key) == newest);
+    let counted = ours.map_or(now, |marks| marks.ran.min(now));
+    if newest > counted + AHEAD { counted } else { newest }
 }

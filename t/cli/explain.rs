@@ -101,7 +101,7 @@ fn why_asks_back_or_says_no() {
 fn why_shows_recorded_usage_of_a_database() {
     let site = Site::small("why_bins");
     site.sql(
-        "INSERT INTO job_usage_per_association_table VALUES ('ann', 1, 'A', 1, 28800), ('ann', 1, 'A', 0, 129600), ('ben', 2, 'B', 0, 1)",
+        "INSERT INTO job_usage_per_association_table VALUES ('ann', 1, 'A', 1, 28800), ('ann', 1, 'A', 0, 129600), ('ann', 1, 'A', 3, 0), ('ben', 2, 'B', 0, 1)",
     );
     let ran = fairshare(["why", "ann", "-p", site.path()]);
     let rows = |ran: &super::Ran| -> Vec<String> {
@@ -113,10 +113,30 @@ fn why_shows_recorded_usage_of_a_database() {
     assert_eq!(ran.iter().take(2).map(|row| figures(row)).collect::<Vec<_>>(), wanted);
     assert_eq!(figures(ran.last().expect("a sum")), ["4.50", "11.00", "22.00", "44.00"]);
     site.sql("DROP TABLE job_usage_per_association_table;
-        CREATE TABLE job_usage_factor_table (username tinytext, bank tinytext, usage_factor_period_0 real, usage_factor_period_1 real);
-        INSERT INTO job_usage_factor_table VALUES ('ann', 'A', 18000, 9000)");
+        CREATE TABLE job_usage_factor_table (username tinytext, bank tinytext, usage_factor_period_0 real, usage_factor_period_1 real,
+            usage_factor_period_2 real, usage_factor_period_3 real);
+        INSERT INTO job_usage_factor_table VALUES ('ann', 'A', 18000, 9000, 0, 0)");
     let ran = fairshare(["why", "ann", "-p", site.path()]);
     assert_eq!(figures(rows(&ran).last().expect("a sum")), ["0.62", "1.88", "3.75", "7.50"]);
+}
+
+/// flux-accounting makes a row for what is left over where the reset period is no multiple of the half-life, and counting goes
+/// by the rows; who has none gets one less.
+#[test]
+fn as_many_parts_are_kept_as_there_are_rows() {
+    let site = Site::small("why_rows");
+    site.sql(
+        "INSERT INTO config_table VALUES ('priority_decay_half_life', '604800'), ('priority_usage_reset_period', '2592000');
+         INSERT INTO job_usage_per_association_table SELECT 'ann', 1, 'A', value, 3600000 * (value = 4) FROM json_each('[0, 1, 2, 3, 4]');
+         INSERT INTO job_usage_per_association_table SELECT 'cat', 3, 'B', value, 3600000 * (value = 3) FROM json_each('[0, 1, 2, 3]')",
+    );
+    for (user, parts) in [("ann", 5), ("cat", 4)] {
+        let ran = fairshare(["why", user, "-p", site.path()]);
+        assert!(ran.ok().contains(&format!("the last of {parts} parts is dropped:")), "{ran:?}");
+        let last = ran.ok().lines().find(|line| line.trim_start().starts_with("together ")).expect("a sum");
+        let words: Vec<&str> = last.split_whitespace().collect();
+        assert_eq!(words, ["together", "1,000.00", "0", "0", "0"], "{user}");
+    }
 }
 
 /// A site whose bins nobody moved on though a period ended a day ago: ann's two node hours are in the one before it.

@@ -143,6 +143,29 @@ fn a_boundary_that_nobody_counted_yet_is_part_of_what_is_to_come() {
     }
 }
 
+/// As many periods are kept as there are rows, more or fewer than the configuration says.
+#[test]
+fn the_oldest_row_is_the_last_that_counts() {
+    for (test, oldest) in [("what_if_row_more", 4), ("what_if_row_less", 2)] {
+        let site = decaying(test, 2.0 * 86_400.0);
+        site.sql(&format!(
+            "UPDATE job_usage_per_association_table SET value = value * 4 WHERE period = 3;
+             UPDATE job_usage_per_association_table SET value = 0 WHERE period = 0;
+             UPDATE job_usage_per_association_table SET period = {oldest} WHERE period = 3"
+        ));
+        for (time, left) in [("1d", 1.0), ("3d", 0.0)] {
+            let other = decaying(&format!("{test}_{time}"), 2.0 * 86_400.0);
+            other.sql(&format!(
+                "UPDATE association_table SET job_usage = job_usage * {left} WHERE username = 'ann'"
+            ));
+            fairshare(["update", "-p", other.path(), "--policy", "classic"]).ok();
+            let how = ["--idle", "ann", "--policy", "classic", "--json"];
+            let ran = fairshare(["what-if", "-p", site.path(), "--in", time].iter().chain(&how));
+            assert_eq!(then(&ran.json()), stored(&other), "{oldest} {time}");
+        }
+    }
+}
+
 /// However many boundaries there are, the last step of the way is the end.
 #[test]
 fn the_way_ends_where_the_time_does() {

@@ -21,6 +21,8 @@ const MOST_OF_USERS: usize = 2_000_000;
 pub(super) struct Bins {
     /// By place of the association: (period, usage), the present period is 0.
     of: Vec<Vec<(i64, f64)>>,
+    /// By place of the association: how many periods are kept, empty ones too.
+    kept: Vec<u32>,
     /// When the present period began.
     began: f64,
     pace: Option<Pace>,
@@ -49,8 +51,13 @@ impl Bins {
             .map_or_else(|_| pace.next_boundary(now) - pace.period, |present| present.began(0));
         let pace = Pace { due: Present::due(&snapshot, now), ..pace };
         let mut of = vec![Vec::new(); tree.leaves().len()];
+        let mut oldest = vec![None; of.len()];
         let mut take = |user: &str, bank: &str, period: i64, usage: f64| {
-            let of = tree.leaf(user, bank).and_then(|leaf| of.get_mut(leaf.index()));
+            let Some(at) = tree.leaf(user, bank).map(NodeId::index) else { return };
+            if let Some(oldest) = oldest.get_mut(at) {
+                *oldest = (*oldest).max(Some(period));
+            }
+            let of = of.get_mut(at);
             if let Some(of) = of.filter(|_| usage != 0.0 && usage.is_finite() && period >= 0) {
                 of.push((period, usage));
             }
@@ -59,7 +66,20 @@ impl Bins {
             .all_usage_bins(&mut |user, bank, bin| take(user, bank, bin.period, bin.usage))
             .map_err(failure)?;
         of.iter_mut().for_each(|of| of.sort_by_key(|(period, _)| *period));
-        Ok(Bins { of, began, pace: Some(pace) })
+        let kept: Vec<u32> = oldest.into_iter().map(|oldest| pace.of_rows(oldest).periods).collect();
+        let pace = Pace { longest: kept.iter().copied().max().unwrap_or(0), ..pace };
+        Ok(Bins { of, kept, began, pace: Some(pace) })
+    }
+
+    /// By association: how many periods are kept; empty without a database.
+    pub(super) fn kept(&self) -> &[u32] {
+        &self.kept
+    }
+
+    /// How those of an association are forgotten.
+    pub(super) fn pace_of(&self, leaf: NodeId) -> Option<Pace> {
+        let pace = self.pace?;
+        Some(Pace { periods: self.kept.get(leaf.index()).copied().unwrap_or(pace.periods), ..pace })
     }
 
     /// How they are forgotten.

@@ -86,6 +86,7 @@ struct ForgettingDocument {
     half_life: Option<Number>,
     period: Option<Number>,
     factor: Option<Number>,
+    /// Periods kept, of a bank; each association's own are among `users`.
     periods: Option<u32>,
     /// Boundaries that passed and that nobody counted yet.
     due: Option<u32>,
@@ -122,6 +123,8 @@ struct Users<'a> {
     bank: Vec<usize>,
     /// By policy, as in `policies`: the place of each, 1 goes first, 0 has none.
     places: Vec<Vec<usize>>,
+    /// How many periods of usage are kept; empty without a database.
+    periods: Vec<u32>,
     /// Where most was lost: a bank by its place, -1 the association itself, `null` nowhere.
     lost: Vec<Option<i64>>,
     /// What that level would have to have used to be even.
@@ -183,7 +186,7 @@ impl Forgetting {
             half_life: half_life.map(Number),
             period: pace.map(|pace| Number(pace.period)),
             factor: pace.map(|pace| Number(pace.factor)),
-            periods: pace.map(|pace| pace.periods),
+            periods: pace.map(|pace| pace.of_bank().periods),
             due: pace.map(|pace| pace.due),
             next: pace.map(|pace| Number(pace.next_boundary(now))),
         })
@@ -226,6 +229,7 @@ fn users<'a>(
             .iter()
             .map(|ranking| tree.leaves().map(|leaf| place(ranking, leaf)).collect())
             .collect(),
+        periods: bins.kept().to_vec(),
         lost: Vec::new(),
         even_usage: Vec::new(),
         even_in: Vec::new(),
@@ -233,7 +237,7 @@ fn users<'a>(
     for leaf in tree.leaves() {
         users.nodes.add(tree, first, leaf);
         users.bank.push(tree.parent(leaf).map_or(0, |bank| bank.index() - all));
-        let outlook = outlook::of(tree, first, leaf, bins.of(leaf), forgetting, now);
+        let outlook = outlook::of(tree, first, leaf, bins, forgetting, now);
         let level = |lost: NodeId| if lost == leaf { -1 } else { lost.index() as i64 - all as i64 };
         users.lost.push(outlook.map(|outlook| level(outlook.lost)));
         users.even_usage.push(outlook.and_then(|outlook| outlook.even_usage).map(Number));

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::bins::Bins;
 use crate::cli::why;
 use crate::fairshare::{NodeId, Ranking, Tree};
 use crate::store::Pace;
@@ -32,12 +33,12 @@ pub(super) struct Outlook {
     pub(super) even_in: Option<f64>,
 }
 
-/// The outlook of an association whose recorded usage is in these bins; `None` if no level of it used more than its share.
+/// The outlook of an association whose recorded usage is among these bins; `None` if no level of it used more than its share.
 pub(super) fn of(
     tree: &Tree,
     ranking: &Ranking,
     leaf: NodeId,
-    bins: &[(i64, f64)],
+    recorded: &Bins,
     forgetting: Forgetting,
     now: f64,
 ) -> Option<Outlook> {
@@ -49,10 +50,10 @@ pub(super) fn of(
     let level = why::lost(&explanation)?;
     let used = level.detail.usage;
     let even_usage = level.even_usage().filter(|even| *even < used);
-    let own = level.node == leaf && !bins.is_empty();
+    let (own, bins) = (level.node == leaf, recorded.of(leaf));
     let new = [(0, used)];
-    let bins = if own { bins } else { &new };
-    let even_in =
-        even_usage.and_then(|even| why::when_below(forgetting.half_life, forgetting.pace, now, even, bins));
+    let bins = if own && !bins.is_empty() { bins } else { &new };
+    let pace = if own { recorded.pace_of(leaf) } else { forgetting.pace.map(Pace::of_bank) };
+    let even_in = even_usage.and_then(|even| why::when_below(forgetting.half_life, pace, now, even, bins));
     Some(Outlook { lost: level.node, even_usage, even_in })
 }

@@ -43,7 +43,9 @@ fn site(directory: &Path, banks: &[(&str, &str, i64)], users: &[(&str, &str, i64
     for (user, bank, shares, bins) in users {
         let sql = "INSERT INTO association_table (username, bank, shares, job_usage) VALUES (?1, ?2, ?3, ?4)";
         database.execute(sql, (user, bank, shares, bins.iter().sum::<f64>())).expect("an association");
-        for (period, usage) in bins.iter().enumerate() {
+        // flux-accounting makes a row for each period that is kept.
+        for period in 0..bins.len().max(4) {
+            let usage = bins.get(period).unwrap_or(&0.0);
             let sql = "INSERT INTO job_usage_per_association_table (username, bank, period, value) VALUES (?1, ?2, ?3, ?4)";
             database.execute(sql, (user, bank, period as i64, usage)).expect("a bin");
         }
@@ -187,6 +189,28 @@ fn boundaries_that_nobody_counted_yet_are_part_of_what_is_to_come() {
     ran(&database, next - 3.0 * WEEK as f64, next);
     let found = data(directory.path(), &[]);
     assert_eq!((&found["users"]["even_in"][0], &found["forgetting"]["due"]), (&json!(0), &json!(2)));
+}
+
+/// Five rows are more than the four of who has none yet: what is new is dropped at the fifth boundary.
+#[test]
+fn as_many_periods_are_kept_as_there_are_rows() {
+    let new: &[f64] = &[30_000.0, 0.0, 0.0, 0.0, 0.0];
+    let banks = [("root", "", 1), ("A", "root", 1), ("B", "root", 3)];
+    for (banks, ben, cat, lost) in [(&banks[..2], "A", "A", -1), (&banks, "A", "B", 1)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let users = [("ann", "A", 1, new), ("ben", ben, 1, &[0.0]), ("cat", cat, 1, &[300.0])];
+        let database = site(directory.path(), banks, &users);
+        database
+            .execute_batch(
+                "UPDATE config_table SET value = '2592000' WHERE key = 'priority_usage_reset_period';
+                 DELETE FROM job_usage_per_association_table WHERE username = 'ben'",
+            )
+            .expect("a user without rows");
+        let data = data(directory.path(), &[]);
+        assert_eq!(data["users"]["even_in"][0], json!(86_400 + 4 * WEEK), "{lost}");
+        assert_eq!((&data["users"]["lost"][0], &data["users"]["periods"]), (&json!(lost), &json!([5, 4, 4])));
+        assert_eq!(data["forgetting"]["periods"], json!(5), "of a bank as long as of anybody");
+    }
 }
 
 /// The tables and columns that counting jobs needs besides, and 40 jobs of whole cores over 30 hours.

@@ -152,6 +152,7 @@ impl Course {
                 let crossed = pace.boundaries(self.now, self.now + at);
                 let key = (tree.name(leaf).to_owned(), bank_of(tree, leaf).to_owned());
                 let own = bins.get(&key).map(Vec::as_slice).unwrap_or_default();
+                let pace = pace.of_rows(own.iter().map(|(period, _)| *period).max());
                 let recorded = pace.left(own, 0);
                 // What is not in the bins is taken for new.
                 if recorded > 0.0 && recorded <= used {

@@ -240,12 +240,13 @@ pub(super) fn bank_of(tree: &Tree, node: NodeId) -> &str {
     tree.parent(node).map_or("", |bank| tree.name(bank))
 }
 
-/// How usage is forgotten, with the boundaries that nobody counted yet.
+/// How usage is forgotten, with the boundaries that nobody counted yet, and how long at the longest.
 fn pace(args: &Args, pace: Option<Pace>, now: f64) -> Result<Option<Pace>, Failure> {
     let (Some(pace), Some(database)) = (pace, args.input.database()) else { return Ok(pace) };
     let mut database = database?;
     let snapshot = database.snapshot().map_err(failure)?;
-    Ok(Some(Pace { due: Present::due(&snapshot, now), ..pace }))
+    let longest = pace.of_rows(snapshot.oldest_period().map_err(failure)?).periods;
+    Ok(Some(Pace { due: Present::due(&snapshot, now), longest, ..pace }))
 }
 
 /// The recorded usage by period, where the tree comes from a database that keeps it.

@@ -122,7 +122,7 @@ impl Site<'_> {
         &self,
         lost: Option<&Level>,
         node: NodeId,
-        bins: &[UsageBin],
+        recorded: &[UsageBin],
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let Some((level, even)) = lost.and_then(|level| Some((level, level.even_usage()?))) else {
@@ -135,13 +135,14 @@ impl Site<'_> {
         let bank = self.tree.kind(level.node) == NodeKind::Bank;
         let idle = if bank { "if everyone below it is idle" } else { "if idle" };
         // The bins of a user; whoever else's are taken for new, so that it is not later than said.
-        let bins: Vec<(i64, f64)> = if level.node == node && !bins.is_empty() {
-            bins.iter().map(|bin| (bin.period, bin.usage)).collect()
+        let bins: Vec<(i64, f64)> = if level.node == node && !recorded.is_empty() {
+            recorded.iter().map(|bin| (bin.period, bin.usage)).collect()
         } else {
             vec![(0, used)]
         };
         let halvings = (used / even).log2();
-        let when = match self.when_below(even, &bins) {
+        let pace = if bank { self.pace.map(Pace::of_bank) } else { self.pace_of(recorded) };
+        let when = match self.when_below(even, pace, &bins) {
             Some((seconds, date)) => format!("in {} ({date})", duration(seconds)),
             None => format!("once it has halved {halvings:.1} times"),
         };
@@ -157,15 +158,20 @@ impl Site<'_> {
         )
     }
 
+    /// How the usage of an association with these bins is forgotten.
+    fn pace_of(&self, bins: &[UsageBin]) -> Option<Pace> {
+        Some(self.pace?.of_rows(bins.last().map(|bin| bin.period)))
+    }
+
     /// When a usage of these bins is at most `wanted`: seconds from now, and the date.
-    pub(super) fn when_below(&self, wanted: f64, bins: &[(i64, f64)]) -> Option<(f64, String)> {
-        let seconds = when_below(self.half_life, self.pace, self.now, wanted, bins)?;
+    fn when_below(&self, wanted: f64, pace: Option<Pace>, bins: &[(i64, f64)]) -> Option<(f64, String)> {
+        let seconds = when_below(self.half_life, pace, self.now, wanted, bins)?;
         Some((seconds, day(self.now + seconds)))
     }
 
     /// The recorded usage by period, what it counts now, and what it decays to.
     pub(super) fn bins(&self, bins: &[UsageBin], out: &mut dyn Write) -> io::Result<()> {
-        let (Some(pace), false) = (self.pace, bins.is_empty()) else { return Ok(()) };
+        let (Some(pace), false) = (self.pace_of(bins), bins.is_empty()) else { return Ok(()) };
         writeln!(out)?;
         let left = if pace.factor == 0.5 {
             "is halved".to_owned()

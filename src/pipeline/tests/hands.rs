@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::super::{fetch, scrub};
-use super::{Access, Database, END, H, PipelineError, Present, Rule, Site};
+use super::{Access, Database, END, H, Present, Rule, Site};
 
 /// In the first period.
 const FIRST: f64 = END - H + 100.0;
@@ -158,22 +158,6 @@ fn new_lengths_recount_from_the_records() {
 }
 
 #[test]
-fn a_clock_that_goes_back_changes_nothing() {
-    let site = Site::new("clock");
-    site.job(1, 1, "A", END + 10.0, 80.0);
-    site.run(END + 20.0).expect("a run");
-    for back in [100.0, H, 40.0 * H] {
-        let error = site.run(END + 20.0 - back).expect_err("refused");
-        assert!(matches!(error, PipelineError::ClockWentBack { .. }), "{error}");
-    }
-    let told = |now: f64| site.run(now).expect_err("refused").to_string();
-    assert_eq!(told(END - 100.0), told(END - 101.0), "it is the same as long as it lasts");
-    assert_eq!(site.usages()[0], 80.0);
-    site.run(END + H + 1.0).expect("a run");
-    assert_eq!(site.usages()[0], 40.0);
-}
-
-#[test]
 fn records_that_went_leave_the_rest_counted_once() {
     let site = Site::new("scrubbed");
     site.job(1, 1, "A", FIRST, 80.0);
@@ -290,26 +274,34 @@ fn jobs_that_name_no_bank_start_again_with_a_bank_that_was_cleared() {
 }
 
 #[test]
-fn a_recount_repairs_what_a_clock_far_ahead_did() {
-    let site = Site::new("ahead");
+fn a_recount_tells_of_the_bins_that_it_stores() {
+    let site = Site::new("fewer_bins");
+    // More rows than the reset period asks for, as of a site that has shortened it.
+    site.sql(
+        "INSERT INTO job_usage_per_association_table
+             SELECT 'u1', 1, 'A', value, 8.0 FROM json_each('[4, 5, 6, 7]')",
+    );
     site.job(1, 1, "A", FIRST, 10.0);
-    site.run(FIRST + 1.0).expect("a run");
-    site.run(END + 20.5 * H).expect("a run");
-    assert_eq!(site.usages(), [0.0, 0.0, 0.0]);
-    site.job(2, 1, "A", FIRST + 2.0, 4.0);
-    site.run(FIRST + 3.0).expect_err("refused: the clock went back");
-    site.recount(FIRST + 3.0).expect("a recount");
-    assert_eq!(site.usages(), [14.0, 0.0, 0.0]);
-    site.job(3, 1, "A", FIRST + 4.0, 2.0);
-    assert_eq!(site.run(FIRST + 5.0).expect("a run").counted, 1);
-    assert_eq!(site.usages(), [16.0, 0.0, 0.0]);
-    // Boundaries are where they were, for flux-accounting too.
-    site.run(END - 1.0).expect("a run");
-    assert_eq!(site.usages(), [16.0, 0.0, 0.0]);
-    site.run(END + 1.0).expect("a run");
-    assert_eq!(site.usages(), [8.0, 0.0, 0.0]);
-    let stored = site.numbers("SELECT end_half_life_period FROM t_half_life_period_table");
-    assert!(stored.iter().all(|end| (END - H..=END).contains(end)), "{stored:?}");
+    let recount = site.recount(FIRST + 1.0).expect("a recount");
+    let told = &recount.differences[0];
+    assert_eq!((told.recounted, site.usages()[0]), (10.0, 10.0));
+    assert_eq!((&told.recounted_bins, told.stored_bins.len()), (&site.bins(1), 8));
+}
+
+#[test]
+fn a_recount_keeps_bins_that_are_columns() {
+    let site = Site::new("more_columns");
+    site.sql("DROP TABLE job_usage_per_association_table");
+    for period in 0..8 {
+        let column = format!("usage_factor_period_{period} real DEFAULT 0.0");
+        site.sql(&format!("ALTER TABLE job_usage_factor_table ADD COLUMN {column}"));
+    }
+    site.sql("UPDATE job_usage_factor_table SET usage_factor_period_5 = 8.0 WHERE userid = 1");
+    site.job(1, 1, "A", FIRST - 5.0 * H, 32.0);
+    let recount = site.recount(FIRST + 1.0).expect("a recount");
+    let told = &recount.differences[0];
+    assert_eq!((told.recounted, site.usages()[0]), (1.0, 1.0));
+    assert_eq!(told.recounted_bins, [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
 }
 
 #[test]

@@ -87,9 +87,10 @@ function associationsOf(name) {
   return byName.get(name) || [];
 }
 
-// What is left of [period, usage] pairs after so many boundaries to come, and those that passed without being counted.
-function left(bins, ahead) {
-  const { factor, periods, due } = data.forgetting;
+// What is left of [period, usage] pairs after so many boundaries to come, and those that passed without being counted, where
+// so many periods are kept.
+function left(bins, ahead, periods) {
+  const { factor, due } = data.forgetting;
   const crossed = due + ahead;
   let sum = 0;
   for (const [period, usage] of bins) if (period + crossed < periods) sum += usage * factor ** crossed;

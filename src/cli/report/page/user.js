@@ -58,15 +58,16 @@ function course(node, user, even, seconds) {
   if (!forgetting || seconds === null || !known) return null;
   const used = column(node, 'usage');
   const own = isBank(node) ? [] : binsOf(user);
+  const kept = isBank(node) ? forgetting.periods : users.periods[user];
   const bins = own.length ? own : [[0, used]];
   const points = [[0, used]];
   const first = forgetting.next - data.generated;
   let end;
   if (forgetting.half_life === null) {
     // What passed without being counted goes as soon as somebody counts.
-    if (forgetting.due > 0) points.push([0, left(bins, 0)]);
+    if (forgetting.due > 0) points.push([0, left(bins, 0, kept)]);
     const steps = Math.min(60, Math.max(3, Math.ceil((seconds - first) / forgetting.period) + 2));
-    for (let at = 0; at < steps; at++) points.push([first + at * forgetting.period, left(bins, at + 1)]);
+    for (let at = 0; at < steps; at++) points.push([first + at * forgetting.period, left(bins, at + 1, kept)]);
     end = first + (steps - 0.5) * forgetting.period;
   } else {
     end = Math.max(seconds * 1.25, forgetting.half_life);
@@ -96,7 +97,7 @@ function course(node, user, even, seconds) {
     drawn('line', { x1: from, x2: right, y1: y(even), y2: y(even), class: 'even' }),
     drawn('text', { x: right, y: y(even) - 6, 'text-anchor': 'end', class: 'strong' }, `even at ${figure(even)}`),
     drawn('path', { d: line, class: 'course' }),
-    drawn('circle', { cx: x(seconds), cy: y(Math.min(even, stepped ? left(bins, crossed) : even)), r: 4, class: 'gain' }));
+    drawn('circle', { cx: x(seconds), cy: y(Math.min(even, stepped ? left(bins, crossed, kept) : even)), r: 4, class: 'gain' }));
   return svg;
 }
 
