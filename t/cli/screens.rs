@@ -37,7 +37,8 @@ fn site(test: &str) -> Site {
          INSERT INTO t_half_life_period_table VALUES ('cluster', {});
          UPDATE association_table SET active = 0 WHERE username = 'bo';
          INSERT INTO job_usage_per_association_table SELECT username, userid, bank, 0, job_usage * 0.75 FROM association_table;
-         INSERT INTO job_usage_per_association_table SELECT username, userid, bank, 1, job_usage * 0.25 FROM association_table",
+         INSERT INTO job_usage_per_association_table SELECT username, userid, bank, 1, job_usage * 0.25 FROM association_table;
+         INSERT INTO job_usage_per_association_table SELECT username, userid, bank, value, 0 FROM association_table, json_each('[2, 3]')",
         now + 1.9 * 86_400.0
     ));
     fairshare(["update", "-p", site.path()]).ok();
