@@ -50,12 +50,17 @@ pub(super) fn is_job(text: &str) -> bool {
             && user_id(text).is_none())
 }
 
+/// The same beside a text that surely is one: of letters alone it may be an id too, if nobody is called so.
+fn is_job_beside_one(text: &str) -> bool {
+    is_job(text) || (text.starts_with('f') && user_id(text).is_none())
+}
+
 pub(super) fn run(args: &Args) -> Outcome {
     let flux = args.instance.connect()?;
     let texts: Vec<&str> = std::iter::once(args.first.as_str()).chain(args.second.as_deref()).collect();
     let mut ids = Vec::new();
     for text in &texts {
-        let id = if is_job(text) { flux.job_id(text) } else { None };
+        let id = if is_job_beside_one(text) { flux.job_id(text) } else { None };
         ids.push(id.ok_or_else(|| {
             let text = printable(text);
             Failure::Message(match texts.len() {

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::decide::{Cause, Side, decide};
-use super::{Teller, is_job};
+use super::{Teller, is_job, is_job_beside_one};
 use crate::cli::answers::{Explained, Job, Standing};
 use crate::cli::tests::golden::{EVIL, check, explained, held, pending, price, screen, standing, words};
 
@@ -29,6 +29,8 @@ fn names_of_jobs_and_of_users() {
     for text in ["ann", "fred", "5001", "ann/chem", "f", "fA/b", "chem-phys", "u.v.w.x", ""] {
         assert!(!is_job(text), "{text}");
     }
+    assert!(is_job_beside_one("fpsoops") && is_job_beside_one("ƒpsoops"));
+    assert!(!is_job_beside_one("root") && !is_job_beside_one("5001"));
 }
 
 #[test]
