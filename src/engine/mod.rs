@@ -123,7 +123,7 @@ pub struct Engine {
     resync: Resync,
     owner: UserId,
     /// Counts how often what all prices are made of may have become other.
-    terms: u64,
+    revision: u64,
     /// When the event happened that is being handled, or was handled last.
     now: f64,
 }
@@ -159,7 +159,7 @@ impl Engine {
             is_passing: false,
             resync: Resync::default(),
             owner,
-            terms: 0,
+            revision: 0,
             now: 0.0,
         }
     }
@@ -185,7 +185,7 @@ impl Engine {
     /// Times may go back: clocks are set, and an event that an eventlog dates comes later than it says.
     pub fn handle(&mut self, now: f64, event: Event<'_>) -> Vec<Effect> {
         self.now = now;
-        self.terms += u64::from(!event.is_of_jobs());
+        self.revision += u64::from(!event.is_of_jobs());
         match event {
             Event::Created { id, state, has_dependencies } => self.created(id, state, has_dependencies),
             Event::Validate(facts) => self.validate(&facts),

@@ -121,7 +121,7 @@ impl Engine {
     /// The price of a job in SCHED that was asked for before, if nothing has changed since that it is made of.
     fn settled(&self, id: JobId, urgency: i64) -> Option<u32> {
         let job = self.ledger.job(id)?;
-        let settled = job.settled.filter(|it| (it.terms, it.urgency) == (self.terms, urgency))?;
+        let settled = job.settled.filter(|it| (it.revision, it.urgency) == (self.revision, urgency))?;
         debug_assert_eq!(self.explain(id, job, urgency).map(|it| it.priority), Some(settled.price));
         (!self.unpriced.contains(&id)).then_some(settled.price)
     }
@@ -129,7 +129,7 @@ impl Engine {
     /// Notes the price of a job, where neither time nor other jobs make it another.
     fn settle(&mut self, id: JobId, urgency: i64, price: u32) {
         let stays = !self.is_live() && self.weighed.weight(AGE) == 0;
-        let settled = Settled { terms: self.terms, urgency, price };
+        let settled = Settled { revision: self.revision, urgency, price };
         self.ledger.settle(id, stays.then_some(settled));
     }
 

@@ -179,14 +179,14 @@ impl Engine {
         effects.extend(association.into_iter().flat_map(|association| self.ask_unasked(Some(association))));
         effects.extend(self.hold_moved(id));
         let mut is_taken_back = false;
-        // Flux asks for no price of one that it has in PRIORITY already.
-        if facts.state == State::Priority && before.0.is_none() && association.is_some() {
-            self.due.unmoved.insert(id);
-            effects.push(Effect::Arm(Timer::Turn));
-        }
         if facts.state == State::Priority {
             let is_all = before.0 != association || counted_by != running;
             is_taken_back = self.take_back_moved(id, before.0, is_all);
+            // Of one that it has there already Flux asks for no price.
+            if before.0.is_none() && association.is_some() {
+                self.due.unmoved.insert(id);
+                effects.push(Effect::Arm(Timer::Turn));
+            }
         }
         for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
             // What a job leaves that is to stay in PRIORITY is others' when Flux has heard that it is.

@@ -140,8 +140,8 @@ pub enum Project {
 /// A job's price and what it was made of. Where neither the job nor that has changed since, it is the price still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
-    /// What the prices of all jobs are made of, by its number.
-    pub terms: u64,
+    /// Of what the prices of all jobs are made of.
+    pub revision: u64,
     /// The job's urgency.
     pub urgency: i64,
     /// The price.

@@ -12,10 +12,10 @@
 use super::blame::Trace;
 use super::found::Found;
 use super::grouped::{Counting, Grouped};
-use super::start::{CORRECTION, Start};
+use super::start::Start;
 use super::{PipelineError, Plan, Rule, Tally, banks};
 use crate::fairshare::periods::{self, Periods};
-use crate::store::{Account, Bins, Ledger, Marks, Snapshot, StoredBin, UsageChanges, UsageSettings};
+use crate::store::{AHEAD, Account, Bins, Ledger, Marks, Snapshot, StoredBin, UsageChanges, UsageSettings};
 
 /// What is remembered is written again after so many seconds, also if only the time is new.
 const STALE: f64 = 600.0;
@@ -246,7 +246,7 @@ impl Run<'_> {
     /// Up to when an association is counted of which a job of this end is. What a clock far ahead said is not repeated by a
     /// recount that was asked for: all that ends until then would be taken for counted.
     pub(super) fn counted_to(&self, ended: f64) -> f64 {
-        let ahead = ended > self.now + CORRECTION;
+        let ahead = ended > self.now + AHEAD;
         if ahead && self.start.is_asked() { self.now } else { ended }
     }
 

@@ -7,7 +7,7 @@ use crate::fairshare::periods::Periods;
 use crate::store::{Marks, Snapshot, UsageSettings};
 
 /// A clock that is this much behind (seconds) has only been corrected.
-pub(super) const CORRECTION: f64 = 60.0;
+const CORRECTION: f64 = 60.0;
 /// How far apart flux-accounting takes the two times that it writes when it is reconfigured.
 const TOGETHER: f64 = 5.0;
 

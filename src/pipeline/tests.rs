@@ -73,6 +73,15 @@ impl Site {
         site
     }
 
+    /// As an older flux-accounting keeps them: a column for each of `periods`, no table of bins.
+    fn bins_are_columns(&self, periods: usize) {
+        self.sql("DROP TABLE job_usage_per_association_table");
+        for period in 0..periods {
+            let column = format!("usage_factor_period_{period} real DEFAULT 0.0");
+            self.sql(&format!("ALTER TABLE job_usage_factor_table ADD COLUMN {column}"));
+        }
+    }
+
     fn add_user(&self, user: i64, bank: &str) {
         self.sql(&format!(
             "INSERT INTO association_table (username, userid, bank, default_bank) VALUES ('u{user}', {user}, '{bank}', '{bank}');

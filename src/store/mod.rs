@@ -44,7 +44,7 @@ pub use pace::Pace;
 pub use policy_data::{
     AssociationRecord, BankRecord, ConfigRecord, FactorRecord, PolicyData, ProjectRecord, QueueRecord,
 };
-pub use policy_tree::{BranchRecord, LeafRecord, TreeRecord};
+pub use policy_tree::{AHEAD, BranchRecord, LeafRecord, TreeRecord};
 pub use site_limits::{LimitRecord, StoredLimit};
 pub use site_policy::SitePolicy;
 pub use tree::{StoredAssociation, StoredTree, UsageBin};

@@ -11,8 +11,8 @@ use super::values::Cells;
 use super::{Marks, Pace, Snapshot, StoreError};
 use crate::fairshare::accrual::MAX_TIME;
 
-/// Clocks of two machines may differ by so many seconds.
-const AHEAD: f64 = 60.0;
+/// Clocks of two machines may differ by so many seconds: a time further ahead is of a clock that is wrong.
+pub const AHEAD: f64 = 60.0;
 
 /// How the tree is ranked, and what its usages are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

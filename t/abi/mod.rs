@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 mod cost;
 mod cycles;
+mod damaged;
 mod facts;
 mod faults;
 mod growth;

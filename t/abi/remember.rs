@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use mf_priority::embedded::{Errno, Order, State};
-use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
 use super::{SO, Site, association, document, job, plugin, queue};
@@ -198,98 +196,6 @@ fn switched_off_nothing_is_kept() {
     site.ask("policy_update", &document());
     site.host.settle();
     assert_eq!(site.host.kvs(), BTreeMap::new());
-}
-
-/// Whether what is in the KVS is refused, with a text that says so, and replaced by a push.
-fn is_refused(site: &Site, why: &str) {
-    site.host.take_log();
-    site.reload();
-    assert!(!site.has_data(), "{why}");
-    let log = site.host.take_log();
-    let line = log.iter().find(|line| line.text.contains("is refused: ")).map(|line| line.text.as_str());
-    assert!(
-        line.is_some_and(|line| line.contains(why) && line.contains("flux fairshare push")),
-        "{why}: {log:?}"
-    );
-    site.ask("policy_update", &document());
-    site.host.settle();
-    site.reload();
-    assert!(site.has_data(), "{why}");
-}
-
-#[test]
-fn what_is_damaged_or_foreign_is_refused_and_told() {
-    let texts = |site: &Site| site.host.kvs();
-    let first = |site: &Site| texts(site).keys().find(|key| key.contains(".rest.")).unwrap().clone();
-    type Spoil<'a> = (&'a str, &'a dyn Fn(&Site));
-    let groups = |site: &Site| texts(site).keys().find(|key| key.contains(".groups.")).unwrap().clone();
-    let spoiled: [Spoil<'_>; 13] = [
-        ("is missing", &|site| site.host.kvs_put(&groups(site), None)),
-        ("is damaged", &|site| site.host.kvs_put(&groups(site), Some("[]"))),
-        ("it has format 1, this plugin knows 2", &|site| {
-            let json = r#"{"format":1,"owner":0,"at":1.0,"associations":1,"rest":[],"groups":[]}"#;
-            let sum = xxhash_rust::xxh3::xxh3_64(json.as_bytes());
-            site.host.kvs_put(MANIFEST, Some(&format!("{sum:016x}\n{json}")));
-        }),
-        ("the list of ended jobs is missing", &|site| site.host.kvs_put(ENDED, None)),
-        ("the list of ended jobs is damaged", &|site| site.host.kvs_put(ENDED, Some("[]"))),
-        ("the manifest is damaged", &|site| {
-            let text = texts(site)[MANIFEST].replacen("format", "fromat", 1);
-            site.host.kvs_put(MANIFEST, Some(&text));
-        }),
-        ("the manifest is none", &|site| site.host.kvs_put(MANIFEST, Some("{\"mine\": 1}"))),
-        ("the manifest is none", &|site| site.host.kvs_put(MANIFEST, Some(""))),
-        ("is missing", &|site| site.host.kvs_put(&first(site), None)),
-        ("is damaged", &|site| site.host.kvs_put(&first(site), Some("{}"))),
-        ("is damaged", &|site| site.host.kvs_put(&first(site), Some(&"[".repeat(1 << 20)))),
-        ("bytes", &|site| site.host.kvs_put(&first(site), Some(&"x".repeat(5 << 20)))),
-        ("Is a directory", &|site| {
-            site.host.kvs_put(MANIFEST, None);
-            site.host.kvs_put(&format!("{MANIFEST}.below"), Some("x"));
-        }),
-    ];
-    for (why, spoil) in spoiled {
-        let site = pushed(&document());
-        spoil(&site);
-        is_refused(&site, why);
-    }
-    let site = pushed(&document());
-    site.host.kvs_fails(None, Some(Errno(5)));
-    site.host.take_log();
-    site.reload();
-    assert!(!site.has_data() && site.said("Input/output error"));
-}
-
-#[test]
-fn no_change_of_a_byte_passes() {
-    let site = pushed(&tree(20, f64::from));
-    let whole = site.host.kvs();
-    let before = site.policy();
-    let mut runner = TestRunner::new(Config { cases: 24, ..Config::default() });
-    let strategy = (0..whole.len(), any::<prop::sample::Index>(), 1_u8..128, any::<bool>());
-    let outcome = runner.run(&strategy, |(which, place, flip, is_cut)| {
-        let (key, text) = whole.iter().nth(which).unwrap();
-        let mut bytes = text.clone().into_bytes();
-        let at = place.index(bytes.len());
-        if is_cut {
-            bytes.truncate(at);
-        } else {
-            bytes[at] = (bytes[at] ^ flip) & 0x7f;
-        }
-        let spoiled = String::from_utf8(bytes).unwrap().replace('\0', " ");
-        site.host.kvs_put(key, Some(&spoiled));
-        site.host.take_log();
-        site.reload();
-        let is_told = site.said("is refused: ");
-        site.host.kvs_put(key, Some(text));
-        if spoiled == *text {
-            prop_assert_eq!(site.policy(), before.clone());
-        } else {
-            prop_assert!(is_told && !site.has_data(), "{} {} {}", key, at, flip);
-        }
-        Ok(())
-    });
-    outcome.unwrap();
 }
 
 #[test]

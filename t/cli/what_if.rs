@@ -119,6 +119,16 @@ fn in_some_time_usage_is_what_the_bins_decay_to() {
     assert_eq!(fairshares.first(), Some(&"0.2500"), "{plot}");
 }
 
+/// Whether after `time` without jobs ann stands where a site stores her that has `left` of her usage already.
+fn is_as_if_left(site: &Site, time: &str, left: f64) {
+    let other = decaying(&format!("what_if_left_{time}_{left}"), 2.0 * 86_400.0);
+    other.sql(&format!("UPDATE association_table SET job_usage = job_usage * {left} WHERE username = 'ann'"));
+    fairshare(["update", "-p", other.path(), "--policy", "classic"]).ok();
+    let how = ["--idle", "ann", "--policy", "classic", "--json"];
+    let ran = fairshare(["what-if", "-p", site.path(), "--in", time].iter().chain(&how));
+    assert_eq!(then(&ran.json()), stored(&other), "{} in {time}", site.path());
+}
+
 /// What nobody counted yet will be counted before the next boundary.
 #[test]
 fn a_boundary_that_nobody_counted_yet_is_part_of_what_is_to_come() {
@@ -131,15 +141,7 @@ fn a_boundary_that_nobody_counted_yet_is_part_of_what_is_to_come() {
              2419200, 0, 0, NULL, 0, x'', x'', 0 FROM t_half_life_period_table",
     );
     for (time, halved) in [("1d", 1), ("3d", 2)] {
-        let other = decaying(&format!("what_if_late_done_{time}"), 2.0 * 86_400.0);
-        let left = 0.75 * 0.5f64.powi(halved);
-        other.sql(&format!(
-            "UPDATE association_table SET job_usage = job_usage * {left} WHERE username = 'ann'"
-        ));
-        fairshare(["update", "-p", other.path(), "--policy", "classic"]).ok();
-        let how = ["--idle", "ann", "--policy", "classic", "--json"];
-        let ran = fairshare(["what-if", "-p", site.path(), "--in", time].iter().chain(&how));
-        assert_eq!(then(&ran.json()), stored(&other), "{time}");
+        is_as_if_left(&site, time, 0.75 * 0.5f64.powi(halved));
     }
 }
 
@@ -154,14 +156,7 @@ fn the_oldest_row_is_the_last_that_counts() {
              UPDATE job_usage_per_association_table SET period = {oldest} WHERE period = 3"
         ));
         for (time, left) in [("1d", 1.0), ("3d", 0.0)] {
-            let other = decaying(&format!("{test}_{time}"), 2.0 * 86_400.0);
-            other.sql(&format!(
-                "UPDATE association_table SET job_usage = job_usage * {left} WHERE username = 'ann'"
-            ));
-            fairshare(["update", "-p", other.path(), "--policy", "classic"]).ok();
-            let how = ["--idle", "ann", "--policy", "classic", "--json"];
-            let ran = fairshare(["what-if", "-p", site.path(), "--in", time].iter().chain(&how));
-            assert_eq!(then(&ran.json()), stored(&other), "{oldest} {time}");
+            is_as_if_left(&site, time, left);
         }
     }
 }

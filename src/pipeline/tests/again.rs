@@ -167,11 +167,7 @@ fn what_cannot_be_read_of_who_is_away_stays_as_it_is() {
 #[test]
 fn so_it_does_where_bins_are_columns() {
     let site = Site::new("away_columns");
-    site.sql("DROP TABLE job_usage_per_association_table");
-    for period in 0..4 {
-        let column = format!("usage_factor_period_{period} real DEFAULT 0.0");
-        site.sql(&format!("ALTER TABLE job_usage_factor_table ADD COLUMN {column}"));
-    }
+    site.bins_are_columns(4);
     site.job(1, 1, "A", FIRST, 1000.0);
     site.run(FIRST + 1.0).expect("a run");
     site.sql("DELETE FROM association_table WHERE username = 'u1'");

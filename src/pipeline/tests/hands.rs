@@ -291,11 +291,7 @@ fn a_recount_tells_of_the_bins_that_it_stores() {
 #[test]
 fn a_recount_keeps_bins_that_are_columns() {
     let site = Site::new("more_columns");
-    site.sql("DROP TABLE job_usage_per_association_table");
-    for period in 0..8 {
-        let column = format!("usage_factor_period_{period} real DEFAULT 0.0");
-        site.sql(&format!("ALTER TABLE job_usage_factor_table ADD COLUMN {column}"));
-    }
+    site.bins_are_columns(8);
     site.sql("UPDATE job_usage_factor_table SET usage_factor_period_5 = 8.0 WHERE userid = 1");
     site.job(1, 1, "A", FIRST - 5.0 * H, 32.0);
     let recount = site.recount(FIRST + 1.0).expect("a recount");

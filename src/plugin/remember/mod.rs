@@ -30,6 +30,7 @@ mod applying;
 mod changes;
 mod found;
 mod jobs;
+mod known;
 mod lines;
 mod parsing;
 mod reading;
@@ -46,9 +47,9 @@ use crate::jobtap::{self, Host, LogLevel, Patience};
 use applying::Applying;
 use found::Lists;
 use jobs::Log;
+use known::Known;
 use reading::Reading;
 use record::{ROOT, manifest_key};
-use std::collections::HashSet;
 use std::rc::Rc;
 use writing::{Base, Before, JOBS_PAGE, PAGE, Then, Wants, Writing};
 
@@ -83,51 +84,6 @@ pub(super) struct Remember {
     /// Jobs that ended since the last push.
     log: Log,
     panics: u32,
-}
-
-/// What is in the KVS.
-enum Known {
-    /// These texts, those of the record among them.
-    Texts(HashSet<String>),
-    /// Something else.
-    Foreign(HashSet<String>),
-}
-
-impl Default for Known {
-    fn default() -> Self {
-        Known::Texts(HashSet::new())
-    }
-}
-
-impl Known {
-    /// The texts that need not be written again.
-    fn keys(&self) -> &HashSet<String> {
-        let (Known::Texts(keys) | Known::Foreign(keys)) = self;
-        keys
-    }
-
-    fn is_foreign(&self) -> bool {
-        matches!(self, Known::Foreign(_))
-    }
-
-    fn is_nothing(&self) -> bool {
-        !self.is_foreign() && self.keys().is_empty()
-    }
-
-    /// These are there now. What was none of ours went before the first of them came.
-    fn have(&mut self, keys: impl Iterator<Item = String>) {
-        let (Known::Texts(known) | Known::Foreign(known)) = self;
-        known.extend(keys);
-        *self = Known::Texts(std::mem::take(known));
-    }
-
-    /// These are there no more.
-    fn lose(&mut self, keys: &[String]) {
-        let (Known::Texts(known) | Known::Foreign(known)) = self;
-        for key in keys {
-            known.remove(key);
-        }
-    }
 }
 
 #[derive(Default)]
@@ -191,14 +147,18 @@ impl MfPriority {
     fn remember_turns(&self, host: Host<'_, Self>) {
         let Ok(mut it) = self.remember.try_borrow_mut() else { return };
         if it.is_on.is_some() && matches!(it.state, State::Idle | State::Reading(_) | State::Applying(_)) {
-            let was_applying = matches!(std::mem::take(&mut it.state), State::Applying(_));
+            let state = std::mem::take(&mut it.state);
             drop(it);
-            // What was staged of the record goes; what is staged of an open push is not the record's.
-            if was_applying && !self.is_push_open() {
-                let _ = self.drive(host, None, Event::PolicyAbort);
-            }
+            self.unstage(host, &state);
             host.forget_errands();
             self.remember_next(host);
+        }
+    }
+
+    /// What was staged of the record goes where it is given up; what is staged of an open push is not the record's.
+    fn unstage(&self, host: Host<'_, Self>, former: &State) {
+        if matches!(former, State::Applying(_)) && !self.is_push_open() {
+            let _ = self.drive(host, None, Event::PolicyAbort);
         }
     }
 
@@ -380,24 +340,20 @@ impl MfPriority {
             return;
         }
         it.panics += 1;
-        let gives_up = it.panics > MAX_PANICS;
         it.is_due |= matches!(it.state, State::Writing(_));
-        let was_applying = matches!(it.state, State::Applying(_));
+        it.base = None;
+        let gives_up = it.panics > MAX_PANICS;
+        let next = if gives_up { State::Idle } else { State::Asking };
+        let former = std::mem::replace(&mut it.state, next);
         if gives_up {
+            it.is_on = None;
             let text = "mf_priority: no policy is remembered until the configuration is read again";
             self.logger.log(LogLevel::Error, text);
-            (it.state, it.is_on) = (State::Idle, None);
-        } else {
-            (it.state, it.base) = (State::Asking, None);
         }
         drop(it);
-        // What is staged of an open push is not the record's.
-        if was_applying && !self.is_push_open() {
-            let _ = self.drive(host, None, Event::PolicyAbort);
+        self.unstage(host, &former);
+        if !gives_up {
+            host.look_up(&manifest_key(), MANIFEST, Patience::Now);
         }
-        if gives_up {
-            return;
-        }
-        host.look_up(&manifest_key(), MANIFEST, Patience::Now);
     }
 }
