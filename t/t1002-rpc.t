@@ -191,11 +191,11 @@ test_expect_success 'config: zero_score is hold or floor' '
 	mf rejects rec_config_update zero_score "{\"data\":{\"zero_score\":\"ceiling\"}}"
 '
 test_expect_success 'a string of ten megabytes is data like any other' '
-	flux python - <<-EOF
+	flux python - <<-EOF &&
 	import flux
 	flux.Flux().rpc("job-manager.mf_priority.rec_proj_update", {"data": [{"project": "x" * 10000000}]}).get()
 	EOF
-	mf data project "*" && mf alive
+	test "$(mf query "len(q[\"projects\"][0])")" = 10000000 && mf data project "*" && mf alive
 '
 test_expect_success 'unknown methods do not exist' 'mf rpc rec_nothing >reply; grep ENOSYS reply'
 test_expect_success 'guests may not call any of them' '

@@ -91,7 +91,8 @@ test_expect_success 'nothing is left of any of them when they have ended' '
 test_expect_success 'killed while nothing happens: the same again' '
 	run=$(mf submit 5001) && running $run && sleep 1 && held=$(mf submit 5002 -j 9 | tail -1) && held_by $held max-running-jobs-user-limit && sleep 1 &&
 	kill -9 $(flux getattr broker.pid); exec 8>&-; wait $broker_pid; broker_pid= &&
-	start_instance && in_force "[3]" && mf check && nobody_over 3 && cancel_all && mf check >left && cat left && jq -e ".jobs == 0" left
+	start_instance && in_force "[3]" && is_state DEPEND $held && mf check && nobody_over 3 &&
+	cancel_all && mf check >left && cat left && jq -e ".jobs == 0" left
 '
 
 PUSH="$T_DIR/../target/release/flux-fairshare push"

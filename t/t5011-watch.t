@@ -97,7 +97,7 @@ test_expect_success 'SIGHUP: the data are pushed also where nothing has changed'
 	kill -HUP $watch && eventually plugin_has 5003 max_active_jobs 99
 '
 test_expect_success 'it outlives a restart of Flux, whose new plugin gets the data' '
-	stop_service && restart_instance && eventually said "Flux" && here &&
+	stop_service && remove_plugin && flux kvs unlink -Rf mf_priority && restart_instance && eventually said "Flux" && here &&
 	eventually plugin_has 5003 max_active_jobs 99 && kill -0 $watch && eventually said "Flux is back"
 '
 test_expect_success 'a job of the new instance counts' '

@@ -48,4 +48,5 @@ test_expect_success 'back to where we were: no option keeps a row' '
 	flux account list-configs >configs && grep fairshare.policy configs && ! grep fairshare.dampening configs
 '
 test_expect_success 'the service that edits the database ends' 'stop_service'
+NO_PLUGIN=t
 finish

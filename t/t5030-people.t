@@ -155,7 +155,8 @@ test_expect_success 'served metrics outlive the plugin, and say so' '
 test_expect_success 'a parser of OpenMetrics reads them, and the dashboard and alerts ask for what there is' '
 	python3 "$T_DIR/scripts/openmetrics.py" metrics.txt "$T_DIR/../etc"
 '
-test_expect_success 'top on a real terminal' '
+python3 "$T_DIR/scripts/top.py" && test_set_prereq PYTE
+test_expect_success PYTE 'top on a real terminal' '
 	tree 5000 && mf push assoc 5004 "$(printf "ev\033[31mil")" queues=q queue q priority=2 && python3 "$T_DIR/scripts/top.py" "$T_DIR/golden/screens/top-real.txt"
 '
 test_expect_success 'whatever is named as what decides turns the order when it is exchanged' '

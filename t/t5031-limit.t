@@ -22,11 +22,16 @@ test_expect_success 'limits are set, also anew' '
 '
 test_expect_success 'what is none is refused by name, and changes nothing' '
 	stored_limits >before &&
-	for wrong in "bank A" "bank C run-gpus=1" "user nobody5 run-gpus=1" "association user5001/B run-gpus=1" "association user5001 run-gpus=1" \
-		"bank A gpus=1" "bank A run-gpus" "bank A run-gpus=-1" "bank A run-gpus=x" "user user5001 --queue silver run-gpus=1" \
-		"bank A --queue gold run-gpus=1" "association user5001/A run-nodes=1"; do
-		test_expect_code 2 limit set $wrong 2>err || return 1
-		cat err
+	for row in "bank A|MEASURE=VALUE is missing" "bank C run-gpus=1|there is no bank C in the database" \
+		"user nobody5 run-gpus=1|there is no user nobody5 in the database" \
+		"association user5001/B run-gpus=1|there is no association user5001/B in the database" \
+		"association user5001 run-gpus=1|expected USER/BANK, got \"user5001\"" "bank A gpus=1|unknown measure \"gpus\"" \
+		"bank A run-gpus|expected MEASURE=VALUE, got \"run-gpus\"" "bank A run-gpus=-1|run-gpus: expected an integer from 0, got \"-1\"" \
+		"bank A run-gpus=x|run-gpus: expected an integer from 0, got \"x\"" \
+		"user user5001 --queue silver run-gpus=1|limits hold over all queues" \
+		"bank A --queue gold run-gpus=1|there is no queue gold in the database" \
+		"association user5001/A run-nodes=1|run-nodes: of associations \"flux account edit-user\" sets this"; do
+		test_expect_code 2 limit set ${row%%|*} 2>err && cat err && grep -F "${row#*|}" err || return 1
 	done &&
 	test_must_fail limit set bank A run-gpu=1 2>err && grep "unknown measure \"run-gpu\"; did you mean \"run-gpus\"?" err &&
 	stored_limits >after && test_cmp before after

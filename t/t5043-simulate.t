@@ -6,7 +6,7 @@ test_description='flux fairshare simulate: the jobs of a real instance, as its a
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
 
-simulate() { flux fairshare simulate --trace $DB --nodes 4 --cores-per-node 4 "$@"; }
+simulate() { flux fairshare simulate --trace "$DB" --nodes 4 --cores-per-node 4 "$@"; }
 
 test_expect_success 'an instance with the plugin, a site, and jobs of three users in the database' '
 	write_conf "$(with_plugin)" && start_instance && make_site && flux fairshare push -p $DB &&
@@ -34,7 +34,8 @@ test_expect_success 'the same output twice, and a table for people' '
 	simulate >one && simulate >two && test_cmp one two && grep "^4 jobs on 4 nodes with 16 cores" one && grep "^weighted-walk  *A  *3 " one
 '
 test_expect_success 'the page has what the same run prints, and does not say where the history is' '
-	simulate --policy fair-tree,pbs --report page.html --json >out.json && simulate --policy fair-tree,pbs --report again.html >out && test_cmp page.html again.html &&
+	DB=$PWD/$DB simulate --policy fair-tree,pbs --report page.html --json >out.json && grep -F "$PWD" out.json &&
+	simulate --policy fair-tree,pbs --report again.html >out && test_cmp page.html again.html &&
 	jq -S ".trace = \"accounting.db\"" out.json >wanted && ! grep "$PWD" page.html &&
 	flux python -c "import json; print(json.dumps(json.loads(open(\"page.html\").read().split(\"id=\\\"data\\\">\")[1].split(\"</script>\")[0])[\"simulation\"]))" >data.json &&
 	jq -S . data.json >found && test_cmp wanted found && grep "default-src .none." page.html && ! grep -E "(src|href)=\"[^#]" page.html &&

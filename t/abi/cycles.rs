@@ -112,8 +112,11 @@ fn a_load_that_fails_leaves_nothing() {
 #[test]
 fn nothing_is_remembered() {
     let site = Site::new();
+    site.host.settle();
     site.host.remove(SO).unwrap();
     site.host.load(&site.so.path(), None).unwrap();
+    site.host.settle();
+    assert!(site.host.kvs().is_empty());
     let query = site.query();
     assert_eq!([&query["mf_priority_map"], &query["projects"]], [&json!([]), &json!([])]);
     assert_eq!(query["queues"], json!({}));

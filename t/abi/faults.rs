@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Each call into Flux fails, once or for a while, with each errno, in a history with everything in it. Nobody panics, what
-//! failed is in the log, and when it goes well again and the data are pushed once more, every job runs to its end and is
-//! counted nowhere.
+//! fails at load or to be answered is in the log, and when it goes well again and the data are pushed once more, every job runs
+//! to its end and is counted nowhere.
 
 use mf_priority::embedded::{Errno, Fault, Host, State};
 use serde_json::json;

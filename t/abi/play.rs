@@ -246,7 +246,7 @@ impl Play {
         self.push(&full_document());
         self.submit(&job(LATE, 1));
         // Prices change.
-        self.request("rec_fac_update", &json!({"data": [{"factor": "fairshare", "wfour": 200_000}]}));
+        self.request("rec_fac_update", &json!({"data": [{"factor": "fairshare", "weight": 200_000}]}));
         self.request("reprioritize", &json!({}));
         // A part of the site weighs something, whose size is asked for.
         self.request("rec_fac_update", &json!({"data": [{"factor": "size", "weight": 200}]}));

@@ -175,11 +175,20 @@ fn compare_two_policies() {
         fairshare(["compare", "--policies", "weighted-walk,classic", "--tree", &path, "--json"]).json();
     assert_eq!(json["policies"], serde_json::json!(["weighted-walk", "classic"]));
     assert_eq!(json["ranked"], 4);
-    let sum: f64 =
-        json["associations"].as_array().expect("rows").iter().filter_map(|row| row["change"].as_f64()).sum();
+    let rows = json["associations"].as_array().expect("rows");
+    let fairshares =
+        |column: &str| rows.iter().map(|row| row[column].as_f64().expect("a number")).collect::<Vec<f64>>();
+    // A place of four each; then by hand, of 0.25 of the shares each: 2^-(0.9 / 0.25), of chem; and 2^-(usage / 0.25) where bob
+    // has the 0.1 of phys for his own and the two idle ones a third of it.
+    assert_eq!(fairshares("fairshare_first"), [0.25, 1.0, 0.5, 1.0]);
+    for (found, exponent) in
+        fairshares("fairshare_second").into_iter().zip([3.6f64, 0.4 / 3.0, 0.4, 0.4 / 3.0])
+    {
+        assert!((found - (-exponent).exp2()).abs() < 1e-12, "{found}: 2^-{exponent}");
+    }
     assert_eq!(
-        json["winners"].as_u64().expect("a number") + json["losers"].as_u64().expect("a number") > 0,
-        sum != 0.0 || json["kendall_tau"] != 1.0
+        (&json["winners"], &json["losers"], &json["kendall_tau"]),
+        (&0.into(), &0.into(), &1.0.into())
     );
     let same = fairshare(["compare", "--policies", "pbs,pbs", "--tree", &path]);
     assert!(

@@ -3,6 +3,7 @@
 """Drive "flux fairshare top" in a pseudo-terminal of 80 by 24, and compare what is on it.
 
 usage: top.py SCREENS   inside an instance; UPDATE_GOLDEN=1 rewrites the file of screens, which is to be read
+       top.py           whether the terminal can be had
 
 The terminal is pyte, installed from PyPI into a directory of its own if need be. Numbers, ids and times are masked, and
 blanks counted as one: what is compared is which words stand where.
@@ -82,8 +83,8 @@ def prose(lines):
 
 def main():
     pyte = pypi.get("pyte", "pyte", "terminal")
-    if pyte is None:
-        sys.exit(0)
+    if pyte is None or len(sys.argv) == 1:
+        sys.exit(pyte is None)
     screens = []
     for who, environment in (("owner", {}), ("5002", {"FLUX_HANDLE_USERID": "5002", "FLUX_HANDLE_ROLEMASK": "0x2"})):
         top = Top(pyte, NO_COLOR="1", **environment)
