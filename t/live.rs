@@ -188,6 +188,7 @@ fn interleaved_prices_are_in_the_order_of_an_openpbs_cycle() {
                     user: *user,
                     state,
                     urgency: URGENCY,
+                    priority: -1,
                     bank: Some(bank.as_str()),
                     queue: None,
                     project: None,

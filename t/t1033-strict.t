@@ -57,10 +57,10 @@ test_expect_success 'nodes count by size' '
 	held_by $b max-resources-user-limit && start_queues && running $a && settled && is_state DEPEND $b && cancel $a && running $b &&
 	cancel_all
 '
-test_expect_success 'a job that will not be scheduled lets the next one go, and waits in PRIORITY when it wakes too late' '
+test_expect_success 'a job that will not be scheduled lets the next one go, and is held in SCHED when it wakes too late' '
 	stop_queues && ids=$(five 5002) && set -- $ids && scheduled $1 $2 && flux job urgency $1 0 && scheduled $3 && settled &&
-	is_state SCHED $1 $2 $3 && is_state DEPEND $4 && flux job urgency $1 16 && settled && is_state PRIORITY $1 &&
-	mf counts 5002 A sched=2 && start_queues && running $2 $3 && settled && is_state PRIORITY $1 && cancel $2 && running $1 &&
+	is_state SCHED $1 $2 $3 && is_state DEPEND $4 && flux job urgency $1 16 && settled && held_in_sched $1 &&
+	mf counts 5002 A sched=2 && start_queues && running $2 $3 && settled && held_in_sched $1 && cancel $2 && running $1 &&
 	settled && is_state DEPEND $4 $5 && cancel_all && test "$(mf most_ran 5002)" = 2
 '
 test_expect_success 'what is in SCHED at a switch stays there, and counts from then on' '
@@ -121,14 +121,14 @@ test_expect_success 'one that waits in PRIORITY may end there' '
 	settled && is_state PRIORITY $3 && cancel $3 && ended $3 && cancel $1 && running $4 && settled && is_state PRIORITY $5 &&
 	mf counts 5002 A active=3 held=1 && cancel_all
 '
-test_expect_success 'an update into a full queue that nobody asked us about waits in PRIORITY' '
+test_expect_success 'one that an update nobody asked us about takes into a full queue is held in SCHED' '
 	set -f && mf push $records queue batch queue debug max_sched_jobs=1 project "*" && set +f && stop_queues &&
 	a=$(mf submit 5004 -q debug) && b=$(mf submit 5004 -q batch) && scheduled $a $b &&
 	refused "EINVAL: updating to queue debug while it is already at max-sched-jobs-queue-limit limit is not allowed; try again later" \
 		mf update $b queue=debug &&
-	post_event $b jobspec-update "{\"attributes.system.queue\": \"debug\"}" && settled && is_state PRIORITY $b && is_state SCHED $a &&
+	post_event $b jobspec-update "{\"attributes.system.queue\": \"debug\"}" && settled && held_in_sched $b && is_state SCHED $a &&
 	mf counts 5004 A sched=1 held=1
 '
-test_expect_success 'and goes when there is room' 'cancel $a && ended $a && settled && is_state SCHED $b && start_queues && running $b'
+test_expect_success 'and goes when there is room' 'cancel $a && ended $a && settled && is_state SCHED $b && test_must_fail held_in_sched $b && start_queues && running $b'
 
 finish

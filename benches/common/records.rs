@@ -32,6 +32,7 @@ pub fn facts(id: u64, user: u32, state: State, submitted: f64) -> JobFacts<'stat
         user: UserId(user),
         state,
         urgency: 16,
+        priority: -1,
         bank: None,
         queue: None,
         project: None,

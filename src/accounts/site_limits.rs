@@ -295,10 +295,7 @@ impl Book {
     pub(super) fn set_pushed_limits(&mut self, limits: Vec<SiteLimit>, parents: Vec<(BankName, BankName)>) {
         if self.limits.pushed != limits || self.limits.parents != parents {
             (self.limits.pushed, self.limits.parents) = (limits, parents);
-            if !self.limits.pushed.is_empty()
-                || !self.limits.configured.is_empty()
-                || !self.limits.in_force.is_empty()
-            {
+            if !self.limits.pushed.is_empty() || !self.limits.in_force.is_empty() {
                 self.limits.apply();
             }
         }

@@ -153,7 +153,8 @@ pub(super) const PAGE: &[Part] = &[
          max-sched-jobs-queue-limit, max-sched-nodes-queue-limit, max-sched-cores-queue-limit, max-resources-queue, \
          max-running-jobs-user-limit, max-sched-jobs-user-limit, max-resources-user-limit, and for limits of the section above \
          max-MEASURE-SCOPE. Flux honours no name twice on a job: where one was taken off before, the next is numbered, as in \
-         max-sched-jobs-user-limit.2. A job that is past DEPEND when a limit comes to concern it is held in PRIORITY.",
+         max-sched-jobs-user-limit.2. A job that is past DEPEND when a limit comes to concern it is held in \
+         PRIORITY, or in SCHED at priority 0.",
     ),
     Section("METHODS"),
     Text(

@@ -7,7 +7,7 @@
 //! After a reload or a restart a job's eventlog tells how long it was eligible, where ages weigh anything; else, and until it is
 //! read, all time since its submission counts if it is eligible now.
 
-use super::{Effect, Engine, Past, Settings};
+use super::{Effect, Engine, Past, Settings, Timer};
 use crate::ids::JobId;
 use crate::limits::{Eligible, Job, Keepers, Origin, Phase};
 use crate::priority::{AGE, SIZE, URGENCY_EXPEDITE, URGENCY_HOLD, Weighed, promised_weight};
@@ -214,10 +214,12 @@ impl Engine {
     /// How many nodes the site has.
     pub(super) fn told_site_nodes(&mut self, nodes: Option<u64>) -> Vec<Effect> {
         let before = std::mem::replace(&mut self.site_nodes, nodes.unwrap_or(0));
-        if self.site_nodes == before || self.weighed.weight(SIZE) == 0 {
-            return Vec::new();
+        // It could not be read, or nobody knows it yet.
+        let mut effects = Vec::from_iter(self.lacks_site_nodes().map(|_| Effect::Arm(Timer::Retry)));
+        if self.site_nodes != before && self.weighed.weight(SIZE) != 0 {
+            effects.extend(Engine::reprioritize_all());
         }
-        Engine::reprioritize_all()
+        effects
     }
 
     /// Whether time alone changes the price of a pending job: of one at the cap.

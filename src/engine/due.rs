@@ -22,8 +22,6 @@ pub(super) struct Due {
     pub unmoved: BTreeSet<JobId>,
     /// Replayed, attached, and their jobspec lacks bank or project.
     pub incomplete: BTreeSet<JobId>,
-    /// In SCHED, and their place to run is taken: to be sent to PRIORITY.
-    pub sent_round: BTreeSet<JobId>,
     /// Came to DEPEND without a name of ours.
     pub unheld: BTreeSet<JobId>,
     /// Held jobs may go there.
@@ -43,14 +41,9 @@ pub(super) struct Due {
 impl Due {
     /// The job has ended.
     pub fn forget(&mut self, id: JobId) {
-        for jobs in [
-            &mut self.ends,
-            &mut self.expected,
-            &mut self.unmoved,
-            &mut self.incomplete,
-            &mut self.sent_round,
-            &mut self.unheld,
-        ] {
+        for jobs in
+            [&mut self.ends, &mut self.expected, &mut self.unmoved, &mut self.incomplete, &mut self.unheld]
+        {
             jobs.remove(&id);
         }
     }
@@ -68,7 +61,6 @@ impl Engine {
         let mut effects = self.end_unpriceable();
         effects.extend(std::mem::take(&mut self.due.unmoved).into_iter().map(Effect::AskUrgency));
         effects.extend(self.complete_jobspecs());
-        effects.extend(self.send_round());
         effects.extend(self.discover());
         // What is to be read first is known before anybody goes.
         let replayed = self.replay_seen();

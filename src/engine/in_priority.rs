@@ -1,24 +1,48 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs that are held in PRIORITY: limits came to concern them when they were past DEPEND.
+//! Jobs that are held past DEPEND: limits came to concern them when they were there.
 //!
 //! Flux takes a dependency only in NEW and DEPEND. What keeps a job in PRIORITY is that it is given no price: asked for one, the
-//! plugin says that there is none, and Flux leaves the job alone until it is given one by id. So a job that waits for data, that a
-//! restart finds in PRIORITY, that an update moves into a full place, or that wakes when its place to run is taken, stands in line
-//! there ([`Grant::Awaited`](crate::limits::Grant)), and a pass releases it like any other held job.
+//! plugin says that there is none, and Flux leaves the job alone until it is given one by id. So a job that waits for data, or that a
+//! restart finds in PRIORITY, stands in line there ([`Grant::Awaited`](crate::limits::Grant)), and a pass releases it like any other
+//! held job.
 //!
 //! A job in SCHED stays there whatever the limits say: to `job.priority.get` Flux takes no such answer of it, but logs an error
-//! and leaves it as it is. It goes back to PRIORITY, and may be held there, only when its urgency or its jobspec changes.
+//! and leaves it as it is. When its urgency or its jobspec changes, Flux has it in PRIORITY while it asks for its price; an update may
+//! have moved it into a full place then, or it wakes when its place to run is taken. It must be back in SCHED before the next reactor
+//! turn: the scheduler may have decided on it, and only of a job in SCHED does Flux take resources for what starts it. In PRIORITY
+//! they would be its own without a use; and when it was released Flux would ask for them again, for which it takes the scheduler to
+//! be out of its mind, and asks it for nothing more. So it is given priority 0, at which no scheduler is asked for it, and stands in
+//! line in SCHED ([`is_in_sched`](crate::limits::Job::is_in_sched)), where it counts for nothing until it is released. Should resources
+//! have been on their way, it runs, and counts as running.
 
 use super::price::Completion;
-use super::{Effect, Engine, Posting, Timer};
+use super::{Effect, Engine, Posting};
 use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{JobId, Stage};
-use crate::limits::{Demand, Holding, Job, Phase, Rule, rows_of_queues};
+use crate::limits::{Demand, Holding, Job, Line, Phase, Rule, rows_of_queues};
+use crate::priority::URGENCY_EXPEDITE;
 
 impl Engine {
-    /// The answer for a job that is held in PRIORITY: it has no price before its turn comes.
-    pub(super) fn stays(&mut self, id: JobId, answer: Effect) -> Vec<Effect> {
-        match self.admit(id, Completion::Now(Posting::Current)) {
+    /// The answer to `job.state.priority` of a job that is held: it has no price before its turn comes, or 0 in SCHED.
+    pub(super) fn stays(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        // Whatever Flux is told of an expedited job, it takes it for the most urgent: that of the instance owner alone can be so.
+        if urgency == URGENCY_EXPEDITE {
+            self.ledger.change(id, |job| job.is_in_sched = false);
+        }
+        let is_in_sched = self.ledger.job(id).is_some_and(|job| job.is_in_sched);
+        let answer = if is_in_sched { Effect::SetPriority(0) } else { Effect::PriorityUnavailable };
+        self.stays_at(id, Completion::Now(Posting::Current), answer)
+    }
+
+    /// The same to `job.priority.get`: it has no price, or keeps its 0.
+    pub(super) fn stays_as_it_is(&mut self, id: JobId) -> Vec<Effect> {
+        let is_in_sched = self.ledger.job(id).is_some_and(|job| job.is_in_sched);
+        let completion = if is_in_sched { Completion::Later } else { Completion::Now(Posting::Current) };
+        self.stays_at(id, completion, Effect::KeepPriority)
+    }
+
+    fn stays_at(&mut self, id: JobId, completion: Completion, answer: Effect) -> Vec<Effect> {
+        match self.admit(id, completion) {
             Ok(mut effects) => {
                 effects.push(answer);
                 effects.extend(self.annotation(id));
@@ -36,7 +60,7 @@ impl Engine {
     }
 
     /// By the strict rule a job that rested, and would be scheduled now, may find that its place to run is taken: then it
-    /// goes no further than PRIORITY. Flux asks for every job: of one that did not rest this is known at once.
+    /// is held. Flux asks for every job: of one that did not rest this is known at once.
     pub(super) fn wakes_too_late(&self, id: JobId, job: &Job, urgency: i64) -> bool {
         let is_full = |hold: &Holding| hold.amount.stage == Stage::Running;
         (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)
@@ -44,33 +68,21 @@ impl Engine {
             && self.ledger.holding(&self.book, id).iter().any(is_full)
     }
 
-    /// A job that was in SCHED stays in PRIORITY, where Flux has it now, and gives up what it had.
+    /// A job that was in SCHED is held, and gives up what it had.
     pub(super) fn take_back(&mut self, id: JobId) {
         self.ledger.change(id, Job::await_room);
         self.live.forget(id);
     }
 
-    /// A job that is still in SCHED, at priority 0, and wakes too late. Flux takes it to PRIORITY only for an update: it gets
-    /// one that changes nothing, in the next reactor turn, and until then no price.
-    pub(super) fn send_round_later(&mut self, id: JobId) -> Effect {
-        self.due.sent_round.insert(id);
-        Effect::Arm(Timer::Turn)
+    /// A job in SCHED, at priority 0, wakes too late: it keeps that, and stands in line. What it leaves is others'.
+    pub(super) fn stands_in_line(&mut self, id: JobId) -> Vec<Effect> {
+        let association = self.ledger.job(id).and_then(Job::association);
+        self.take_back(id);
+        association.into_iter().flat_map(|of| self.pass_later(of, Line::All)).collect()
     }
 
-    /// Sends jobs from SCHED to PRIORITY.
-    pub(super) fn send_round(&mut self) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        for id in std::mem::take(&mut self.due.sent_round) {
-            let Some(job) = self.ledger.job(id).filter(|job| job.phase == Phase::Sched) else { continue };
-            let bank =
-                job.association().and_then(|id| self.book.association(id)).map(|known| known.bank.clone());
-            effects.push(Effect::SetJobspec { id, posting: Posting::ById, bank, project: None });
-        }
-        effects
-    }
-
-    /// A job that an update takes from SCHED to PRIORITY, and into a full place, goes no further until there is room. What
-    /// it counted in before is no matter: of the limits of its association only if that is another one, or if it counts by
+    /// A job that an update takes from SCHED to PRIORITY, and into a full place, is held until there is room. What it counted
+    /// in before is no matter: of the limits of its association only if that is another one, or if it counts by
     /// another rule.
     pub(super) fn take_back_moved(&mut self, id: JobId, former: Option<AssociationId>, is_all: bool) -> bool {
         let is_scheduled = |job: &Job| job.phase == Phase::Sched && former.is_some();

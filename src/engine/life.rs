@@ -5,10 +5,9 @@ use super::{Effect, Engine, JobFacts, Level, Posting, State, Timer};
 use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{BankName, JobId, QueueName};
 use crate::limits::{
-    Admission, Allocation, Demand, Grant, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase, Project,
-    Resources, Size,
+    Admission, Allocation, Counts, Demand, Grant, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase,
+    Project, Resources, Size,
 };
-use crate::priority::URGENCY_HOLD;
 
 impl Engine {
     /// Takes an accepted job in. Return codes are ignored by Flux here, so nothing is rejected.
@@ -37,6 +36,7 @@ impl Engine {
             settled: None,
             allocation: None,
             knowledge: Knowledge::Known,
+            is_in_sched: false,
             size: *facts.size.as_ref().unwrap_or(&Size::ONE),
             phase: Phase::New,
             origin: if is_submission { Origin::Submitted } else { Origin::Replayed },
@@ -44,7 +44,7 @@ impl Engine {
             grant: Grant::None,
             running: self.running_limits(queue.as_ref()),
             queue,
-            demand: if facts.urgency == URGENCY_HOLD { Demand::Resting } else { Demand::ToRun },
+            demand: if facts.is_at_rest() { Demand::Resting } else { Demand::ToRun },
             memo: None,
             eligible: self.eligible_at_first(facts.submitted, self.keepers(facts.id), facts.urgency),
         };
@@ -169,18 +169,21 @@ impl Engine {
     }
 
     /// What was promised to a job that was released and kept by others is reserved again until it is charged.
-    fn advance(&mut self, id: JobId, phase: Phase) {
+    pub(super) fn advance(&mut self, id: JobId, phase: Phase) {
         self.ledger.change(id, |job| {
             job.phase = phase;
+            job.is_in_sched &= phase < Phase::Sched;
             if matches!(job.grant, Grant::Blocked | Grant::Awaited) {
                 job.grant = Grant::Given;
             }
         });
     }
 
-    /// Counts a job in SCHED, once however often it comes round. This may be within Flux's loop over its jobs.
+    /// Counts a job in SCHED, once however often it comes round; one that is held there is none of those. This may be within Flux's
+    /// loop over its jobs.
     pub(super) fn sched(&mut self, id: JobId) -> Vec<Effect> {
-        if self.ledger.job(id).is_some_and(|job| job.phase < Phase::Sched) {
+        let comes = |job: &Job| job.phase < Phase::Sched && !(job.is_awaiting() && job.is_in_sched);
+        if self.ledger.job(id).is_some_and(comes) {
             self.advance(id, Phase::Sched);
         }
         Vec::new()
@@ -197,11 +200,31 @@ impl Engine {
         self.ledger.change(id, |job| {
             job.phase = Phase::Run;
             job.grant = Grant::None;
+            job.is_in_sched = false;
             job.allocation = allocation.map(Box::new);
         });
         self.live.forget(id);
         effects.extend(self.accrues(id));
         effects.extend(association.map(|a| self.pass(a)).unwrap_or_default());
+        effects
+    }
+
+    /// A job has ended, or was cancelled. What ran counts until it is INACTIVE. One that never came to SCHED is released no more, and what
+    /// was kept for it is others': epilogs may keep it in CLEANUP for long.
+    pub(super) fn cleanup(&mut self, id: JobId) -> Vec<Effect> {
+        let mut effects = Vec::from_iter(self.unwatch(id));
+        let Some(job) = self.ledger.job(id).filter(|job| job.phase < Phase::Sched) else { return effects };
+        let (association, was_unread) = (job.association(), job.is_unread());
+        let makes_room = job.footprint().reserved != Counts::default() || self.ledger.has_claim(id);
+        self.ledger.change(id, |job| {
+            (job.phase, job.grant, job.knowledge) = (Phase::Cleanup, Grant::None, Knowledge::Known);
+        });
+        self.unreadable.remove(&id);
+        self.unpriced.remove(&id);
+        self.live.forget(id);
+        self.due.forget(id);
+        self.all_may_be_known();
+        effects.extend(self.left(association, was_unread, makes_room));
         effects
     }
 
@@ -220,13 +243,20 @@ impl Engine {
         self.live.forget(id);
         effects.extend(self.accrued(id, &job));
         self.due.forget(id);
-        let Some(association) = job.association() else { return effects };
-        if job.is_unread() {
-            effects.extend(self.one_less_unread(association));
-        }
-        if makes_room {
-            effects.extend(self.pass(association));
-        }
+        effects.extend(self.left(job.association(), job.is_unread(), makes_room));
+        effects
+    }
+
+    /// Whoever waited for a job to be read, or for the room that it took, in its association.
+    fn left(
+        &mut self,
+        association: Option<AssociationId>,
+        was_unread: bool,
+        makes_room: bool,
+    ) -> Vec<Effect> {
+        let Some(association) = association else { return Vec::new() };
+        let mut effects = if was_unread { self.one_less_unread(association) } else { Vec::new() };
+        effects.extend(if makes_room { self.pass(association) } else { Vec::new() });
         effects
     }
 

@@ -196,7 +196,7 @@ impl Engine {
             Event::PriorityGet(id, urgency) => self.priority_get(id, urgency),
             Event::Sched(id) => self.sched(id),
             Event::Run(id, resources) => self.run(id, &resources),
-            Event::Cleanup(id) => self.unwatch(id).into_iter().collect(),
+            Event::Cleanup(id) => self.cleanup(id),
             Event::Inactive(id) | Event::Gone(id) => self.inactive(id),
             Event::UpdateQueue { id, user, state, queue } => self.update_queue(id, user, state, queue),
             Event::UpdateBank { id, user, state, bank } => self.update_bank(id, user, state, bank),

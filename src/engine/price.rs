@@ -49,13 +49,13 @@ impl Engine {
             && self.wakes_too_late(id, job, urgency)
         {
             self.take_back(id);
-            let mut effects = self.stays(id, Effect::PriorityUnavailable);
+            let mut effects = self.stays(id, urgency);
             // What it leaves is others' when Flux has heard the answer.
             effects.extend(association.into_iter().flat_map(|of| self.pass_later(of, Line::All)));
             return effects;
         }
         if self.ledger.job(id).is_some_and(Job::is_awaiting) {
-            return self.stays(id, Effect::PriorityUnavailable);
+            return self.stays(id, urgency);
         }
         let price = self.price(id, urgency, Completion::Now(Posting::Current), Cause::Asked);
         if price.is_err() {
@@ -85,22 +85,20 @@ impl Engine {
         self.note_eligible(id, Some(urgency));
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         if job.is_awaiting() {
-            return self.stays(id, Effect::KeepPriority);
+            return self.stays_as_it_is(id);
         }
-        let (phase, association) = (job.phase, job.association());
+        let phase = job.phase;
         let wakes_too_late = self.wakes_too_late(id, job, urgency);
-        // One that a restart sent to PRIORITY may stay there as it is.
-        if wakes_too_late && self.unpriced.contains(&id) {
-            self.take_back(id);
-            let mut effects = self.stays(id, Effect::KeepPriority);
-            effects.extend(association.into_iter().flat_map(|of| self.pass_later(of, Line::All)));
+        // One that a restart sent to PRIORITY has no price that it could keep.
+        let is_in_priority = self.unpriced.contains(&id);
+        if wakes_too_late && (is_in_priority || !self.keeps_price(id, urgency)) {
+            let mut effects = self.stands_in_line(id);
+            self.ledger.change(id, |job| job.is_in_sched &= !is_in_priority);
+            effects.extend(self.stays_as_it_is(id));
             return effects;
         }
         if self.keeps_price(id, urgency) {
             return vec![Effect::KeepPriority];
-        }
-        if wakes_too_late {
-            return vec![Effect::KeepPriority, self.send_round_later(id)];
         }
         let completion = Completion::in_phase(phase, Posting::Current);
         // Flux asks for every job: what only a note needs is looked up where there is one.
@@ -150,12 +148,16 @@ impl Engine {
             return admitted.unwrap_or_else(|pending| self.unpriced(id, pending, None));
         }
         if self.wakes_too_late(id, job, urgency) {
-            return vec![self.send_round_later(id)];
+            return self.stands_in_line(id);
         }
-        let completion = Completion::in_phase(job.phase, Posting::ById);
+        let (completion, is_in_sched) = (Completion::in_phase(job.phase, Posting::ById), job.is_in_sched);
         match self.price(id, urgency, completion, Cause::ById) {
             Ok((mut effects, price)) => {
                 self.unpriced.remove(&id);
+                // Flux does not say that it comes to where it is.
+                if is_in_sched {
+                    self.advance(id, Phase::Sched);
+                }
                 effects.push(Effect::Prioritize(id, price));
                 effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_along));
                 effects
@@ -320,17 +322,13 @@ impl Engine {
                 return Err(Pending::Fatal(text));
             }
         }
-        let mut effects = match completion {
-            Completion::Now(posting) => self.complete_jobspec(id, job, association, posting),
-            Completion::Later => {
-                self.due.incomplete.insert(id);
-                vec![Effect::Arm(Timer::Turn)]
-            }
-        };
-        let admission = match completion {
-            Completion::Now(_) => Admission::Admitted(association),
-            Completion::Later => Admission::Attached(association),
-        };
+        let posting = if let Completion::Now(posting) = completion { posting } else { Posting::ById };
+        let mut effects = self.complete_jobspec(id, job, association, posting);
+        let mut admission = Admission::Admitted(association);
+        if completion == Completion::Later && !effects.is_empty() {
+            self.due.incomplete.insert(id);
+            (effects, admission) = (vec![Effect::Arm(Timer::Turn)], Admission::Attached(association));
+        }
         self.ledger.meet(&self.book, association);
         self.ledger.change(id, |job| job.admission = admission);
         // From now on it stands in line.

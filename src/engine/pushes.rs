@@ -135,9 +135,8 @@ impl Engine {
             let found = self.book.find(job.user, job.bank.as_ref().map(|b| b.as_str()));
             let Some(association) = found else { continue };
             let is_owner = self.is_owner(job.user);
-            // One that was in SCHED was sent to PRIORITY by a restart.
-            let is_unpriced = job.phase == Phase::Priority || self.unpriced.contains(&id);
-            if is_owner && job.admission == (Admission::Waiting { was_passed_over: true }) && is_unpriced {
+            let was_passed_over = job.admission == (Admission::Waiting { was_passed_over: true });
+            if is_owner && was_passed_over && self.unpriced.contains(&id) {
                 self.due.unmoved.insert(id);
                 effects.push(Effect::Arm(Timer::Turn));
             }

@@ -50,9 +50,9 @@ impl Engine {
             State::Inactive => return Vec::new(),
         };
         match job.phase {
-            Phase::Depend | Phase::Sched => job.knowledge = Knowledge::Unread,
             // It waited for data or for room, or had just been released: all the same, it stands in line.
             Phase::Priority => job.await_room(),
+            Phase::Depend | Phase::Sched => job.knowledge = Knowledge::Unread,
             _ => {}
         }
         if matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched) {
@@ -106,8 +106,11 @@ impl Engine {
             if !is_pending {
                 continue;
             }
+            let is_awaiting = job.is_awaiting();
             effects.extend(self.complete_jobspec(id, job, association, Posting::ById));
             self.ledger.change(id, |job| job.admission = Admission::Admitted(association));
+            // From now on it stands in line.
+            effects.extend(if is_awaiting { self.pass_later(association, Line::All) } else { Vec::new() });
         }
         effects
     }
@@ -155,7 +158,7 @@ impl Engine {
                 let ours = ours.iter().filter_map(|(text, added)| Some((rules.parse(text)?, *added)));
                 ours.for_each(|(name, added)| job.names.replay(name, added));
             });
-            effects.extend(self.known(id, knowledge));
+            effects.extend(self.known(id));
         }
         effects
     }
@@ -175,7 +178,7 @@ impl Engine {
     }
 
     /// The names on the job are known now. Whether it was released follows from them.
-    fn known(&mut self, id: JobId, before: Knowledge) -> Vec<Effect> {
+    fn known(&mut self, id: JobId) -> Vec<Effect> {
         self.unreadable.remove(&id);
         self.ledger.change(id, |job| {
             job.knowledge = Knowledge::Known;
@@ -189,9 +192,8 @@ impl Engine {
         });
         self.all_may_be_known();
         match self.ledger.job(id).and_then(Job::association) {
-            Some(association) if before == Knowledge::Unread => self.one_less_unread(association),
-            Some(association) if !self.due.half_pushed.contains(&association) => self.pass(association),
-            _ => self.passes_put_off(),
+            Some(association) => self.one_less_unread(association),
+            None => self.passes_put_off(),
         }
     }
 
@@ -241,7 +243,7 @@ impl Engine {
         if knowledge != Knowledge::Known {
             let names = HoldNames::only_outstanding(rules, ours, self.now);
             self.ledger.change(id, |job| job.names = names);
-            effects.extend(self.known(id, knowledge));
+            effects.extend(self.known(id));
         }
         effects
     }

@@ -14,9 +14,6 @@ const UNCOUNTABLE: &str = "unable to count resources for job";
 
 impl Engine {
     pub(super) fn validate(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
-        if let (true, Some(id)) = (facts.state != State::New, self.book.find(facts.user, facts.bank)) {
-            self.ledger.meet(&self.book, id);
-        }
         match self.rejection(facts) {
             Some(text) => match &facts.size {
                 Err(error) if text == UNCOUNTABLE => {

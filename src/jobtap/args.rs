@@ -37,6 +37,8 @@ pub struct JobArgs<'a> {
     pub urgency: i64,
     /// RFC 21 state bit.
     pub state: i64,
+    /// Its priority; -1 if it has none yet.
+    pub priority: i64,
     /// The jobspec, without environment.
     pub jobspec: Json<'a>,
     /// When it was submitted, in seconds since the epoch. `None`: this version of Flux does not say.
@@ -140,6 +142,7 @@ impl<'a> Args<'a> {
             userid: user(integer(input, c"userid")?)?,
             urgency: integer(input, c"urgency")?,
             state: integer(input, c"state")?,
+            priority: integer(input, c"priority")?,
             jobspec,
             submitted: input.get(c"t_submit").and_then(Json::as_number).filter(|time| *time > 0.0),
             resources: input.get(c"R"),

@@ -167,6 +167,8 @@ pub struct Job {
     pub origin: Origin,
     /// Whether its names are all that it carries and carried.
     pub knowledge: Knowledge,
+    /// Where it is held past DEPEND, that is in SCHED, at priority 0, and not in PRIORITY.
+    pub is_in_sched: bool,
     /// The association it counts in, and what is still to be done for it there.
     pub admission: Admission,
     /// Its price, as long as it holds.
@@ -275,8 +277,8 @@ impl Job {
             && self.names.outstanding().is_empty()
     }
 
-    /// Whether it stands in the line of held jobs: in DEPEND by our names, or in PRIORITY, once nothing is to be decided
-    /// but when it goes.
+    /// Whether it stands in the line of held jobs: in DEPEND by our names, or past it, once nothing is to be decided but when it
+    /// goes.
     pub fn is_held(&self) -> bool {
         let is_here = match self.phase {
             Phase::Depend => self.association().is_some() && !self.names.outstanding().is_empty(),
@@ -286,13 +288,14 @@ impl Job {
         is_here && self.knowledge == Knowledge::Known
     }
 
-    /// Whether it stays in PRIORITY until it is released.
+    /// Whether it is held past DEPEND until it is released.
     pub fn is_awaiting(&self) -> bool {
         self.phase == Phase::Priority && self.grant == Grant::Awaited
     }
 
-    /// It stays in PRIORITY until it is released; what it had in SCHED it gives up.
+    /// It is held past DEPEND until it is released; what it had in SCHED it gives up.
     pub fn await_room(&mut self) {
+        self.is_in_sched |= self.phase == Phase::Sched;
         (self.phase, self.grant, self.keepers) = (Phase::Priority, Grant::Awaited, Keepers::NobodyElse);
     }
 

@@ -53,6 +53,7 @@ fn job(book: &Book, phase: Phase) -> Job {
         running: RunningLimits::Upstream,
         demand: Demand::ToRun,
         knowledge: Knowledge::Known,
+        is_in_sched: false,
         memo: None,
         eligible: Eligible::For(0.0),
     }

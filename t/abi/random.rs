@@ -240,9 +240,9 @@ fn names(site: &Site, query: &Value) -> (BTreeMap<u64, Vec<String>>, BTreeMap<u6
                 let deps = held["deps"].as_array().unwrap().iter();
                 let mut deps: Vec<String> = deps.map(|dep| dep.as_str().unwrap().to_string()).collect();
                 deps.sort();
-                // In PRIORITY nothing but the plugin knows what holds a job.
+                // Past DEPEND nothing but the plugin knows what holds a job.
                 let id = id.parse().unwrap();
-                if site.state(id) != State::Priority {
+                if !matches!(site.state(id), State::Priority | State::Sched) {
                     by_query.insert(id, deps);
                 }
             }

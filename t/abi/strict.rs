@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Running limits that hold, and jobs that are held in PRIORITY, through the C interface: nested releases, updates of the
+//! Running limits that hold, and jobs that are held past DEPEND, through the C interface: nested releases, updates of the
 //! job whose callback runs, reloads.
 
 use mf_priority::embedded::{State, Submission};
@@ -122,10 +122,13 @@ fn one_that_wakes_too_late_is_held_in_its_own_callback() {
     site.host.set_urgency(jobs[0], 0, OWNER).unwrap();
     assert_eq!(states(&site, &jobs), [Sched, Sched, Sched, Depend, Depend]);
     site.host.set_urgency(jobs[0], 16, OWNER).unwrap();
-    assert_eq!(states(&site, &jobs), [Priority, Sched, Sched, Depend, Depend]);
+    let is_held = || site.association(5001, "A")["held_jobs"].get(jobs[0].to_string()).is_some();
+    assert_eq!(states(&site, &jobs), [Sched, Sched, Sched, Depend, Depend]);
+    assert!(is_held());
     site.check();
     site.finish(full);
-    assert_eq!(states(&site, &jobs), [Priority, Run, Run, Depend, Depend]);
+    assert_eq!(states(&site, &jobs), [Sched, Run, Run, Depend, Depend]);
+    assert!(is_held());
     site.finish(jobs[1]);
     assert_eq!(states(&site, &[jobs[0], jobs[3]]), [Run, Depend]);
     site.check();

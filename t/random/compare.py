@@ -63,10 +63,7 @@ class Follower(Release):
             job.in_line, job.unchecked = True, False
             return
         if self.model.wakes_too_late(job):
-            if job.state == "PRIORITY":
-                self.take_back(job)
-            else:
-                self.sent_round.add(job.id)
+            self.take_back(job, job.state == "SCHED")
             return
         job.suspended = self.model.is_suspended(job)
         self.memo(job, outcome[2])
@@ -116,8 +113,6 @@ class Follower(Release):
         for job, text in self.to_follow:
             if job in self.model.line(job.assoc):
                 self.fail(text)
-        if self.sent_round:
-            self.fail(f"expected a jobspec-update of {self.sent_round}")
         if self.due_fatal:
             self.fail(f"expected exceptions {self.due_fatal}")
         for job in self.model.jobs.values():
@@ -197,12 +192,6 @@ class Follower(Release):
         before = self.at
         self.absorb(job)
         if self.at != before:
-            return
-        if job.id in self.sent_round and context == {"attributes.system.bank": job.bank}:
-            self.take()
-            self.sent_round.discard(job.id)
-            job.state = "PRIORITY"
-            self.on_priority(job)
             return
         if job.id != self.updating:
             self.fail("not expected")

@@ -64,7 +64,8 @@ class Job:
     replayed: bool = False
     bounced: bool = False  # sent from SCHED to PRIORITY by a restart
     late: bool = False  # replayed, and its association came later: it may be held anew then
-    waits: bool = False  # in PRIORITY, until its turn comes
+    waits: bool = False  # past DEPEND, until its turn comes
+    in_sched: bool = False  # and that in SCHED, at priority 0
     in_line: bool = False  # and nothing else is to be decided of it first
     unchecked: bool = False  # submitted while there were no data: queue and bank are checked when it is priced
     memo: float = None

@@ -143,7 +143,10 @@ def configure(follower, table):
     is_other, is_counted_otherwise = model.configure(table)
     if model.loaded and is_other:
         follower.reprioritize()
-    if model.loaded and is_counted_otherwise:
+    if model.loaded and is_counted_otherwise and model.is_stale:
+        # Amid a push those to which it brought replayed jobs are left out.
+        follower.may.update(model.associations)
+    elif model.loaded and is_counted_otherwise:
         follower.due += [key for key in model.associations if key not in follower.due]
 
 

@@ -112,7 +112,7 @@ class Limits(Claims):
     def line(self, key):
         """The held jobs of an association, by id."""
         held = [job for job in self.of(key) if job.state == "DEPEND" and job.ours()]
-        held += [job for job in self.of(key) if job.state == "PRIORITY" and job.waits and job.in_line]
+        held += [job for job in self.of(key) if job.waits and job.in_line]
         return sorted(held, key=lambda job: job.id)
 
     def place(self, job):
@@ -146,7 +146,7 @@ class Limits(Claims):
         found = {}
         for job in self.of(key):
             names = job.ours() if job.state == "DEPEND" else []
-            if job.state == "PRIORITY" and job.waits and job.in_line:
+            if job.waits and job.in_line:
                 names = [NAMES[kind] for kind in self.exceeded(job)]
             if names:
                 found[str(job.id)] = dict(nnodes=job.nodes, ncores=job.cores, queue=job.queue, deps=names)

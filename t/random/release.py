@@ -79,10 +79,13 @@ class Release(Passes):
                 job.priority, job.state = event[2]["priority"], "SCHED"
             return
         if job.waits:
+            self.rests(job)
             self.inline(job.assoc)
             return
-        if model.wakes_too_late(job):
-            self.take_back(job)
+        if self.wakes_too_late(job):
+            self.take_back(job, True)
+            self.rests(job)
+            self.inline(job.assoc)
             return
         if job.assoc is not None and model.is_suspended(job) != job.suspended:
             job.suspended = not job.suspended
@@ -99,21 +102,36 @@ class Release(Passes):
             return
         self.goes_on(job, outcome)
 
-    def take_back(self, job):
-        """It was in SCHED, and waits in PRIORITY now; what it leaves is others'."""
-        job.waits, job.in_line, job.charge, job.grant = True, True, None, False
+    def wakes_too_late(self, job):
+        """At a restart not all jobs are shown yet, and of some it is not read what they have: whether the plugin finds a place taken then
+        is seen."""
+        if not (job.bounced and job.assoc is not None and job.suspended and self.model.is_strict(job.queue)):
+            return self.model.wakes_too_late(job)
+        return self.model.priced(job)[0] != 0 and self.peek() == (job.id, "priority", {"priority": 0})
+
+    def take_back(self, job, in_sched):
+        """It was in SCHED, and is held now; what it leaves is others'."""
+        job.waits, job.in_line, job.in_sched, job.charge, job.grant = True, True, in_sched, None, False
         self.due.append(job.assoc)
-        self.inline(job.assoc)
+
+    def rests(self, job):
+        """A job that is held, and comes from SCHED, goes back there: resources may be on their way to it. Flux has its own priority for
+        one that is expedited."""
+        job.in_sched = job.in_sched and job.urgency != 31
+        if job.in_sched:
+            self.expect(job, "priority", {"priority": 0})
+            job.priority, job.state = 0, "SCHED"
 
     def goes_on(self, job, outcome):
         self.memo(job, outcome[2])
-        self.expect(job, "priority", {"priority": outcome[1]})
+        if job.state == "PRIORITY" or outcome[1] != job.priority:
+            self.expect(job, "priority", {"priority": outcome[1]})
         self.priced(job, outcome[1])
         self.on_sched(job)
 
     def priced(self, job, priority):
         job.priority = priority
-        job.unchecked = job.waits = False
+        job.unchecked = job.waits = job.in_sched = False
         if job.state == "PRIORITY":
             job.state = "SCHED"
 
@@ -151,7 +169,6 @@ class Release(Passes):
         job.deps = []
         self.due_fatal.pop(job.id, None)
         self.rehold.pop(job.id, None)
-        self.sent_round.discard(job.id)
         self.model.forget_the_gone()
         if self.model.loaded and key in self.model.associations:
             if freed:
@@ -219,7 +236,7 @@ class Release(Passes):
             is_all = job.assoc != old or model.is_strict(job.queue) != model.is_strict(queue)
             full = [kind for kind in model.exceeded(job) if is_of_queue(kind) or is_all]
             if full:
-                job.waits, job.in_line, job.charge, job.grant = True, True, None, False
+                job.waits, job.in_line, job.in_sched, job.charge, job.grant = True, True, True, None, False
         for key in dict.fromkeys(key for key in (old, job.assoc) if key is not None):
             if is_inline:
                 self.a_pass(key)

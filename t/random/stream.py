@@ -31,7 +31,6 @@ class Stream:
         self.due_fatal = {}  # job: text of the exception that must come
         self.busy = None  # a job that is inside a callback: events of it queue up behind
         self.queued = []
-        self.sent_round = set()  # jobs that must go from SCHED to PRIORITY
         self.depth = 0  # passes that are under way, one within the other
         self.to_follow = []  # jobs that must go in this step, each with what is wrong if it stays
         self.updating = None  # the job whose update was accepted in this step

@@ -228,12 +228,14 @@ class Strict(Case):
         self.site(table=self.STRICT, max_running_jobs=1)
         self.job("A", 7, "A", "sched", urgency=0, suspended=True), self.job("B", 7, "A", "sched")
 
-    def test_who_wakes_too_late_waits_in_priority(self):
+    def test_who_wakes_too_late_is_held_in_sched(self):
         self.asleep()
         self.differs(("A", "urgency", 16), ("A", "priority", 20000))
-        self.play(("A", "urgency", 16))
-        self.assertEqual(self.model.jobs[ord("A")].state, "PRIORITY")
+        self.differs(("A", "urgency", 16))
+        self.play(("A", "urgency", 16), ("A", "priority", 0))
+        self.assertEqual((self.model.jobs[ord("A")].state, self.model.jobs[ord("A")].charge), ("SCHED", None))
         self.play(*self.ends("B"), ("A", "priority", 20000))
+        self.assertEqual((self.model.jobs[ord("A")].state, self.model.jobs[ord("A")].charge), ("SCHED", "sched"))
 
     def test_and_wakes_where_there_is_room(self):
         self.asleep()
@@ -241,17 +243,17 @@ class Strict(Case):
         self.differs(("A", "urgency", 16))
         self.play(("A", "urgency", 16), ("A", "priority", 20000))
 
-    def test_a_reprioritize_sends_it_round(self):
+    def test_a_reprioritize_finds_it_too(self):
         self.asleep()
         self.model.jobs[ord("A")].urgency, self.model.jobs[ord("A")].bank = 16, "A"
-        sent = (ord("A"), "jobspec-update", {"attributes.system.bank": "A"})
-        for events, is_right in (([sent], True), ([], False)):
+        priced = (ord("A"), "priority", {"priority": 20000})
+        for events, is_right in (([], True), ([priced], False)):
             model = self.model.clone()
             follower = Follower(model, events)
             follower.reprioritize()
             if is_right:
                 follower.run()
-                self.assertEqual((model.jobs[ord("A")].state, model.jobs[ord("A")].charge), ("PRIORITY", None))
+                self.assertEqual((model.jobs[ord("A")].state, model.jobs[ord("A")].charge), ("SCHED", None))
             else:
                 self.assertRaises(Difference, follower.run)
 

@@ -93,3 +93,43 @@ fn targets_read_back_what_they_print() {
         assert_eq!(Target::parse(kind, name), Err(text.to_owned()));
     }
 }
+
+#[test]
+fn what_a_push_takes_away_or_moves_below_another_bank_is_so_at_once() {
+    let mut book = Book::default();
+    let pushed = || vec![limit(Target::Bank("root".into()), None, GPUS, 4)];
+    let parents = |parent: &str| vec![("A".into(), parent.into())];
+    book.set_pushed_limits(pushed(), parents("root"));
+    assert_eq!(book.pushed_limits(), pushed());
+    assert_eq!(shown(book.site_limits(), 7, "A"), ["bank root: run-gpus=4"]);
+    book.set_pushed_limits(pushed(), parents("other"));
+    assert_eq!(shown(book.site_limits(), 7, "A"), [""; 0]);
+    book.set_pushed_limits(pushed(), parents("root"));
+    let before = Arc::clone(book.site_limits());
+    book.set_pushed_limits(pushed(), parents("root"));
+    assert!(Arc::ptr_eq(&before, book.site_limits()));
+    book.set_pushed_limits(Vec::new(), parents("root"));
+    assert!(book.site_limits().is_empty() && book.pushed_limits().is_empty());
+}
+
+/// Of an association flux-accounting's own records have what runs, but for GPUs, and how many jobs are in SCHED.
+#[test]
+fn what_flux_accounting_s_records_have_is_theirs() {
+    let on = Target::Association(UserId(7), "A".into());
+    for (measure, is_there) in [
+        ("run-jobs", true),
+        ("run-nodes", true),
+        ("run-cores", true),
+        ("run-gpus", false),
+        ("sched-jobs", true),
+        ("sched-nodes", false),
+        ("sched-gpus", false),
+        ("run-sched-jobs", false),
+        ("nonsense", false),
+    ] {
+        assert_eq!(on.has_in_records(false, measure), is_there, "{measure}");
+        assert!(!on.has_in_records(true, measure), "{measure} in a queue");
+        assert!(!Target::Bank("A".into()).has_in_records(false, measure), "{measure} of a bank");
+        assert_eq!(measures().iter().any(|it| it == measure), measure != "nonsense", "{measure}");
+    }
+}

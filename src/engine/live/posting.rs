@@ -122,7 +122,7 @@ impl Engine {
         for id in now {
             let urgency = self.urgency(id).unwrap_or_default();
             if self.ledger.job(id).is_some_and(|job| self.wakes_too_late(id, job, urgency)) {
-                effects.push(self.send_round_later(id));
+                effects.extend(self.stands_in_line(id));
                 continue;
             }
             let Some(made) = self.touch(id) else { continue };

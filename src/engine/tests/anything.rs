@@ -43,6 +43,7 @@ fn facts<'a>(of: &mut Choices<'_>, id: JobId) -> JobFacts<'a> {
         user: UserId(of.pick(&USERS)),
         state: of.pick(&STATES),
         urgency: of.pick(&URGENCIES),
+        priority: of.pick(&[-1, 0, 1, i64::MAX]),
         bank: of.pick(&BANKS),
         queue: of.pick(&QUEUES),
         project: of.pick(&[None, Some("*"), Some("nobody's")]),

@@ -15,8 +15,10 @@ use super::site::{HostJob, NOW, OWNER};
 use crate::accounts::{AssociationRecord, Queue};
 use crate::engine::{EndedJob, Engine, Event, JobFacts, Past, Refusal, State};
 use crate::ids::{JobId, UserId};
+use crate::limits::Job;
 use std::collections::{BTreeMap, BTreeSet};
 
+#[derive(Clone)]
 pub struct Host {
     /// What jobs were annotated with.
     pub notes: Vec<String>,
@@ -126,6 +128,7 @@ impl Host {
             user: UserId(job.user),
             state: job.state,
             urgency: job.urgency,
+            priority: job.priority.unwrap_or(-1),
             bank: job.bank.as_deref(),
             queue: job.queue.as_deref(),
             project: job.project.as_deref(),
@@ -228,13 +231,36 @@ impl Host {
     /// A job that was in SCHED gets its price, or finds no room and stays in PRIORITY.
     pub(super) fn ask_again(&mut self, id: JobId, urgency: i64) {
         let answer = self.callback(id, |facts| Event::Priority(facts.id, urgency));
-        // Without data it waits for those, and keeps its place.
+        // Without data it waits for those. Resources may be on their way to any other: only in SCHED can it take them. But there an
+        // expedited one can't be held.
         let stays = answer == Some(Answer::Unavailable) && self.engine.book().has_data();
+        assert!(!stays || urgency == 31, "job {id} was in SCHED, and is kept in PRIORITY");
         self.set_priority(id, answer);
         if let Some(job) = self.jobs.get_mut(&id).filter(|_| stays) {
-            (job.was_sched, job.was_awaiting) = (false, true);
+            (job.was_sched, job.was_awaiting, job.is_in_line) = (false, true, false);
             self.oracle.stays(&self.jobs, id);
         }
+    }
+
+    /// Jobs in SCHED may have been put in line there, by what a query tells: they have priority 0, and
+    /// find no room when all that was decided with that is done.
+    pub(super) fn find_in_line(&mut self) -> Vec<JobId> {
+        let is_awaiting = |id: &JobId| self.engine.ledger().job(*id).is_some_and(Job::is_awaiting);
+        let resting = self.jobs.iter().filter(|(_, job)| job.is_scheduled() && job.priority == Some(0));
+        let found: Vec<JobId> = resting.map(|(id, _)| *id).filter(is_awaiting).collect();
+        for id in &found {
+            if let Some(job) = self.jobs.get_mut(id) {
+                (job.was_sched, job.was_awaiting, job.is_in_line) = (false, true, true);
+            }
+        }
+        // One that a restart sent to PRIORITY may be put in line there.
+        let is_awaiting = |id: &JobId| self.engine.ledger().job(*id).is_some_and(Job::is_awaiting);
+        for (id, job) in &mut self.jobs {
+            if job.state == State::Priority && job.was_sched && job.waits && is_awaiting(id) {
+                (job.was_sched, job.was_awaiting) = (false, true);
+            }
+        }
+        found
     }
 
     fn set_priority(&mut self, id: JobId, answer: Option<Answer>) {
@@ -243,6 +269,13 @@ impl Host {
             (job.answered, job.waits) = (None, true);
         }
         let Some(Answer::Priority(priority)) = answer else { return };
+        // Flux has a priority of its own for jobs that are held and expedited.
+        let priority = match job.urgency {
+            0 => 0,
+            31 => i64::from(u32::MAX),
+            _ => priority,
+        };
+        assert!(!job.is_in_line || priority == 0, "job {id} is held in SCHED, and priced");
         (job.priority, job.answered, job.waits) = (Some(priority), Some(priority), false);
         if job.state == State::Priority {
             job.state = State::Sched;
@@ -274,9 +307,11 @@ impl Host {
         self.asked_about = None;
     }
 
-    /// Jobs of a user in a bank and state.
+    /// Jobs of a user in a bank and state. What is held in SCHED is none of those there.
     pub fn count(&self, user: u32, bank: &str, state: State) -> u64 {
-        let is = |job: &&HostJob| job.user == user && job.bank.as_deref() == Some(bank) && job.state == state;
+        let is = |job: &&HostJob| {
+            job.user == user && job.bank.as_deref() == Some(bank) && job.state == state && !job.is_in_line
+        };
         self.jobs.values().filter(is).count() as u64
     }
 

@@ -3,7 +3,8 @@
 
 use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
-use super::site::{HostJob, NOW, association, record};
+use super::site::{HostJob, NOW, association, queue, record};
+use crate::accounts::Queue;
 use crate::engine::{Event, Settings};
 use crate::fairshare::Policy;
 use crate::ids::JobId;
@@ -65,6 +66,24 @@ fn turns_end_with_live_fair_share() {
         for id in [early[0], early[1], late] {
             assert_eq!(host.jobs[&id].priority, Some(50_000), "{what}");
         }
+    }
+}
+
+/// Where fair-share counts against a job, one in its turn has the higher sum; what holds it is its own.
+#[test]
+fn a_turn_frees_no_job_that_its_own_fair_share_holds() {
+    let mut host = site(Policy::FairTree, true, &[0.0, 0.0]);
+    host.event(Event::Queues(vec![Queue { priority: 400, ..queue("q1") }]));
+    let ids = [10, 11, 10, 11].map(|user| host.submit(HostJob::new(user).queue("q1")).unwrap());
+    host.refresh(30.0);
+    let turns = ids.map(|id| host.engine.priced(id).unwrap().turn.unwrap().fairshare);
+    assert!(turns.iter().any(|it| *it < 0.9), "{turns:?}");
+    // The turns are of the last refresh until the next.
+    for (factor, weight) in [("fairshare", -1_000), ("queue", 1)] {
+        host.engine.handle(NOW, Event::Weights(vec![(factor.to_owned(), weight)]));
+    }
+    for id in ids {
+        assert_eq!(host.engine.priced(id).unwrap().exact.priority, 0, "{turns:?}");
     }
 }
 

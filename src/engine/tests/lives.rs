@@ -4,7 +4,7 @@
 use super::host::Host;
 use super::live::{accounts, leaf, tree};
 use super::site::{HostJob, NOW, OWNER};
-use crate::engine::{Engine, Event, Settings, State};
+use crate::engine::{Engine, Event, Settings};
 use crate::fairshare::Policy;
 use crate::fairshare::accrual::tests::integral;
 use crate::ids::{JobId, UserId};
@@ -157,13 +157,13 @@ impl World {
     }
 
     fn prices_are_explained(&self) {
-        for (id, job) in self.host.jobs.iter().filter(|(_, job)| job.state == State::Sched) {
+        for (id, job) in self.host.jobs.iter().filter(|(_, job)| job.is_scheduled()) {
             let posted = self.host.engine.priced(*id).unwrap().posted;
             assert_eq!(Some(i64::from(posted.priority)), job.priority, "job {id}");
             let sum: f64 = posted.terms().iter().map(|term| term.product).sum();
             assert_eq!(sum, posted.sum);
         }
-        let pending = self.host.jobs.values().filter(|job| job.state == State::Sched).count();
+        let pending = self.host.jobs.values().filter(|job| job.is_scheduled()).count();
         assert_eq!(self.host.engine.live_snapshot().pending, pending);
     }
 
@@ -171,8 +171,7 @@ impl World {
     fn heads_are_right(&self) {
         let Some(last) = self.host.engine.live_snapshot().last else { return };
         for queue in [None, Some("q1")] {
-            let here =
-                |(_, job): &(&JobId, &HostJob)| job.state == State::Sched && job.queue.as_deref() == queue;
+            let here = |(_, job): &(&JobId, &HostJob)| job.is_scheduled() && job.queue.as_deref() == queue;
             let jobs: Vec<(JobId, i64, i64)> = self
                 .host
                 .jobs

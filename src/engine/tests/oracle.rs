@@ -158,7 +158,7 @@ impl Oracle {
         let runs = |_: &JobId, job: &HostJob| job.state == State::Run;
         // A job in SCHED, or on its way there after it was released.
         let sched = |id: &JobId, job: &HostJob| {
-            job.state == State::Sched
+            job.is_scheduled()
                 || job.was_sched && job.state == State::Priority
                 || self.is_released(*id, job)
                 || self.is_strict(job) && is_on_its_way(job)
@@ -171,7 +171,7 @@ impl Oracle {
                     && !is_waiting(job)
                     && matches!(job.state, State::Priority | State::Sched);
             // Or, by the strict rule, one that is in SCHED or on its way there, held before or not.
-            let is_counted = self.is_strict(job) && (job.state == State::Sched || is_on_its_way(job));
+            let is_counted = self.is_strict(job) && (job.is_scheduled() || is_on_its_way(job));
             job.state == State::Run || (is_released || is_counted) && !self.is_worthless(job)
         };
         let full = |cap: Limit, used: u64, more: u64| used + more > u64::try_from(cap.0).unwrap_or(0);
@@ -280,11 +280,6 @@ impl Oracle {
         job.urgency == 0 || job.urgency != 31 && score.round() <= 0.0
     }
 
-    /// Whether a job's queue, or the site, lets no more into SCHED than could run.
-    pub fn is_strict(&self, job: &HostJob) -> bool {
-        self.strict.counts(job)
-    }
-
     /// Released in this pass, or on its way from PRIORITY to SCHED for the first time.
     fn is_released(&self, id: JobId, job: &HostJob) -> bool {
         let is_on_its_way =
@@ -325,9 +320,13 @@ impl Oracle {
         }
     }
 
-    /// A job goes no further than PRIORITY: it finds no room.
+    /// A job that was in SCHED is held: it finds no room.
     pub fn stays(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
-        assert!(!self.exceeded(jobs, id).is_empty(), "job {id} leaves SCHED, and has room: {:?}", jobs[&id]);
+        assert!(
+            !self.exceeded(jobs, id).is_empty(),
+            "job {id} is held in SCHED, and has room: {:?}",
+            jobs[&id]
+        );
     }
 
     fn its_turn_came(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
@@ -388,9 +387,9 @@ fn is_on_its_way(job: &HostJob) -> bool {
     job.state == State::Priority && job.answered.is_some() && !is_waiting(job)
 }
 
-/// In PRIORITY, and not to be scheduled before it is told so: it has no place in SCHED.
+/// Past DEPEND, and not to be scheduled before it is told so: it has no place in SCHED.
 fn is_waiting(job: &HostJob) -> bool {
-    job.state == State::Priority && job.waits && !job.was_sched
+    job.is_in_line || job.state == State::Priority && job.waits && !job.was_sched
 }
 
 fn carries_none(job: &HostJob) -> bool {

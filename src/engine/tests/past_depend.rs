@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs that are past DEPEND when limits come to concern them: they are held in PRIORITY, in the same line as the others.
+//! Jobs that are past DEPEND when limits come to concern them: they are held in PRIORITY, or in SCHED at
+//! priority 0, in the same line as the others.
 
 use super::examples::{exact, site, submit};
 use super::host::Host;
@@ -10,8 +11,14 @@ use crate::engine::{Effect, Engine, Event, JobFacts, Settings, State};
 use crate::ids::{JobId, Limit};
 use State::{Depend, Priority, Run, Sched};
 
-fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
+pub fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
+}
+
+/// Whether jobs, all of them in SCHED, may go on from there.
+pub fn go(host: &Host, jobs: &[JobId]) -> Vec<bool> {
+    assert!(jobs.iter().all(|id| host.state(*id) == Some(Sched)));
+    jobs.iter().map(|id| host.jobs[id].is_scheduled()).collect()
 }
 
 fn limited(run: i64) -> AssociationRecord {
@@ -20,7 +27,7 @@ fn limited(run: i64) -> AssociationRecord {
     record(one, "A")
 }
 
-fn settled(host: &Host) {
+pub fn settled(host: &Host) {
     exact(host);
     host.oracle.nobody_is_stranded(&host.jobs);
 }
@@ -129,14 +136,14 @@ fn a_reload_and_a_restart_leave_them_where_they_are() {
 }
 
 #[test]
-fn an_update_that_nobody_asked_about_into_a_full_queue_waits_in_priority() {
+fn an_update_that_nobody_asked_about_into_a_full_queue_is_held_in_sched() {
     let mut full = queue("q2");
     full.max_sched_jobs = Limit(1);
     let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1"), full]);
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let [a, b] = ["q2", "q1"].map(&mut in_queue);
     host.force_update(b, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(states(&host, &[a, b]), [Sched, Priority]);
+    assert_eq!(go(&host, &[a, b]), [true, false]);
     let id = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
     assert_eq!(
         host.engine.ledger().usage(id).unwrap().total.charged.sched.jobs(),
@@ -145,7 +152,7 @@ fn an_update_that_nobody_asked_about_into_a_full_queue_waits_in_priority() {
     );
     settled(&host);
     host.end(a);
-    assert_eq!(host.state(b), Some(Sched));
+    assert_eq!(go(&host, &[b]), [true]);
     settled(&host);
 }
 
@@ -158,7 +165,7 @@ fn an_update_to_where_there_is_room_releases_it() {
     let [a, b] = ["q2", "q1"].map(&mut in_queue);
     host.force_update(b, Some("q2".to_owned()), Some("A".to_owned()));
     assert_eq!(host.update(b, Some("q1"), None), Ok(()));
-    assert_eq!(states(&host, &[a, b]), [Sched; 2]);
+    assert_eq!(go(&host, &[a, b]), [true; 2]);
     settled(&host);
 }
 
@@ -173,13 +180,13 @@ fn an_update_into_another_bank_meets_all_limits_there_and_one_that_stays_meets_n
     let mut in_bank = |bank: &str| host.submit(HostJob::new(7).queue("q1").bank(bank)).unwrap();
     let [a, b, c] = ["B", "A", "A"].map(&mut in_bank);
     host.force_update(b, Some("q1".to_owned()), Some("B".to_owned()));
-    assert_eq!(states(&host, &[a, b, c]), [Sched, Priority, Sched], "bank B is full");
+    assert_eq!(go(&host, &[a, b, c]), [true, false, true], "bank B is full");
     settled(&host);
     host.event(Event::Associations(vec![record_in("A", 0), record_in("B", 1)]));
     host.force_update(c, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(host.state(c), Some(Sched), "what it has of its bank it keeps in another queue");
+    assert_eq!(go(&host, &[c]), [true], "what it has of its bank it keeps in another queue");
     host.end(a);
-    assert_eq!(host.state(b), Some(Sched));
+    assert_eq!(go(&host, &[b]), [true]);
     settled(&host);
 }
 
@@ -189,30 +196,30 @@ fn an_update_into_a_queue_with_another_rule_counts_by_it_at_once() {
     host.event(Event::Settings(rules(RunningLimits::Upstream, &[("q2", RunningLimits::Strict)])));
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let [b, a] = ["q1", "q2"].map(&mut in_queue);
-    assert_eq!(states(&host, &[a, b]), [Sched; 2]);
+    assert_eq!(go(&host, &[a, b]), [true; 2]);
     host.force_update(b, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(states(&host, &[a, b]), [Sched, Priority]);
+    assert_eq!(go(&host, &[a, b]), [true, false]);
     settled(&host);
     host.end(a);
-    assert_eq!(host.state(b), Some(Sched));
+    assert_eq!(go(&host, &[b]), [true]);
     settled(&host);
 }
 
 #[test]
 fn by_the_strict_rule_a_job_that_wakes_finds_its_place_taken_and_waits() {
     for (settings, wanted) in
-        [(Settings::default(), [Sched; 2]), (rules(RunningLimits::Strict, &[]), [Priority, Sched])]
+        [(Settings::default(), [true; 2]), (rules(RunningLimits::Strict, &[]), [false, true])]
     {
         let mut host = site(|a| a.max_running_jobs = Limit(1));
         host.event(Event::Settings(settings));
         let rests = submit(&mut host, 1);
         host.set_urgency(rests, 0);
         let next = submit(&mut host, 1);
-        assert_eq!(states(&host, &[rests, next]), [Sched; 2]);
+        assert_eq!(go(&host, &[rests, next]), [true; 2]);
         host.set_urgency(rests, 16);
-        assert_eq!(states(&host, &[rests, next]), wanted);
+        assert_eq!(go(&host, &[rests, next]), wanted);
         host.end(next);
-        assert_eq!(host.state(rests), Some(Sched));
+        assert_eq!(go(&host, &[rests]), [true]);
         settled(&host);
     }
 }
@@ -230,19 +237,19 @@ fn the_last_of_a_price_that_flux_refuses_is_not_a_place_for_ever() {
 }
 
 #[test]
-fn by_the_strict_rule_a_score_that_rises_too_late_sends_its_job_to_priority() {
+fn by_the_strict_rule_a_job_whose_score_rises_too_late_is_held_in_sched() {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     host.event(Event::Settings(rules(RunningLimits::Strict, &[])));
     host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
     let rests = submit(&mut host, 1);
     let next = host.submit(HostJob { urgency: 17, ..HostJob::new(7) }).unwrap();
-    assert_eq!(states(&host, &[rests, next]), [Sched; 2], "its score is 0");
+    assert_eq!(go(&host, &[rests, next]), [true; 2], "its score is 0");
     host.event(Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
     host.event(Event::Reprioritize);
-    assert_eq!(states(&host, &[rests, next]), [Priority, Sched]);
+    assert_eq!(go(&host, &[rests, next]), [false, true]);
     settled(&host);
     host.end(next);
-    assert_eq!(host.state(rests), Some(Sched));
+    assert_eq!(go(&host, &[rests]), [true]);
     settled(&host);
 }
 

@@ -183,7 +183,7 @@ impl World {
             let mine = |job: &&HostJob| job.user == user.0 && job.bank.as_deref().unwrap_or("A") == bank;
             let jobs: Vec<&HostJob> = self.host.jobs.values().filter(mine).collect();
             let sum = |state: State, of: fn(&HostJob) -> u64| -> u64 {
-                jobs.iter().filter(|job| job.state == state).map(|job| of(job)).sum()
+                jobs.iter().filter(|job| job.state == state && !job.is_in_line).map(|job| of(job)).sum()
             };
             let counts = usage.total.charged;
             assert_eq!(usage.active_jobs, jobs.len() as u64, "active jobs of {user} in {bank}");
@@ -192,7 +192,7 @@ impl World {
             assert_eq!(counts.run.cores(), sum(State::Run, |job| job.size.cores));
             assert_eq!(counts.sched.jobs(), sum(State::Sched, |_| 1), "scheduled jobs of {user} in {bank}");
             for queue in ["q1", "q2"] {
-                let here = |job: &&&HostJob| job.queue.as_deref() == Some(queue) && job.state == State::Sched;
+                let here = |job: &&&HostJob| job.queue.as_deref() == Some(queue) && job.is_scheduled();
                 let nodes: u64 = jobs.iter().filter(here).map(|job| job.size.nodes).sum();
                 assert_eq!(usage.in_queue(queue).charged.sched.nodes(), nodes, "scheduled nodes in {queue}");
             }

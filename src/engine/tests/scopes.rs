@@ -321,15 +321,15 @@ fn who_comes_while_room_is_kept_waits_and_goes_when_the_claim_is_given_up() {
     exact(&host);
 }
 
-/// The same of a job that an update moved into a full place, and that is held in PRIORITY.
+/// The same of a job that an update moved into a full place, and that is held in SCHED.
 #[test]
-fn a_claim_of_a_job_in_priority_ends_with_the_job_too() {
+fn a_claim_of_a_job_in_sched_ends_with_the_job_too() {
     let mut host = site(vec![limit(bank("science"), Some("q2"), "run-sched-gpus", 4)]);
     let small = || job(8, "A", 1).queue("q2");
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(small()).unwrap()).collect();
     let large = host.submit(job(7, "B", 4)).unwrap();
     host.force_update(large, Some("q2".to_owned()), Some("B".to_owned()));
-    assert_eq!(host.state(large), Some(State::Priority));
+    assert!(host.jobs[&large].is_in_line);
     for _ in 0..OVERTAKEN {
         host.end(running.remove(0));
         running.push(host.submit(small()).unwrap());

@@ -113,7 +113,16 @@ fn whatever_it_is_made_of_makes_it_anew() {
         ),
         ("expedited", |host, id| host.set_urgency(id, 31), 4_294_967_295),
         ("its queue", |host, id| host.update(id, Some("q2"), None).unwrap(), 80_000),
-        ("its bank", |host, id| host.update(id, None, Some("B")).unwrap(), 60_000),
+        (
+            "its bank",
+            |host, id| {
+                host.event(weights("bank", 10));
+                host.event(Event::Banks(vec![("B".into(), 7.0)]));
+                asked(host);
+                host.update(id, None, Some("B")).unwrap();
+            },
+            60_070,
+        ),
         (
             "all at once",
             |host, _| {

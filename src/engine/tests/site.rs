@@ -48,6 +48,8 @@ pub struct HostJob {
     pub was_sched: bool,
     /// It is in PRIORITY, and Flux was told that it has no price.
     pub waits: bool,
+    /// It is in SCHED, at priority 0, and held there, as a query tells.
+    pub is_in_line: bool,
     /// Flux never honours these again.
     pub dead: BTreeSet<String>,
     /// What an eventlog would hold.
@@ -81,11 +83,17 @@ impl HostJob {
             was_awaiting: false,
             was_sched: false,
             waits: false,
+            is_in_line: false,
             dead: BTreeSet::new(),
             log: Vec::new(),
             past: Vec::new(),
             memos: Vec::new(),
         }
+    }
+
+    /// In SCHED, and not held there.
+    pub fn is_scheduled(&self) -> bool {
+        self.state == State::Sched && !self.is_in_line
     }
 
     pub fn queue(mut self, queue: &str) -> Self {

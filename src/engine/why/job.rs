@@ -53,7 +53,7 @@ pub struct Why {
     pub made: Option<Note>,
     /// That it is not today's.
     pub lag: Option<Lag>,
-    /// Whether limits keep it in DEPEND, or in PRIORITY.
+    /// Whether limits hold it: in DEPEND, in PRIORITY, or in SCHED at priority 0.
     pub is_held: bool,
     /// The dependency names that it carries.
     pub carries: Vec<String>,

@@ -184,6 +184,7 @@ impl Engine {
             queue: job.queue.clone(),
             state: match job.phase {
                 Phase::Sched => "sched",
+                Phase::Priority if job.is_in_sched => "sched",
                 Phase::Priority => "priority",
                 Phase::New | Phase::Depend | Phase::Run | Phase::Cleanup => "depend",
             },

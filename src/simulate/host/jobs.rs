@@ -18,6 +18,7 @@ impl<'a> Host<'a> {
             user: party.user,
             state: State::New,
             urgency: URGENCY,
+            priority: -1,
             bank: Some(party.bank.as_str()),
             queue: party.queue.as_ref().map(|queue| queue.as_str()),
             project: None,

@@ -3,10 +3,10 @@
 
 use crate::engine::{Effect, Engine, Event, State};
 use crate::ids::JobId;
-use crate::limits::{Admission, Size};
+use crate::limits::{Admission, Job, Size};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How far a job has come; it never goes back.
+/// How far a job has come; it goes back only to be held in PRIORITY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     New,
@@ -23,6 +23,8 @@ struct Life {
     size: Size,
     /// Whether it counts in an association.
     counts: bool,
+    /// Whether it is held in SCHED, where it takes no place before it is released and priced.
+    is_held: bool,
 }
 
 /// All that was told of jobs.
@@ -59,7 +61,7 @@ impl Told {
                     }
                 };
                 let size = *facts.size.as_ref().unwrap_or(&Size::ONE);
-                self.jobs.insert(facts.id, Life { stage, size, counts: false });
+                self.jobs.insert(facts.id, Life { stage, size, counts: false, is_held: false });
             }
             Event::Depend(id) => self.reach(*id, Stage::Depend),
             Event::Priority(id, _) => self.reach(*id, Stage::Priority),
@@ -69,13 +71,20 @@ impl Told {
                     life.stage = Stage::Run;
                 }
             }
+            Event::Cleanup(id) => {
+                if let Some(life) =
+                    self.jobs.get_mut(id).filter(|life| life.stage < Stage::Sched || life.is_held)
+                {
+                    life.stage = Stage::Cleanup;
+                }
+            }
             Event::Inactive(id) | Event::Gone(id) => {
                 self.jobs.remove(id);
                 self.passed.remove(id);
             }
             Event::Updated(facts) => {
                 if let (Some(life), Ok(size)) = (self.jobs.get_mut(&facts.id), &facts.size)
-                    && !matches!(life.stage, Stage::Sched | Stage::Run)
+                    && (life.is_held || !matches!(life.stage, Stage::Sched | Stage::Run))
                 {
                     life.size = *size;
                 }
@@ -91,11 +100,17 @@ impl Told {
     }
 
     /// Whether a job counts depends on what is configured: of those that don't the engine says that they wait, or that
-    /// they came while their association bore flux-accounting's mark.
+    /// they came while their association bore flux-accounting's mark. So does whether one is held in SCHED.
     pub fn resolve(&mut self, engine: &Engine) {
         for (id, life) in &mut self.jobs {
-            let admission = engine.ledger().job(*id).map(|job| job.admission);
+            let job = engine.ledger().job(*id);
+            let admission = job.map(|job| job.admission);
             life.counts = matches!(admission, Some(Admission::Attached(_) | Admission::Admitted(_)));
+            life.is_held = job.is_some_and(|job| job.is_in_sched);
+            // An expedited one is held in PRIORITY, wherever it was.
+            if life.stage == Stage::Sched && !life.is_held && job.is_some_and(Job::is_awaiting) {
+                life.stage = Stage::Priority;
+            }
         }
     }
 
@@ -119,7 +134,8 @@ impl Told {
     pub fn counts(&self) -> (u64, u64, u64) {
         let of = |stage| self.in_stage(stage).filter(|life| life.counts).count() as u64;
         let active = self.jobs.values().filter(|life| life.counts).count() as u64;
-        (active, of(Stage::Run), of(Stage::Sched))
+        let held = self.in_stage(Stage::Sched).filter(|life| life.counts && life.is_held).count() as u64;
+        (active, of(Stage::Run), of(Stage::Sched) - held)
     }
 
     pub fn gpus_running(&self) -> u64 {

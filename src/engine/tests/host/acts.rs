@@ -47,6 +47,15 @@ impl Host {
         }
     }
 
+    /// Resources reach a job that the scheduler had decided on before it was held.
+    pub fn cross(&mut self, id: JobId) {
+        let job = self.jobs.get_mut(&id).unwrap();
+        assert_eq!(job.state, State::Sched, "resources reach job {id}: in SCHED alone does it start");
+        job.is_in_line = false;
+        job.priority = Some(1);
+        self.start(id);
+    }
+
     /// The job ends, or is cancelled.
     pub fn end(&mut self, id: JobId) {
         if self.jobs.contains_key(&id) {
@@ -146,7 +155,9 @@ impl Host {
         self.subscribed.clear();
         self.oracle.is_all_looked_at = true;
         let first_seen = |job: &mut HostJob| {
-            (job.was_unreadable, job.was_awaiting) = (false, false);
+            (job.was_unreadable, job.was_awaiting, job.is_in_line) = (false, false, false);
+            // What is in SCHED is there, whatever the plugin before held.
+            job.was_sched |= job.state == State::Sched;
             job.urgency_at_first = job.urgency;
         };
         self.jobs.values_mut().for_each(first_seen);

@@ -8,10 +8,18 @@ use crate::ids::JobId;
 
 impl Host {
     pub fn apply(&mut self, effects: Vec<Effect>) {
+        let found = self.find_in_line();
         for effect in effects {
             if let Err(why) = self.apply_one(&effect) {
                 let more = self.engine.refused(effect, why);
                 self.apply(more);
+            }
+        }
+        // While eventlogs are being read, places count as taken that may not be.
+        let is_known = !self.engine.is_replaying() && !self.engine.ledger().has_unread();
+        for id in found {
+            if is_known && self.jobs.get(&id).is_some_and(|job| job.is_in_line) {
+                self.oracle.stays(&self.jobs, id);
             }
         }
     }
@@ -100,6 +108,10 @@ impl Host {
                 assert_eq!(is_current, *posting == Posting::Current, "job {id}: the wrong kind of update");
                 let job = self.jobs.get_mut(id).ok_or(Refusal::Absent)?;
                 assert!(job.state < State::Run, "job {id} is {:?}: too late for an update", job.state);
+                assert!(
+                    !(is_current && job.state == State::Sched),
+                    "job {id} would be sent to PRIORITY while it is priced"
+                );
                 if let Some(bank) = bank {
                     let bank = Some(bank.to_string());
                     assert!(
@@ -181,6 +193,9 @@ impl Host {
                     self.oracle.unknown = self.unreadable.clone();
                     self.oracle.subscribed = self.subscribed.clone();
                     self.oracle.goes_on(&self.as_decided(), *id);
+                    if let Some(job) = self.jobs.get_mut(id) {
+                        job.was_sched |= std::mem::take(&mut job.is_in_line);
+                    }
                     self.set_priority(*id, Some(Answer::Priority(i64::from(*priority))));
                 }
             }

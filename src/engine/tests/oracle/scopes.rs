@@ -62,8 +62,8 @@ impl Oracle {
                 let counts = |job: &&HostJob| {
                     let stage = match limit.amount.stage {
                         Stage::Running => is_eager && job.state == State::Run,
-                        Stage::Scheduled => job.state == State::Sched,
-                        Stage::RunningAndScheduled => matches!(job.state, State::Run | State::Sched),
+                        Stage::Scheduled => job.is_scheduled(),
+                        Stage::RunningAndScheduled => job.state == State::Run || job.is_scheduled(),
                     };
                     let theirs = self.association(job).map(|theirs| (theirs.user, &theirs.bank));
                     stage

@@ -29,3 +29,10 @@ impl StrictIn {
         of_queue.copied().unwrap_or(self.others)
     }
 }
+
+impl super::Oracle {
+    /// Whether a job's queue, or the site, lets no more into SCHED than could run.
+    pub fn is_strict(&self, job: &HostJob) -> bool {
+        self.strict.counts(job)
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Jobs that are held in SCHED at priority 0: the scheduler may have decided on them.
+
+use super::examples::{exact, site, submit};
+use super::host::Host;
+use super::past_depend::{go, settled, states};
+use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use super::strict::rules;
+use crate::accounts::RunningLimits;
+use crate::engine::{Engine, Event, State};
+use crate::ids::Limit;
+use State::{Priority, Run, Sched};
+
+/// The scheduler had decided on it, and its resources come when it is held: in SCHED it takes them, runs, and counts.
+#[test]
+fn resources_that_were_on_their_way_start_a_job_that_is_held_in_sched() {
+    let mut full = association(7, "B");
+    full.max_running_jobs = Limit(1);
+    let records = vec![record(association(7, "A"), "A"), record(full, "A")];
+    let mut host = Host::with(records, vec![queue("q1")]);
+    let strict = || Event::Settings(rules(RunningLimits::Strict, &[]));
+    let held = |host: &Host| host.engine.ledger().jobs().filter(|(_, job)| job.is_held()).count();
+    host.event(strict());
+    let there = host.submit(HostJob::new(7).bank("B")).unwrap();
+    let moved = host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.force_update(moved, None, Some("B".to_owned()));
+    assert_eq!((host.state(moved), host.jobs[&moved].priority, held(&host)), (Some(Sched), Some(0), 1));
+    // Whatever is asked for or changes, it stays there.
+    host.event(Event::Reprioritize);
+    host.set_urgency(moved, 20);
+    assert_eq!((host.state(moved), host.jobs[&moved].priority, held(&host)), (Some(Sched), Some(0), 1));
+    let mut crossed = host.clone();
+    crossed.cross(moved);
+    assert_eq!((crossed.state(moved), held(&crossed)), (Some(Run), 0));
+    exact(&crossed);
+    for is_reload in [true, false] {
+        let mut engine = Engine::new(OWNER);
+        for event in [strict(), Event::Queues(vec![queue("q1")])] {
+            engine.handle(NOW, event);
+        }
+        host.replay(is_reload, engine);
+        let mut full = association(7, "B");
+        full.max_running_jobs = Limit(1);
+        host.event(Event::Associations(vec![record(association(7, "A"), "A"), record(full, "A")]));
+        host.event(Event::Reprioritize);
+        assert_eq!((host.jobs[&moved].is_in_line, held(&host)), (is_reload, 1), "{is_reload}");
+    }
+    host.start(there);
+    host.end(there);
+    assert!(host.jobs[&moved].priority > Some(0), "its turn came");
+    host.start(moved);
+    exact(&host);
+}
+
+/// Epilogs may keep a job in CLEANUP that never ran: meanwhile it stands in nobody's way.
+#[test]
+fn a_held_job_that_is_cancelled_leaves_the_line_at_once() {
+    let site = || {
+        let mut host = site(|a| a.max_running_jobs = Limit(1));
+        let running = submit(&mut host, 1);
+        host.start(running);
+        let held = [(); 2].map(|()| submit(&mut host, 1));
+        (host, running, held)
+    };
+    for is_in_priority in [false, true] {
+        let (mut host, running, held) = site();
+        if is_in_priority {
+            host.jobs.get_mut(&held[0]).unwrap().state = Priority;
+            host.replay(true, Engine::new(OWNER));
+            let mut one = association(7, "A");
+            one.max_running_jobs = Limit(1);
+            host.event(Event::Associations(vec![record(one, "A")]));
+            host.event(Event::Reprioritize);
+        }
+        host.jobs.get_mut(&held[0]).unwrap().state = State::Cleanup;
+        let effects = host.engine.handle(NOW, Event::Cleanup(held[0]));
+        host.apply(effects);
+        host.end(running);
+        assert_eq!(host.state(held[1]), Some(Sched), "{is_in_priority}");
+        assert!(host.subscribed.is_empty(), "{is_in_priority}");
+        assert_eq!(host.engine.check().drift, []);
+    }
+}
+
+/// Flux has its own priority for an expedited job, whatever the plugin says: in SCHED it would run.
+#[test]
+fn an_expedited_job_is_held_in_priority() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    host.event(Event::Settings(rules(RunningLimits::Strict, &[])));
+    let rests = submit(&mut host, 1);
+    host.set_urgency(rests, 0);
+    let next = submit(&mut host, 1);
+    host.set_urgency(rests, 16);
+    assert_eq!(go(&host, &[rests, next]), [false, true]);
+    host.set_urgency(rests, 31);
+    assert_eq!(states(&host, &[rests, next]), [Priority, Sched]);
+    host.end(next);
+    assert_eq!(go(&host, &[rests]), [true]);
+    settled(&host);
+}

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Flux's simple scheduler, which decides at once and tells so late: as one whose resources take their time to be written.
+
+load: flux module load PATH/slow-sched.py hold=FILE   as long as there is FILE, no answer goes out, and each decision adds a line to it
+"""
+import importlib.util
+import os
+import sys
+
+NAME = "sched-simple"
+
+
+def simple():
+    """The module that Flux comes with, wherever that is."""
+    for where in os.environ.get("FLUX_MODULE_PATH", "").split(":") + sys.path:
+        path = os.path.join(where, NAME + ".py")
+        if os.path.exists(path):
+            spec = importlib.util.spec_from_file_location("sched_simple", path)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module
+    raise FileNotFoundError(f"{NAME}.py is nowhere in FLUX_MODULE_PATH")
+
+
+class SlowScheduler(simple().SimpleScheduler):
+    """Decisions wait for a file to go."""
+
+    def __init__(self, h, *args):
+        self.hold = next(arg[5:] for arg in args if arg.startswith("hold="))
+        self.decided = []
+        super().__init__(h, *(arg for arg in args if not arg.startswith("hold=")))
+        h.timer_watcher_create(0.05, self.tell, 0.05).start()
+
+    def alloc_success(self, msg, R, annotations=None):
+        if not os.path.exists(self.hold):
+            super().alloc_success(msg, R, annotations)
+            return
+        self.decided.append((msg, R, annotations))
+        with open(self.hold, "a", encoding="utf-8") as file:
+            print(msg.payload["id"], file=file)
+
+    def tell(self, *_):
+        if not os.path.exists(self.hold):
+            decided, self.decided = self.decided, []
+            for answer in decided:
+                super().alloc_success(*answer)
+
+
+def mod_main(h, *args):
+    SlowScheduler(h, *args).run()

@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='resources that are on their way to a job when it is held'
+
+# A sequence: the instance and its scheduler are those of all tests.
+. "$(dirname "$0")/lib.sh"
+
+# decided ID...: the scheduler has decided on them, and has not said so.
+decided() {
+	local id until=$((SECONDS + MF_WAIT))
+	for id; do
+		until grep -q "^$(flux job id --to=dec "$id")$" hold; do
+			test $SECONDS -le $until || { cat hold; flux jobs -a; return 1; }
+			sleep 0.05
+		done
+	done
+}
+goes_on() { id=$(mf submit 5002 --run 0.01s) && ended $id && test "$(flux jobs -no "{status}" $id)" = COMPLETED; }
+
+test_expect_success 'a scheduler that tells late what it has decided' '
+	write_conf ".fairshare[\"running-limits\"] = \"strict\"" && start_instance && load_plugin &&
+	mf push assoc 5001 A assoc 5001 B max_running_jobs=1 assoc 5002 A project "*" &&
+	flux module remove sched-simple && flux module load "$T_DIR/scripts/slow-sched.py" hold=hold && goes_on
+'
+test_expect_success 'a job that moves into a full bank meanwhile is held, runs when its resources come, and counts' '
+	touch hold && there=$(mf submit 5001 -B B) && moves=$(mf submit 5001 -B A) && decided $there $moves &&
+	mf update $moves bank=B && settled && held_in_sched $moves && mf counts 5001 B active=2 sched=1 held=1 &&
+	rm hold && running $there $moves && mf counts 5001 B active=2 run=2
+'
+test_expect_success 'who comes then is held until both have ended' '
+	next=$(mf submit 5001 -B B) && held_by $next max-running-jobs-user-limit && cancel $there && ended $there && settled &&
+	is_state DEPEND $next && cancel $moves && running $next && cancel $next && ended $next
+'
+test_expect_success 'so is one that wakes when its place is taken' '
+	touch hold && rests=$(mf submit 5001 -B B) && decided $rests && flux job urgency $rests 0 && settled &&
+	there=$(mf submit 5001 -B B) && decided $there && flux job urgency $rests 16 && settled && held_in_sched $rests &&
+	rm hold && running $there $rests && cancel $there $rests && ended $there $rests
+'
+test_expect_success 'one to which nothing was on its way waits there until there is room' '
+	there=$(mf submit 5001 -B B) && running $there && rests=$(mf submit 5001 -B A -u 0) && scheduled $rests &&
+	test_must_fail mf update $rests bank=B && cancel $there && ended $there && cancel $rests && ended $rests
+'
+test_expect_success 'the scheduler is asked as before' 'goes_on && test_must_fail logged "already allocated"'
+test_expect_success 'no job is left' 'cancel_all'
+finish
