@@ -88,6 +88,9 @@ done
 test_expect_success 'nothing is left of any of them when they have ended' '
 	cancel_all && mf check >left && cat left && jq -e ".jobs == 0 and .waiting == 0" left && nobody_over 0
 '
+# A job whose R was written when the broker died, and whose alloc was not logged, Flux finds allocated when the scheduler decides on it
+# again, and then asks the scheduler for nobody any more.
+test_expect_success 'a scheduler that is asked' 'flux module reload sched-simple'
 test_expect_success 'killed while nothing happens: the same again' '
 	run=$(mf submit 5001) && running $run && sleep 1 && held=$(mf submit 5002 -j 9 | tail -1) && held_by $held max-running-jobs-user-limit && sleep 1 &&
 	kill -9 $(flux getattr broker.pid); exec 8>&-; wait $broker_pid; broker_pid= &&
