@@ -10,8 +10,8 @@
 //! and leaves it as it is. When its urgency or its jobspec changes, Flux has it in PRIORITY while it asks for its price; an update may
 //! have moved it into a full place then, or it wakes when its place to run is taken. It must be back in SCHED before the next reactor
 //! turn: the scheduler may have decided on it, and only of a job in SCHED does Flux take resources for what starts it. In PRIORITY
-//! they would be its own without a use; and when it was released Flux would ask for them again, for which it takes the scheduler to
-//! be out of its mind, and asks it for nothing more. So it is given priority 0, at which no scheduler is asked for it, and stands in
+//! they would be its own without a use; and when it was released Flux would ask for them again, take the second answer for an error,
+//! and ask the scheduler for nothing more. So it is given priority 0, at which no scheduler is asked for it, and stands in
 //! line in SCHED ([`is_in_sched`](crate::limits::Job::is_in_sched)), where it counts for nothing until it is released. Should resources
 //! have been on their way, it runs, and counts as running.
 
