@@ -74,7 +74,8 @@ impl Engine {
         self.live.forget(id);
     }
 
-    /// A job in SCHED, at priority 0, wakes too late: it keeps that, and stands in line. What it leaves is others'.
+    /// A job that was in SCHED, at priority 0, wakes too late: it stands in line. What it leaves is others' in the next reactor turn, when
+    /// Flux has heard that it stays.
     pub(super) fn stands_in_line(&mut self, id: JobId) -> Vec<Effect> {
         let association = self.ledger.job(id).and_then(Job::association);
         self.take_back(id);

@@ -5,8 +5,8 @@ use super::{Effect, Engine, JobFacts, Level, Posting, State, Timer};
 use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{BankName, JobId, QueueName};
 use crate::limits::{
-    Admission, Allocation, Counts, Demand, Grant, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase,
-    Project, Resources, Size,
+    Admission, Allocation, Demand, Grant, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase, Project,
+    Resources, Size,
 };
 
 impl Engine {
@@ -215,14 +215,11 @@ impl Engine {
         let mut effects = Vec::from_iter(self.unwatch(id));
         let Some(job) = self.ledger.job(id).filter(|job| job.phase < Phase::Sched) else { return effects };
         let (association, was_unread) = (job.association(), job.is_unread());
-        let makes_room = job.footprint().reserved != Counts::default() || self.ledger.has_claim(id);
+        let makes_room = !job.footprint().is_idle() || self.ledger.has_claim(id);
         self.ledger.change(id, |job| {
             (job.phase, job.grant, job.knowledge) = (Phase::Cleanup, Grant::None, Knowledge::Known);
         });
-        self.unreadable.remove(&id);
-        self.unpriced.remove(&id);
-        self.live.forget(id);
-        self.due.forget(id);
+        self.forget(id);
         self.all_may_be_known();
         effects.extend(self.left(association, was_unread, makes_room));
         effects
@@ -232,19 +229,24 @@ impl Engine {
     pub(super) fn inactive(&mut self, id: JobId) -> Vec<Effect> {
         self.validated.remove(&id);
         let mut effects = Vec::from_iter(self.unwatch(id));
-        self.unreadable.remove(&id);
-        self.unpriced.remove(&id);
+        self.forget(id);
         let takes_room = self.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
         // A claim is of a held job, which takes none.
         let makes_room = takes_room || self.ledger.has_claim(id);
         let Some(job) = self.ledger.remove(id) else { return effects };
         self.forget_unasked(id, job.association(), job.queue.as_ref());
         self.all_may_be_known();
-        self.live.forget(id);
         effects.extend(self.accrued(id, &job));
-        self.due.forget(id);
         effects.extend(self.left(job.association(), job.is_unread(), makes_room));
         effects
+    }
+
+    /// The job is asked for nothing more, and has no price.
+    pub(super) fn forget(&mut self, id: JobId) {
+        self.unreadable.remove(&id);
+        self.unpriced.remove(&id);
+        self.live.forget(id);
+        self.due.forget(id);
     }
 
     /// Whoever waited for a job to be read, or for the room that it took, in its association.

@@ -45,13 +45,9 @@ impl Engine {
     /// The answer to `job.state.priority`.
     pub(super) fn prioritized(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         self.note_eligible(id, Some(urgency));
-        if let Some((job, association)) = self.ledger.job(id).map(|job| (job, job.association()))
-            && self.wakes_too_late(id, job, urgency)
-        {
-            self.take_back(id);
-            let mut effects = self.stays(id, urgency);
-            // What it leaves is others' when Flux has heard the answer.
-            effects.extend(association.into_iter().flat_map(|of| self.pass_later(of, Line::All)));
+        if self.ledger.job(id).is_some_and(|job| self.wakes_too_late(id, job, urgency)) {
+            let mut effects = self.stands_in_line(id);
+            effects.extend(self.stays(id, urgency));
             return effects;
         }
         if self.ledger.job(id).is_some_and(Job::is_awaiting) {
@@ -88,14 +84,15 @@ impl Engine {
             return self.stays_as_it_is(id);
         }
         let phase = job.phase;
-        let wakes_too_late = self.wakes_too_late(id, job, urgency);
-        // One that a restart sent to PRIORITY has no price that it could keep.
-        let is_in_priority = self.unpriced.contains(&id);
-        if wakes_too_late && (is_in_priority || !self.keeps_price(id, urgency)) {
-            let mut effects = self.stands_in_line(id);
-            self.ledger.change(id, |job| job.is_in_sched &= !is_in_priority);
-            effects.extend(self.stays_as_it_is(id));
-            return effects;
+        if self.wakes_too_late(id, job, urgency) {
+            // One that a restart sent to PRIORITY has no price that it could keep.
+            let is_in_priority = self.unpriced.contains(&id);
+            if is_in_priority || !self.keeps_price(id, urgency) {
+                let mut effects = self.stands_in_line(id);
+                self.ledger.change(id, |job| job.is_in_sched &= !is_in_priority);
+                effects.extend(self.stays_as_it_is(id));
+                return effects;
+            }
         }
         if self.keeps_price(id, urgency) {
             return vec![Effect::KeepPriority];

@@ -50,9 +50,9 @@ impl Engine {
             State::Inactive => return Vec::new(),
         };
         match job.phase {
+            Phase::Depend | Phase::Sched => job.knowledge = Knowledge::Unread,
             // It waited for data or for room, or had just been released: all the same, it stands in line.
             Phase::Priority => job.await_room(),
-            Phase::Depend | Phase::Sched => job.knowledge = Knowledge::Unread,
             _ => {}
         }
         if matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched) {

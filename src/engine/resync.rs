@@ -172,10 +172,7 @@ impl Engine {
 
     fn take_out(&mut self, id: JobId) {
         self.validated.remove(&id);
-        self.due.forget(id);
-        self.unreadable.remove(&id);
-        self.unpriced.remove(&id);
-        self.live.forget(id);
+        self.forget(id);
         if let Some(job) = self.ledger.remove(id) {
             self.forget_unasked(id, job.association(), job.queue.as_ref());
         }

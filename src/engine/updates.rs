@@ -189,7 +189,7 @@ impl Engine {
             }
         }
         for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
-            // What a job leaves that is to stay in PRIORITY is others' when Flux has heard that it is.
+            // What a job leaves that is to be held is others' when Flux has heard that it is.
             effects.extend(match is_taken_back {
                 true => self.pass_later(association, Line::All),
                 false => self.pass(association),

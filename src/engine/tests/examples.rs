@@ -21,6 +21,16 @@ pub fn submit(host: &mut Host, nodes: u64) -> JobId {
     host.submit(HostJob::new(7).size(nodes, nodes)).unwrap()
 }
 
+/// One may run, and does; so many others are held.
+pub fn held_behind_one<const N: usize>() -> (Host, JobId, [JobId; N]) {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let running = submit(&mut host, 1);
+    host.start(running);
+    let held = [(); N].map(|()| submit(&mut host, 1));
+    assert!(held.iter().all(|id| host.state(*id) == Some(State::Depend)));
+    (host, running, held)
+}
+
 pub fn exact(host: &Host) {
     assert_eq!(host.engine.check().drift, []);
 }

@@ -228,7 +228,7 @@ impl Host {
         self.set_priority(id, answer);
     }
 
-    /// A job that was in SCHED gets its price, or finds no room and stays in PRIORITY.
+    /// A job that was in SCHED gets its price, or finds no room and is held there.
     pub(super) fn ask_again(&mut self, id: JobId, urgency: i64) {
         let answer = self.callback(id, |facts| Event::Priority(facts.id, urgency));
         // Without data it waits for those. Resources may be on their way to any other: only in SCHED can it take them. But there an
@@ -254,9 +254,9 @@ impl Host {
             }
         }
         // One that a restart sent to PRIORITY may be put in line there.
-        let is_awaiting = |id: &JobId| self.engine.ledger().job(*id).is_some_and(Job::is_awaiting);
         for (id, job) in &mut self.jobs {
-            if job.state == State::Priority && job.was_sched && job.waits && is_awaiting(id) {
+            let is_awaiting = || self.engine.ledger().job(*id).is_some_and(Job::is_awaiting);
+            if job.state == State::Priority && job.was_sched && job.waits && is_awaiting() {
                 (job.was_sched, job.was_awaiting) = (false, true);
             }
         }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Jobs that are held in SCHED at priority 0: the scheduler may have decided on them.
 
-use super::examples::{exact, site, submit};
+use super::examples::{exact, held_behind_one, site, submit};
 use super::host::Host;
 use super::past_depend::{go, settled, states};
-use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use super::site::{HostJob, NOW, OWNER, association, narrow, queue, record};
 use super::strict::rules;
 use crate::accounts::RunningLimits;
 use crate::engine::{Engine, Event, State};
@@ -14,10 +14,8 @@ use State::{Priority, Run, Sched};
 /// The scheduler had decided on it, and its resources come when it is held: in SCHED it takes them, runs, and counts.
 #[test]
 fn resources_that_were_on_their_way_start_a_job_that_is_held_in_sched() {
-    let mut full = association(7, "B");
-    full.max_running_jobs = Limit(1);
-    let records = vec![record(association(7, "A"), "A"), record(full, "A")];
-    let mut host = Host::with(records, vec![queue("q1")]);
+    let records = || vec![narrow(7, "B"), record(association(7, "A"), "A")];
+    let mut host = Host::with(records(), vec![queue("q1")]);
     let strict = || Event::Settings(rules(RunningLimits::Strict, &[]));
     let held = |host: &Host| host.engine.ledger().jobs().filter(|(_, job)| job.is_held()).count();
     host.event(strict());
@@ -39,9 +37,7 @@ fn resources_that_were_on_their_way_start_a_job_that_is_held_in_sched() {
             engine.handle(NOW, event);
         }
         host.replay(is_reload, engine);
-        let mut full = association(7, "B");
-        full.max_running_jobs = Limit(1);
-        host.event(Event::Associations(vec![record(association(7, "A"), "A"), record(full, "A")]));
+        host.event(Event::Associations(records()));
         host.event(Event::Reprioritize);
         assert_eq!((host.jobs[&moved].is_in_line, held(&host)), (is_reload, 1), "{is_reload}");
     }
@@ -55,21 +51,12 @@ fn resources_that_were_on_their_way_start_a_job_that_is_held_in_sched() {
 /// Epilogs may keep a job in CLEANUP that never ran: meanwhile it stands in nobody's way.
 #[test]
 fn a_held_job_that_is_cancelled_leaves_the_line_at_once() {
-    let site = || {
-        let mut host = site(|a| a.max_running_jobs = Limit(1));
-        let running = submit(&mut host, 1);
-        host.start(running);
-        let held = [(); 2].map(|()| submit(&mut host, 1));
-        (host, running, held)
-    };
     for is_in_priority in [false, true] {
-        let (mut host, running, held) = site();
+        let (mut host, running, held) = held_behind_one::<2>();
         if is_in_priority {
             host.jobs.get_mut(&held[0]).unwrap().state = Priority;
             host.replay(true, Engine::new(OWNER));
-            let mut one = association(7, "A");
-            one.max_running_jobs = Limit(1);
-            host.event(Event::Associations(vec![record(one, "A")]));
+            host.event(Event::Associations(vec![narrow(7, "A")]));
             host.event(Event::Reprioritize);
         }
         host.jobs.get_mut(&held[0]).unwrap().state = State::Cleanup;

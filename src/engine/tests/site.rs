@@ -164,6 +164,11 @@ pub fn record(association: Association, def_bank: &str) -> AssociationRecord {
     AssociationRecord { association, fairshare: 0.5, def_bank: def_bank.into() }
 }
 
+/// An association of which one job may run.
+pub fn narrow(user: u32, bank: &str) -> AssociationRecord {
+    record(Association { max_running_jobs: Limit(1), ..association(user, bank) }, bank)
+}
+
 pub fn queue(name: &str) -> Queue {
     Queue {
         name: name.into(),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What belongs in which reactor turn, and what is done once: not within Flux's loop, not before a push is over, not again.
 
-use super::examples::{exact, site, submit};
+use super::examples::{exact, held_behind_one, site, submit};
 use super::host::Host;
 use super::live::{accounts, leaf, tree};
-use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use super::site::{HostJob, NOW, OWNER, association, narrow, queue, record};
 use crate::accounts::AssociationRecord;
 use crate::engine::step::Step;
 use crate::engine::{Effect, Engine, Event, Settings, State, Timer};
@@ -23,20 +23,10 @@ fn turn(host: &mut Host) -> Vec<Effect> {
     host.engine.handle(NOW, Event::Timer(Timer::Turn))
 }
 
-fn narrow(user: u32, bank: &str) -> AssociationRecord {
-    let mut one = association(user, bank);
-    one.max_running_jobs = Limit(1);
-    record(one, bank)
-}
-
 /// A job that ends while Flux goes through its jobs makes room: whoever takes it is let go after the loop.
 #[test]
 fn within_flux_s_loop_nobody_is_let_go() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let running = submit(&mut host, 1);
-    host.start(running);
-    let held = submit(&mut host, 1);
-    assert_eq!(host.state(held), Some(Depend));
+    let (mut host, running, [held]) = held_behind_one();
     host.engine.step(Step::LoopBegins);
     let mut effects = host.engine.handle(NOW, Event::Cleanup(running));
     effects.extend(host.engine.handle(NOW, Event::Inactive(running)));
@@ -112,9 +102,7 @@ fn an_eventlog_is_read_once() {
     let mut host = site(|a| a.max_running_jobs = Limit(2));
     let sched = submit(&mut host, 1);
     let mut engine = Engine::new(OWNER);
-    let mut one = association(7, "A");
-    one.max_running_jobs = Limit(1);
-    engine.handle(NOW, Event::Associations(vec![record(one, "A")]));
+    engine.handle(NOW, Event::Associations(vec![narrow(7, "A")]));
     host.reads_asked = 0;
     host.replay(true, engine);
     assert_eq!((host.state(sched), host.reads_asked), (Some(Sched), 1), "a limit is in reach");
@@ -126,10 +114,7 @@ fn an_eventlog_is_read_once() {
 /// Flux goes through its list of subscriptions for every job that it forgets.
 #[test]
 fn whom_only_we_hold_is_not_subscribed_to_after_a_reload() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let running = submit(&mut host, 1);
-    host.start(running);
-    let held = submit(&mut host, 1);
+    let (mut host, _, [held]) = held_behind_one();
     let mut engine = Engine::new(OWNER);
     engine.handle(NOW, Event::Associations(vec![narrow(7, "A")]));
     host.replay(true, engine);
@@ -166,9 +151,7 @@ fn a_job_in_depend_may_move_to_where_there_is_no_room() {
 /// One that has its association in PRIORITY is asked for by Flux.
 #[test]
 fn an_update_in_priority_asks_for_nothing() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let running = submit(&mut host, 1);
-    host.start(running);
+    let (mut host, _, []) = held_behind_one();
     let job = HostJob {
         bank: Some("A".to_owned()),
         project: Some("*".to_owned()),
