@@ -32,6 +32,8 @@ pub(super) struct Due {
     /// Associations with replayed jobs in DEPEND of which it is not decided yet who must be held. That is done once, when all their
     /// eventlogs are read.
     pub unjudged: BTreeSet<AssociationId>,
+    /// A job of theirs whose eventlog was not read has moved to where it is held: those that waited for it wait no more.
+    pub unread_left: BTreeSet<AssociationId>,
     /// A reprioritize ended the last push, and nothing of another one has come since.
     pub push_ended: bool,
     /// Limits may have changed since it was looked at whose eventlogs are to be read after all.
@@ -66,6 +68,8 @@ impl Engine {
         let replayed = self.replay_seen();
         let due = std::mem::take(&mut self.due.passes);
         effects.extend(self.passes(due));
+        let unread_left = std::mem::take(&mut self.due.unread_left);
+        effects.extend(unread_left.into_iter().flat_map(|association| self.one_less_unread(association)));
         effects.extend(replayed);
         effects
     }

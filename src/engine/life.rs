@@ -172,7 +172,7 @@ impl Engine {
     pub(super) fn advance(&mut self, id: JobId, phase: Phase) {
         self.ledger.change(id, |job| {
             job.phase = phase;
-            job.is_in_sched &= phase < Phase::Sched;
+            job.is_in_sched = false;
             if matches!(job.grant, Grant::Blocked | Grant::Awaited) {
                 job.grant = Grant::Given;
             }

@@ -80,15 +80,11 @@ impl Engine {
         if !is_due {
             return Vec::new();
         }
-        let held =
-            pending.iter().filter_map(|id| self.ledger.job(*id).filter(|job| job.phase == Phase::Priority));
-        let awaited: Vec<AssociationId> = held.filter_map(Job::association).collect();
         let depends =
             pending.iter().filter_map(|id| self.ledger.job(*id).filter(|job| job.phase == Phase::Depend));
         self.due.unjudged.extend(depends.filter_map(Job::association));
         let mut effects = self.read_eventlogs(pending);
         self.all_may_be_known();
-        effects.extend(awaited.into_iter().flat_map(|association| self.pass_later(association, Line::All)));
         // Flux asks about jobs in PRIORITY at plugin load, but not after a restart.
         if has_unpriced {
             effects.extend(Engine::reprioritize_all());

@@ -196,8 +196,13 @@ impl Engine {
             });
         }
         // It may have been the last that was read where it came from.
-        let left = before.0.filter(|left| was_unread && !is_taken_back && association != Some(*left));
-        effects.extend(left.into_iter().flat_map(|left| self.one_less_unread(left)));
+        match before.0.filter(|_| was_unread) {
+            Some(left) if is_taken_back => {
+                self.due.unread_left.insert(left);
+            }
+            Some(left) => effects.extend(self.one_less_unread(left)),
+            None => {}
+        }
         effects
     }
 

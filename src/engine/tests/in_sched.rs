@@ -9,6 +9,7 @@ use super::strict::rules;
 use crate::accounts::RunningLimits;
 use crate::engine::{Engine, Event, State};
 use crate::ids::Limit;
+use crate::limits::Phase;
 use State::{Priority, Run, Sched};
 
 /// The scheduler had decided on it, and its resources come when it is held: in SCHED it takes them, runs, and counts.
@@ -84,4 +85,56 @@ fn an_expedited_job_is_held_in_priority() {
     host.end(next);
     assert_eq!(go(&host, &[rests]), [true]);
     settled(&host);
+}
+
+/// Whose place to run another has taken meanwhile, and who would not be scheduled anyway, is not called held.
+#[test]
+fn who_rests_on_is_not_held() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    host.event(Event::Settings(rules(RunningLimits::Strict, &[])));
+    let rests = submit(&mut host, 1);
+    host.set_urgency(rests, 0);
+    let next = submit(&mut host, 1);
+    host.start(next);
+    host.event(Event::Reprioritize);
+    assert_eq!((host.state(rests), host.jobs[&rests].priority), (Some(Sched), Some(0)));
+    assert!(!host.engine.ledger().job(rests).unwrap().is_held());
+    settled(&host);
+}
+
+/// A restart has sent it to PRIORITY, and Flux has it there: it is not held in SCHED.
+#[test]
+fn who_wakes_too_late_after_a_restart_is_in_priority() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let strict = || Event::Settings(rules(RunningLimits::Strict, &[]));
+    host.event(strict());
+    let rests = submit(&mut host, 1);
+    host.set_urgency(rests, 0);
+    let next = submit(&mut host, 1);
+    host.start(next);
+    let mut engine = Engine::new(OWNER);
+    engine.handle(NOW, strict());
+    host.replay(false, engine);
+    assert_eq!(host.state(rests), Some(Priority), "without data it has no price");
+    host.set_urgency(rests, 16);
+    host.event(Event::Associations(vec![narrow(7, "A")]));
+    host.event(Event::Reprioritize);
+    let job = host.engine.ledger().job(rests).unwrap();
+    assert_eq!((host.state(rests), job.is_held(), job.is_in_sched), (Some(Priority), true, false));
+    host.end(next);
+    assert_eq!(go(&host, &[rests]), [true]);
+    settled(&host);
+}
+
+/// Another plugin may give it the price that it has not.
+#[test]
+fn a_job_that_is_held_in_priority_counts_when_it_comes_to_sched_all_the_same() {
+    let (mut host, running, [held]) = held_behind_one();
+    host.jobs.get_mut(&held).unwrap().state = Priority;
+    host.replay(true, Engine::new(OWNER));
+    host.event(Event::Associations(vec![narrow(7, "A")]));
+    host.event(Event::Reprioritize);
+    assert_eq!((host.state(held), host.state(running)), (Some(Priority), Some(Run)));
+    host.engine.handle(NOW, Event::Sched(held));
+    assert_eq!(host.engine.ledger().job(held).unwrap().phase, Phase::Sched);
 }

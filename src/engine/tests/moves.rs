@@ -2,9 +2,10 @@
 //! Updates of queue and bank: which are refused, with what text, and which nobody judges.
 
 use super::host::Host;
-use super::site::{HostJob, NOW, association, queue, record};
-use crate::accounts::Queue;
-use crate::engine::{Event, State};
+use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
+use super::strict::rules;
+use crate::accounts::{Association, Queue, RunningLimits};
+use crate::engine::{Engine, Event, State};
 use crate::ids::{Limit, UserId};
 
 #[test]
@@ -123,5 +124,35 @@ fn a_foreign_update_to_an_unknown_bank_is_logged_and_kills_nothing() {
     assert_eq!(host.state(id), Some(State::Sched));
     assert!(host.logged.iter().any(|line| line.contains("names bank \"lost\"")), "{:?}", host.logged);
     assert_eq!(host.count(7, "lost", State::Sched), 1);
+    let bank = host.engine.ledger().job(id).and_then(|job| job.bank.clone()).unwrap();
+    assert_eq!(bank.as_str(), "lost", "what its jobspec says");
     assert_eq!(host.engine.check().drift, []);
+}
+
+/// It was the last of A that was not read: who could not be judged before is, but not before Flux has heard that it stays.
+#[test]
+fn who_moves_to_where_it_is_held_is_waited_for_no_more_where_it_was() {
+    let accounts = |running| {
+        let narrow = |bank| Association { max_running_jobs: running, ..association(7, bank) };
+        Event::Associations(vec![record(narrow("A"), "A"), record(narrow("B"), "A")])
+    };
+    let strict = || Event::Settings(rules(RunningLimits::Strict, &[]));
+    let mut host = Host::new();
+    host.event(accounts(UNLIMITED));
+    for bank in ["A", "B"] {
+        let running = host.submit(HostJob::new(7).bank(bank)).unwrap();
+        host.start(running);
+    }
+    let moved = host.submit(HostJob::new(7)).unwrap();
+    let kept = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
+    let mut engine = Engine::new(OWNER);
+    for event in [strict(), accounts(Limit(1))] {
+        host.oracle.learn(&event);
+        engine.handle(NOW, event);
+    }
+    host.never_answered = [moved].into();
+    host.replay(true, engine);
+    assert_eq!(host.names(kept), ["afterany:1"]);
+    host.force_update(moved, None, Some("B".to_owned()));
+    assert_eq!(host.names(kept), ["afterany:1", "max-running-jobs-user-limit"]);
 }

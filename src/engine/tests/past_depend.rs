@@ -319,3 +319,18 @@ fn who_moves_from_a_bank_that_is_gone_to_one_with_room_goes_on() {
         settled(&host);
     }
 }
+
+/// It may have been between two reprioritizes when the plugin was loaded, and no push comes.
+#[test]
+fn who_is_in_priority_when_the_plugin_comes_with_its_data_goes_on() {
+    for is_reload in [true, false] {
+        let mut host = site(|_| ());
+        let id = host.submit(HostJob { project: Some("*".into()), ..HostJob::new(7).bank("A") }).unwrap();
+        host.jobs.get_mut(&id).unwrap().state = Priority;
+        let mut engine = Engine::new(OWNER);
+        engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
+        host.replay(is_reload, engine);
+        assert_eq!(host.state(id), Some(Sched), "{is_reload}");
+        settled(&host);
+    }
+}

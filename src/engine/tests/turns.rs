@@ -191,3 +191,62 @@ fn when_fair_share_is_live_again_all_prices_are_outdated() {
         assert_ne!(host.jobs[&id].priority, Some(40_000));
     }
 }
+
+/// Flux has sent the job nowhere yet: its room is others' as soon as it is cancelled.
+#[test]
+fn the_room_of_a_job_that_was_just_released_is_others_when_it_is_cancelled() {
+    let (mut host, running, [first, second]) = held_behind_one();
+    assert_eq!(frees(&host.engine.handle(NOW, Event::Inactive(running))), [first]);
+    host.engine.handle(NOW, Event::Cleanup(first));
+    assert_eq!(frees(&turn(&mut host)), [second]);
+}
+
+/// Others kept it, and it was judged when its eventlog was read: it goes on in the same callback.
+#[test]
+fn a_replayed_job_that_was_judged_is_not_judged_again() {
+    let mut host = site(|_| ());
+    let id = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
+    host.replay(true, Engine::new(OWNER));
+    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.event(Event::Reprioritize);
+    host.remove_dependency(id, "afterany:1");
+    assert_eq!(host.state(id), Some(Sched));
+}
+
+/// An update sends a job in SCHED round to PRIORITY: not while Flux asks for its price.
+#[test]
+fn what_a_jobspec_lacks_is_not_posted_while_flux_asks_for_a_price() {
+    let posts = |effects: &[Effect]| effects.iter().filter(|it| matches!(it, Effect::SetJobspec { .. })).count();
+    let mut engine = Engine::new(OWNER);
+    let id = JobId(77);
+    let job = HostJob { state: Sched, priority: Some(16), ..HostJob::new(7) };
+    engine.handle(NOW, Event::New(Host::facts(id, &job)));
+    engine.handle(NOW, Event::Timer(Timer::Turn));
+    engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
+    engine.step(Step::LoopBegins);
+    let asked = engine.handle(NOW, Event::PriorityGet(id, 16));
+    engine.step(Step::LoopEnded);
+    assert_eq!(posts(&asked), 0, "{asked:?}");
+    assert_eq!(posts(&engine.handle(NOW, Event::Timer(Timer::Turn))), 1);
+}
+
+/// Whom a limit came in reach of is read once.
+#[test]
+fn an_eventlog_that_was_read_is_not_read_when_limits_come() {
+    let mut host = site(|a| a.max_running_jobs = Limit(2));
+    let id = submit(&mut host, 1);
+    let accounts = |running| {
+        let one = crate::accounts::Association { max_running_jobs: Limit(running), ..association(7, "A") };
+        Event::Associations(vec![record(one, "A")])
+    };
+    let mut engine = Engine::new(OWNER);
+    engine.handle(NOW, accounts(1));
+    host.reads_asked = 0;
+    host.replay(true, engine);
+    assert_eq!((host.reads_asked, host.state(id)), (1, Some(Sched)));
+    host.event(accounts(2));
+    host.event(accounts(1));
+    host.event(Event::Reprioritize);
+    submit(&mut host, 1);
+    assert_eq!(host.reads_asked, 1);
+}
