@@ -75,9 +75,6 @@ impl Engine {
             weighed
         };
         let has_moved = self.move_reference() && weighed_before != 0;
-        if has_moved {
-            self.reprice_at_next_refresh();
-        }
         self.ledger.prices_moved();
         let mut effects = Vec::from_iter(self.arm_refresh());
         effects.extend(self.read_pasts(weighed_before));

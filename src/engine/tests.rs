@@ -8,6 +8,7 @@ mod asked;
 mod between;
 mod committed;
 mod doubt;
+mod edges;
 mod ended;
 mod examples;
 mod facts;

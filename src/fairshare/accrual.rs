@@ -119,11 +119,6 @@ impl Run {
         Some(self.end).filter(|end| end.is_finite())
     }
 
-    /// What it counts a second.
-    pub fn rate(&self) -> f64 {
-        self.rate
-    }
-
     /// What it counts at `now`.
     pub fn usage(&self, now: f64, mode: Mode, half_life: HalfLife) -> f64 {
         let until = self.end.min(now);

@@ -194,6 +194,7 @@ fn drift_says_what_is_off() {
         (job(&book, Phase::Depend), |job| job.phase = Phase::New, "lists of jobs"),
         (job(&book, Phase::Sched), |job| job.queue = None, "counters"),
         (Job { queue: None, ..job(&book, Phase::Sched) }, |job| job.queue = Some("q".into()), "counters"),
+        (Job { queue: None, ..job(&book, Phase::Sched) }, |job| job.size.nodes = 9, "counters"),
         (held(&book), |job| job.size.nodes = 1, "none"),
         (held(&book), |job| job.grant = Grant::Blocked, "none"),
     ] {
@@ -249,4 +250,20 @@ fn an_empty_ledger_is_one_without_jobs() {
     assert!(ledger.is_empty());
     ledger.insert(JobId(1), job(&book, Phase::New));
     assert!(!ledger.is_empty() && ledger.len() == 1);
+}
+
+#[test]
+fn only_in_depend_is_a_job_up_to_others() {
+    let book = book(1);
+    let known = |phase| Job { knowledge: Knowledge::Known, ..job(&book, phase) };
+    for (job, wanted) in [
+        (known(Phase::Depend), true),
+        (known(Phase::New), false),
+        (known(Phase::Priority), false),
+        (known(Phase::Sched), false),
+        (held(&book), false),
+        (Job { knowledge: Knowledge::Unread, ..job(&book, Phase::Depend) }, false),
+    ] {
+        assert_eq!(job.is_up_to_others(), wanted, "{:?}", job.phase);
+    }
 }

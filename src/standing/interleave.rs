@@ -141,28 +141,20 @@ impl Turns {
     }
 
     /// Of equal siblings, level by level. Where a path ends, or nobody has a target, the one in front in the tree's order is
-    /// taken.
+    /// taken: that is breadth first, so that an association comes before all who are below banks on its level.
     fn best_of(&self, mut tied: Vec<NodeId>, without_target: bool) -> Option<NodeId> {
-        let mut done: Vec<NodeId> = Vec::new();
         let mut ended = without_target;
         loop {
-            let (banks, leaves): (Vec<NodeId>, Vec<NodeId>) =
-                tied.into_iter().partition(|node| self.waiting.contains_key(node));
-            ended |= !leaves.is_empty();
-            done.extend(leaves);
-            if banks.is_empty() {
-                return done.into_iter().min();
+            let leaves = tied.iter().copied().filter(|node| !self.waiting.contains_key(node));
+            if let Some(first) = leaves.min() {
+                return Some(first);
             }
             let below = |bank: &NodeId| self.waiting.get(bank).and_then(|siblings| siblings.first()).copied();
             if ended {
-                // An equal bank's best is as good as the association that ended the comparison.
-                for bank in banks {
-                    done.extend(below(&bank).and_then(|(_, node)| self.most_deserving(node)));
-                }
-                return done.into_iter().min();
+                return tied.iter().filter_map(below).filter_map(|(_, node)| self.most_deserving(node)).min();
             }
-            let first = banks.iter().filter_map(below).map(|(quotient, _)| quotient).min()?;
-            tied = banks
+            let first = tied.iter().filter_map(below).map(|(quotient, _)| quotient).min()?;
+            tied = tied
                 .iter()
                 .filter_map(|bank| self.waiting.get(bank))
                 .flat_map(|siblings| siblings.iter().take_while(|(quotient, _)| *quotient == first))

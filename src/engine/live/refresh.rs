@@ -233,15 +233,10 @@ impl Engine {
         arms.then_some(Effect::ArmIn(Timer::Refresh, period))
     }
 
-    /// All prices may be others, whatever the next refresh changes.
-    pub(in crate::engine) fn reprice_at_next_refresh(&mut self) {
-        self.live.reprice = true;
-    }
-
     /// Begins a refresh; one that is under way begins anew.
     fn begin_refresh(&mut self) -> Option<Effect> {
         self.standing.begin(self.now);
-        self.live.reprice |= self.move_reference();
+        self.move_reference();
         self.outdate_prices();
         self.live.posting = LastRefresh { when: self.now, ..LastRefresh::default() };
         self.live.stage = Stage::Standing;

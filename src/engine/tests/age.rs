@@ -282,3 +282,24 @@ proptest! {
         }
     }
 }
+
+/// The reference has moved on while the configuration was replaced: the refresh after it finds that no price is as it was.
+#[test]
+fn prices_follow_a_reference_that_moved_between_two_refreshes() {
+    let mut host = live(Policy::FairTree);
+    host.event(Event::Settings(aging(100_000)));
+    host.refresh(30.0);
+    host.now += 51.0 * HOUR;
+    let id = host.submit(HostJob::new(7).bank("A")).unwrap();
+    let reference = host.engine.ages().reference();
+    host.now += 50.0 * HOUR;
+    host.event(Event::Settings(Settings { annotate: true, ..aging(100_000) }));
+    assert_ne!(host.engine.ages().reference(), reference);
+    host.refresh(30.0);
+    let fresh = host.submit(HostJob::new(7).bank("A")).unwrap();
+    let ahead = price(&host, id) - price(&host, fresh);
+    assert!(
+        (50_000..=50_010).contains(&ahead),
+        "half as old as can be, beside one that has just come: {ahead}"
+    );
+}

@@ -287,6 +287,12 @@ fn a_panic_that_comes_often_does_not_put_refreshes_off() {
     host.apply(effects);
     host.settle();
     assert_eq!(host.refresh_at, Some(due));
+    // Nor does the next.
+    host.now += 5.0;
+    let effects = host.engine.handle(host.now, Event::Panicked(None));
+    host.apply(effects);
+    host.settle();
+    assert_eq!(host.refresh_at, Some(due));
 }
 
 /// Of a job without an association nothing is waited for, and it may be the last that is read, or end.

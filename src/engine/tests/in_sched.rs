@@ -7,7 +7,7 @@ use super::past_depend::{go, settled, states};
 use super::site::{HostJob, NOW, OWNER, association, narrow, queue, record};
 use super::strict::rules;
 use crate::accounts::RunningLimits;
-use crate::engine::{Engine, Event, State};
+use crate::engine::{Engine, Event, JobsWanted, State};
 use crate::ids::Limit;
 use crate::limits::Phase;
 use State::{Priority, Run, Sched};
@@ -24,6 +24,11 @@ fn resources_that_were_on_their_way_start_a_job_that_is_held_in_sched() {
     let moved = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.force_update(moved, None, Some("B".to_owned()));
     assert_eq!((host.state(moved), host.jobs[&moved].priority, held(&host)), (Some(Sched), Some(0), 1));
+    let ids = Some(vec![moved]);
+    let page =
+        host.engine.jobs_page(&JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 });
+    assert_eq!(page.jobs.iter().map(|job| job.state).collect::<Vec<_>>(), ["sched"]);
+    assert!(host.engine.is_held(moved) && !host.engine.is_held(there));
     // Whatever is asked for or changes, it stays there.
     host.event(Event::Reprioritize);
     host.set_urgency(moved, 20);
@@ -135,6 +140,10 @@ fn a_job_that_is_held_in_priority_counts_when_it_comes_to_sched_all_the_same() {
     host.event(Event::Associations(vec![narrow(7, "A")]));
     host.event(Event::Reprioritize);
     assert_eq!((host.state(held), host.state(running)), (Some(Priority), Some(Run)));
+    let ids = Some(vec![held]);
+    let page =
+        host.engine.jobs_page(&JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 });
+    assert_eq!(page.jobs[0].state, "priority");
     host.engine.handle(NOW, Event::Sched(held));
     assert_eq!(host.engine.ledger().job(held).unwrap().phase, Phase::Sched);
 }

@@ -28,6 +28,10 @@ fn a_fair_share_that_the_tree_gives_is_told_as_such() {
             .expect("it is in the tree")
     };
     let of = [(7, "A"), (8, "A"), (7, "B")].map(|(user, bank)| (user, bank, by_tree(user, bank)));
+    for (user, bank, fairshare) in of {
+        let live = host.engine.book().find(UserId(user), Some(bank)).and_then(|it| host.engine.fairshare(it));
+        assert_eq!(Some(fairshare), live, "{user} in {bank}");
+    }
     let wanted: Vec<(u32, bool)> = {
         let mut all: Vec<_> = of.iter().map(|(user, bank, is)| (*user, *bank, *is == 0.5)).collect();
         all.sort_unstable();

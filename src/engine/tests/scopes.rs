@@ -356,6 +356,7 @@ fn a_note_and_an_explanation_name_what_holds_a_job() {
         other => panic!("{other:?}"),
     };
     assert_eq!(told(&host), "held: max-run-sched-gpus-bank 3/4");
+    assert_eq!(super::why::why(&host, second).release.reason.code, "shared");
     // A cap that is lowered below what runs holds nobody who takes nothing of it.
     push(&mut host, vec![limit(bank("A"), None, "run-sched-gpus", 2), limit(bank("A"), None, "run-jobs", 1)]);
     assert_eq!(host.state(second), Some(State::Depend));

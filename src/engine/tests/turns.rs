@@ -216,7 +216,8 @@ fn a_replayed_job_that_was_judged_is_not_judged_again() {
 /// An update sends a job in SCHED round to PRIORITY: not while Flux asks for its price.
 #[test]
 fn what_a_jobspec_lacks_is_not_posted_while_flux_asks_for_a_price() {
-    let posts = |effects: &[Effect]| effects.iter().filter(|it| matches!(it, Effect::SetJobspec { .. })).count();
+    let posts =
+        |effects: &[Effect]| effects.iter().filter(|it| matches!(it, Effect::SetJobspec { .. })).count();
     let mut engine = Engine::new(OWNER);
     let id = JobId(77);
     let job = HostJob { state: Sched, priority: Some(16), ..HostJob::new(7) };

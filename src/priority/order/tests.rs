@@ -144,6 +144,28 @@ fn queues_share_a_budget_and_each_is_right_to_a_depth() {
     assert!(both.plan(Bounds { depth: 50, few: 5, budget: 30 }).touch.is_empty());
 }
 
+/// Of two in one queue the one behind has to go ahead of the other; in a queue of its own it is first anyway.
+#[test]
+fn a_job_that_moves_stands_in_its_new_queue() {
+    let [a, b] = ["a", "b"].map(QueueName::from);
+    let mut pending = Pending::default();
+    let touched = |pending: &Pending<()>| {
+        pending
+            .plan(Bounds { depth: NO_END, few: 0, budget: NO_END })
+            .touch
+            .iter()
+            .map(|(id, _)| id.0)
+            .collect::<Vec<_>>()
+    };
+    pending.put(Some(&a), job(1, 5, 5), ());
+    pending.put(Some(&b), job(2, 5, 9), ());
+    assert_eq!(touched(&pending), [0u64; 0]);
+    pending.put(Some(&a), job(2, 5, 9), ());
+    assert_eq!(touched(&pending), [2]);
+    pending.put(Some(&b), job(2, 5, 9), ());
+    assert_eq!(touched(&pending), [0u64; 0]);
+}
+
 /// All prices have moved alike, so that the order shows nothing of it.
 #[test]
 fn outdated_prices_are_not_kept_in_the_head() {

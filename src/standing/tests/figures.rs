@@ -289,6 +289,8 @@ fn where_none_can_be_given_up_the_ended_jobs_stay_where_they_are() {
     }
     early.give_up_beside(JobId(1), T0 + 50.0);
     assert_eq!(places(&early), (0, vec![1, 2, 3]));
+    early.give_up_beside(JobId(1), T0 + 97.0);
+    assert_eq!(early.counts().2, 2, "what ends just now has ended");
     early.give_up_beside(JobId(1), T0 + 98.5);
     assert_eq!(early.counts().2, 1);
     early.is_sound();

@@ -131,3 +131,57 @@ fn the_older_of_two_claims_is_met_first() {
         exact(&host);
     }
 }
+
+/// It can't go by its own limits whatever room there is, and would keep everybody else waiting.
+#[test]
+fn who_its_own_limits_hold_has_no_claim() {
+    let mut host = site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
+    let narrow = Association { max_nodes: Limit(3), ..association(7, "A") };
+    host.event(Event::Associations(vec![AssociationRecord { fairshare: 0.2, ..record(narrow, "A") }]));
+    let own = host.submit(job(7, "A", 0)).unwrap();
+    host.start(own);
+    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
+    let beyond = host.submit(job(7, "A", 4).size(3, 3)).unwrap();
+    let within = host.submit(job(7, "A", 4)).unwrap();
+    overtake(&mut host, &mut running);
+    overtake(&mut host, &mut running);
+    host.end(running.remove(0));
+    assert!(![beyond, within].iter().any(|id| host.engine.ledger().has_claim(*id)));
+    let late = host.submit(job(8, "A", 1)).unwrap();
+    assert_eq!(host.state(late), Some(State::Sched));
+    exact(&host);
+}
+
+/// Two users' claims meet in what one of them has in two banks: the older is met first, also when it was placed anew since.
+#[test]
+fn of_two_claims_in_one_group_the_older_is_met_first() {
+    for prices_move in [false, true] {
+        let limits = ["A", "B"].map(|name| limit(bank(name), None, "run-sched-gpus", 4));
+        let own = limit(Target::User(UserId(7)), None, "run-sched-gpus", 4);
+        let mut host = site(limits.into_iter().chain([own]).collect());
+        host.event(Event::Associations(vec![with_fairshare(9, "B", 0.9)]));
+        let mut running = ["A", "B"].map(|name| {
+            let user = if name == "A" { 8 } else { 9 };
+            (0..4).map(|_| host.submit(job(user, name, 1)).unwrap()).collect::<Vec<JobId>>()
+        });
+        let [newer, older] = ["A", "B"].map(|name| host.submit(job(7, name, 4)).unwrap());
+        for (user, name, at) in [(9, "B", 1), (8, "A", 0)] {
+            for _ in 0..OVERTAKEN {
+                host.end(running[at].remove(0));
+                running[at].push(host.submit(job(user, name, 1)).unwrap());
+            }
+            host.end(running[at].remove(0));
+        }
+        assert!([older, newer].iter().all(|id| host.engine.ledger().has_claim(*id)));
+        if prices_move {
+            host.event(Event::Associations(vec![with_fairshare(7, "B", 0.3)]));
+        }
+        for at in [0, 1] {
+            running[at].iter().for_each(|id| host.end(*id));
+        }
+        assert_eq!([older, newer].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+        host.end(older);
+        assert_eq!(host.state(newer), Some(State::Sched));
+        exact(&host);
+    }
+}
