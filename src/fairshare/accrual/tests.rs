@@ -60,6 +60,14 @@ fn half_lives() {
     }
 }
 
+/// Nothing has faded before any time has passed, and what is negligible is less than the limit, not the limit itself.
+#[test]
+fn edges() {
+    let ten = half_life(10.0);
+    assert_eq!([-10.0, -0.0, 0.0, 10.0].map(|elapsed| ten.left_after(elapsed)), [1.0, 1.0, 1.0, 0.5]);
+    assert_eq!([NEGLIGIBLE, NEGLIGIBLE * 0.999, 1.0].map(readable), [NEGLIGIBLE, 0.0, 1.0]);
+}
+
 #[test]
 fn numbers_that_no_run_has_are_refused() {
     for (rate, start) in

@@ -147,6 +147,7 @@ fn figures_of_who_is_ignored_and_of_who_is_not() {
         // Half of 12 was used by x; three quarters of it belong to A, of which it has a quarter.
         (Policy::Classic, &all, "x", "A", (0.1875, Some(0.5 + (2.0 / 3.0 - 0.5) * 0.25))),
         (Policy::Pbs, &all, "x", "A", (0.25, None)),
+        (Policy::Pbs, &all, "y", "A", (0.75, None)),
         (Policy::Pbs, &ignoring, "x", "A", (1.0, None)),
         (Policy::Pbs, &ignoring, "y", "A", (0.0, None)),
     ] {
@@ -361,6 +362,18 @@ fn what_a_ranking_holds_is_counted() {
     assert!((4 * 16 + 16..=16 * 64).contains(&visit), "{visit}");
     let (own, nodes) = (ranking.memory() - sums - visit, tree.len());
     assert!((2 * 4 * 4..=nodes * 64).contains(&own), "{own}");
+}
+
+#[test]
+fn what_no_usage_can_be_is_the_nearest_that_can() {
+    let mut tree = tree("root - 1\nA root 1", "a A 1 1");
+    let leaf = tree.leaf("a", "A").expect("leaf");
+    for (accrued, wanted) in
+        [(-0.0, 0.0f64), (-1.0, 0.0), (f64::NAN, 0.0), (f64::INFINITY, MAX_USAGE), (2.5, 2.5)]
+    {
+        tree.accrue(leaf, accrued);
+        assert_eq!(tree.usage[leaf.index()].to_bits(), wanted.to_bits(), "{accrued}");
+    }
 }
 
 /// Each column is counted: 3 banks and 4 associations are 7 nodes.
