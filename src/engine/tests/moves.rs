@@ -5,7 +5,7 @@ use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
 use super::strict::rules;
 use crate::accounts::{Association, Queue, RunningLimits};
-use crate::engine::{Engine, Event, State};
+use crate::engine::{Effect, Engine, Event, State};
 use crate::ids::{Limit, UserId};
 
 #[test]
@@ -153,6 +153,12 @@ fn who_moves_to_where_it_is_held_is_waited_for_no_more_where_it_was() {
     host.never_answered = [moved].into();
     host.replay(true, engine);
     assert_eq!(host.names(kept), ["afterany:1"]);
+    let job = HostJob { state: State::Priority, ..host.jobs[&moved].clone().bank("B") };
+    let updated = host.clone().engine.handle(NOW, Event::Updated(Host::facts(moved, &job)));
+    assert!(
+        !updated.iter().any(|it| matches!(it, Effect::RemoveDependency(..) | Effect::Then(_))),
+        "{updated:?}"
+    );
     host.force_update(moved, None, Some("B".to_owned()));
     assert_eq!(host.names(kept), ["afterany:1", "max-running-jobs-user-limit"]);
 }

@@ -5,7 +5,7 @@ use super::examples::{exact, held_behind_one, site, submit};
 use super::host::Host;
 use super::live::{accounts, leaf, tree};
 use super::site::{HostJob, NOW, OWNER, association, narrow, queue, record};
-use crate::accounts::AssociationRecord;
+use crate::accounts::{Association, AssociationRecord};
 use crate::engine::step::Step;
 use crate::engine::{Effect, Engine, Event, Settings, State, Timer};
 use crate::fairshare::Policy;
@@ -235,19 +235,33 @@ fn what_a_jobspec_lacks_is_not_posted_while_flux_asks_for_a_price() {
 #[test]
 fn an_eventlog_that_was_read_is_not_read_when_limits_come() {
     let mut host = site(|a| a.max_running_jobs = Limit(2));
-    let id = submit(&mut host, 1);
+    let ids = [(); 2].map(|()| submit(&mut host, 1));
     let accounts = |running| {
-        let one = crate::accounts::Association { max_running_jobs: Limit(running), ..association(7, "A") };
+        let one = Association { max_running_jobs: Limit(running), ..association(7, "A") };
         Event::Associations(vec![record(one, "A")])
     };
     let mut engine = Engine::new(OWNER);
     engine.handle(NOW, accounts(1));
     host.reads_asked = 0;
     host.replay(true, engine);
-    assert_eq!((host.reads_asked, host.state(id)), (1, Some(Sched)));
-    host.event(accounts(2));
-    host.event(accounts(1));
-    host.event(Event::Reprioritize);
+    assert_eq!((host.reads_asked, ids.map(|id| host.state(id))), (2, [Some(Sched); 2]));
+    for running in [9, 1] {
+        host.event(accounts(running));
+        host.event(Event::Reprioritize);
+    }
     submit(&mut host, 1);
-    assert_eq!(host.reads_asked, 1);
+    assert_eq!(host.reads_asked, 2);
+}
+
+/// An epilog, or another plugin, may keep a job in CLEANUP that was in SCHED: it counts there until it is INACTIVE, as one that ran.
+#[test]
+fn a_job_that_is_cancelled_in_sched_counts_until_it_is_inactive() {
+    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let first = submit(&mut host, 1);
+    let held = submit(&mut host, 1);
+    assert_eq!((host.state(first), host.state(held)), (Some(Sched), Some(Depend)));
+    host.engine.handle(NOW, Event::Cleanup(first));
+    let effects = turn(&mut host);
+    assert_eq!(frees(&effects), []);
+    assert_eq!(frees(&host.engine.handle(NOW, Event::Inactive(first))), [held]);
 }

@@ -105,6 +105,16 @@ fn a_job_by_hand() {
     assert!(near(one, 40.0 / LN_2), "{one}");
 }
 
+/// What is charged ahead is in the units of the scale as well.
+#[test]
+fn a_scaled_job_is_the_same_usage_in_other_units() {
+    let (scale, run) = (Scale::new(0.0, half_life(100.0)), run(4.0, 100.0, None, 300.0));
+    for mode in [Mode::Elapsed, Mode::Committed] {
+        let plain = scale.plain(run.scaled(300.0, mode, &scale), 300.0);
+        assert!(near(plain, run.usage(300.0, mode, scale.half_life())), "{plain} {mode:?}");
+    }
+}
+
 #[test]
 fn scales_are_rebased_by_whole_half_lives() {
     let scale = Scale::new(1_000.0, half_life(10.0));
