@@ -6,7 +6,6 @@ use super::timer::Timer;
 use crate::accounts::{AssociationRecord, ConfigPatch, Policy, PolicyPart, Queue};
 use crate::ids::{BankName, JobId, ProjectName, UserId};
 use crate::limits::{Resources, Size, SizeError};
-use crate::priority::URGENCY_HOLD;
 use crate::standing::{Ended, GivenUp, SitePart};
 
 /// Job states as Flux shows them to a plugin (RFC 21).
@@ -82,13 +81,6 @@ pub struct JobFacts<'a> {
     pub duration: f64,
     /// What it was given.
     pub resources: Resources,
-}
-
-impl JobFacts<'_> {
-    /// Whether it is not to be scheduled: by its urgency, or in SCHED by its priority, as it was held there or its score is 0.
-    pub(super) fn is_at_rest(&self) -> bool {
-        self.urgency == URGENCY_HOLD || (self.state, self.priority) == (State::Sched, 0)
-    }
 }
 
 /// A job that ended, as job-list tells of it.

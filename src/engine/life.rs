@@ -8,6 +8,7 @@ use crate::limits::{
     Admission, Allocation, Demand, Grant, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase, Project,
     Resources, Size,
 };
+use crate::priority::URGENCY_HOLD;
 
 impl Engine {
     /// Takes an accepted job in. Return codes are ignored by Flux here, so nothing is rejected.
@@ -44,7 +45,7 @@ impl Engine {
             grant: Grant::None,
             running: self.running_limits(queue.as_ref()),
             queue,
-            demand: if facts.is_at_rest() { Demand::Resting } else { Demand::ToRun },
+            demand: if facts.urgency == URGENCY_HOLD { Demand::Resting } else { Demand::ToRun },
             memo: None,
             eligible: self.eligible_at_first(facts.submitted, self.keepers(facts.id), facts.urgency),
         };

@@ -71,7 +71,8 @@ impl Engine {
     pub(super) fn pass_on(&mut self, mut pass: Pass) -> Vec<Effect> {
         self.is_passing = false;
         if self.resync.is_on() {
-            return Vec::new();
+            // What Flux has is not known before all jobs were looked up.
+            return self.pass_later(pass.walk.association(), Line::All);
         }
         let mut effects = Vec::new();
         loop {

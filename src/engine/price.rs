@@ -84,15 +84,13 @@ impl Engine {
             return self.stays_as_it_is(id);
         }
         let phase = job.phase;
-        if self.wakes_too_late(id, job, urgency) {
-            // One that a restart sent to PRIORITY has no price that it could keep.
-            let is_in_priority = self.unpriced.contains(&id);
-            if is_in_priority || !self.keeps_price(id, urgency) {
-                let mut effects = self.stands_in_line(id);
-                self.ledger.change(id, |job| job.is_in_sched &= !is_in_priority);
-                effects.extend(self.stays_as_it_is(id));
-                return effects;
-            }
+        // One that a restart sent to PRIORITY has no price that it could keep.
+        if self.wakes_too_late(id, job, urgency)
+            && (self.unpriced.contains(&id) || !self.keeps_price(id, urgency))
+        {
+            let mut effects = self.stands_in_line(id);
+            effects.extend(self.stays_as_it_is(id));
+            return effects;
         }
         if self.keeps_price(id, urgency) {
             return vec![Effect::KeepPriority];
@@ -140,12 +138,15 @@ impl Engine {
             self.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
             return Vec::new();
         }
-        if job.is_awaiting() {
-            let admitted = self.admit(id, Completion::Now(Posting::ById));
-            return admitted.unwrap_or_else(|pending| self.unpriced(id, pending, None));
+        if job.phase > Phase::Sched {
+            return Vec::new();
         }
-        if self.wakes_too_late(id, job, urgency) {
-            return self.stands_in_line(id);
+        let is_late = self.wakes_too_late(id, job, urgency);
+        if is_late || job.is_awaiting() {
+            let mut effects = if is_late { self.stands_in_line(id) } else { Vec::new() };
+            let admitted = self.admit(id, Completion::Now(Posting::ById));
+            effects.extend(admitted.unwrap_or_else(|pending| self.unpriced(id, pending, None)));
+            return effects;
         }
         let (completion, is_in_sched) = (Completion::in_phase(job.phase, Posting::ById), job.is_in_sched);
         match self.price(id, urgency, completion, Cause::ById) {

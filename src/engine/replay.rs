@@ -11,7 +11,7 @@ use super::{Effect, Engine, JobFacts, Level, Posting, State, Step, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::{Admission, Grant, HoldName, HoldNames, Job, Knowledge, Line, Origin, Phase};
-use crate::priority::AGE;
+use crate::priority::{AGE, URGENCY_HOLD};
 
 /// What was replayed and not yet worked out.
 #[derive(Clone, Debug, Default)]
@@ -50,14 +50,16 @@ impl Engine {
             State::Inactive => return Vec::new(),
         };
         match job.phase {
-            Phase::Depend | Phase::Sched => job.knowledge = Knowledge::Unread,
-            // It waited for data or for room, or had just been released: all the same, it stands in line.
+            // It waited for data or for room, was held in SCHED or has a score of 0, or had just been released: all the same, it stands
+            // in line.
             Phase::Priority => job.await_room(),
+            Phase::Sched if facts.priority == 0 && facts.urgency != URGENCY_HOLD => job.await_room(),
+            Phase::Depend | Phase::Sched => job.knowledge = Knowledge::Unread,
             _ => {}
         }
         if matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched) {
             self.replay.pending.push(facts.id);
-            self.replay.has_unpriced |= job.phase == Phase::Priority;
+            self.replay.has_unpriced |= facts.state == State::Priority;
             self.due.incomplete.insert(facts.id);
         }
         let mut effects = Engine::log_unmeasured(facts);

@@ -3,11 +3,13 @@
 
 use super::examples::{exact, held_behind_one, site, submit};
 use super::host::Host;
+use super::live::{accounts, leaves, tree};
 use super::past_depend::{go, settled, states};
 use super::site::{HostJob, NOW, OWNER, association, narrow, queue, record};
 use super::strict::rules;
-use crate::accounts::RunningLimits;
-use crate::engine::{Engine, Event, JobsWanted, State};
+use crate::accounts::{AssociationRecord, RunningLimits};
+use crate::engine::{Engine, Event, JobsWanted, Settings, State};
+use crate::fairshare::Policy;
 use crate::ids::Limit;
 use crate::limits::Phase;
 use State::{Priority, Run, Sched};
@@ -45,7 +47,7 @@ fn resources_that_were_on_their_way_start_a_job_that_is_held_in_sched() {
         host.replay(is_reload, engine);
         host.event(Event::Associations(records()));
         host.event(Event::Reprioritize);
-        assert_eq!((host.jobs[&moved].is_in_line, held(&host)), (is_reload, 1), "{is_reload}");
+        assert_eq!((host.jobs[&moved].is_in_line, held(&host)), (true, 1), "{is_reload}");
     }
     host.start(there);
     host.end(there);
@@ -107,27 +109,84 @@ fn who_rests_on_is_not_held() {
     settled(&host);
 }
 
-/// A restart has sent it to PRIORITY, and Flux has it there: it is not held in SCHED.
+/// A restart has sent it to PRIORITY, and Flux has it there: it is not held in SCHED. It is asked about by Flux's loop, or by id where
+/// that would be too long.
 #[test]
 fn who_wakes_too_late_after_a_restart_is_in_priority() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let strict = || Event::Settings(rules(RunningLimits::Strict, &[]));
-    host.event(strict());
-    let rests = submit(&mut host, 1);
-    host.set_urgency(rests, 0);
-    let next = submit(&mut host, 1);
-    host.start(next);
+    for max_stall in [f64::INFINITY, 0.0] {
+        let settings = || Event::Settings(Settings { max_stall, ..rules(RunningLimits::Strict, &[]) });
+        let policy = || {
+            let mut all = accounts();
+            let own = |it: &&mut AssociationRecord| it.association == association(7, "A");
+            all.associations.iter_mut().find(own).unwrap().association.max_running_jobs = Limit(1);
+            Event::Policy(all, tree(Policy::FairTree, NOW, leaves()))
+        };
+        let mut host = Host::new();
+        [settings(), policy()].into_iter().for_each(|event| host.event(event));
+        let rests = submit(&mut host, 1);
+        host.set_urgency(rests, 0);
+        let next = submit(&mut host, 1);
+        host.start(next);
+        let mut engine = Engine::new(OWNER);
+        engine.handle(NOW, settings());
+        host.replay(false, engine);
+        assert_eq!(host.state(rests), Some(Priority), "without data it has no price");
+        host.set_urgency(rests, 16);
+        let loops = host.loops;
+        host.event(policy());
+        assert_eq!(host.loops > loops, max_stall > 0.0);
+        let job = host.engine.ledger().job(rests).unwrap();
+        assert_eq!((host.state(rests), job.is_held(), job.is_in_sched), (Some(Priority), true, false));
+        host.end(next);
+        assert_eq!(go(&host, &[rests]), [true], "{max_stall}");
+        settled(&host);
+    }
+}
+
+/// A plugin that is loaded finds it in SCHED at priority 0, whoever of those that run it has seen before.
+#[test]
+fn who_is_held_in_sched_is_held_after_a_reload_and_a_restart() {
+    for is_reload in [true, false] {
+        let mut host = site(|a| a.max_running_jobs = Limit(1));
+        let strict = || Event::Settings(rules(RunningLimits::Strict, &[]));
+        host.event(strict());
+        let late = submit(&mut host, 1);
+        host.set_urgency(late, 0);
+        let runs = submit(&mut host, 1);
+        host.start(runs);
+        host.set_urgency(late, 16);
+        let mut engine = Engine::new(OWNER);
+        for event in [strict(), Event::Associations(vec![narrow(7, "A")])] {
+            engine.handle(NOW, event);
+        }
+        host.replay(is_reload, engine);
+        assert_eq!((host.state(late), host.jobs[&late].priority), (Some(Sched), Some(0)), "{is_reload}");
+        assert!(host.engine.is_held(late));
+        host.end(runs);
+        assert!(host.jobs[&late].priority > Some(0), "{is_reload}");
+        settled(&host);
+    }
+}
+
+/// By flux-accounting's rule, too: its place is another's, who was released and does not run yet.
+#[test]
+fn who_moved_to_a_bank_whose_place_is_promised_is_held_after_a_reload() {
+    let records = || vec![record(association(7, "A"), "A"), narrow(7, "B")];
+    let mut host = Host::with(records(), vec![queue("q1")]);
+    let first = host.submit(HostJob::new(7).bank("B")).unwrap();
+    host.start(first);
+    let promised = host.submit(HostJob::new(7).bank("B")).unwrap();
+    host.end(first);
+    let moved = host.submit(HostJob::new(7).bank("A")).unwrap();
+    assert_eq!(host.update(moved, None, Some("B")), Ok(()));
+    assert_eq!((host.state(promised), host.jobs[&moved].priority), (Some(Sched), Some(0)));
     let mut engine = Engine::new(OWNER);
-    engine.handle(NOW, strict());
-    host.replay(false, engine);
-    assert_eq!(host.state(rests), Some(Priority), "without data it has no price");
-    host.set_urgency(rests, 16);
-    host.event(Event::Associations(vec![narrow(7, "A")]));
-    host.event(Event::Reprioritize);
-    let job = host.engine.ledger().job(rests).unwrap();
-    assert_eq!((host.state(rests), job.is_held(), job.is_in_sched), (Some(Priority), true, false));
-    host.end(next);
-    assert_eq!(go(&host, &[rests]), [true]);
+    engine.handle(NOW, Event::Associations(records()));
+    host.replay(true, engine);
+    assert_eq!(host.jobs[&moved].priority, Some(0));
+    host.start(promised);
+    host.end(promised);
+    assert!(host.jobs[&moved].priority > Some(0));
     settled(&host);
 }
 

@@ -92,3 +92,13 @@ fn flaw_27_a_job_whose_urgency_cannot_be_asked_reserves_all() {
     assert_eq!((reserved.sched.jobs(), reserved.run.nodes()), (1, 1));
     exact(&host);
 }
+
+/// It began to run before its turn to be asked came: it has no price any more.
+#[test]
+fn a_running_job_whose_urgency_is_told_gets_no_price() {
+    let mut host = site(|_| ());
+    let runs = submit(&mut host, 1);
+    host.start(runs);
+    let effects = host.engine.handle(NOW, Event::Urgency(runs, 16));
+    assert!(effects.is_empty(), "{effects:?}");
+}

@@ -155,9 +155,10 @@ impl Host {
         self.subscribed.clear();
         self.oracle.is_all_looked_at = true;
         let first_seen = |job: &mut HostJob| {
-            (job.was_unreadable, job.was_awaiting, job.is_in_line) = (false, false, false);
-            // What is in SCHED is there, whatever the plugin before held.
-            job.was_sched |= job.state == State::Sched;
+            // What is in SCHED is there, whatever the plugin before held; but for what it held there.
+            let is_in_line = job.state == State::Sched && job.priority == Some(0) && job.urgency != 0;
+            (job.was_unreadable, job.was_awaiting, job.is_in_line) = (false, false, is_in_line);
+            job.was_sched |= job.state == State::Sched && !is_in_line;
             job.urgency_at_first = job.urgency;
         };
         self.jobs.values_mut().for_each(first_seen);
