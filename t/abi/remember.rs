@@ -284,6 +284,45 @@ pub(super) fn used(site: &Site, user: u32) -> f64 {
     site.ask("usages", &json!({"user": user}))["associations"][0]["usage"].as_f64().expect("a usage")
 }
 
+/// Nobody has read yet what ended when the push comes, or it is being put in force.
+#[test]
+fn a_push_that_comes_first_has_what_ended_added() {
+    for is_in_parts in [false, true] {
+        let (site, ids) = with_history();
+        site.finish(ids[2]);
+        site.host.advance(70.0);
+        let before = used(&site, 1000);
+        assert!(before > 300.0, "{before}");
+        let mut document = tree(3, |_| 0.0);
+        document["tree"]["half_life"] = json!(0);
+        site.host.remove(SO).unwrap();
+        site.host.load(&site.so.path(), None).unwrap();
+        let now = |method: &str, payload: &Value| {
+            let topic = format!("job-manager.mf_priority.{method}");
+            let answer = site.host.request_now(&topic, Some(&payload.to_string()), super::OWNER).unwrap();
+            serde_json::from_str::<Value>(&answer.unwrap_or_else(|| "null".to_owned())).unwrap()
+        };
+        if is_in_parts {
+            let push = &now("policy_begin", &json!({}))["push"];
+            site.host.settle();
+            assert!(!site.has_data());
+            document["push"] = push.clone();
+            now("policy_part", &document);
+            now("policy_commit", &json!({"push": push}));
+        } else {
+            now("policy_update", &document);
+        }
+        site.host.settle();
+        site.host.advance(2.0);
+        let shown = used(&site, 1000);
+        assert!((shown - before).abs() < 1e-9, "{is_in_parts}: {shown} {before}");
+        site.host.advance(70.0);
+        site.reload();
+        let shown = used(&site, 1000);
+        assert!((shown - before).abs() < 1e-9, "{is_in_parts}, after one more reload: {shown} {before}");
+    }
+}
+
 #[test]
 fn usage_that_no_push_covers_outlives_a_reload_and_a_restart() {
     let (site, ids) = with_history();

@@ -188,10 +188,11 @@ class Model(Limits):
             job.blocked = job.unchecked = False
             job.was_held = job.was_ever_held()
             job.grant = False
-            # What is in SCHED at priority 0 was held there, or its score is 0.
-            job.suspended, job.told = job.urgency == 0 or job.state == "SCHED" and job.priority == 0, job.urgency
-            job.bounced = job.state == "SCHED"
-            job.waits, job.in_line, job.in_sched = job.state == "PRIORITY", False, False
+            job.suspended, job.told = job.urgency == 0, job.urgency
+            # What is in SCHED at priority 0 though its urgency is another was held there, or its score is 0: it stands in line.
+            is_held = job.state == "SCHED" and job.priority == 0 and job.urgency != 0
+            job.bounced = job.state == "SCHED" and not is_held
+            job.waits, job.in_line, job.in_sched = job.state == "PRIORITY" or is_held, is_held, is_held
             job.replayed = True
             # The eventlog of a job in DEPEND names those who keep it.
             job.subscribed = job.declared or bool(job.foreign())

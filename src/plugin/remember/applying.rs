@@ -5,7 +5,7 @@ use super::parsing::{Parsing, Part};
 use super::reading::Reading;
 use super::record::Fault;
 use super::writing::Base;
-use super::{PATIENCE, State, jobs};
+use super::{PATIENCE, Remember, State, jobs};
 use crate::engine::{Engine, Event, Timer};
 use crate::jobtap::{Host, LogLevel};
 use crate::plugin::{MfPriority, counted};
@@ -36,6 +36,8 @@ enum Next {
     Later,
     Feed(Box<Event<'static>>),
     Commit,
+    /// No more of it is wanted.
+    Done,
 }
 
 impl Applying {
@@ -48,8 +50,18 @@ impl Applying {
         *self = Applying::new(std::mem::take(&mut self.reading));
     }
 
-    fn next(&mut self) -> Result<Next, Fault> {
+    pub(super) fn has_jobs_to_tell(&self) -> bool {
+        matches!(self.stage, Stage::Parsing | Stage::Jobs(_)) && !self.reading.jobs.is_empty()
+    }
+
+    /// `is_late`: a push came first. Then no more is taken than jobs that ended: a sum of those that were given up is of a push before it.
+    fn next(&mut self, is_late: bool) -> Result<Next, Fault> {
         match &mut self.stage {
+            Stage::Parsing if is_late => {
+                self.stage = Stage::Jobs(0);
+                Ok(Next::Later)
+            }
+            Stage::Begin if is_late => Ok(Next::Done),
             Stage::Parsing => {
                 if self.parsing.step(&self.reading)? {
                     self.stage = Stage::Jobs(0);
@@ -63,6 +75,7 @@ impl Applying {
                 };
                 *at += 1;
                 let (ended, sums) = jobs::read(text)?;
+                let sums = if is_late { Vec::new() } else { sums };
                 Ok(Next::Feed(Box::new(Event::Recalled(ended, sums))))
             }
             Stage::Begin => {
@@ -118,11 +131,20 @@ impl MfPriority {
     fn apply_part(&self, host: Host<'_, Self>) -> Result<Option<Box<Applying>>, Fault> {
         let next = {
             let mut it = self.remember.try_borrow_mut().map_err(|_| "it is in use".to_owned())?;
-            let State::Applying(applying) = &mut it.state else { return Ok(None) };
-            applying.next()?
+            let Remember { state: State::Applying(applying), is_late, .. } = &mut *it else {
+                return Ok(None);
+            };
+            applying.next(*is_late)?
         };
         match next {
             Next::Later => return Ok(None),
+            Next::Done => {
+                if let Ok(mut it) = self.remember.try_borrow_mut() {
+                    (it.state, it.is_late) = (State::Idle, false);
+                }
+                self.remember_next(host);
+                return Ok(None);
+            }
             Next::Feed(event) => {
                 self.drive(host, None, *event).map_err(|_| "the engine is in use".to_owned())?;
                 return Ok(None);

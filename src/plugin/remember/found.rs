@@ -45,7 +45,9 @@ impl Remember {
         let State::AskingLists(lists) = std::mem::take(&mut self.state) else { return Vec::new() };
         let (texts, groups) = (lists.jobs.unwrap_or_default(), lists.groups.unwrap_or_default());
         self.known.have(jobs::keys(&texts).chain(groups.iter().flat_map(Group::keys)));
-        if self.is_on != Some(true) || has_data {
+        // Without jobs that ended there is nothing that would add to a push.
+        self.is_late &= !texts.is_empty();
+        if self.is_on != Some(true) || has_data && !self.is_late {
             return Vec::new();
         }
         let mut reading = Reading::new(lists.manifest, texts, groups);
@@ -62,14 +64,13 @@ impl MfPriority {
         let has_data = self.read(Engine::generation).unwrap_or_default() > 0;
         let outcome = match (&mut it.state, found) {
             (State::Asking, Found::Nothing) if number == MANIFEST => {
-                it.state = State::Idle;
+                (it.state, it.is_late) = (State::Idle, false);
                 Ok(Vec::new())
             }
             (State::Asking, Found::Text(text)) if number == MANIFEST => {
                 match Manifest::read(text, jobtap::own_user()) {
                     Ok(manifest) => {
                         it.known = Known::Texts(manifest.keys().collect());
-                        it.doubts = false;
                         let groups = groups_key(&manifest.groups);
                         it.state = State::AskingLists(Lists { manifest, ..Lists::default() });
                         Ok(vec![(ENDED, jobs::list_key()), (GROUPS, groups)])
@@ -121,6 +122,7 @@ impl MfPriority {
     pub(super) fn refuse_remembered(&self, host: Host<'_, Self>, fault: &str) {
         if let Ok(mut it) = self.remember.try_borrow_mut() {
             (it.state, it.known, it.base) = (State::Idle, Known::Foreign(HashSet::new()), None);
+            it.is_late = false;
         }
         host.forget_errands();
         let text = format!(

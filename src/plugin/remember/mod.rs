@@ -20,7 +20,8 @@
 //! # Rules
 //! - Kept is what `policy_update` or `policy_commit` put in force. What flux-accounting's own methods bring is not, and
 //!   takes away what is there: it would tell of something that is not in force any more.
-//! - Whatever comes before the record was read goes before it: a document given at load, or any push.
+//! - Whatever comes before the record was read goes before it: a document given at load, or any push. Jobs that ended add to a push:
+//!   after a whole one those that the record tells of are read all the same.
 //! - With `remember = false` nothing is written, what is there is not read, and is taken away.
 //! - A record is read only by the owner of the instance that wrote it, in the format of this plugin, and only whole:
 //!   each text must have the hash it is called by. It then goes the way of a push, and is judged as one.
@@ -81,6 +82,8 @@ pub(super) struct Remember {
     doubts: bool,
     /// What is in force is to be written.
     is_due: bool,
+    /// A whole push came before the record was read: of that only the jobs that ended are wanted.
+    is_late: bool,
     /// Jobs that ended since the last push.
     log: Log,
     panics: u32,
@@ -103,6 +106,17 @@ enum State {
     Removing,
 }
 
+impl State {
+    /// Whether a record is being read, and the engine was not told yet of all jobs in it that ended.
+    fn has_jobs_to_tell(&self) -> bool {
+        match self {
+            State::Asking | State::AskingLists(_) | State::Reading(_) => true,
+            State::Applying(applying) => applying.has_jobs_to_tell(),
+            State::Idle | State::Writing(_) | State::Adding { .. } | State::Removing => false,
+        }
+    }
+}
+
 impl MfPriority {
     /// The configuration came.
     pub(super) fn remember_as_configured(&self, host: Host<'_, Self>, is_on: bool) {
@@ -117,6 +131,7 @@ impl MfPriority {
             return;
         }
         it.is_due = is_on && self.read(Engine::generation).unwrap_or_default() > 0 && self.is_whole.get();
+        it.is_late &= is_on;
         drop(it);
         self.remember_turns(host);
     }
@@ -138,6 +153,7 @@ impl MfPriority {
     fn remember_anew(&self, host: Host<'_, Self>, is_due: bool) {
         let Ok(mut it) = self.remember.try_borrow_mut() else { return };
         it.is_due = is_due && it.is_on == Some(true);
+        it.is_late = it.is_due && it.state.has_jobs_to_tell();
         drop(it);
         self.remember_turns(host);
     }
@@ -146,6 +162,14 @@ impl MfPriority {
     /// there; whoever waits looks again what is wanted.
     fn remember_turns(&self, host: Host<'_, Self>) {
         let Ok(mut it) = self.remember.try_borrow_mut() else { return };
+        if it.is_late && it.state.has_jobs_to_tell() {
+            let is_staged = matches!(it.state, State::Applying(_)) && !self.is_push_open();
+            drop(it);
+            if is_staged {
+                let _ = self.drive(host, None, Event::PolicyAbort);
+            }
+            return;
+        }
         if it.is_on.is_some() && matches!(it.state, State::Idle | State::Reading(_) | State::Applying(_)) {
             let state = std::mem::take(&mut it.state);
             drop(it);
@@ -341,6 +365,8 @@ impl MfPriority {
         }
         it.panics += 1;
         it.is_due |= matches!(it.state, State::Writing(_));
+        // What was being written may be done after the manifest is read.
+        it.doubts |= matches!(it.state, State::Writing(_) | State::Adding { .. } | State::Removing);
         it.base = None;
         let gives_up = it.panics > MAX_PANICS;
         let next = if gives_up { State::Idle } else { State::Asking };
