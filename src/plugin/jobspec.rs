@@ -5,7 +5,7 @@ use super::resources::resources;
 use crate::engine::{JobFacts, Past, State};
 use crate::ids::{JobId, UserId};
 use crate::jobtap::{JobArgs, Json};
-use crate::limits::{Kind, Size, SizeError, Vertex, measure};
+use crate::limits::{Kind, Resources, Size, SizeError, Vertex, measure};
 use std::ffi::CStr;
 
 /// `attributes.system` is missing, or a member of it that should be text is not.
@@ -48,6 +48,12 @@ pub fn facts<'a>(job: &JobArgs<'a>) -> Result<JobFacts<'a>, Unreadable> {
 
 /// The facts of a job that was accepted once: what is not text counts as absent.
 pub fn lenient_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
+    JobFacts { size: size(job.jobspec), resources: resources(job.resources), ..brief_facts(job) }
+}
+
+/// The same of a job that is known, for whoever asks about it: what it asks for and was given is not measured again. Its user makes a
+/// jobspec as long as he likes, and may ask about a hundred at once.
+pub fn brief_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
     let text = |key: &CStr| system(job.jobspec, key).and_then(Json::as_str);
     JobFacts {
         id: JobId(job.id),
@@ -58,10 +64,10 @@ pub fn lenient_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
         bank: text(c"bank"),
         queue: text(c"queue"),
         project: text(c"project"),
-        size: size(job.jobspec),
+        size: Ok(Size::ONE),
         submitted: job.submitted,
         duration: duration(job.jobspec),
-        resources: resources(job.resources),
+        resources: Resources::None,
     }
 }
 

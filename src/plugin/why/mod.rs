@@ -8,7 +8,7 @@ mod show;
 mod show_standing;
 mod wanted;
 
-use super::jobspec::lenient_facts;
+use super::jobspec::brief_facts;
 use super::services::{busy, error};
 use super::wire::WireError;
 use super::{MfPriority, query};
@@ -90,7 +90,7 @@ impl MfPriority {
             return Ok(Err(("not-yours", text)));
         }
         let found = host.plugin().job(id.0, |job| {
-            let facts = lenient_facts(job);
+            let facts = brief_facts(job);
             let why = self.read(|engine| engine.why(&facts, host.now())).flatten();
             why.map(|mut why| {
                 if facts.state <= State::Sched {
