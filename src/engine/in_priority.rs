@@ -13,7 +13,8 @@
 //! they would be its own without a use; and when it was released Flux would ask for them again, take the second answer for an error,
 //! and ask the scheduler for nothing more. So it is given priority 0, at which no scheduler is asked for it, and stands in
 //! line in SCHED ([`is_in_sched`](crate::limits::Job::is_in_sched)), where it counts for nothing until it is released. Should resources
-//! have been on their way, it runs, and counts as running.
+//! have been on their way, it runs, and counts as running. After a reload or a restart a job that is in SCHED at priority 0, though its
+//! urgency is another, is taken for one of these: or its score is 0, and it rests when its turn comes.
 
 use super::price::Completion;
 use super::{Effect, Engine, Posting};

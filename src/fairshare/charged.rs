@@ -196,7 +196,7 @@ fn quotient(tree: &Tree, node: NodeId, usage: f64) -> f64 {
 }
 
 /// Whether two quotients may count as equal; `scale` makes level values of them.
-fn is_near(a: f64, b: f64, scale: f64) -> bool {
+pub(super) fn is_near(a: f64, b: f64, scale: f64) -> bool {
     if a == b {
         return true;
     }

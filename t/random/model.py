@@ -175,7 +175,7 @@ class Model(Limits):
             job.assoc = self.lookup(job.uid, job.bank)
             if job.assoc is not None:
                 job.late = job.replayed
-                job.charge = {"SCHED": "sched", "RUN": "run", "CLEANUP": "run"}.get(job.state)
+                job.charge = None if job.in_sched else {"SCHED": "sched", "RUN": "run", "CLEANUP": "run"}.get(job.state)
                 if job.state == "PRIORITY" and job.bounced and self.does("counts_bounced"):
                     job.charge = "sched"
 

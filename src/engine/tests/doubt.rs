@@ -382,9 +382,8 @@ fn who_comes_while_jobs_are_compared_goes_when_that_is_over() {
     let effects = host.engine.handle(NOW, Event::Timer(Timer::Turn));
     host.apply(effects);
     assert!(host.engine.is_doubtful());
-    let (late, job) = (JobId(9_999), HostJob { state: State::Depend, ..HostJob::new(7) });
-    host.jobs.insert(late, job);
-    let facts = HostJob::new(7);
+    let (late, facts) = (JobId(9_999), HostJob::new(7));
+    host.jobs.insert(late, HostJob { state: State::Depend, ..facts.clone() });
     for event in [Event::New(Host::facts(late, &facts)), Event::Depend(late)] {
         let effects = host.engine.handle(NOW, event);
         host.apply(effects);

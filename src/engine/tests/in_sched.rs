@@ -206,3 +206,24 @@ fn a_job_that_is_held_in_priority_counts_when_it_comes_to_sched_all_the_same() {
     host.engine.handle(NOW, Event::Sched(held));
     assert_eq!(host.engine.ledger().job(held).unwrap().phase, Phase::Sched);
 }
+
+/// It was not held, and is in SCHED at priority 0 by its score: it rests there when its turn comes, as before.
+#[test]
+fn who_rests_by_a_score_of_0_rests_after_a_reload() {
+    for is_reload in [true, false] {
+        let records = || Event::Associations(vec![record(association(7, "A"), "A")]);
+        let weightless = || Event::Weights(vec![("fairshare".to_owned(), 0)]);
+        let mut host = Host::new();
+        [records(), weightless()].into_iter().for_each(|event| host.event(event));
+        let rests = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
+        assert_eq!((host.state(rests), host.jobs[&rests].priority), (Some(Sched), Some(0)));
+        let mut engine = Engine::new(OWNER);
+        for event in [records(), weightless()] {
+            engine.handle(NOW, event);
+        }
+        host.replay(is_reload, engine);
+        let job = host.engine.ledger().job(rests).unwrap();
+        assert_eq!((job.phase, job.is_held()), (Phase::Sched, false), "{is_reload}");
+        settled(&host);
+    }
+}

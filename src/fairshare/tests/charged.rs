@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 use super::properties::{any_kind, options, policies};
+use crate::fairshare::charged::is_near;
 use crate::fairshare::{Builder, Charged, Options, Policy, Shares, Tree};
 
 proptest! {
@@ -72,5 +73,28 @@ fn a_place_is_looked_up() {
             }
         }
         assert!(!charged.has_ranked(), "{policy}");
+    }
+}
+
+/// Quotients of which level values are made: 1e6 of a quotient of 1 where the scale is that.
+#[test]
+fn quotients_are_near_whose_level_values_a_policy_might_take_for_equal() {
+    for (a, b, scale, wanted) in [
+        (0.0, 0.0, 1.0, true),
+        (1.0, 1.0 + 1e-13, 1.0, true),
+        (1.0, 1.0 + 1e-11, 1.0, false),
+        // By their size where they are large, by 1 where they are small.
+        (1.0, 1.0 + 5e-13, 1e6, true),
+        (1.0, 1.0 + 5e-12, 1e6, false),
+        (1.0, 1.0 + 5e-12, 0.1, true),
+        (1.0, 1.0 + 5e-11, 0.1, false),
+        // Both beyond all weights, one of them, or one of them just not.
+        (1e-20, 2e-20, 1.0, true),
+        (1e-18, 1e-16, 1.0, false),
+        (1e-16, 1e-18, 1.0, false),
+        (1.0, 0.5, 1e17, false),
+        (0.5, 1.0, 1e17, false),
+    ] {
+        assert_eq!(is_near(a, b, scale), wanted, "{a} {b} {scale}");
     }
 }
