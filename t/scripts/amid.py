@@ -79,14 +79,18 @@ def pushes(associations, users, rounds):
                 answer(pushed)
                 amid["whole"] += under_way(stats)
             continue
+        # The refresh of a push just before is under way when the parts come.
+        asked["whole"] += 1
+        before, parts = send("policy_update", document(associations, users)), list(in_parts(whole))
         push = call("policy_begin")["push"]
         end = "abort" if number % 12 == 5 else "left open" if number % 12 == 11 else "commit"
         sent = []
-        for part in in_parts(whole):
+        for part in parts:
             sent.append(("part", send("stats"), send("policy_part", {**part, "push": push})))
         if end != "left open":
             sent.append((end, send("stats"), send(f"policy_{end}", {"push": push})))
         asked[end] += end == "left open"
+        answer(before)
         for kind, stats, request in sent:
             asked[kind] += 1
             answer(request)
