@@ -323,6 +323,26 @@ fn a_push_that_comes_first_has_what_ended_added() {
     }
 }
 
+/// What is refused then is only what ended: there are data.
+#[test]
+fn a_damaged_record_is_refused_without_a_word_of_lost_data_where_a_push_came_first() {
+    let (site, _) = with_history();
+    site.host.advance(70.0);
+    let key = site.host.kvs().into_keys().find(|key| key.contains(".jobs.")).unwrap();
+    site.host.kvs_put(&key, Some("nothing of the kind"));
+    site.host.remove(SO).unwrap();
+    site.host.load(&site.so.path(), None).unwrap();
+    site.host.take_log();
+    let push = tree(3, |_| 0.0).to_string();
+    site.host.request_now("job-manager.mf_priority.policy_update", Some(&push), super::OWNER).unwrap();
+    site.host.settle();
+    let told: Vec<String> = site.host.take_log().into_iter().map(|line| line.text).collect();
+    let refused: Vec<_> = told.iter().filter(|line| line.contains("is refused")).collect();
+    assert!(refused.len() == 1 && refused[0].contains("came first are not added"), "{told:?}");
+    site.reload();
+    assert!(site.has_data(), "the push was written in its place");
+}
+
 #[test]
 fn usage_that_no_push_covers_outlives_a_reload_and_a_restart() {
     let (site, ids) = with_history();

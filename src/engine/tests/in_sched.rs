@@ -10,16 +10,29 @@ use super::strict::rules;
 use crate::accounts::{AssociationRecord, RunningLimits};
 use crate::engine::{Engine, Event, JobsWanted, Settings, State};
 use crate::fairshare::Policy;
-use crate::ids::Limit;
+use crate::ids::{JobId, Limit};
 use crate::limits::Phase;
 use State::{Priority, Run, Sched};
+
+fn strict() -> Event<'static> {
+    Event::Settings(rules(RunningLimits::Strict, &[]))
+}
+
+/// By the strict rule one may run: the first rests, and the next has its place.
+fn asleep() -> (Host, [JobId; 2]) {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    host.event(strict());
+    let rests = submit(&mut host, 1);
+    host.set_urgency(rests, 0);
+    let next = submit(&mut host, 1);
+    (host, [rests, next])
+}
 
 /// The scheduler had decided on it, and its resources come when it is held: in SCHED it takes them, runs, and counts.
 #[test]
 fn resources_that_were_on_their_way_start_a_job_that_is_held_in_sched() {
     let records = || vec![narrow(7, "B"), record(association(7, "A"), "A")];
     let mut host = Host::with(records(), vec![queue("q1")]);
-    let strict = || Event::Settings(rules(RunningLimits::Strict, &[]));
     let held = |host: &Host| host.engine.ledger().jobs().filter(|(_, job)| job.is_held()).count();
     host.event(strict());
     let there = host.submit(HostJob::new(7).bank("B")).unwrap();
@@ -80,11 +93,7 @@ fn a_held_job_that_is_cancelled_leaves_the_line_at_once() {
 /// Flux has its own priority for an expedited job, whatever the plugin says: in SCHED it would run.
 #[test]
 fn an_expedited_job_is_held_in_priority() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    host.event(Event::Settings(rules(RunningLimits::Strict, &[])));
-    let rests = submit(&mut host, 1);
-    host.set_urgency(rests, 0);
-    let next = submit(&mut host, 1);
+    let (mut host, [rests, next]) = asleep();
     host.set_urgency(rests, 16);
     assert_eq!(go(&host, &[rests, next]), [false, true]);
     host.set_urgency(rests, 31);
@@ -97,11 +106,7 @@ fn an_expedited_job_is_held_in_priority() {
 /// Whose place to run another has taken meanwhile, and who would not be scheduled anyway, is not called held.
 #[test]
 fn who_rests_on_is_not_held() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    host.event(Event::Settings(rules(RunningLimits::Strict, &[])));
-    let rests = submit(&mut host, 1);
-    host.set_urgency(rests, 0);
-    let next = submit(&mut host, 1);
+    let (mut host, [rests, next]) = asleep();
     host.start(next);
     host.event(Event::Reprioritize);
     assert_eq!((host.state(rests), host.jobs[&rests].priority), (Some(Sched), Some(0)));
@@ -147,12 +152,7 @@ fn who_wakes_too_late_after_a_restart_is_in_priority() {
 #[test]
 fn who_is_held_in_sched_is_held_after_a_reload_and_a_restart() {
     for is_reload in [true, false] {
-        let mut host = site(|a| a.max_running_jobs = Limit(1));
-        let strict = || Event::Settings(rules(RunningLimits::Strict, &[]));
-        host.event(strict());
-        let late = submit(&mut host, 1);
-        host.set_urgency(late, 0);
-        let runs = submit(&mut host, 1);
+        let (mut host, [late, runs]) = asleep();
         host.start(runs);
         host.set_urgency(late, 16);
         let mut engine = Engine::new(OWNER);

@@ -120,15 +120,18 @@ impl MfPriority {
     }
 
     pub(super) fn refuse_remembered(&self, host: Host<'_, Self>, fault: &str) {
+        let mut was_late = false;
         if let Ok(mut it) = self.remember.try_borrow_mut() {
             (it.state, it.known, it.base) = (State::Idle, Known::Foreign(HashSet::new()), None);
-            it.is_late = false;
+            was_late = std::mem::take(&mut it.is_late);
         }
         host.forget_errands();
-        let text = format!(
-            "mf_priority: what is remembered of the last push is refused: {fault}; \
-             no data until the policy is pushed again (flux fairshare push), which replaces it"
-        );
+        let what = if was_late {
+            "jobs that ended before the push that came first are not added to it, but for those that job-list knows"
+        } else {
+            "no data until the policy is pushed again (flux fairshare push), which replaces it"
+        };
+        let text = format!("mf_priority: what is remembered of the last push is refused: {fault}; {what}");
         self.logger.log(LogLevel::Error, &text);
         self.remember_next(host);
     }

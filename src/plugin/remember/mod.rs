@@ -162,26 +162,23 @@ impl MfPriority {
     /// there; whoever waits looks again what is wanted.
     fn remember_turns(&self, host: Host<'_, Self>) {
         let Ok(mut it) = self.remember.try_borrow_mut() else { return };
+        let was_applying = matches!(it.state, State::Applying(_));
         if it.is_late && it.state.has_jobs_to_tell() {
-            let is_staged = matches!(it.state, State::Applying(_)) && !self.is_push_open();
             drop(it);
-            if is_staged {
-                let _ = self.drive(host, None, Event::PolicyAbort);
-            }
-            return;
+            return self.unstage(host, was_applying);
         }
-        if it.is_on.is_some() && matches!(it.state, State::Idle | State::Reading(_) | State::Applying(_)) {
-            let state = std::mem::take(&mut it.state);
+        if it.is_on.is_some() && (was_applying || matches!(it.state, State::Idle | State::Reading(_))) {
+            it.state = State::Idle;
             drop(it);
-            self.unstage(host, &state);
+            self.unstage(host, was_applying);
             host.forget_errands();
             self.remember_next(host);
         }
     }
 
     /// What was staged of the record goes where it is given up; what is staged of an open push is not the record's.
-    fn unstage(&self, host: Host<'_, Self>, former: &State) {
-        if matches!(former, State::Applying(_)) && !self.is_push_open() {
+    fn unstage(&self, host: Host<'_, Self>, was_applying: bool) {
+        if was_applying && !self.is_push_open() {
             let _ = self.drive(host, None, Event::PolicyAbort);
         }
     }
@@ -369,15 +366,15 @@ impl MfPriority {
         it.doubts |= matches!(it.state, State::Writing(_) | State::Adding { .. } | State::Removing);
         it.base = None;
         let gives_up = it.panics > MAX_PANICS;
-        let next = if gives_up { State::Idle } else { State::Asking };
-        let former = std::mem::replace(&mut it.state, next);
+        let was_applying = matches!(it.state, State::Applying(_));
+        it.state = if gives_up { State::Idle } else { State::Asking };
         if gives_up {
             it.is_on = None;
             let text = "mf_priority: no policy is remembered until the configuration is read again";
             self.logger.log(LogLevel::Error, text);
         }
         drop(it);
-        self.unstage(host, &former);
+        self.unstage(host, was_applying);
         if !gives_up {
             host.look_up(&manifest_key(), MANIFEST, Patience::Now);
         }
