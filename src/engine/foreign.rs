@@ -2,11 +2,14 @@
 //! Names by which others keep a job in DEPEND.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// The names that others ever put on a job we are subscribed to, and whether they are outstanding.
 #[derive(Clone, Debug)]
 pub(super) struct ForeignNames {
     names: BTreeMap<String, bool>,
+    /// How many of them are outstanding. A job may have thousands, and each removal asks whether it was the last.
+    outstanding: usize,
     /// Whether no name can be missing here. Until then some name keeps the job, or it would have gone on.
     is_complete: bool,
 }
@@ -14,21 +17,23 @@ pub(super) struct ForeignNames {
 impl ForeignNames {
     /// Of a job in NEW: each name is told when it is added.
     pub fn of_new() -> ForeignNames {
-        ForeignNames { names: BTreeMap::new(), is_complete: true }
+        ForeignNames { is_complete: true, ..ForeignNames::unknown() }
     }
 
     /// Of a job that may carry names from before we were subscribed to it.
     pub fn unknown() -> ForeignNames {
-        ForeignNames { names: BTreeMap::new(), is_complete: false }
+        ForeignNames { names: BTreeMap::new(), outstanding: 0, is_complete: false }
     }
 
     /// A dependency of others was added or removed. A name that was removed once is dead: Flux lets it be added again,
     /// as its own plugins do at a restart, and it holds nothing.
     pub fn note(&mut self, name: &str, added: bool) {
-        if added {
-            self.names.entry(name.to_owned()).or_insert(true);
-        } else {
-            self.names.insert(name.to_owned(), false);
+        if !added {
+            let was_outstanding = self.names.insert(name.to_owned(), false) == Some(true);
+            self.outstanding -= usize::from(was_outstanding);
+        } else if let Entry::Vacant(unheard) = self.names.entry(name.to_owned()) {
+            unheard.insert(true);
+            self.outstanding += 1;
         }
     }
 
@@ -42,6 +47,11 @@ impl ForeignNames {
         self.names.iter().filter(|(_, is_outstanding)| **is_outstanding).map(|(name, _)| name.as_str())
     }
 
+    /// How many they are.
+    pub fn count(&self) -> usize {
+        self.outstanding
+    }
+
     /// Whether any of them keeps the job.
     pub fn keep_it(&self) -> bool {
         !(self.is_complete && self.know_none())
@@ -49,6 +59,6 @@ impl ForeignNames {
 
     /// Whether none of those that are known keeps the job.
     pub fn know_none(&self) -> bool {
-        !self.names.values().any(|is_outstanding| *is_outstanding)
+        self.outstanding == 0
     }
 }

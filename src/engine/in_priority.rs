@@ -72,6 +72,9 @@ impl Engine {
     /// A job that was in SCHED is held, and gives up what it had.
     pub(super) fn take_back(&mut self, id: JobId) {
         self.ledger.change(id, Job::await_room);
+        // One that a restart sent to PRIORITY, where it found no price, is there.
+        let is_in_priority = self.unpriced.contains(&id);
+        self.ledger.change(id, |job| job.is_in_sched &= !is_in_priority);
         self.live.forget(id);
     }
 
@@ -80,9 +83,6 @@ impl Engine {
     pub(super) fn stands_in_line(&mut self, id: JobId) -> Vec<Effect> {
         let association = self.ledger.job(id).and_then(Job::association);
         self.take_back(id);
-        // One that a restart sent to PRIORITY, where it found no price, is there.
-        let is_in_priority = self.unpriced.contains(&id);
-        self.ledger.change(id, |job| job.is_in_sched &= !is_in_priority);
         association.into_iter().flat_map(|of| self.pass_later(of, Line::All)).collect()
     }
 

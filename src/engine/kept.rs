@@ -51,7 +51,7 @@ pub(super) struct News {
 impl Engine {
     /// Notes that a job ended, for who keeps them.
     pub(super) fn note_ended(&mut self, job: standing::Job) {
-        if !self.settings.remember || self.standing.tree().is_none() {
+        if !self.settings.remember {
             return;
         }
         self.news.too_many |= self.news.ended.len() >= MOST_NEWS;
@@ -69,9 +69,9 @@ impl Engine {
         (!self.news.too_many).then(|| self.news.ended.drain(..many).collect())
     }
 
-    /// Whether any job ended since they were taken last.
+    /// Whether any job ended since they were taken last. Without a tree nobody keeps them; one may come, as what was kept does.
     pub fn has_news(&self) -> bool {
-        self.news.too_many || !self.news.ended.is_empty()
+        self.standing.tree().is_some() && (self.news.too_many || !self.news.ended.is_empty())
     }
 
     /// All that ended is told anew.

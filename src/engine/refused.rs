@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What Flux refuses to do.
 
-use super::{Effect, Engine, Level, Refusal};
-use crate::limits::Grant;
+use super::{Effect, Engine, Level, Refusal, Timer};
+use crate::ids::JobId;
+use crate::limits::{Grant, Phase};
 
 impl Engine {
     /// Takes back what was booked for an effect that Flux refused, and says so where that is news.
@@ -28,8 +29,9 @@ impl Engine {
             // It reserves all it needs until it is known better. Most likely it is gone.
             Effect::AskUrgency(_) if why == Refusal::Absent => Vec::new(),
             Effect::AskUrgency(id) => {
-                self.stays_in_priority(id);
-                complain(format!("job {id}: failed to look up its urgency"))
+                let mut effects = complain(format!("job {id}: failed to look up its urgency"));
+                effects.extend(self.has_no_price(id));
+                effects
             }
             Effect::Subscribe(id) => {
                 self.foreign.remove(&id);
@@ -55,14 +57,13 @@ impl Engine {
                 complain(format!("job {id}: failed to update bank and project in jobspec"))
             }
             Effect::Prioritize(id, _) => {
-                self.not_posted(id, matches!(why, Refusal::Other(_)));
-                match why {
-                    Refusal::Absent => Vec::new(),
-                    _ => {
-                        self.stays_in_priority(id);
-                        complain(format!("job {id}: failed to set its priority"))
-                    }
+                let is_of_refresh = self.not_posted(id, matches!(why, Refusal::Other(_)));
+                if why == Refusal::Absent {
+                    return Vec::new();
                 }
+                let mut effects = complain(format!("job {id}: failed to set its priority"));
+                effects.extend(if is_of_refresh { None } else { self.has_no_price(id) });
+                effects
             }
             // What was meant for a job that has ended is moot.
             Effect::Raise(..) if why == Refusal::Absent => Vec::new(),
@@ -73,5 +74,16 @@ impl Engine {
             }
             other => complain(format!("{other:?}")),
         }
+    }
+
+    /// Nobody else will give the job its price: one in PRIORITY waits for its turn, and one that Flux may have left there, or at the
+    /// price it had, is asked for once more. Not in the next turn, which may be refused as well.
+    fn has_no_price(&mut self, id: JobId) -> Option<Effect> {
+        self.stays_in_priority(id);
+        let is_scheduled = self.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
+        is_scheduled.then(|| {
+            self.due.unmoved.insert(id);
+            Effect::Arm(Timer::Retry)
+        })
     }
 }

@@ -86,6 +86,10 @@ impl Engine {
             pending.iter().filter_map(|id| self.ledger.job(*id).filter(|job| job.phase == Phase::Depend));
         self.due.unjudged.extend(depends.filter_map(Job::association));
         let mut effects = self.read_eventlogs(pending);
+        if self.resync.is_over() {
+            // Who came while jobs were compared may be held by what was found to be wrong.
+            self.due.passes.extend(self.ledger.in_line().map(|association| (association, Line::All)));
+        }
         self.all_may_be_known();
         // Flux asks about jobs in PRIORITY at plugin load, but not after a restart.
         if has_unpriced {
@@ -254,6 +258,7 @@ impl Engine {
         effects.extend(self.unreadable.iter().copied().map(Effect::ReadEventlog));
         effects.extend(self.ask_again());
         effects.extend(self.lacks_site_nodes());
+        effects.extend((!self.due.unmoved.is_empty()).then_some(Effect::Arm(Timer::Turn)));
         effects
     }
 

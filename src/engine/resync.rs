@@ -9,6 +9,7 @@
 use super::foreign::ForeignNames;
 use super::{Effect, Engine, JobFacts, Level, Refusal, State, Timer};
 use crate::ids::JobId;
+use crate::limits::Job;
 use std::collections::BTreeSet;
 
 /// Jobs that are looked up in one reactor turn.
@@ -36,9 +37,14 @@ impl Resync {
         !(self.due.is_empty() && self.in_hand.is_empty())
     }
 
+    /// Whether jobs were compared with Flux since the last panic, each of them.
+    pub fn is_over(&self) -> bool {
+        self.is_begun && !self.is_on()
+    }
+
     /// Whatever was begun is known again.
     pub fn ended(&mut self) {
-        if self.is_begun && !self.is_on() {
+        if self.is_over() {
             *self = Resync::default();
         }
     }
@@ -162,7 +168,12 @@ impl Engine {
     pub(super) fn not_shown(&mut self, id: JobId, why: &Refusal) -> Vec<Effect> {
         self.resync.in_hand.retain(|other| *other != id);
         if let Refusal::Other(text) = why {
-            return vec![Effect::Log(Level::Error, format!("job {id}: failed to look it up: {text}"))];
+            let mut effects =
+                vec![Effect::Log(Level::Error, format!("job {id}: failed to look it up: {text}"))];
+            // Who was to read its eventlog went with the panic.
+            let is_unread = self.ledger.job(id).is_some_and(Job::is_unread);
+            effects.extend(is_unread.then_some(Effect::ReadEventlog(id)));
+            return effects;
         }
         let effects = self.ended_unheard(id);
         self.take_out(id);

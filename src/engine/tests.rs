@@ -7,6 +7,7 @@ mod anything;
 mod asked;
 mod between;
 mod committed;
+mod compared;
 mod doubt;
 mod edges;
 mod ended;

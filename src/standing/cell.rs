@@ -146,6 +146,13 @@ impl Cell {
         })
     }
 
+    /// Whether [`Cell::rebase`] would have left what is told there, had the push come after it: of the two the same stays in
+    /// either order. What was given up here is never taken apart.
+    pub fn takes(&self, told: &GivenUp) -> bool {
+        let has_own = self.jobs.as_ref().is_some_and(|jobs| jobs.horizon > f64::NEG_INFINITY);
+        !has_own && !self.base.counted.covers_all(told.horizon)
+    }
+
     /// Restores what [`Cell::given_up`] told. Jobs that ended up to the horizon are in the sum and are removed; gives their ids.
     pub fn give_up_again(&mut self, told: GivenUp) -> Vec<JobId> {
         self.base = Base { usage: told.pushed, since: told.at, counted: told.counted };

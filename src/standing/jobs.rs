@@ -6,7 +6,7 @@ use std::fmt;
 use super::cell::Held;
 use super::{Memory, Place, Slot, Standing};
 use crate::fairshare::accrual::{HalfLife, MAX_RATE, Run};
-use crate::fairshare::periods::{Resources, Weights};
+use crate::fairshare::periods::Resources;
 use crate::ids::{BankName, JobId, UserId};
 
 /// A job that started.
@@ -67,7 +67,7 @@ impl Standing {
         let at = match self.by_id.get(&job.id).copied() {
             Some(Place { slot: Slot::Running(_), .. }) => return self.over(job.id, end),
             Some(Place { cell, slot: Slot::Ended(slot) }) => {
-                self.ended_again(cell, slot, end);
+                self.ended_again(cell, slot, job, end);
                 cell
             }
             None => {
@@ -105,7 +105,8 @@ impl Standing {
         Ok(())
     }
 
-    fn unsettle(&mut self, at: u32) {
+    /// What runs no more in a cell has to be added up again.
+    pub(super) fn unsettle(&mut self, at: u32) {
         if let Some(cell) = self.cells.get_mut(at as usize) {
             cell.unsettle();
             self.work.changed(cell, at);
@@ -141,11 +142,9 @@ impl Standing {
     }
 
     fn held(&self, job: &Job) -> Result<Held, BadJob> {
-        let weights = self.site.as_ref().map_or(Weights::default(), |site| site.rules.weights);
-        let rate = weights.rate(job.ran_on).clamp(0.0, MAX_RATE);
+        let rate = self.weights().unwrap_or_default().rate(job.ran_on).clamp(0.0, MAX_RATE);
         let run = Run::new(rate, job.start).ok_or(BadJob { id: job.id, time: job.start })?;
-        let Resources { nodes, cores, gpus } = job.ran_on;
-        let ran_on = [nodes, cores, gpus].map(|many| u32::try_from(many).unwrap_or(u32::MAX));
+        let ran_on = kept(job.ran_on);
         Ok(Held { id: job.id, run: run.limited_to(job.limit), ran_on, doubtful: false })
     }
 
@@ -212,15 +211,23 @@ impl Standing {
         }
     }
 
-    /// Of two ends the earlier stands: a job does not run again.
-    fn ended_again(&mut self, cell: u32, slot: u32, end: f64) {
+    /// Of two ends the earlier stands: a job does not run again. Of what it ran on the most stands: job-list does not know GPUs.
+    fn ended_again(&mut self, cell: u32, slot: u32, job: &Job, end: f64) {
+        let weights = self.weights().unwrap_or_default();
         let jobs = self.cells.get_mut(cell as usize).and_then(|cell| cell.jobs.as_mut());
-        let held = jobs.and_then(|jobs| jobs.ended.get_mut(slot as usize));
-        if let Some(held) = held
-            && let Some(ended) = held.run.ended_at(end)
+        let Some(held) = jobs.and_then(|jobs| jobs.ended.get_mut(slot as usize)) else { return };
+        if let Some(ended) = held.run.ended_at(end)
             && ended.end() < held.run.end()
         {
             held.run = ended;
         }
+        let most = std::iter::zip(&mut held.ran_on, kept(job.ran_on));
+        most.for_each(|(known, told)| *known = told.max(*known));
+        held.run = held.run.with_rate(weights.rate(held.resources()));
     }
+}
+
+/// What a job ran on, as it is kept.
+fn kept(Resources { nodes, cores, gpus }: Resources) -> [u32; 3] {
+    [nodes, cores, gpus].map(|many| u32::try_from(many).unwrap_or(u32::MAX))
 }

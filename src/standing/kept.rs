@@ -4,6 +4,7 @@
 //! What is told of jobs is to be taken before the push: it may have to leave alone what was given up. It is told over many turns:
 //! jobs may be given up in between, and then they are in a sum that is told after them.
 
+use super::cell::Cell;
 use super::{Bank, Job, Leaf, Rule, Standing, Watermark};
 use crate::fairshare::accrual::{HalfLife, MAX_PUSHED, MAX_TIME};
 use crate::fairshare::{Policy, Ranking, Ties};
@@ -104,7 +105,8 @@ impl Standing {
         (jobs, sums, None)
     }
 
-    /// Takes again what was given up, in place of the jobs that are in it. False if that can't be right.
+    /// Takes again what was given up, in place of the jobs that are in it. A push that came before stays in force as if it came
+    /// after. False if it can't be right.
     pub fn gave_up(&mut self, told: GivenUp) -> bool {
         let is_time = |time: f64| time.abs() <= MAX_TIME;
         let is_usage = |usage: f64| (0.0..=MAX_PUSHED).contains(&usage);
@@ -116,8 +118,10 @@ impl Standing {
             && !told.counted.is_bad();
         if is_right {
             let at = self.cell_for(told.user, &told.bank);
-            let gone = self.cells.get_mut(at as usize).map(|cell| cell.give_up_again(told));
+            let takes = |cell: &&mut Cell| !self.has_replaced_all && cell.takes(&told);
+            let gone = self.cells.get_mut(at as usize).filter(takes).map(|cell| cell.give_up_again(told));
             self.given_up(at, gone.unwrap_or_default());
+            self.unsettle(at);
         }
         is_right
     }

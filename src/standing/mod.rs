@@ -135,6 +135,8 @@ pub struct Standing {
     /// Ended jobs that are remembered one by one.
     ended: usize,
     keep_all: bool,
+    /// A push went before all that was told until then, whatever its watermarks say.
+    has_replaced_all: bool,
     generation: u64,
 }
 

@@ -40,6 +40,7 @@ impl Standing {
         });
         // Who was given a cell for nothing gives it back.
         let (site, cells, tree) = ready.inspect_err(|_| self.tidy())?;
+        self.has_replaced_all |= site.replaces_all;
         for (leaf, cell) in site.associations.into_iter().zip(&cells) {
             if let Some(cell) = self.cells.get_mut(cell.0 as usize) {
                 cell.rebase(leaf.usage.unwrap_or(0.0), site.instant, leaf.counted, site.replaces_all);

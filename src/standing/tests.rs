@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Examples of each rule; `figures` has those of counts, `recount` and `turns` have the properties.
 mod figures;
+mod late;
 mod parts;
 mod recount;
 mod told;

@@ -31,6 +31,7 @@ mod play;
 mod push;
 mod push_cost;
 mod random;
+mod recalled;
 mod remember;
 mod replay;
 mod rewritten;

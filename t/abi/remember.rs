@@ -268,7 +268,7 @@ fn a_write_that_is_cut_short_leaves_the_record_before_it() {
 }
 
 /// A site of one user and a tree that counts node seconds without decay, with jobs that ran and ended.
-fn with_history() -> (Site, Vec<u64>) {
+pub(super) fn with_history() -> (Site, Vec<u64>) {
     let mut document = tree(3, |_| 0.0);
     document["tree"]["half_life"] = json!(0);
     let site = pushed(&document);

@@ -208,10 +208,25 @@ fn of_held_jobs_a_few_are_explained_at_once() {
     let held: Vec<u64> = jobs.iter().copied().filter(|id| site.state(*id) == State::Depend).collect();
     let told = ask(&site, "explain", json!({"jobs": jobs}), Cred::guest(5001));
     let ids = |list: &Value| list.as_array().unwrap().iter().map(|it| it["id"].clone()).collect::<Vec<_>>();
-    assert_eq!(ids(&told["refused"]), held[10..].iter().map(|id| json!(id)).collect::<Vec<_>>());
-    assert!(held.len() > 10 && told["refused"].as_array().unwrap().iter().all(|it| it["code"] == "later"));
-    assert_eq!(ids(&told["jobs"]).len(), jobs.len() - (held.len() - 10));
+    assert_eq!(ids(&told["refused"]), held[2..].iter().map(|id| json!(id)).collect::<Vec<_>>());
+    assert!(held.len() > 2 && told["refused"].as_array().unwrap().iter().all(|it| it["code"] == "later"));
+    assert_eq!(ids(&told["jobs"]).len(), jobs.len() - (held.len() - 2));
     assert_eq!(ask(&site, "explain", json!({"jobs": jobs}), OWNER)["jobs"].as_array().unwrap().len(), 14);
+}
+
+#[test]
+fn of_a_job_with_many_dependencies_twenty_are_named_and_all_are_counted() {
+    let site = Site::with(&document());
+    let before = (0..24).map(|n| site.submit(&job(5001 + n % 2, 1)));
+    let dependencies: Vec<_> = before.map(|id| json!({"scheme": "afterany", "value": id})).collect();
+    let mut kept = job(5001, 1);
+    kept.jobspec["attributes"]["system"]["dependencies"] = dependencies.into();
+    let kept = site.submit(&kept);
+    let told = ask(&site, "explain", json!({"jobs": [kept]}), Cred::guest(5001));
+    let told = &told["jobs"][0];
+    let named = told["others"].as_array().unwrap();
+    assert_eq!((named.len(), &told["others_total"]), (20, &json!(24)), "{told}");
+    assert!(named.iter().all(|it| it["cause"] == "dependency"));
 }
 
 #[test]

@@ -63,6 +63,8 @@ pub(super) struct Job {
     #[serde(default)]
     pub(super) others: Vec<Other>,
     #[serde(default)]
+    pub(super) others_total: u64,
+    #[serde(default)]
     pub(super) helps: Vec<Reason>,
 }
 

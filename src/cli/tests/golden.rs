@@ -109,6 +109,7 @@ pub(in crate::cli) fn held(id: u64, user: u32, bank: &str) -> Value {
         "latest": NOW + 590.0, "latest_reason": {"code": "bounded", "text": "known"}, "if_started": NOW + 3600.0,
         "line": {"place": 1, "of": 3},
         "others": [{"cause": "begin-time", "text": "its begin time has not come", "name": "begin-time=1", "at": NOW + 90_000.0}],
+        "others_total": 1235,
         "helps": [{"code": "wait", "text": "the end of job 17 makes room"}, {"code": "ask", "text": "ask for another limit"}],
     });
     if let (Some(job), Value::Object(more)) = (job.as_object_mut(), more) {

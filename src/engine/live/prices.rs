@@ -264,15 +264,19 @@ impl Engine {
     }
 
     /// Flux refused to post a price. What it refused of a refresh is tried again at the next; who pends no more is forgotten.
-    pub(in crate::engine) fn not_posted(&mut self, id: JobId, pends: bool) {
+    /// Whether it was of a refresh.
+    pub(in crate::engine) fn not_posted(&mut self, id: JobId, pends: bool) -> bool {
         self.ledger.settle(id, None);
-        match self.live.under_way.remove(&id) {
+        let of_refresh = self.live.under_way.remove(&id);
+        let is_of_refresh = of_refresh.is_some();
+        match of_refresh {
             Some((before, posted)) if pends => {
                 self.live.moved = true;
                 self.live.pending.take_back(before, posted);
             }
             _ => self.live.forget(id),
         }
+        is_of_refresh
     }
 
     /// Whether a job that Flux asks about in a refresh's own loop keeps the price it has.

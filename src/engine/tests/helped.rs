@@ -173,3 +173,30 @@ fn a_bank_that_would_take_a_refused_job_is_named() {
         assert_eq!(text.contains('B'), is_named, "{what}: {text}");
     }
 }
+
+#[test]
+fn twenty_dependencies_of_others_are_named_and_all_are_counted() {
+    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
+    let name = |number: u32| format!("after-finish={}", 100 + number);
+    let kept = (0..23).fold(HostJob::new(7), |job, number| job.after(&name(number)));
+    let kept = host.submit(kept).unwrap();
+    let told = |host: &Host| (why(host, kept).others.len(), why(host, kept).others_unnamed);
+    assert_eq!(told(&host), (20, 3));
+    // One that is told twice is one, both ways; once gone it comes no more.
+    for (number, added, wanted) in [
+        (0, true, (20, 3)),
+        (22, false, (20, 2)),
+        (22, false, (20, 2)),
+        (22, true, (20, 2)),
+        (23, true, (20, 3)),
+    ] {
+        host.event(Event::Dependency { id: kept, name: &name(number), added });
+        assert_eq!(told(&host), wanted, "{number} {added}");
+    }
+    for number in 0..22 {
+        host.remove_dependency(kept, &name(number));
+    }
+    assert_eq!(told(&host), (1, 0));
+    host.event(Event::Dependency { id: kept, name: &name(23), added: false });
+    assert_eq!(why(&host, kept).others.iter().filter(|other| other.cause.code == "dependency").count(), 0);
+}

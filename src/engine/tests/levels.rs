@@ -6,7 +6,7 @@ use super::site::{association, record};
 use crate::engine::{Event, Open, StandingsWanted};
 use crate::fairshare::{Policy, Shares};
 use crate::ids::UserId;
-use crate::standing::{Leaf, SitePart};
+use crate::standing::{Bank, Leaf, SitePart};
 
 /// Of nothing there are no parts.
 #[test]
@@ -45,5 +45,38 @@ fn of_very_many_siblings_those_around_are_told() {
         assert_eq!((lowest.siblings.len(), lowest.siblings_total), (200, 4999), "{user}");
         let least = lowest.siblings.iter().map(|it| it.usage).fold(f64::INFINITY, f64::min);
         assert_eq!(1e6 - least, f64::from(first), "{user}");
+    }
+}
+
+#[test]
+fn a_page_of_standings_ends_when_its_levels_are_full() {
+    let banks: Vec<String> = (0..14).map(|number| format!("bank{number:02}")).collect();
+    let mut host = live(Policy::FairTree);
+    let SitePart { rule, banks: mut above, .. } = tree(Policy::FairTree, host.now, Vec::new());
+    let mut pushed = accounts();
+    let mut leaves = Vec::new();
+    for name in &banks {
+        above.push(Bank { name: name.as_str().into(), ..above[1].clone() });
+        for user in (7..8).chain(1000..1300) {
+            pushed.associations.push(record(association(user, name), "A"));
+            leaves.push(leaf(user, name, f64::from(user), 0.0));
+        }
+    }
+    host.event(Event::Policy(pushed, SitePart { rule, banks: above, associations: leaves }));
+    let page = |after: Option<&str>, open| {
+        let after = after.map(|bank| (UserId(7), bank.to_owned()));
+        let wanted = StandingsWanted { user: Some(UserId(7)), bank: None, after, most: 100, open };
+        let page = host.engine.standings(&wanted, host.now);
+        let names = page.associations.iter().map(|it| it.association.bank.to_string()).collect::<Vec<_>>();
+        (names, page.next.map(|(_, bank)| bank.to_string()))
+    };
+    // Of users 200 are shown, of banks the 15 others: the two that are in no tree have none, and with the tenth they are over 2000.
+    let (first, next) = page(None, Open::All);
+    assert_eq!((first.len(), next.as_deref()), (12, Some("bank09")));
+    let (rest, next) = page(next.as_deref(), Open::All);
+    assert_eq!((rest.as_slice(), next), (&banks[10..], None));
+    // Where users are not shown it is one page, and so where nothing is.
+    for open in [Open::Banks, Open::Own] {
+        assert_eq!((page(None, open).0.len(), page(None, open).1), (16, None), "{open:?}");
     }
 }

@@ -123,6 +123,8 @@ fn jobs_that_ended_are_news_until_they_are_taken() {
     let mut host = Host::new();
     host.engine.note_ended(ended(1));
     assert!(!host.engine.has_news(), "a tree is lacking");
+    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    assert!(host.engine.has_news(), "it ended before there was one");
 }
 
 #[test]

@@ -65,6 +65,8 @@ pub struct Why {
     pub line: Option<PlaceInLine>,
     /// What else keeps it.
     pub others: Vec<Keeper>,
+    /// How many dependencies of others keep it besides, which are not named.
+    pub others_unnamed: usize,
     /// What would help, best first.
     pub helps: Vec<Note>,
 }
@@ -117,6 +119,7 @@ impl Engine {
             holds,
             release,
             others,
+            others_unnamed: self.unnamed_keepers(facts),
             helps,
         })
     }

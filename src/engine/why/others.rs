@@ -11,6 +11,8 @@ use crate::ids::{JobId, QueueName};
 use crate::limits::{Job, Keepers};
 use crate::priority::{Outcome, URGENCY_HOLD};
 
+/// So many dependencies are named: whoever submits a job gives it as many as he likes.
+const MOST_NAMED: usize = 20;
 /// So many banks and queues are tried.
 const MOST_TRIED: usize = 32;
 const BEGIN_TIME: &str = "begin-time=";
@@ -43,6 +45,12 @@ impl Keeper {
 }
 
 impl Engine {
+    /// How many dependencies of others keep a job beyond those that are named.
+    pub(super) fn unnamed_keepers(&self, facts: &JobFacts<'_>) -> usize {
+        let names = self.foreign.get(&facts.id).filter(|_| facts.state == State::Depend);
+        names.map_or(0, |names| names.count().saturating_sub(MOST_NAMED))
+    }
+
     pub(super) fn other_keepers(
         &self,
         id: JobId,
@@ -56,7 +64,7 @@ impl Engine {
         }
         if facts.state == State::Depend {
             if let Some(names) = self.foreign.get(&id) {
-                found.extend(names.outstanding().map(Keeper::dependency));
+                found.extend(names.outstanding().take(MOST_NAMED).map(Keeper::dependency));
             }
             if found.is_empty() && job.keepers == Keepers::Others {
                 found

@@ -11,6 +11,8 @@ use std::cmp::Reverse;
 
 /// So many siblings are shown of one level.
 const MOST_SIBLINGS: usize = 200;
+/// Beyond so many of them no further association comes on a page: who has many banks asks for the next one.
+const MOST_SIBLINGS_OF_PAGE: usize = 2000;
 /// Among so many of them those are sought that stand first.
 const MOST_COMPARED: usize = 2000;
 
@@ -166,15 +168,18 @@ impl Engine {
         let comes =
             |record: &Association| after.is_none_or(|after| (record.user, record.bank.as_str()) > after);
         let mut page = StandingsPage::default();
+        let mut siblings = 0;
         let mut add = |id, record: &Association| {
-            if page.associations.len() == wanted.most {
+            if page.associations.len() == wanted.most || siblings > MOST_SIBLINGS_OF_PAGE {
                 page.next = page
                     .associations
                     .last()
                     .map(|it: &AssociationStanding| (it.association.user, it.association.bank.clone()));
                 return false;
             }
-            page.associations.push(self.standing_of(id, record, wanted.open, now));
+            let standing = self.standing_of(id, record, wanted.open, now);
+            siblings += standing.levels.iter().map(|level| level.siblings.len()).sum::<usize>();
+            page.associations.push(standing);
             true
         };
         match wanted.user {

@@ -18,6 +18,8 @@ pub(super) struct Applying {
     reading: Reading,
     parsing: Parsing,
     stage: Stage,
+    /// Texts of ended jobs of which the sums were told.
+    sums: usize,
 }
 
 #[derive(Default)]
@@ -54,7 +56,8 @@ impl Applying {
         matches!(self.stage, Stage::Parsing | Stage::Jobs(_)) && !self.reading.jobs.is_empty()
     }
 
-    /// `is_late`: a push came first. Then no more is taken than jobs that ended: a sum of those that were given up is of a push before it.
+    /// `is_late`: a push came first. Then no more is taken than what ended: first all sums of what was given up, since refreshes go
+    /// on meanwhile, which give up more where many jobs are told one by one.
     fn next(&mut self, is_late: bool) -> Result<Next, Fault> {
         match &mut self.stage {
             Stage::Parsing if is_late => {
@@ -69,13 +72,18 @@ impl Applying {
                 Ok(Next::Later)
             }
             Stage::Jobs(at) => {
+                if is_late && let Some(text) = self.reading.text_of_jobs(self.sums)? {
+                    self.sums += 1;
+                    return Ok(Next::Feed(Box::new(Event::Recalled(Vec::new(), jobs::read(text)?.1))));
+                }
                 let Some(text) = self.reading.text_of_jobs(*at)? else {
                     self.stage = Stage::Begin;
                     return Ok(Next::Later);
                 };
                 *at += 1;
                 let (ended, sums) = jobs::read(text)?;
-                let sums = if is_late { Vec::new() } else { sums };
+                let sums = if self.sums < *at { sums } else { Vec::new() };
+                self.sums = self.sums.max(*at);
                 Ok(Next::Feed(Box::new(Event::Recalled(ended, sums))))
             }
             Stage::Begin => {

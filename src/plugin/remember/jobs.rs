@@ -30,6 +30,8 @@ pub(super) struct Log {
     written: Option<String>,
     last: String,
     lines: usize,
+    /// How many there were when all were written.
+    whole: usize,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -56,8 +58,15 @@ impl Log {
         Log { full: texts, lines, ..Log::default() }
     }
 
+    /// Whether all are to be written anew, without those that are not needed any more. Where the most are needed that is not
+    /// before there are twice as many.
     pub(super) fn is_too_long(&self) -> bool {
-        self.lines > MAX_LINES
+        self.lines > MAX_LINES.max(2 * self.whole)
+    }
+
+    /// What it has is all that is needed.
+    pub(super) fn written_whole(self) -> Log {
+        Log { whole: self.lines, ..self }
     }
 
     /// Takes lines in, and tells what is to be written for them: the list last.

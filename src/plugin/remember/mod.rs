@@ -93,6 +93,8 @@ pub(super) struct Remember {
 enum State {
     #[default]
     Idle,
+    /// For the manifest, after a commit of nothing. Commits are done in turn, and a lookup does not wait for them: one that the plugin
+    /// sent before it was loaded anew would change the record while it is read.
     Asking,
     AskingLists(Lists),
     Reading(Reading),
@@ -125,7 +127,7 @@ impl MfPriority {
         if before.is_none() {
             it.state = State::Asking;
             drop(it);
-            return host.look_up(&manifest_key(), MANIFEST, Patience::Now);
+            return host.write(&[]);
         }
         if before == Some(is_on) {
             return;
@@ -311,6 +313,10 @@ impl MfPriority {
     /// What became of what was written.
     pub(super) fn remember_written(&self, host: Host<'_, Self>, outcome: Result<(), String>) {
         let Ok(mut it) = self.remember.try_borrow_mut() else { return };
+        if matches!(it.state, State::Asking) {
+            drop(it);
+            return host.look_up(&manifest_key(), MANIFEST, Patience::Now);
+        }
         if let Err(fault) = outcome {
             let was_removing = matches!(it.state, State::Removing);
             // What ended and was not written is told anew, with all else, a while later; so is a push that came meanwhile.
@@ -376,7 +382,7 @@ impl MfPriority {
         drop(it);
         self.unstage(host, was_applying);
         if !gives_up {
-            host.look_up(&manifest_key(), MANIFEST, Patience::Now);
+            host.write(&[]);
         }
     }
 }

@@ -321,3 +321,28 @@ fn changes_that_fit_nobody_are_refused() {
         assert!(read(text).unwrap_err().starts_with(why), "{text}: {:?}", read(text));
     }
 }
+
+/// Where more is needed than may be written in a while, it is not written over and over.
+#[test]
+fn a_log_is_too_long_when_it_is_twice_what_is_needed() {
+    let many = Log::after(vec![String::new(); 1_251]);
+    assert!(many.is_too_long(), "250,200 lines");
+    let mut needed = many.written_whole();
+    assert!(!needed.is_too_long());
+    let job = Ended {
+        job: Job {
+            id: JobId(1),
+            user: UserId(7),
+            bank: "b".into(),
+            ran_on: Resources { nodes: 1, cores: 2, gpus: 3 },
+            start: 1.0,
+            limit: 0.0,
+        },
+        end: 2.0,
+    };
+    let more = vec![job; 250_200];
+    needed.add(&more, &[], 7);
+    assert!(!needed.is_too_long());
+    needed.add(&more[..1], &[], 7);
+    assert!(needed.is_too_long());
+}

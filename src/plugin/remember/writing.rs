@@ -253,7 +253,7 @@ impl Writing {
 
     /// What the next record goes on from.
     pub(super) fn into_base(self) -> (Base, Log) {
-        (self.base, self.log)
+        (self.base, self.log.written_whole())
     }
 
     /// Takes in what ended and is not covered; the last says where that goes on.

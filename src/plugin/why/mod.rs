@@ -22,7 +22,7 @@ use wanted::Wanted;
 
 /// So many held jobs of others than the instance owner's one request explains. Of each the hundreds may be looked at that are held
 /// before it, and nobody else is served meanwhile.
-const MOST_HELD: usize = 10;
+const MOST_HELD: usize = 2;
 
 fn unreadable(method: &str, fault: WireError) -> RequestError {
     match fault {

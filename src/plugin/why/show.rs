@@ -66,6 +66,7 @@ pub(super) fn job(why: &Why, facts: &JobFacts<'_>) -> Value {
         "if_started": why.release.if_started,
         "line": why.line.map(|line| json!({"place": line.place, "of": line.of})),
         "others": why.others.iter().map(keeper).collect::<Vec<_>>(),
+        "others_total": why.others.len() + why.others_unnamed,
         "helps": why.helps.iter().map(note).collect::<Vec<_>>(),
     })
 }

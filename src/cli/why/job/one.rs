@@ -41,6 +41,10 @@ impl Teller<'_> {
                 let at = other.at.map(|at| format!(": {}", self.words.when(at))).unwrap_or_default();
                 self.item(&format!("{}{at}", self.words.naming_jobs(&other.text)), out)?;
             }
+            let told = job.others.len() as u64;
+            if job.others_total > told {
+                self.item(&format!("and {} more", number(job.others_total - told)), out)?;
+            }
         }
         if !job.helps.is_empty() {
             writeln!(out)?;

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What ended, told after a push that came later: as if it had been told before.
+
+use super::*;
+
+/// One association's ends ten seconds apart, of which all but the last are given up; and what is told of them.
+fn told() -> (Standing, Vec<Ended>, Vec<GivenUp>) {
+    let mut first = Standing::new(Memory { jobs: 0, each: 1 });
+    first.push(site(Policy::Classic)).expect("a site");
+    for id in 1..6 {
+        first.ended(&job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64).expect("an end");
+    }
+    first.refresh(T0 + 100.0);
+    let (jobs, sums, next) = first.uncovered(Bookmark::default(), 100);
+    assert_eq!((jobs.len(), sums.len(), sums[0].horizon, next), (1, 1, T0 + 40.0, None));
+    (first, jobs, sums)
+}
+
+#[test]
+fn a_push_counts_the_same_before_and_after_what_it_is_told() {
+    for (through, replaces_all, of_job_list) in [
+        (-5.0, false, vec![]),
+        (25.0, false, vec![]),
+        (25.0, false, vec![2, 3, 4, 5]),
+        (40.0, false, vec![]),
+        (40.0, false, vec![3, 4, 5]),
+        (45.0, false, vec![5]),
+        (90.0, false, vec![]),
+        (25.0, true, vec![]),
+        (90.0, true, vec![5]),
+    ] {
+        let (mut first, jobs, sums) = told();
+        let mut push = Site { instant: T0 + 150.0, replaces_all, ..site(Policy::Classic) };
+        push.associations[0] = leaf(1, "A", 1000.0, Watermark::through(T0 + through));
+        first.push(push.clone()).expect("a site");
+        let mut second = Standing::new(Memory::default());
+        second.push(push).expect("a site");
+        second.refresh(T0 + 200.0);
+        for id in &of_job_list {
+            second.ended(&job(*id, 1, "A", 1, T0), T0 + 10.0 * *id as f64).expect("an end");
+        }
+        second.refresh(T0 + 200.0);
+        assert!(sums.into_iter().all(|sum| second.gave_up(sum)));
+        for Ended { job, end } in jobs {
+            second.ended(&job, end).expect("an end");
+        }
+        for standing in [&mut first, &mut second] {
+            standing.refresh(T0 + 200.0);
+            standing.is_sound();
+        }
+        let what = format!("{through} {replaces_all} {of_job_list:?}");
+        let [ours, wanted] = [&second, &first].map(|one| usage(one, 1, "A", T0 + 200.0));
+        assert!((ours - wanted).abs() < 1e-9 * wanted, "{what}: {ours} {wanted}");
+        let [ours, wanted] = [&second, &first].map(|one| fairshare(one, 1, "A").expect("ranked"));
+        assert!((ours - wanted).abs() < 1e-12, "{what}: {ours} {wanted}");
+    }
+}
+
+/// What was given up here since is not taken apart.
+#[test]
+fn a_sum_is_taken_once() {
+    let (first, jobs, sums) = told();
+    let mut second = Standing::new(Memory::default());
+    for _ in 0..2 {
+        assert!(sums.iter().cloned().all(|sum| second.gave_up(sum)));
+        for Ended { job, end } in jobs.clone() {
+            second.ended(&job, end).expect("an end");
+        }
+    }
+    second.push(site(Policy::Classic)).expect("a site");
+    near(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
+}
+
+#[test]
+fn what_a_job_ran_on_is_the_most_that_is_told_of_it() {
+    let on = |cores, gpus| {
+        let ran_on = Resources { nodes: 2, cores, gpus };
+        Job { ran_on, ..job(1, 1, "A", 2, T0) }
+    };
+    let mut weighted = site(Policy::Classic);
+    weighted.weights = Weights { node: 1.0, core: 10.0, gpu: 100.0 };
+    let mut told = Vec::new();
+    for (one, other) in [((0, 0), (3, 4)), ((3, 4), (0, 0)), ((3, 0), (0, 4)), ((3, 4), (3, 4))] {
+        let mut standing = standing(weighted.clone());
+        for (cores, gpus) in [one, other] {
+            standing.ended(&on(cores, gpus), T0 + 10.0).expect("an end");
+            standing.refresh(T0 + 10.0);
+        }
+        near(usage(&standing, 1, "A", T0 + 10.0), usage_of(2 + 3 * 10 + 4 * 100));
+        told.push(standing.uncovered(Bookmark::default(), 9));
+    }
+    assert!(told.windows(2).all(|pair| pair[0] == pair[1]), "{told:?}");
+}
+
+/// Of ten seconds at a rate, as of their end.
+fn usage_of(rate: u32) -> f64 {
+    let per_second = std::f64::consts::LN_2 / DAY;
+    f64::from(rate) * (1.0 - (-per_second * 10.0).exp()) / per_second
+}

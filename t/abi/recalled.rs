@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What comes in between while a record is read: commits of the plugin that was there before, jobs that end, job-list.
+
+use serde_json::{Value, json};
+
+use super::remember::{tree, used, with_history};
+use super::{OWNER, SO, Site, job};
+
+impl Site {
+    /// Loaded again; nothing happens yet.
+    fn load_again(&self) {
+        self.host.remove(SO).unwrap();
+        self.host.load(&self.so.path(), None).unwrap();
+    }
+
+    fn now(&self, method: &str, payload: &Value) -> Value {
+        let topic = format!("job-manager.mf_priority.{method}");
+        let answer = self.host.request_now(&topic, Some(&payload.to_string()), OWNER).unwrap();
+        serde_json::from_str(&answer.unwrap_or_else(|| "null".to_owned())).unwrap()
+    }
+}
+
+/// [`tree`] as [`with_history`] has it, with what `usage` says counted up to an instant.
+fn without_decay(usage: f64, until: f64) -> Value {
+    let mut document = tree(3, |_| usage);
+    document["tree"]["half_life"] = json!(0);
+    document["associations"][0]["counted_until"] = json!(until);
+    document
+}
+
+/// Flux does commits in turn, but a lookup does not wait for them: what was sent before a reload may change what is read after it.
+#[test]
+fn a_record_is_not_read_while_the_plugin_before_still_changes_it() {
+    let mut seen = [0, 0];
+    for turns in 0..60 {
+        let (site, ids) = with_history();
+        site.finish(ids[2]);
+        site.host.advance(70.0);
+        site.now("policy_update", &without_decay(7.0, site.host.now()));
+        (0..turns).for_each(|_| _ = site.host.step());
+        site.load_again();
+        site.host.settle();
+        let usage = used(&site, 1000);
+        // The push, or if it was not sent whole the one before with what ended since.
+        assert!(usage == 7.0 || usage > 300.0, "after {turns} turns: {usage}");
+        seen[usize::from(usage == 7.0)] += 1;
+        let more = site.submit(&job(1000, 1));
+        site.host.advance(10.0);
+        site.finish(more);
+        site.host.advance(70.0);
+        let usage = used(&site, 1000);
+        site.reload();
+        assert!(site.has_data() && !site.said("is refused"), "after {turns} turns");
+        let shown = used(&site, 1000);
+        assert!((shown - usage).abs() < 1e-9, "after {turns} turns: {shown} {usage}");
+    }
+    assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
+}
+
+#[test]
+fn who_ends_before_the_record_is_read_is_written_with_it() {
+    let (site, ids) = with_history();
+    site.host.advance(70.0);
+    site.load_again();
+    site.finish(ids[2]);
+    site.host.settle();
+    let before = used(&site, 1000);
+    assert!(before > 400.0, "{before}");
+    site.host.advance(70.0);
+    site.reload();
+    assert_eq!(used(&site, 1000), before);
+}
+
+/// job-list answers before the record is read, and knows less of a job: GPUs never, here no cores either.
+#[test]
+fn what_job_list_knows_first_takes_nothing_from_the_record() {
+    let (site, ids) = with_history();
+    site.finish(ids[2]);
+    let now = site.host.now();
+    site.host.advance(70.0);
+    let before = used(&site, 1000);
+    let ended = |id: u64, end: f64| json!({"id": id, "userid": 1000, "bank": "b0", "t_run": now - 150.0, "t_inactive": end, "nnodes": 1, "ncores": 0});
+    let jobs =
+        json!({"jobs": [ended(ids[2], now), ended(ids[1], now), ended(ids[0], now - 50.0)]}).to_string();
+    site.host.answers_with("job-list.list", Some(&jobs));
+    site.load_again();
+    let push = &site.now("policy_begin", &json!({}))["push"];
+    let mut part = without_decay(0.0, 1.6e9);
+    part["push"] = push.clone();
+    site.now("policy_part", &part);
+    site.now("policy_commit", &json!({"push": push}));
+    site.host.settle();
+    site.host.advance(2.0);
+    let shown = used(&site, 1000);
+    assert!((shown - before).abs() < 1e-9, "{shown} {before}");
+}
