@@ -30,7 +30,7 @@ impl Engine {
             Effect::AskUrgency(_) if why == Refusal::Absent => Vec::new(),
             Effect::AskUrgency(id) => {
                 let mut effects = complain(format!("job {id}: failed to look up its urgency"));
-                effects.extend(self.has_no_price(id));
+                effects.extend(self.has_no_price(id, &why));
                 effects
             }
             Effect::Subscribe(id) => {
@@ -62,7 +62,7 @@ impl Engine {
                     return Vec::new();
                 }
                 let mut effects = complain(format!("job {id}: failed to set its priority"));
-                effects.extend(if is_of_refresh { None } else { self.has_no_price(id) });
+                effects.extend(if is_of_refresh { None } else { self.has_no_price(id, &why) });
                 effects
             }
             // What was meant for a job that has ended is moot.
@@ -78,10 +78,10 @@ impl Engine {
 
     /// Nobody else will give the job its price: one in PRIORITY waits for its turn, and one that Flux may have left there, or at the
     /// price it had, is asked for once more. Not in the next turn, which may be refused as well.
-    fn has_no_price(&mut self, id: JobId) -> Option<Effect> {
+    fn has_no_price(&mut self, id: JobId, why: &Refusal) -> Option<Effect> {
         self.stays_in_priority(id);
         let is_scheduled = self.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
-        is_scheduled.then(|| {
+        (is_scheduled && matches!(why, Refusal::Other(_))).then(|| {
             self.due.unmoved.insert(id);
             Effect::Arm(Timer::Retry)
         })
