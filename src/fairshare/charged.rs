@@ -203,7 +203,8 @@ pub(super) fn is_near(a: f64, b: f64, scale: f64) -> bool {
     let (a, b) = (scale / a, scale / b);
     // Beyond that all weights are one; the other bounds are some thousand times what a policy takes for equal.
     let highest = 1e17;
-    (a > highest && b > highest) || (a - b).abs() <= 1e-12 * a.max(b).max(1.0)
+    (a > highest && b > highest)
+        || (a.is_finite() && b.is_finite() && (a - b).abs() <= 1e-12 * a.max(b).max(1.0))
 }
 
 fn along(formula: &impl Formula, tree: &Tree, sums: &Sums, path: &[NodeId], more: formula::More) -> f64 {

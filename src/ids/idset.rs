@@ -59,3 +59,59 @@ impl Ranks {
         self.ranges.windows(2).all(|pair| matches!(pair, [(_, high), (low, _)] if high < low))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idsets_as_flux_writes_them_and_nothing_else() {
+        for (text, wanted) in [
+            ("", Some(0)),
+            ("[]", Some(0)),
+            ("7", Some(1)),
+            ("0", Some(1)),
+            ("[3-5]", Some(3)),
+            ("0-3,5,[", None),
+            ("[0-3,5,9-10]", Some(7)),
+            ("0-3,5,9-10", Some(7)),
+            ("0-4294967295", Some(1 << 32)),
+            ("4294967296", None),
+            // Out of order, twice, backwards, a range of one.
+            ("5,3", None),
+            ("3,3", None),
+            ("1-3,3", None),
+            ("5-3", None),
+            ("3-3", None),
+            // No digits, or padded ones.
+            ("a", None),
+            ("-", None),
+            ("1-", None),
+            ("+1", None),
+            ("01", None),
+            ("00", None),
+            ("[1", None),
+        ] {
+            assert_eq!(count(text), wanted, "{text}");
+        }
+        let mut ranges = Vec::new();
+        assert_eq!(each_range("[0-3,5]", |low, high| ranges.push((low, high))), Some(()));
+        assert_eq!(ranges, [(0, 3), (5, 5)]);
+    }
+
+    #[test]
+    fn ranks_that_are_named_twice() {
+        for (ranges, are_distinct) in [
+            (&[][..], true),
+            (&[(0, 3), (4, 4), (9, 12)], true),
+            (&[(9, 12), (0, 3), (4, 4)], true),
+            (&[(0, 3), (3, 5)], false),
+            (&[(9, 12), (0, 3), (10, 10)], false),
+            (&[(4, 4), (4, 4)], false),
+        ] {
+            let mut ranks = Ranks::default();
+            ranges.iter().for_each(|(low, high)| ranks.add(*low, *high));
+            assert_eq!(ranks.are_distinct(), are_distinct, "{ranges:?}");
+        }
+    }
+}

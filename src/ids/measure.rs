@@ -102,7 +102,7 @@ impl fmt::Display for Amount {
 
 #[cfg(test)]
 mod tests {
-    use super::Amount;
+    use super::{Amount, Stage};
 
     #[test]
     fn amounts_read_back_what_they_print() {
@@ -111,5 +111,12 @@ mod tests {
         for none in ["", "gpus", "run", "run-", "run-gpu", "sched-run-gpus"] {
             assert_eq!(Amount::parse(none), None, "{none}");
         }
+    }
+
+    #[test]
+    fn what_stages_are_called() {
+        assert_eq!(Stage::ALL.map(Stage::name), ["run", "sched", "run-sched"]);
+        assert_eq!(Stage::ALL.map(Stage::adjective), ["running", "scheduled", "running and scheduled"]);
+        assert_eq!(Stage::ALL.map(Stage::which), ["running", "scheduled", "both"]);
     }
 }

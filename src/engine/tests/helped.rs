@@ -200,3 +200,14 @@ fn twenty_dependencies_of_others_are_named_and_all_are_counted() {
     host.event(Event::Dependency { id: kept, name: &name(23), added: false });
     assert_eq!(why(&host, kept).others.iter().filter(|other| other.cause.code == "dependency").count(), 0);
 }
+
+#[test]
+fn where_nothing_is_left_no_smaller_job_would_go() {
+    let own = Association { max_nodes: Limit(4), ..association(7, "A") };
+    let mut host = Host::with(vec![record(own, "A")], vec![queue("q1")]);
+    let first = host.submit(HostJob::new(7).size(4, 4)).unwrap();
+    host.start(first);
+    let held = host.submit(HostJob::new(7).size(2, 2)).unwrap();
+    assert_eq!(why(&host, held).holds.len(), 1);
+    assert!(why(&host, held).helps.iter().all(|note| note.code != "smaller"));
+}

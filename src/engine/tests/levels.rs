@@ -80,3 +80,25 @@ fn a_page_of_standings_ends_when_its_levels_are_full() {
         assert_eq!((page(None, open).0.len(), page(None, open).1), (16, None), "{open:?}");
     }
 }
+
+/// A bank competes by what is below it, and is not ranked itself; who is out of use does not compete.
+#[test]
+fn siblings_that_compete_have_a_value() {
+    let mut host = live(Policy::FairTree);
+    let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
+    let mut pushed = accounts();
+    pushed.associations.push(record(association(9, "A"), "A"));
+    let out_of_use = Leaf { active: false, ..leaf(9, "A", 3.0, 0.0) };
+    let leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), out_of_use, leaf(7, "B", 1.0, 0.0)];
+    host.event(Event::Policy(pushed, SitePart { rule, banks, associations: leaves }));
+    let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
+    let told = host.engine.standings(&wanted, host.now);
+    let levels = &told.associations[0].levels;
+    let mut values: Vec<_> = levels
+        .iter()
+        .flat_map(|level| &level.siblings)
+        .map(|it| (it.name.as_str(), it.value.is_some()))
+        .collect();
+    values.sort_unstable();
+    assert_eq!(values, [("7", true), ("9", false), ("B", true)]);
+}

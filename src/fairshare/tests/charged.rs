@@ -91,10 +91,45 @@ fn quotients_are_near_whose_level_values_a_policy_might_take_for_equal() {
         // Both beyond all weights, one of them, or one of them just not.
         (1e-20, 2e-20, 1.0, true),
         (1e-18, 1e-16, 1.0, false),
+        // Who has used nothing is near to next to nothing only.
+        (0.0, 1e-18, 1.0, true),
+        (0.0, 1.0, 1.0, false),
+        (1.0, 0.0, 1.0, false),
         (1e-16, 1e-18, 1.0, false),
         (1.0, 0.5, 1e17, false),
         (0.5, 1.0, 1e17, false),
     ] {
         assert_eq!(is_near(a, b, scale), wanted, "{a} {b} {scale}");
     }
+}
+
+/// Whether a place has to be asked of a ranking: users with shares of 1, 1 and 2, of whom the second used 1,000, the third nothing, and one
+/// out of use `unused`. The first is charged up to `usage`.
+fn is_ranked_anew(usage: f64, unused: f64) -> bool {
+    let mut builder = Builder::default();
+    builder.bank("root", None, Shares::Count(1), None);
+    for (name, shares, used, is_active) in
+        [("u1", 1, 900.0, true), ("u2", 1, 1000.0, true), ("u3", 2, 0.0, true), ("u4", 1, unused, false)]
+    {
+        builder.association(name, "root", Shares::Count(shares), Some(used), is_active);
+    }
+    let tree = builder.build().expect("a tree");
+    let ranking = tree.rank(Policy::FairTree, &Options::default()).expect("a ranking");
+    let mut charged = Charged::new(&tree, &ranking);
+    let first = tree.leaves().find(|leaf| tree.name(*leaf) == "u1").expect("the first");
+    assert!(charged.fairshare(first, usage).is_some());
+    charged.has_ranked()
+}
+
+/// The level value of both would be a half: what all used, and what it is charged, by all shares, is half of what each has by its own.
+#[test]
+fn how_near_is_near_is_by_what_all_would_have_used() {
+    for (apart, wanted) in [(0.0, true), (1.6e-12, true), (2.6e-12, false), (1e-9, false)] {
+        assert_eq!(is_ranked_anew(1000.0 * (1.0 + apart), 0.0), wanted, "{apart}");
+    }
+}
+
+#[test]
+fn who_is_not_ranked_is_in_nobodys_way() {
+    assert!(!is_ranked_anew(500.0, 500.0));
 }

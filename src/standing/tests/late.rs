@@ -56,11 +56,10 @@ fn a_push_counts_the_same_before_and_after_what_it_is_told() {
     }
 }
 
-/// What was given up here since is not taken apart.
 #[test]
 fn a_sum_is_taken_once() {
     let (first, jobs, sums) = told();
-    let mut second = Standing::new(Memory::default());
+    let mut second = Standing::new(Memory { jobs: 0, each: 1 });
     for _ in 0..2 {
         assert!(sums.iter().cloned().all(|sum| second.gave_up(sum)));
         for Ended { job, end } in jobs.clone() {
@@ -69,6 +68,15 @@ fn a_sum_is_taken_once() {
     }
     second.push(site(Policy::Classic)).expect("a site");
     near(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
+    // What was given up here since is not taken apart.
+    for id in 6..9 {
+        second.ended(&job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64).expect("an end");
+    }
+    second.refresh(T0 + 200.0);
+    assert_eq!(second.counts().2, 1);
+    let before = usage(&second, 1, "A", T0 + DAY);
+    assert!(sums.into_iter().all(|sum| second.gave_up(sum)));
+    near(usage(&second, 1, "A", T0 + DAY), before);
 }
 
 #[test]

@@ -55,6 +55,8 @@ fn pushes_and_refreshes_that_change_something_are_counted() {
     assert_eq!(ranked, 3, "everybody has a fair-share now");
     standing.refresh(T0 + 1.0);
     assert_eq!(standing.generation(), ranked);
+    let idle = standing.step(1).map(|done| (done.now, done.changed.len()));
+    assert_eq!(idle, Some((T0 + 1.0, 0)), "nothing was begun since");
     standing.forget_site();
     assert_eq!(standing.generation(), ranked + 1);
     assert!(standing.tree().is_none());
@@ -164,7 +166,7 @@ fn what_is_given_up_while_it_is_told_counts_once() {
 /// job that is in it.
 #[test]
 fn who_ended_before_what_was_given_up_counts_when_it_is_taken_again() {
-    for most in [1, 100] {
+    for (most, end) in [(1, 50.0), (100, 50.0), (1, 90.0), (100, 90.0)] {
         let mut first = Standing::new(Memory { jobs: 0, each: 1 });
         first.push(site(Policy::Classic)).expect("a site");
         first.started(&job(9, 1, "A", 7, T0)).expect("a job");
@@ -173,13 +175,14 @@ fn who_ended_before_what_was_given_up_counts_when_it_is_taken_again() {
         }
         first.refresh(T0 + 100.0);
         assert_eq!(first.counts(), (3, 1, 1));
-        first.over(JobId(9), T0 + 50.0).expect("an end");
+        first.over(JobId(9), T0 + end).expect("an end");
         let mut second = Standing::new(Memory::default());
         second.remember_all(true);
         let mut place = Some(Default::default());
         while let Some(from) = place {
             let (jobs, sums, next) = first.uncovered(from, most);
             place = next;
+            assert!(jobs.iter().all(|it| it.job.id != JobId(9)), "it is in the sum");
             assert!(sums.into_iter().all(|sum| second.gave_up(sum)));
             for Ended { job, end } in jobs {
                 second.ended(&job, end).expect("an end");
@@ -290,6 +293,14 @@ proptest! {
     fn as_pushed_is_what_a_push_of_the_same_gives(given in sites(), jobs in prop::collection::vec((1..40_u32, 0.0..1e5), 0..9)) {
         let fresh = standing(given.clone());
         let wanted = fresh.as_pushed().expect("a tree");
+        let mut ranked = fresh.clone();
+        ranked.refresh(T0);
+        for leaf in &given.associations {
+            let pushed = fresh.fairshare_as_pushed(&wanted, leaf.user, &leaf.bank);
+            let refreshed = fairshare(&ranked, leaf.user.0, leaf.bank.as_str());
+            prop_assert_eq!(pushed.is_some(), refreshed.is_some());
+            prop_assert!((pushed.unwrap_or(0.0) - refreshed.unwrap_or(0.0)).abs() < 1e-12, "{:?}", leaf);
+        }
         let mut worn = fresh.clone();
         for (id, (user, start)) in jobs.into_iter().enumerate() {
             let Some(leaf) = given.associations.iter().find(|leaf| leaf.user.0 == user) else { continue };
