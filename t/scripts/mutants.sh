@@ -42,9 +42,9 @@ if [ -n "$list" ]; then
 	exec python3 $here/mutants.py count "$out/list.json"
 fi
 
-# Most of the time of a build goes into debug information, and into what makes tests faster; a random test needs fewer cases to notice, and
-# a failed one need not be made smaller, which takes longer than there is time.
-export CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_OPT_LEVEL=0 PROPTEST_CASES=${PROPTEST_CASES:-64} PROPTEST_MAX_SHRINK_ITERS=0
+# Debug information is what most of the time of a build goes into; a random test needs fewer cases to notice, and a failed one need not be
+# made smaller, which takes longer than there is time.
+export CARGO_PROFILE_DEV_DEBUG=0 PROPTEST_CASES=${PROPTEST_CASES:-64} PROPTEST_MAX_SHRINK_ITERS=0
 common=(--no-shuffle --no-times --colors never -j "${JOBS:-1}")
 chosen=()
 [ -z "$sample" ] || chosen=(-F "$(python3 $here/mutants.py sample "$out/list.json" "$sample")")
