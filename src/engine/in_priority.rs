@@ -71,10 +71,12 @@ impl Engine {
 
     /// A job that was in SCHED is held, and gives up what it had.
     pub(super) fn take_back(&mut self, id: JobId) {
-        self.ledger.change(id, Job::await_room);
         // One that a restart sent to PRIORITY, where it found no price, is there.
         let is_in_priority = self.unpriced.contains(&id);
-        self.ledger.change(id, |job| job.is_in_sched &= !is_in_priority);
+        self.ledger.change(id, |job| {
+            job.await_room();
+            job.is_in_sched &= !is_in_priority;
+        });
         self.live.forget(id);
     }
 

@@ -3,22 +3,8 @@
 
 use serde_json::{Value, json};
 
+use super::job;
 use super::remember::{tree, used, with_history};
-use super::{OWNER, SO, Site, job};
-
-impl Site {
-    /// Loaded again; nothing happens yet.
-    fn load_again(&self) {
-        self.host.remove(SO).unwrap();
-        self.host.load(&self.so.path(), None).unwrap();
-    }
-
-    fn now(&self, method: &str, payload: &Value) -> Value {
-        let topic = format!("job-manager.mf_priority.{method}");
-        let answer = self.host.request_now(&topic, Some(&payload.to_string()), OWNER).unwrap();
-        serde_json::from_str(&answer.unwrap_or_else(|| "null".to_owned())).unwrap()
-    }
-}
 
 /// [`tree`] as [`with_history`] has it, with what `usage` says counted up to an instant.
 fn without_decay(usage: f64, until: f64) -> Value {
@@ -38,7 +24,7 @@ fn a_record_is_not_read_while_the_plugin_before_still_changes_it() {
         site.host.advance(70.0);
         site.now("policy_update", &without_decay(7.0, site.host.now()));
         (0..turns).for_each(|_| _ = site.host.step());
-        site.load_again();
+        site.load_again(None);
         site.host.settle();
         let usage = used(&site, 1000);
         // The push, or if it was not sent whole the one before with what ended since.
@@ -61,7 +47,7 @@ fn a_record_is_not_read_while_the_plugin_before_still_changes_it() {
 fn who_ends_before_the_record_is_read_is_written_with_it() {
     let (site, ids) = with_history();
     site.host.advance(70.0);
-    site.load_again();
+    site.load_again(None);
     site.finish(ids[2]);
     site.host.settle();
     let before = used(&site, 1000);
@@ -83,7 +69,7 @@ fn what_job_list_knows_first_takes_nothing_from_the_record() {
     let jobs =
         json!({"jobs": [ended(ids[2], now), ended(ids[1], now), ended(ids[0], now - 50.0)]}).to_string();
     site.host.answers_with("job-list.list", Some(&jobs));
-    site.load_again();
+    site.load_again(None);
     let push = &site.now("policy_begin", &json!({}))["push"];
     let mut part = without_decay(0.0, 1.6e9);
     part["push"] = push.clone();

@@ -7,7 +7,7 @@ use std::path::Path;
 use mf_priority::embedded::{Errno, Order, State};
 use serde_json::{Value, json};
 
-use super::{SO, Site, association, document, job, plugin, queue};
+use super::{OWNER, SO, Site, association, document, job, plugin, queue};
 
 pub(super) const MANIFEST: &str = "mf_priority.remember.manifest";
 pub(super) const ENDED: &str = "mf_priority.remember.ended";
@@ -19,9 +19,21 @@ impl Site {
     }
 
     fn reload_with(&self, conf: Option<&Value>) {
+        self.load_again(conf);
+        self.host.settle();
+    }
+
+    /// The same, and nothing happens yet.
+    pub(super) fn load_again(&self, conf: Option<&Value>) {
         self.host.remove(SO).unwrap();
         self.host.load(&self.so.path(), conf).expect("the plugin loads");
-        self.host.settle();
+    }
+
+    /// The owner asks, and nothing else happens meanwhile.
+    pub(super) fn now(&self, method: &str, payload: &Value) -> Value {
+        let topic = format!("job-manager.mf_priority.{method}");
+        let answer = self.host.request_now(&topic, Some(&payload.to_string()), OWNER).unwrap();
+        serde_json::from_str(&answer.unwrap_or_else(|| "null".to_owned())).unwrap()
     }
 
     /// All that the query shows, but for what counts updates.
@@ -202,12 +214,9 @@ fn switched_off_nothing_is_kept() {
 #[test]
 fn a_push_that_comes_first_wins() {
     let site = pushed(&tree(500, f64::from));
-    site.host.remove(SO).unwrap();
-    site.host.load(&site.so.path(), None).unwrap();
+    site.load_again(None);
     let other = document();
-    site.host
-        .request_now("job-manager.mf_priority.policy_update", Some(&other.to_string()), super::OWNER)
-        .unwrap();
+    site.now("policy_update", &other);
     site.host.settle();
     let fresh = pushed(&other);
     assert_eq!(site.policy(), fresh.policy());
@@ -219,16 +228,11 @@ fn a_push_that_comes_first_wins() {
 fn a_push_that_begins_first_and_is_given_up_does_not_lose_it() {
     let site = pushed(&tree(500, f64::from));
     let before = site.policy();
-    site.host.remove(SO).unwrap();
-    site.host.load(&site.so.path(), None).unwrap();
-    let now = |method: &str, payload: &Value| {
-        let topic = format!("job-manager.mf_priority.{method}");
-        site.host.request_now(&topic, Some(&payload.to_string()), super::OWNER).unwrap()
-    };
-    let begun: Value = serde_json::from_str(&now("policy_begin", &json!({})).unwrap()).unwrap();
+    site.load_again(None);
+    let begun = site.now("policy_begin", &json!({}));
     site.host.settle();
     assert!(!site.has_data());
-    now("policy_abort", &json!({"push": begun["push"]}));
+    site.now("policy_abort", &json!({"push": begun["push"]}));
     site.host.advance(2.0);
     assert_eq!(site.policy(), before);
 }
@@ -254,8 +258,7 @@ fn a_write_that_is_cut_short_leaves_the_record_before_it() {
         let site = pushed(&tree(1200, f64::from));
         let before = site.policy();
         let next = tree(1200, |user| f64::from(user) + 1.0);
-        let topic = "job-manager.mf_priority.policy_update";
-        site.host.request_now(topic, Some(&next.to_string()), super::OWNER).unwrap();
+        site.now("policy_update", &next);
         let after = site.policy();
         site.host.settle_commits(commits);
         site.reload();
@@ -295,22 +298,16 @@ fn a_push_that_comes_first_has_what_ended_added() {
         assert!(before > 300.0, "{before}");
         let mut document = tree(3, |_| 0.0);
         document["tree"]["half_life"] = json!(0);
-        site.host.remove(SO).unwrap();
-        site.host.load(&site.so.path(), None).unwrap();
-        let now = |method: &str, payload: &Value| {
-            let topic = format!("job-manager.mf_priority.{method}");
-            let answer = site.host.request_now(&topic, Some(&payload.to_string()), super::OWNER).unwrap();
-            serde_json::from_str::<Value>(&answer.unwrap_or_else(|| "null".to_owned())).unwrap()
-        };
+        site.load_again(None);
         if is_in_parts {
-            let push = &now("policy_begin", &json!({}))["push"];
+            let push = &site.now("policy_begin", &json!({}))["push"];
             site.host.settle();
             assert!(!site.has_data());
             document["push"] = push.clone();
-            now("policy_part", &document);
-            now("policy_commit", &json!({"push": push}));
+            site.now("policy_part", &document);
+            site.now("policy_commit", &json!({"push": push}));
         } else {
-            now("policy_update", &document);
+            site.now("policy_update", &document);
         }
         site.host.settle();
         site.host.advance(2.0);
@@ -330,11 +327,9 @@ fn a_damaged_record_is_refused_without_a_word_of_lost_data_where_a_push_came_fir
     site.host.advance(70.0);
     let key = site.host.kvs().into_keys().find(|key| key.contains(".jobs.")).unwrap();
     site.host.kvs_put(&key, Some("nothing of the kind"));
-    site.host.remove(SO).unwrap();
-    site.host.load(&site.so.path(), None).unwrap();
+    site.load_again(None);
     site.host.take_log();
-    let push = tree(3, |_| 0.0).to_string();
-    site.host.request_now("job-manager.mf_priority.policy_update", Some(&push), super::OWNER).unwrap();
+    site.now("policy_update", &tree(3, |_| 0.0));
     site.host.settle();
     let told: Vec<String> = site.host.take_log().into_iter().map(|line| line.text).collect();
     let refused: Vec<_> = told.iter().filter(|line| line.contains("is refused")).collect();

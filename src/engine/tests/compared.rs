@@ -1,22 +1,34 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What is found out when jobs are compared with Flux after a panic, and what can't be.
 
+use super::doubt;
 use super::examples::exact;
 use super::host::Host;
-use super::site::{HostJob, NOW, association, queue, record};
+use super::site::{HostJob, NOW, OWNER, association, narrow, queue, record};
 use crate::accounts::Association;
-use crate::engine::{Effect, Event, Refusal, State, Timer};
+use crate::engine::{Effect, Engine, Event, Refusal, State, Timer};
 use crate::ids::{JobId, Limit};
 
-/// Users 7 in A, where one job may be scheduled, and in B.
+/// User 7 in A, where one job may be scheduled, and in B.
 fn site() -> Host {
     let one = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
     Host::with(vec![record(one, "A"), record(association(7, "B"), "A")], vec![queue("q1")])
 }
 
 fn panics(host: &mut Host) {
-    let effects = host.engine.handle(NOW, Event::Panicked(None));
+    let effects = doubt::panics(host, None);
     host.apply(effects);
+}
+
+/// A job comes as far as DEPEND, and no turn ends meanwhile.
+fn comes_to_depend(host: &mut Host, facts: HostJob) -> JobId {
+    let late = JobId(9_999);
+    host.jobs.insert(late, HostJob { state: State::Depend, ..facts.clone() });
+    for event in [Event::New(Host::facts(late, &facts)), Event::Depend(late)] {
+        let effects = host.engine.handle(NOW, event);
+        host.apply(effects);
+    }
+    late
 }
 
 /// Nobody heard of the move but Flux: who came before it was found out is held by a place that is free.
@@ -26,12 +38,7 @@ fn who_was_held_by_what_was_wrong_goes_on() {
     let moved = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.jobs.get_mut(&moved).unwrap().bank = Some("B".to_owned());
     panics(&mut host);
-    let (late, facts) = (JobId(9_999), HostJob::new(7).bank("A"));
-    host.jobs.insert(late, HostJob { state: State::Depend, ..facts.clone() });
-    for event in [Event::New(Host::facts(late, &facts)), Event::Depend(late)] {
-        let effects = host.engine.handle(NOW, event);
-        host.apply(effects);
-    }
+    let late = comes_to_depend(&mut host, HostJob::new(7).bank("A"));
     assert_eq!(host.names(late), ["max-sched-jobs-user-limit"]);
     host.settle();
     assert_eq!(host.state(late), Some(State::Sched));
@@ -60,7 +67,7 @@ fn a_job_that_cannot_be_looked_up_is_read_again() {
 fn a_price_that_was_refused_once_is_given_again() {
     let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
     let id = host.submit(HostJob::new(7)).unwrap();
-    host.replay(true, crate::engine::Engine::new(super::site::OWNER));
+    host.replay(true, Engine::new(OWNER));
     host.set_urgency(id, 16);
     assert_eq!(host.state(id), Some(State::Priority));
     host.refuse_prices = Some(Refusal::Other("out of memory".to_owned()));
@@ -78,4 +85,27 @@ fn a_price_that_was_refused_once_is_given_again() {
     exact(&host);
     let effects = host.engine.handle(host.now, Event::Timer(Timer::Retry));
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Turn))), "{effects:?}");
+}
+
+/// It came in the middle, and is compared with nothing; what others leave in the middle is kept for it.
+#[test]
+fn who_comes_while_jobs_are_compared_goes_when_that_is_over() {
+    let mut host = Host::with(vec![narrow(7, "A"), record(association(8, "A"), "A")], vec![queue("q1")]);
+    let runs = host.submit(HostJob::new(7)).unwrap();
+    host.start(runs);
+    (0..260).for_each(|_| drop(host.submit(HostJob::new(8))));
+    panics(&mut host);
+    let effects = host.engine.handle(NOW, Event::Timer(Timer::Turn));
+    host.apply(effects);
+    assert!(host.engine.is_doubtful());
+    let late = comes_to_depend(&mut host, HostJob::new(7));
+    assert_eq!(host.names(late), ["max-running-jobs-user-limit"]);
+    host.jobs.remove(&runs);
+    for event in [Event::Cleanup(runs), Event::Inactive(runs)] {
+        let effects = host.engine.handle(NOW, event);
+        host.apply(effects);
+    }
+    host.settle();
+    assert_eq!(host.state(late), Some(State::Sched));
+    exact(&host);
 }

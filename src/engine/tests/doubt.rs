@@ -4,7 +4,7 @@
 use super::examples::{exact, site, submit};
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
-use super::site::{HostJob, NOW, OWNER, association, narrow, queue, record};
+use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use crate::accounts::Queue;
 use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Timer};
 use crate::fairshare::Policy;
@@ -13,7 +13,7 @@ use crate::ids::{JobId, Limit};
 /// Jobs that are looked up in one reactor turn.
 const SLICE: usize = 250;
 
-fn panics(host: &mut Host, id: Option<JobId>) -> Vec<Effect> {
+pub fn panics(host: &mut Host, id: Option<JobId>) -> Vec<Effect> {
     host.engine.handle(NOW, Event::Panicked(id))
 }
 
@@ -368,33 +368,4 @@ fn a_job_whose_end_was_cut_short_runs_no_more() {
         assert_eq!(host.engine.live_snapshot().counts.1, 0, "{is_cached} {is_forgotten}");
         assert!(!host.engine.knows(id));
     }
-}
-
-/// It came in the middle, and is compared with nothing; what others leave in the middle is kept for it.
-#[test]
-fn who_comes_while_jobs_are_compared_goes_when_that_is_over() {
-    let mut host = Host::with(vec![narrow(7, "A"), record(association(8, "A"), "A")], vec![queue("q1")]);
-    let runs = host.submit(HostJob::new(7)).unwrap();
-    host.start(runs);
-    (0..260).for_each(|_| drop(host.submit(HostJob::new(8))));
-    let effects = panics(&mut host, None);
-    host.apply(effects);
-    let effects = host.engine.handle(NOW, Event::Timer(Timer::Turn));
-    host.apply(effects);
-    assert!(host.engine.is_doubtful());
-    let (late, facts) = (JobId(9_999), HostJob::new(7));
-    host.jobs.insert(late, HostJob { state: State::Depend, ..facts.clone() });
-    for event in [Event::New(Host::facts(late, &facts)), Event::Depend(late)] {
-        let effects = host.engine.handle(NOW, event);
-        host.apply(effects);
-    }
-    assert_eq!(host.names(late), ["max-running-jobs-user-limit"]);
-    host.jobs.remove(&runs);
-    for event in [Event::Cleanup(runs), Event::Inactive(runs)] {
-        let effects = host.engine.handle(NOW, event);
-        host.apply(effects);
-    }
-    host.settle();
-    assert_eq!(host.state(late), Some(State::Sched));
-    exact(&host);
 }

@@ -41,10 +41,7 @@ impl Teller<'_> {
                 let at = other.at.map(|at| format!(": {}", self.words.when(at))).unwrap_or_default();
                 self.item(&format!("{}{at}", self.words.naming_jobs(&other.text)), out)?;
             }
-            let told = job.others.len() as u64;
-            if job.others_total > told {
-                self.item(&format!("and {} more", number(job.others_total - told)), out)?;
-            }
+            self.and_more(job.others.len(), job.others_total, out)?;
         }
         if !job.helps.is_empty() {
             writeln!(out)?;
@@ -54,6 +51,14 @@ impl Teller<'_> {
             }
         }
         Ok(())
+    }
+
+    /// That a list of so many has not all of them.
+    fn and_more(&self, told: usize, total: u64, out: &mut dyn Write) -> io::Result<()> {
+        match total.checked_sub(told as u64) {
+            None | Some(0) => Ok(()),
+            Some(more) => self.item(&format!("and {} more", number(more)), out),
+        }
     }
 
     /// The answer in one sentence.
@@ -148,10 +153,7 @@ impl Teller<'_> {
                 self.item("What makes room for it:", out)?;
                 self.table(self.frees(hold), &[], out)?;
             }
-            let told = hold.frees.len() as u64;
-            if hold.frees_total > told {
-                self.item(&format!("and {} more", number(hold.frees_total - told)), out)?;
-            }
+            self.and_more(hold.frees.len(), hold.frees_total, out)?;
         }
         let gone: Vec<&str> =
             job.carries.iter().map(String::as_str).filter(|name| !holds(job, name)).collect();
