@@ -76,9 +76,12 @@ class Grid {
     // A row that goes out of sight takes the focus along with it: the table keeps it.
     const held = this.body.contains(document.activeElement) ? document.activeElement.closest('tr').dataset.at : null;
     [this.first, this.last] = [first, last];
+    const top = this.box.scrollTop;
     const rows = [];
     for (let at = first; at < last; at++) rows.push(this.row(at));
     this.body.replaceChildren(this.spacer(first), ...rows, this.spacer(all ? 0 : this.rows.length - last));
+    // Where the focus is on a row that goes, Chromium may lay the page out while there are none.
+    if (this.box.scrollTop !== top) this.box.scrollTop = top;
     if (held !== null) (this.linkAt(Number(held)) || this.box).focus({ preventScroll: true });
     this.none.hidden = this.rows.length > 0;
   }
