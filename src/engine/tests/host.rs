@@ -16,7 +16,7 @@ use crate::accounts::{AssociationRecord, Queue};
 use crate::engine::{EndedJob, Engine, Event, JobFacts, Past, Refusal, State};
 use crate::ids::{JobId, UserId};
 use crate::limits::Job;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 #[derive(Clone)]
 pub struct Host {
@@ -42,7 +42,7 @@ pub struct Host {
     pub oracle: Oracle,
     next: u64,
     defers: usize,
-    reads: Vec<JobId>,
+    reads: VecDeque<JobId>,
     asks: Vec<JobId>,
     retries: usize,
     /// What job-list knows, and what it is about to answer.
@@ -61,6 +61,8 @@ pub struct Host {
     pub refresh_at: Option<f64>,
     /// The next callback of a job with such an event panics before it does anything.
     pub panics_at: Option<fn(&Event<'_>) -> bool>,
+    /// The jobs that [rest](is_resting), and some that did: a look at all jobs at each event would make large histories slow.
+    resting: BTreeSet<JobId>,
     /// The job that the loop over all jobs asks about.
     asked_about: Option<JobId>,
     /// Jobs inside a callback: what is posted to them waits for its end.
@@ -68,6 +70,16 @@ pub struct Host {
     /// Names that are taken off such jobs then.
     queued: Vec<(JobId, String)>,
     answer: Option<Answer>,
+}
+
+/// In SCHED with priority 0, or sent from there to PRIORITY without a price: where it may be put in line.
+fn is_resting(job: &HostJob) -> bool {
+    let is_sent_back = job.state == State::Priority && job.was_sched && job.waits;
+    is_sent_back || job.is_scheduled() && job.priority == Some(0)
+}
+
+fn all_resting(jobs: &BTreeMap<JobId, HostJob>) -> BTreeSet<JobId> {
+    jobs.iter().filter(|(_, job)| is_resting(job)).map(|(id, _)| *id).collect()
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +107,7 @@ impl Host {
             oracle: Oracle::default(),
             next: 1,
             defers: 0,
-            reads: Vec::new(),
+            reads: VecDeque::new(),
             asks: Vec::new(),
             retries: 0,
             ended: Vec::new(),
@@ -107,6 +119,7 @@ impl Host {
             slices: 0,
             refresh_at: None,
             panics_at: None,
+            resting: BTreeSet::new(),
             asked_about: None,
             busy: Vec::new(),
             queued: Vec::new(),
@@ -184,17 +197,6 @@ impl Host {
         }
     }
 
-    /// The jobs as they are when all that is queued was carried out: whoever decides knows what was decided before.
-    fn as_decided(&self) -> BTreeMap<JobId, HostJob> {
-        let mut jobs = self.jobs.clone();
-        for (id, name) in &self.queued {
-            if let Some(job) = jobs.get_mut(id) {
-                job.dependencies.remove(name);
-            }
-        }
-        jobs
-    }
-
     /// Removes a name; when it was the last, the job goes on before this returns.
     pub fn remove_dependency(&mut self, id: JobId, name: &str) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
@@ -245,25 +247,25 @@ impl Host {
     /// Jobs in SCHED may have been put in line there, by what a query tells: they have priority 0, and
     /// find no room when all that was decided with that is done.
     pub(super) fn find_in_line(&mut self) -> Vec<JobId> {
-        let is_awaiting = |id: &JobId| self.engine.ledger().job(*id).is_some_and(Job::is_awaiting);
-        let resting = self.jobs.iter().filter(|(_, job)| job.is_scheduled() && job.priority == Some(0));
-        let found: Vec<JobId> = resting.map(|(id, _)| *id).filter(is_awaiting).collect();
-        for id in &found {
-            if let Some(job) = self.jobs.get_mut(id) {
-                (job.was_sched, job.was_awaiting, job.is_in_line) = (false, true, true);
-            }
+        self.resting.retain(|id| self.jobs.get(id).is_some_and(is_resting));
+        if self.jobs.len() < 100 {
+            assert_eq!(self.resting, all_resting(&self.jobs), "a job rests of which it is not noted");
         }
-        // One that a restart sent to PRIORITY may be put in line there.
-        for (id, job) in &mut self.jobs {
-            let is_awaiting = || self.engine.ledger().job(*id).is_some_and(Job::is_awaiting);
-            if job.state == State::Priority && job.was_sched && job.waits && is_awaiting() {
+        let mut found = Vec::new();
+        for id in &self.resting {
+            let Some(job) = self.jobs.get_mut(id) else { continue };
+            if self.engine.ledger().job(*id).is_some_and(Job::is_awaiting) {
+                // One that a restart sent to PRIORITY may be put in line there.
                 (job.was_sched, job.was_awaiting) = (false, true);
+                job.is_in_line = job.state == State::Sched;
+                found.extend(job.is_in_line.then_some(*id));
             }
         }
         found
     }
 
     fn set_priority(&mut self, id: JobId, answer: Option<Answer>) {
+        self.resting.insert(id);
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if answer == Some(Answer::Unavailable) {
             (job.answered, job.waits) = (None, true);

@@ -74,6 +74,8 @@ pub struct Oracle {
     pub subscribed: BTreeSet<JobId>,
     /// Jobs whose names nobody can tell: they take no turn.
     pub unknown: BTreeSet<JobId>,
+    /// Jobs whose eventlogs are being read: who shares a limit with one of them has his turn later.
+    pub unread: BTreeSet<JobId>,
 }
 
 impl Oracle {
@@ -339,7 +341,7 @@ impl Oracle {
         for (earlier, job) in jobs.range(..id) {
             let is_sibling = self.association(job).map(|a| (a.user, a.bank.clone())) == freed;
             let is_in_line = self.is_in_line(job);
-            let is_known = !self.unknown.contains(earlier);
+            let is_known = !self.unknown.contains(earlier) && !self.is_put_off(jobs, job);
             if is_sibling && is_known && is_in_line && is_kept(earlier, job) <= is_kept(&id, &jobs[&id]) {
                 let exceeded = self.exceeded(jobs, *earlier);
                 assert!(!exceeded.is_empty(), "job {id} is freed before {earlier}: {job:?}");

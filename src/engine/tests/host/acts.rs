@@ -2,9 +2,10 @@
 //! What users, the scheduler and the administrator do to the model host.
 
 use super::super::site::HostJob;
-use super::{Answer, Host};
+use super::{Answer, Host, all_resting};
 use crate::engine::{Effect, EndedJob, Engine, Event, Past, State};
 use crate::ids::{JobId, UserId};
+use std::collections::VecDeque;
 
 impl Host {
     pub fn submit(&mut self, job: HostJob) -> Result<JobId, String> {
@@ -150,7 +151,7 @@ impl Host {
     /// `push` before (load-time configuration) or after.
     pub fn replay(&mut self, is_reload: bool, mut engine: Engine) {
         std::mem::swap(&mut self.engine, &mut engine);
-        (self.defers, self.reads, self.asks, self.retries) = (0, Vec::new(), Vec::new(), 0);
+        (self.defers, self.reads, self.asks, self.retries) = (0, VecDeque::new(), Vec::new(), 0);
         (self.slices, self.refresh_at, self.listed) = (0, None, None);
         self.subscribed.clear();
         self.oracle.is_all_looked_at = true;
@@ -162,6 +163,7 @@ impl Host {
             job.urgency_at_first = job.urgency;
         };
         self.jobs.values_mut().for_each(first_seen);
+        self.resting = all_resting(&self.jobs);
         let mut order: Vec<JobId> = self.jobs.keys().copied().collect();
         if is_reload {
             order.sort_by_key(|id| (std::cmp::Reverse(self.jobs[id].state), *id));

@@ -1,10 +1,28 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What the model does for each effect, and what it refuses.
 
-use super::super::site::SITE_NODES;
+use super::super::site::{HostJob, SITE_NODES};
 use super::{Answer, Host};
 use crate::engine::{Effect, EndedJob, Event, Posting, Refusal, State, Timer};
 use crate::ids::JobId;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// The jobs as they are when all that is queued was carried out: whoever decides knows what was decided before.
+fn as_decided<'a>(
+    jobs: &'a BTreeMap<JobId, HostJob>,
+    queued: &[(JobId, String)],
+) -> Cow<'a, BTreeMap<JobId, HostJob>> {
+    let mut jobs = Cow::Borrowed(jobs);
+    for (id, name) in queued {
+        if jobs.contains_key(id)
+            && let Some(job) = jobs.to_mut().get_mut(id)
+        {
+            job.dependencies.remove(name);
+        }
+    }
+    jobs
+}
 
 impl Host {
     pub fn apply(&mut self, effects: Vec<Effect>) {
@@ -32,6 +50,13 @@ impl Host {
             "job {id} is looked up while Flux asks about {:?}",
             self.asked_about
         );
+    }
+
+    /// What of the host the oracle goes by when a turn comes.
+    fn tell_oracle(&mut self) {
+        self.oracle.unknown = self.unreadable.clone();
+        self.oracle.subscribed = self.subscribed.clone();
+        self.oracle.unread = self.reads.iter().copied().collect();
     }
 
     fn apply_one(&mut self, effect: &Effect) -> Result<(), Refusal> {
@@ -94,9 +119,8 @@ impl Host {
                 if !matches!(job.state, State::New | State::Depend) {
                     return Err(Refusal::TooLate);
                 }
-                self.oracle.unknown = self.unreadable.clone();
-                self.oracle.subscribed = self.subscribed.clone();
-                self.oracle.taken_off(&self.as_decided(), *id, &name.to_string());
+                self.tell_oracle();
+                self.oracle.taken_off(&as_decided(&self.jobs, &self.queued), *id, &name.to_string());
                 if self.busy.contains(id) {
                     self.queued.push((*id, name.to_string()));
                 } else {
@@ -167,7 +191,7 @@ impl Host {
             Effect::ReadEventlog(id) => {
                 self.reads_asked += 1;
                 if !self.never_answered.contains(id) {
-                    self.reads.push(*id);
+                    self.reads.push_back(*id);
                 }
             }
             Effect::ReadSiteNodes => {
@@ -190,9 +214,8 @@ impl Host {
                 }
                 if matches!(state, State::Priority | State::Sched) {
                     self.posts += 1;
-                    self.oracle.unknown = self.unreadable.clone();
-                    self.oracle.subscribed = self.subscribed.clone();
-                    self.oracle.goes_on(&self.as_decided(), *id);
+                    self.tell_oracle();
+                    self.oracle.goes_on(&as_decided(&self.jobs, &self.queued), *id);
                     if let Some(job) = self.jobs.get_mut(id) {
                         job.was_sched |= std::mem::take(&mut job.is_in_line);
                     }

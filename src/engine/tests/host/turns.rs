@@ -28,7 +28,7 @@ impl Host {
                 self.apply(effects);
                 self.oracle.turn();
             }
-            for id in std::mem::take(&mut self.reads) {
+            while let Some(id) = self.reads.pop_front() {
                 let can_read = !self.unreadable.contains(&id);
                 if let Some(job) = self.jobs.get_mut(&id) {
                     job.was_unreadable |= !can_read;

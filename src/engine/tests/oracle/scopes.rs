@@ -53,6 +53,18 @@ impl Oracle {
         }
     }
 
+    /// Whether an eventlog is being read of a job that counts together with this one under a limit.
+    pub(super) fn is_put_off(&self, jobs: &BTreeMap<JobId, HostJob>, job: &HostJob) -> bool {
+        let Some(mine) = self.association(job).map(|mine| (mine.user, &mine.bank)) else { return false };
+        let on = self.limits.iter().filter(|limit| self.is_on(limit, mine.0, mine.1) && is_in(limit, job));
+        let unread = || self.unread.iter().filter_map(|id| jobs.get(id));
+        let counts = |limit: &SiteLimit, other: &HostJob| {
+            let theirs = self.association(other).map(|theirs| (theirs.user, &theirs.bank));
+            is_in(limit, other) && theirs.is_some_and(|theirs| self.counts_with(limit, mine, theirs))
+        };
+        on.into_iter().any(|limit| unread().any(|other| counts(limit, other)))
+    }
+
     /// Limits over scopes beyond which jobs run or are scheduled; of those on running jobs only if all that can run do.
     pub fn overfull(&self, jobs: &BTreeMap<JobId, HostJob>, is_eager: bool) -> Vec<String> {
         let mut overfull = Vec::new();
@@ -101,6 +113,7 @@ impl Oracle {
         let is_plain = |(id, job): &(&JobId, &HostJob)| {
             job.queue == head.queue
                 && !self.unknown.contains(id)
+                && !self.is_put_off(jobs, job)
                 && job.dependencies.iter().all(|name| is_ours(name))
         };
         // An urgency that changed in DEPEND is not known before the job is let go.
