@@ -2,6 +2,7 @@
 //! Who may be released, in which order: worked out from the host's jobs and the limits pushed, as the specification
 //! has it (tables 4.3 and 5.1), and as limits over scopes are described. Nothing of the engine is used here.
 
+mod lives;
 mod scopes;
 mod strict;
 
@@ -9,6 +10,7 @@ use super::site::HostJob;
 use crate::accounts::{Association, AssociationRecord, Policy, Queue, SiteLimit, Target};
 use crate::engine::{Event, State};
 use crate::ids::{BankName, JobId, Limit, Measure, Stage, UserId};
+use lives::{carries_none, is_on_its_way, is_waiting, was_held};
 use std::collections::{BTreeMap, BTreeSet};
 use strict::StrictIn;
 
@@ -62,6 +64,8 @@ pub struct Oracle {
     pub is_all_looked_at: bool,
     /// Fair-shares are worked out live: prices are not known here.
     is_live: bool,
+    /// A job moves to another bank: whom it leaves and whom it joins have a pass each.
+    pub is_moving: bool,
     /// How many were freed before somebody of another association.
     pub in_order: usize,
     /// Records came, and not yet the reprioritize that ends their push: who waits in PRIORITY goes on waiting.
@@ -289,11 +293,11 @@ impl Oracle {
         is_on_its_way || matches!(job.state, State::Depend | State::Priority) && self.freed.contains(&id)
     }
 
-    /// The limits that a job would exceed that goes now. Where everybody is looked at, each in a pass of their own, and
-    /// associations share limits, one association may have its turn in several passes: what was freed in an earlier one,
+    /// The limits that a job would exceed that goes now. Where everybody is looked at, or two are, each in a pass of their own,
+    /// and associations share limits, one association may have its turn in several passes: what was freed in an earlier one,
     /// and is kept in DEPEND by others, counts no more.
     fn exceeded_in_pass(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
-        if self.is_all_looked_at && !self.limits.is_empty() {
+        if (self.is_all_looked_at || self.is_moving) && !self.limits.is_empty() {
             return Oracle { freed: BTreeSet::new(), ..self.clone() }.exceeded(jobs, id);
         }
         self.exceeded(jobs, id)
@@ -373,27 +377,7 @@ impl Oracle {
     }
 }
 
-/// Of a job whose eventlog could not be read it is not known: a place to run is reserved for it, as if it had been. Of one that was
-/// held in PRIORITY no eventlog tells.
-fn was_held(job: &HostJob) -> bool {
-    job.was_unreadable || job.was_awaiting || job.log.iter().any(|(name, _)| is_ours(name))
-}
-
 /// Whether a limit counts jobs of the queue that this one names.
 fn is_in(limit: &SiteLimit, job: &HostJob) -> bool {
     limit.queue.as_ref().is_none_or(|queue| Some(queue.as_str()) == job.queue.as_deref())
-}
-
-/// In PRIORITY, with a price by which it goes on.
-fn is_on_its_way(job: &HostJob) -> bool {
-    job.state == State::Priority && job.answered.is_some() && !is_waiting(job)
-}
-
-/// Past DEPEND, and not to be scheduled before it is told so: it has no place in SCHED.
-fn is_waiting(job: &HostJob) -> bool {
-    job.is_in_line || job.state == State::Priority && job.waits && !job.was_sched
-}
-
-fn carries_none(job: &HostJob) -> bool {
-    !job.dependencies.iter().any(|name| is_ours(name))
 }
