@@ -12,7 +12,7 @@
 #   --tsan         only the tests of the command's threads, with ThreadSanitizer
 #   -j N           sharness tests at a time (default two for each processor: they wait more than they work)
 #   --random [S]   only the random driver (t/random), for S seconds (default 60)
-#   --long [M]     only what takes long: each fuzzing target for M minutes (default 5, or 0.2), properties of 20,000 cases, jansson
+#   --long [M]     only what takes long: each fuzzing target for M minutes (default 5, or 0.2), properties of 4,000 M cases, jansson
 #                  without memory at 200 places, 10,000 loads and removals, a push of a million associations, random histories for
 #                  6 M minutes, a soak of 12 M minutes, the sharness tests under valgrind, and what --asan and --tsan run. LONG="fuzz cycles" picks
 #                  some of: fuzz properties memory cycles million random soak valgrind asan tsan
@@ -336,7 +336,7 @@ long() {
 		long_test 'fuzz [a-z-]+: ' cargo test --color never --test abi fuzz:: -- --nocapture --test-threads 1
 	fi
 	if step properties; then
-		long_test '^test result' env PROPTEST_CASES=20000 cargo test --color never --lib properties
+		long_test '^test result' env PROPTEST_CASES="$(of "$1" 4000)" cargo test --color never --lib properties
 	fi
 	if step memory; then long_test '^[0-9]+ histories' ignored STEP=${STEP:-97} memory::anywhere; fi
 	if step cycles; then
