@@ -14,6 +14,15 @@ fn an_account_with_parent_shares_ends_a_tie_in_slurms_program() {
     assert_eq!(ranking.detail(&tree, tree.bank("p").unwrap()).level_fs, None, "it is no competitor");
 }
 
+/// The first of a tied account's children inherits the tie: in Slurm's program that may be one that has nobody.
+#[test]
+fn an_account_without_users_ends_a_tie_in_slurms_program() {
+    let tree = tree("root - 1\na root 0\ne a 1", "u a 0 -\nv root 0 -");
+    let program = Options { ties: Ties::SlurmProgram, ..Options::default() };
+    assert_ranks(&tree, Policy::FairTree, &program, &[("v/root", 2), ("u/a", 1)]);
+    assert_ranks(&tree, Policy::FairTree, &Options::default(), &[("v/root", 2), ("u/a", 2)]);
+}
+
 #[test]
 fn a_pbs_group_without_members_is_an_entity() {
     for (usage, root, group) in [("-", 11.0, 1.0), ("1", 11.0, 1.0), ("0", 11.0, 0.0), ("5", 16.0, 5.0)] {

@@ -160,7 +160,9 @@ impl Host {
         let first_seen = |job: &mut HostJob| {
             // What is in SCHED is there, whatever the plugin before held; but for what it held there.
             let is_in_line = job.state == State::Sched && job.priority == Some(0) && job.urgency != 0;
-            (job.was_unreadable, job.was_awaiting, job.is_in_line) = (false, is_in_line, is_in_line);
+            // Who is in PRIORITY stands in line as well.
+            let was_awaiting = is_in_line || job.state == State::Priority;
+            (job.was_unreadable, job.was_awaiting, job.is_in_line) = (false, was_awaiting, is_in_line);
             job.was_sched |= job.state == State::Sched && !is_in_line;
             job.urgency_at_first = job.urgency;
         };

@@ -262,3 +262,19 @@ fn of_passes_that_come_together_each_is_over_before_the_next_begins() {
     assert_eq!(host.state(other), Some(State::Depend));
     exact(&host);
 }
+
+/// What a job that was let go is about to run on is not known: what it asked for counts, also where what is given does.
+#[test]
+fn who_is_let_go_counts_before_it_is_given_anything() {
+    let given =
+        SiteLimit { cap: Cap { limit: Limit(4), is_given: true }, ..limit(bank("A"), None, "run-gpus", 4) };
+    let mut host = site(vec![given]);
+    let first = host.submit(job(8, "A", 4)).unwrap();
+    host.start(first);
+    let [next, last] = [(8, 4), (7, 1)].map(|(user, gpus)| host.submit(job(user, "A", gpus)).unwrap());
+    host.end(first);
+    assert_eq!([next, last].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    host.end(next);
+    assert_eq!(host.state(last), Some(State::Sched));
+    exact(&host);
+}

@@ -164,8 +164,8 @@ fn of_two_claims_in_one_group_the_older_is_met_first() {
             let user = if name == "A" { 8 } else { 9 };
             (0..4).map(|_| host.submit(job(user, name, 1)).unwrap()).collect::<Vec<JobId>>()
         });
-        let [newer, older] = ["A", "B"].map(|name| host.submit(job(7, name, 4)).unwrap());
-        for (user, name, at) in [(9, "B", 1), (8, "A", 0)] {
+        let [older, newer] = ["A", "B"].map(|name| host.submit(job(7, name, 4)).unwrap());
+        for (user, name, at) in [(8, "A", 0), (9, "B", 1)] {
             for _ in 0..OVERTAKEN {
                 host.end(running[at].remove(0));
                 running[at].push(host.submit(job(user, name, 1)).unwrap());
