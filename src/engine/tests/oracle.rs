@@ -78,6 +78,8 @@ pub struct Oracle {
     pub subscribed: BTreeSet<JobId>,
     /// Jobs whose names nobody can tell: they take no turn.
     pub unknown: BTreeSet<JobId>,
+    /// Jobs of priority 0 count as if they were to run: where fair-shares are live they may have prices that are not posted yet.
+    counts_resting: bool,
     /// Jobs whose eventlogs are being read: who shares a limit with one of them has his turn later.
     pub unread: BTreeSet<JobId>,
 }
@@ -275,6 +277,9 @@ impl Oracle {
     /// A job that won't be scheduled: of urgency 0, or of a score of 0. A score counts when it is asked for: when the
     /// job was last prioritized, or when it was freed.
     fn is_worthless(&self, job: &HostJob) -> bool {
+        if self.counts_resting && job.urgency != 0 {
+            return false;
+        }
         if job.state != State::Depend {
             return job.answered == Some(0);
         }
@@ -342,12 +347,13 @@ impl Oracle {
         let is_kept = |id: &JobId, job: &HostJob| {
             self.subscribed.contains(id) && job.dependencies.iter().any(|name| !is_ours(name))
         };
+        let at_most = Oracle { counts_resting: self.is_live, ..self.clone() };
         for (earlier, job) in jobs.range(..id) {
             let is_sibling = self.association(job).map(|a| (a.user, a.bank.clone())) == freed;
             let is_in_line = self.is_in_line(job);
             let is_known = !self.unknown.contains(earlier) && !self.is_put_off(jobs, job);
             if is_sibling && is_known && is_in_line && is_kept(earlier, job) <= is_kept(&id, &jobs[&id]) {
-                let exceeded = self.exceeded(jobs, *earlier);
+                let exceeded = at_most.exceeded(jobs, *earlier);
                 assert!(!exceeded.is_empty(), "job {id} is freed before {earlier}: {job:?}");
             }
         }
