@@ -5,7 +5,7 @@ use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
 use super::site::{HostJob, NOW, OWNER, association, record};
 use crate::accounts::Policy as Accounts;
-use crate::engine::{Effect, Engine, Event, Settings, State, Timer};
+use crate::engine::{Effect, Engine, Event, Settings, State, Step, Timer};
 use crate::fairshare::Policy;
 use crate::ids::{JobId, Limit};
 
@@ -216,4 +216,21 @@ fn without_the_loop_others_have_their_time_between_posts() {
         _ => None,
     });
     assert_eq!(pauses.collect::<Vec<_>>(), [0.0075]);
+}
+
+#[test]
+fn a_small_site_is_refreshed_in_the_turn_of_its_timer() {
+    let mut host = live(Policy::FairTree);
+    let jobs = [(7, "A"), (8, "A"), (7, "B"), (8, "A")];
+    let [runs, ..] = jobs.map(|(user, bank)| host.submit(HostJob::new(user).bank(bank)).unwrap());
+    host.start(runs);
+    host.now += 30.0;
+    let touched = host.engine.refreshes().2;
+    let effects = host.engine.handle(host.now, Event::Timer(Timer::Refresh));
+    assert!(!host.engine.live_snapshot().is_refreshing);
+    let posted = effects.iter().filter(|effect| matches!(effect, Effect::Prioritize(..))).count();
+    assert_eq!(posted, 2, "that of the other job in that bank, and in the other: {effects:?}");
+    assert_eq!(host.engine.refreshes().2 - touched, 2);
+    let is_release = |effect: &Effect| matches!(effect, Effect::Then(Step::ReleaseAll));
+    assert!(!effects.iter().any(is_release), "no push asked for one: {effects:?}");
 }

@@ -134,19 +134,6 @@ fn jobs_at_the_end_of_their_age_are_priced_in_turns() {
 }
 
 #[test]
-fn a_small_site_is_refreshed_in_the_turn_of_its_timer() {
-    let mut host = live(Policy::FairTree);
-    let jobs = [(7, "A"), (8, "A"), (7, "B"), (8, "A")];
-    let [runs, ..] = jobs.map(|(user, bank)| host.submit(HostJob::new(user).bank(bank)).unwrap());
-    host.start(runs);
-    host.now += 30.0;
-    let effects = host.engine.handle(host.now, Event::Timer(Timer::Refresh));
-    assert!(!host.engine.live_snapshot().is_refreshing);
-    let posted = effects.iter().filter(|effect| matches!(effect, Effect::Prioritize(..))).count();
-    assert_eq!(posted, 2, "that of the other job in that bank, and in the other: {effects:?}");
-}
-
-#[test]
 fn settings_that_are_as_they_were_change_nothing() {
     let mut host = live(Policy::Classic);
     let effects = host.engine.handle(host.now, Event::Settings(Settings::default()));

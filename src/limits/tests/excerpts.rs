@@ -38,6 +38,20 @@ fn what_is_in_use_and_what_of_that_is_promised() {
     assert_eq!([id, AssociationId::from_index(1).unwrap()].map(|id| ledger.held_count(id)), [1, 0]);
 }
 
+/// What an eventlog that is being read says of one may leave no room for the others: there nobody goes either.
+#[test]
+fn nobody_goes_in_an_excerpt_while_eventlogs_are_read() {
+    let book = book(5);
+    let id = book.find(UserId(1), None).unwrap();
+    for (knowledge, free) in [(Knowledge::Known, vec![JobId(2)]), (Knowledge::Unread, Vec::new())] {
+        let mut ledger = Ledger::default();
+        ledger.insert(JobId(1), Job { knowledge, ..job(&book, Phase::Sched) });
+        ledger.insert(JobId(2), held(&book));
+        let mut excerpt = ledger.excerpt(id, [JobId(2)].into_iter());
+        assert_eq!(excerpt.release_all_of(&book, id), free, "{knowledge:?}");
+    }
+}
+
 /// How a held job stands in line.
 #[derive(Clone, Debug)]
 struct Stands {
