@@ -313,12 +313,14 @@ impl Play {
         );
     }
 
-    /// A load that was refused leaves all as it was: the next one finds the jobs.
-    fn loaded(&mut self, outcome: Result<(), String>, conf: Option<&Value>) {
-        if let Err(refused) = outcome {
+    /// A load that was refused leaves all as it was: the next one finds the jobs. What fails five times may fail as many loads.
+    fn loaded(&mut self, mut outcome: Result<(), String>, conf: Option<&Value>) {
+        for _ in 0..5 {
+            let Err(refused) = outcome else { return };
             self.refusals.push(refused);
-            self.site.host.load(&self.site.so.path(), conf).unwrap();
+            outcome = self.site.host.load(&self.site.so.path(), conf);
         }
+        outcome.unwrap();
     }
 
     /// A held job whose eventlog can't be read for a while.
