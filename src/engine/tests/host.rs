@@ -43,6 +43,8 @@ pub struct Host {
     next: u64,
     defers: usize,
     reads: VecDeque<JobId>,
+    /// Jobs whose eventlogs the effects that are being carried out ask for.
+    to_be_read: BTreeSet<JobId>,
     asks: Vec<JobId>,
     retries: usize,
     /// What job-list knows, and what it is about to answer.
@@ -108,6 +110,7 @@ impl Host {
             next: 1,
             defers: 0,
             reads: VecDeque::new(),
+            to_be_read: BTreeSet::new(),
             asks: Vec::new(),
             retries: 0,
             ended: Vec::new(),

@@ -27,6 +27,12 @@ fn as_decided<'a>(
 impl Host {
     pub fn apply(&mut self, effects: Vec<Effect>) {
         let found = self.find_in_line();
+        // Whose eventlog is asked for after others have gone has his turn later, too.
+        let asked_for = |effect: &Effect| match effect {
+            Effect::ReadEventlog(id) => Some(*id),
+            _ => None,
+        };
+        self.to_be_read.extend(effects.iter().filter_map(asked_for));
         for effect in effects {
             if let Err(why) = self.apply_one(&effect) {
                 let more = self.engine.refused(effect, why);
@@ -56,7 +62,7 @@ impl Host {
     fn tell_oracle(&mut self) {
         self.oracle.unknown = self.unreadable.clone();
         self.oracle.subscribed = self.subscribed.clone();
-        self.oracle.unread = self.reads.iter().copied().collect();
+        self.oracle.unread = self.reads.iter().chain(&self.to_be_read).copied().collect();
     }
 
     fn apply_one(&mut self, effect: &Effect) -> Result<(), Refusal> {
@@ -190,6 +196,7 @@ impl Host {
             }
             Effect::ReadEventlog(id) => {
                 self.reads_asked += 1;
+                self.to_be_read.remove(id);
                 if !self.never_answered.contains(id) {
                     self.reads.push_back(*id);
                 }
