@@ -146,8 +146,9 @@ class Passes(Stream):
                 break
             job = self.model.jobs[event[0]]
             binding = self.may_go(job, blocked)
-            if blocked and (self.depth > 1 or len(walks) > 1) and not self.is_same(job, binding) and self.choose(2) == 0:
-                # The pass of those that were blocked has ended: this is one of those about it.
+            is_followed = self.depth > 1 or len(walks) > 1 or job.assoc in self.may_free
+            if blocked and is_followed and not self.is_same(job, binding) and self.choose(2) == 0:
+                # The pass of those that were blocked has ended: this is one of those about it, or the one that comes after.
                 blocked.clear()
                 binding = self.may_go(job, blocked)
             if not self.model.exceeded(job, binding):
