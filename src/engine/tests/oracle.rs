@@ -251,7 +251,9 @@ impl Oracle {
                 && limit.queue.is_none()
                 && self.is_on(limit, mine.0, &mine.1)
         };
-        if self.is_live || self.is_all_looked_at || !self.limits.iter().any(is_on_bank) {
+        // Whose record came waits for the end of the push; others go meanwhile.
+        let is_unordered = self.is_live || self.is_all_looked_at || self.is_half_pushed;
+        if is_unordered || !self.limits.iter().any(is_on_bank) {
             return;
         }
         let Some(place) = self.place(jobs, (mine.0, &mine.1)) else { return };
