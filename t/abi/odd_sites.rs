@@ -157,3 +157,51 @@ fn a_note_of_anothers_that_is_none_takes_no_price_away() {
     assert!(told.iter().any(|line| line.contains("annotations are not an object")), "{told:?}");
     site.check();
 }
+
+/// Before ours or after it, at whatever point of a job's life.
+#[test]
+fn another_plugin_that_fails_leaves_each_job_counted_once() {
+    let fails = |topic: &str| (topic.to_owned(), json!([["fail"]]));
+    let mut scripts: Vec<(String, Value)> = [
+        "job.create",
+        "job.validate",
+        "job.new",
+        "job.state.depend",
+        "job.state.priority",
+        "job.priority.get",
+        "job.state.sched",
+        "job.state.run",
+        "job.state.cleanup",
+        "job.state.inactive",
+        "job.event.*",
+        "job.update",
+        "job.destroy",
+    ]
+    .map(fails)
+    .into();
+    scripts.push(("job.validate".to_owned(), json!([["reject", "not today"]])));
+    for (is_first, (topic, steps)) in
+        [true, false].into_iter().flat_map(|first| scripts.iter().map(move |it| (first, it)))
+    {
+        let site = Site::empty(plugin());
+        let load = || site.host.load(&probe(), Some(&json!({"script": {topic: steps}}))).unwrap();
+        is_first.then(load);
+        site.load(&document());
+        (!is_first).then(load);
+        let ids: Vec<u64> = (0..4).filter_map(|_| site.host.submit(&job(5001, 1)).ok()).collect();
+        assert_eq!(ids.is_empty(), topic == "job.validate" || topic == "job.create", "{topic}");
+        site.check();
+        site.host.remove("probe.so").unwrap();
+        for id in ids {
+            let _ = site.host.cancel(id, OWNER);
+            site.finish(id);
+            assert_eq!(site.state(id), State::Inactive, "{topic}");
+        }
+        assert_eq!(site.check()["jobs"], 0, "{topic}");
+        assert_eq!(site.association(5001, "A")["cur_active_jobs"], 0, "{topic}");
+        assert!(!site.errors().iter().any(|line| line.contains("panic")), "{topic}");
+        let next = site.submit(&job(5001, 1));
+        assert_eq!(site.state(next), State::Run, "{topic}");
+        site.finish(next);
+    }
+}
