@@ -77,8 +77,8 @@ fn system<'a>(jobspec: Json<'a>, key: &CStr) -> Option<Json<'a>> {
 
 /// The time limit; 0 where it is none.
 fn duration(jobspec: Json<'_>) -> f64 {
-    let seconds = system(jobspec, c"duration").and_then(Json::as_number);
-    seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0).unwrap_or(0.0)
+    let seconds = system(jobspec, c"duration").and_then(Json::as_number).unwrap_or(0.0);
+    if seconds.is_finite() { seconds.max(0.0) } else { 0.0 }
 }
 
 /// Whether the jobspec declares dependencies, by which other plugins will keep the job in DEPEND.

@@ -15,6 +15,7 @@ pub mod golden;
 pub mod imports;
 pub mod imports_pbs;
 mod kill;
+mod names;
 mod pipeline;
 mod pipes;
 mod screens;

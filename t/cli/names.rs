@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Names that are SQL: each is a name and nothing else, in the database and among the arguments.
+
+use super::fairshare;
+use super::site::{Site, rows_of};
+
+const BANK: &str = "B'); DELETE FROM association_table; --";
+const USER: &str = "x' OR '1'='1";
+const PROJECT: &str = "p\"; DROP TABLE jobs; --";
+
+/// Everything but what is worked out: the schema, who is in which bank, which jobs there were.
+fn kept(site: &Site) -> Vec<String> {
+    let connection = site.open();
+    connection
+        .execute_batch(
+            "CREATE TEMP VIEW schema AS SELECT sql FROM main.sqlite_master WHERE name NOT LIKE 'fairshare_%' AND name NOT LIKE 'sqlite_%';
+             CREATE TEMP VIEW whose AS SELECT username, bank, userid, shares FROM association_table",
+        )
+        .expect("views");
+    rows_of(&connection, ["schema", "whose", "jobs", "queue_table", "project_table"])
+}
+
+#[test]
+fn names_that_are_sql_are_names() {
+    let banks = [("root", "", 1), ("A", "root", 1), (BANK, "root", 3)];
+    let site =
+        Site::new("names", &banks, &[("ann", "A", 1, 40.0), (USER, BANK, 1, 0.0), ("cat", BANK, 2, 30.0)]);
+    super::pipeline::with_jobs(&site);
+    let now = (super::pipeline::END + 900.0).to_string();
+    site.open().execute("UPDATE jobs SET project = ?1 WHERE bank = ?2", [PROJECT, BANK]).expect("projects");
+    let before = kept(&site);
+    let pair = format!("{USER}/{BANK}");
+    for (arguments, told) in [
+        (&["show", "--json"][..], BANK),
+        (&["usage", "--by", "project", "--json", "--since", "0", "--until", &now], PROJECT),
+        (&["usage", "--by", "user", "--json", "--since", "0", "--until", &now], USER),
+        (&["limit", "set", "bank", BANK, "run-nodes=4"], ""),
+        (&["limit", "set", "user", USER, "run-gpus=1"], ""),
+        (&["limit", "set", "association", &pair, "run-gpus=2"], ""),
+        (&["limit", "--json"], USER),
+        (&["recount", "--write", "--json", "--now", &now], ""),
+        (&["update"], ""),
+        (&["push", "-n"], ""),
+        (&["sync", "--only", "usage", "--now", &now], ""),
+    ] {
+        let ran = fairshare([arguments, &["-p", site.path()]].concat());
+        assert_eq!(ran.status, 0, "{arguments:?}: {ran:?}");
+        let shown = serde_json::to_string(told).expect("text");
+        assert!(ran.out.contains(shown.trim_matches('"')), "{arguments:?}: {}", ran.out);
+        assert_eq!(kept(&site), before, "{arguments:?}");
+    }
+    let limits = "SELECT count(DISTINCT name) FROM fairshare_limit_table";
+    assert_eq!(site.open().query_row(limits, [], |row| row.get::<_, i64>(0)), Ok(3));
+    // A name of nobody is not a condition that everybody meets.
+    for arguments in [
+        &["limit", "set", "user", "' OR '1'='1", "run-gpus=1"][..],
+        &["limit", "set", "bank", "' OR ''='", "run-nodes=1"],
+    ] {
+        let ran = fairshare([arguments, &["-p", site.path()]].concat());
+        assert_eq!(ran.status, 2, "{arguments:?}: {ran:?}");
+    }
+    assert_eq!(kept(&site), before);
+}
