@@ -64,7 +64,7 @@ pub struct Oracle {
     pub is_all_looked_at: bool,
     /// Fair-shares are worked out live: prices are not known here.
     is_live: bool,
-    /// A job moves to another bank: whom it leaves and whom it joins have a pass each.
+    /// A job moves to another bank or queue: whom it leaves and whom it joins have a pass each.
     pub is_moving: bool,
     /// How many were freed before somebody of another association.
     pub in_order: usize,
@@ -304,7 +304,7 @@ impl Oracle {
     /// and associations share limits, one association may have its turn in several passes: what was freed in an earlier one,
     /// and is kept in DEPEND by others, counts no more.
     fn exceeded_in_pass(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
-        if (self.is_all_looked_at || self.is_moving) && !self.limits.is_empty() {
+        if self.is_moving || self.is_all_looked_at && !self.limits.is_empty() {
             return Oracle { freed: BTreeSet::new(), ..self.clone() }.exceeded(jobs, id);
         }
         self.exceeded(jobs, id)

@@ -127,7 +127,7 @@ impl Host {
         {
             return Err(text.clone());
         }
-        self.oracle.is_moving = bank.is_some();
+        self.oracle.is_moving = true;
         self.force_update(id, updated.queue, updated.bank);
         self.oracle.is_moving = false;
         Ok(())
