@@ -165,7 +165,7 @@ fn fairshares(site: &Site) -> Vec<u64> {
 
 #[test]
 fn a_push_adds_about_what_it_changes() {
-    let (many, pushes) = (given("GROWTH_ASSOCIATIONS", 1_000), given("GROWTH_PUSHES", 12));
+    let (many, pushes) = (given("GROWTH_ASSOCIATIONS", 3_000), given("GROWTH_PUSHES", 12));
     let some = many.div_ceil(100);
     let mut over = Vec::new();
     for policy in POLICIES {

@@ -45,7 +45,7 @@ fn fails(after: u64, times: u64) {
 /// Lives through a history in which allocations fail; how many were asked for.
 fn survives(after: u64, times: u64) -> u64 {
     let mut play = Play::new("memory");
-    play.is_trusting = true;
+    (play.is_trusting, play.refusable) = (true, times);
     fails(after, times);
     play.history();
     play.site.host.settle();

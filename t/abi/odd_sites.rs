@@ -161,8 +161,7 @@ fn a_note_of_anothers_that_is_none_takes_no_price_away() {
 /// Before ours or after it, at whatever point of a job's life.
 #[test]
 fn another_plugin_that_fails_leaves_each_job_counted_once() {
-    let fails = |topic: &str| (topic.to_owned(), json!([["fail"]]));
-    let mut scripts: Vec<(String, Value)> = [
+    let mut scripts: Vec<(&str, Value)> = [
         "job.create",
         "job.validate",
         "job.new",
@@ -173,24 +172,29 @@ fn another_plugin_that_fails_leaves_each_job_counted_once() {
         "job.state.run",
         "job.state.cleanup",
         "job.state.inactive",
-        "job.event.*",
-        "job.update",
         "job.destroy",
     ]
-    .map(fails)
+    .map(|topic| (topic, json!([["fail"]])))
     .into();
-    scripts.push(("job.validate".to_owned(), json!([["reject", "not today"]])));
+    scripts.push(("job.validate", json!([["reject", "not today"]])));
     for (is_first, (topic, steps)) in
         [true, false].into_iter().flat_map(|first| scripts.iter().map(move |it| (first, it)))
     {
         let site = Site::empty(plugin());
-        let load = || site.host.load(&probe(), Some(&json!({"script": {topic: steps}}))).unwrap();
+        let load = || site.host.load(&probe(), Some(&json!({"script": {*topic: steps}}))).unwrap();
         is_first.then(load);
         site.load(&document());
         (!is_first).then(load);
-        let ids: Vec<u64> = (0..4).filter_map(|_| site.host.submit(&job(5001, 1)).ok()).collect();
-        assert_eq!(ids.is_empty(), topic == "job.validate" || topic == "job.create", "{topic}");
+        // One runs, the next are held, and one waits for its nodes, so that its priority is asked for.
+        let jobs = [job(5001, 1), job(5001, 1), job(5001, 1), job(5002, 4)];
+        let ids: Vec<u64> = jobs.iter().filter_map(|job| site.host.submit(job).ok()).collect();
+        site.host.reprioritize_all();
+        assert_eq!(ids.is_empty(), ["job.validate", "job.create"].contains(topic), "{topic}");
         site.check();
+        for id in &ids {
+            let _ = site.host.cancel(*id, OWNER);
+            site.finish(*id);
+        }
         site.host.remove("probe.so").unwrap();
         for id in ids {
             let _ = site.host.cancel(id, OWNER);
@@ -199,7 +203,10 @@ fn another_plugin_that_fails_leaves_each_job_counted_once() {
         }
         assert_eq!(site.check()["jobs"], 0, "{topic}");
         assert_eq!(site.association(5001, "A")["cur_active_jobs"], 0, "{topic}");
-        assert!(!site.errors().iter().any(|line| line.contains("panic")), "{topic}");
+        let log: Vec<String> = site.host.take_log().into_iter().map(|line| line.text).collect();
+        let step = format!("{}=", steps[0][0].as_str().unwrap());
+        assert!(log.iter().any(|line| line.starts_with(&step)), "{topic} did not fail");
+        assert!(!log.iter().any(|line| line.contains("panic")), "{topic}");
         let next = site.submit(&job(5001, 1));
         assert_eq!(site.state(next), State::Run, "{topic}");
         site.finish(next);

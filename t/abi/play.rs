@@ -7,52 +7,15 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 use super::seen::{Seen, assert_counts};
-use super::{
-    Copy, METHODS, OWNER, SO, Site, after, association, document, faulty, job, job_in, queue, topic,
-};
+use super::{Copy, METHODS, OWNER, SO, Site, after, faulty, job, job_in, topic};
 
-/// A user whose association comes with a later push.
-const LATE: u32 = 5009;
+mod documents;
+
+pub(super) use documents::full_document;
+use documents::{LATE, first_document, with_tree};
+
 /// What `.priority-default` answers for every job here; it comes before the plugin, whose prices are never this.
 const OF_OTHERS: i64 = 16;
-
-/// [`document`], and user 5004, of whom one job may be scheduled.
-fn first_document() -> Value {
-    let mut document = document();
-    document["queues"].as_array_mut().unwrap().push(queue("closed", json!({})));
-    document["associations"].as_array_mut().unwrap().push(association(
-        5004,
-        "A",
-        json!({"max_sched_jobs": 1}),
-    ));
-    document
-}
-
-/// The same with the association that comes late.
-pub(super) fn full_document() -> Value {
-    let mut document = first_document();
-    document["associations"].as_array_mut().unwrap().push(association(LATE, "A", json!({})));
-    document
-}
-
-/// The same as a tree of which half the usage is known.
-fn with_tree(mut document: Value) -> Value {
-    for (number, record) in document["associations"].as_array_mut().unwrap().iter_mut().enumerate() {
-        let leaf = [
-            ("username", json!(format!("u{number}"))),
-            ("shares", json!(1 + number)),
-            ("usage", json!(1000 * (number % 2))),
-            ("counted_until", json!(1.0)),
-        ];
-        record.as_object_mut().unwrap().extend(leaf.map(|(key, value)| (key.to_owned(), value)));
-    }
-    let bank = |name: &str, parent: &str| json!({"bank": name, "priority": 0, "parent": parent, "shares": 1, "active": 1});
-    document["banks"] = json!([bank("root", ""), bank("A", "root"), bank("B", "root")]);
-    document["tree"] = json!({
-        "policy": "fair-tree", "at": 1.0, "half_life": 604_800, "node_weight": 1, "core_weight": 0, "gpu_weight": 0,
-    });
-    document
-}
 
 /// A plugin that panics somewhere, and what was heard of it.
 pub(super) struct Play {
@@ -61,6 +24,8 @@ pub(super) struct Play {
     pub log: Vec<String>,
     /// Nothing is compared.
     pub is_trusting: bool,
+    /// So many loads in a row may be refused.
+    pub refusable: u64,
     /// The bank that a job names, or was moved to by hand: nobody else's answer may end up there.
     banks: BTreeMap<u64, String>,
     /// A guest asks until he is answered in his turn: that takes thousands of requests.
@@ -76,7 +41,15 @@ impl Play {
         site.load(&first_document());
         let asks_much = what == Timer::Answer.name();
         let banks = BTreeMap::new();
-        Play { site, refusals: Vec::new(), log: Vec::new(), is_trusting: false, banks, asks_much }
+        Play {
+            site,
+            refusals: Vec::new(),
+            log: Vec::new(),
+            is_trusting: false,
+            refusable: 1,
+            banks,
+            asks_much,
+        }
     }
 
     fn note<T>(&mut self, result: Result<T, String>) -> Option<T> {
@@ -313,9 +286,9 @@ impl Play {
         );
     }
 
-    /// A load that was refused leaves all as it was: the next one finds the jobs. What fails five times may fail as many loads.
+    /// A load that was refused leaves all as it was: the next one finds the jobs.
     fn loaded(&mut self, mut outcome: Result<(), String>, conf: Option<&Value>) {
-        for _ in 0..5 {
+        for _ in 0..self.refusable {
             let Err(refused) = outcome else { return };
             self.refusals.push(refused);
             outcome = self.site.host.load(&self.site.so.path(), conf);

@@ -3,9 +3,13 @@
 
 use super::exposition::{Family, text};
 use super::families::{down, families, users};
+use super::textfile::replace;
 use super::window::Window;
 use crate::cli::answers::{Standing, Stats};
 use crate::cli::tests::golden::{standing, stats, words};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::{fs, io};
 
 fn all(most: usize) -> Vec<Family> {
     let stats: Stats = serde_json::from_value(stats()).expect("stats");
@@ -93,4 +97,27 @@ fn looks_are_bounded() {
     }
     assert!(often.looks() < 1100, "{}", often.looks());
     assert_eq!(often.got(), seldom.got());
+}
+
+#[test]
+fn a_file_is_replaced_whole_and_a_link_with_it() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.prom");
+    replace(&path, "one\n").expect("written");
+    let before = fs::File::open(&path).expect("there");
+    replace(&path, "two\n").expect("written");
+    assert_eq!(fs::read_to_string(&path).expect("there"), "two\n");
+    assert_eq!(io::read_to_string(before).expect("still the old one"), "one\n");
+    let mode = fs::metadata(&path).expect("there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o644);
+    let (link, victim) = (directory.path().join("link.prom"), directory.path().join("victim"));
+    fs::write(&victim, "precious").expect("written");
+    symlink(&victim, &link).expect("a link");
+    replace(&link, "three\n").expect("written");
+    assert_eq!(fs::read_to_string(&victim).expect("there"), "precious");
+    assert_eq!(fs::read_to_string(&link).expect("there"), "three\n");
+    assert!(fs::symlink_metadata(&link).expect("there").is_file());
+    let names: Vec<_> = fs::read_dir(directory.path()).expect("a directory").collect();
+    assert_eq!(names.len(), 3, "nothing is left over: {names:?}");
+    assert!(replace(directory.path(), "x").is_err() && replace(Path::new("/nonexistent/x"), "x").is_err());
 }

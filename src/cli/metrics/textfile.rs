@@ -15,34 +15,3 @@ pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
     // The collector runs as another user.
     replaced::replace(path, text.as_bytes(), Some(0o644))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
-    #[test]
-    fn a_file_is_replaced_whole_and_a_link_with_it() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("a.prom");
-        replace(&path, "one\n").expect("written");
-        let before = fs::File::open(&path).expect("there");
-        replace(&path, "two\n").expect("written");
-        assert_eq!(fs::read_to_string(&path).expect("there"), "two\n");
-        assert_eq!(io::read_to_string(before).expect("still the old one"), "one\n");
-        let mode = fs::metadata(&path).expect("there").permissions().mode();
-        assert_eq!(mode & 0o777, 0o644);
-        let (link, victim) = (directory.path().join("link.prom"), directory.path().join("victim"));
-        fs::write(&victim, "precious").expect("written");
-        symlink(&victim, &link).expect("a link");
-        replace(&link, "three\n").expect("written");
-        assert_eq!(fs::read_to_string(&victim).expect("there"), "precious");
-        assert_eq!(fs::read_to_string(&link).expect("there"), "three\n");
-        assert!(fs::symlink_metadata(&link).expect("there").is_file());
-        let names: Vec<_> = fs::read_dir(directory.path()).expect("a directory").collect();
-        assert_eq!(names.len(), 3, "nothing is left over: {names:?}");
-        assert!(
-            replace(directory.path(), "x").is_err() && replace(Path::new("/nonexistent/x"), "x").is_err()
-        );
-    }
-}

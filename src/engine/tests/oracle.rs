@@ -68,8 +68,8 @@ pub struct Oracle {
     pub is_moving: bool,
     /// How many were freed before somebody of another association.
     pub in_order: usize,
-    /// Records came, and not yet the reprioritize that ends their push: who waits in PRIORITY goes on waiting.
-    is_half_pushed: bool,
+    /// Whose records came, and not yet the reprioritize that ends their push: who waits in PRIORITY goes on waiting.
+    half_pushed: BTreeSet<(UserId, BankName)>,
     /// Weight of the fair-share, where it was pushed; the weights of queue and urgency are flux-accounting's.
     weight: Option<i64>,
     /// Freed in the pass under way, and kept in DEPEND by others: they count to its end.
@@ -89,9 +89,9 @@ impl Oracle {
     pub fn learn(&mut self, event: &Event<'_>) {
         match event {
             Event::Associations(records) => {
-                self.is_half_pushed = true;
                 for record in records {
                     let association = record.association.clone();
+                    self.half_pushed.insert((association.user, association.bank.clone()));
                     self.default_banks.insert(association.user, record.def_bank.clone());
                     self.associations.insert((association.user, association.bank), record.clone());
                 }
@@ -104,7 +104,10 @@ impl Oracle {
                 self.is_all_looked_at = true;
                 self.strict = StrictIn::of(settings);
             }
-            Event::Reprioritize => (self.is_all_looked_at, self.is_half_pushed) = (true, false),
+            Event::Reprioritize => {
+                self.is_all_looked_at = true;
+                self.half_pushed.clear();
+            }
             Event::Weights(weights) => {
                 let fairshare = weights.iter().find(|(factor, _)| factor == "fairshare");
                 self.weight = fairshare.map(|(_, weight)| *weight).or(self.weight);
@@ -119,7 +122,7 @@ impl Oracle {
     fn learn_policy(&mut self, policy: &Policy) {
         self.is_all_looked_at = true;
         self.learn(&Event::Associations(policy.associations.clone()));
-        self.is_half_pushed = false;
+        self.half_pushed.clear();
         self.learn(&Event::Queues(policy.queues.clone()));
         self.weight = None;
         self.learn(&Event::Weights(policy.weights.clone()));
@@ -251,15 +254,17 @@ impl Oracle {
                 && limit.queue.is_none()
                 && self.is_on(limit, mine.0, &mine.1)
         };
-        // Whose record came waits for the end of the push; others go meanwhile.
-        let is_unordered = self.is_live || self.is_all_looked_at || self.is_half_pushed;
-        if is_unordered || !self.limits.iter().any(is_on_bank) {
+        if self.is_live || self.is_all_looked_at || !self.limits.iter().any(is_on_bank) {
             return;
         }
         let Some(place) = self.place(jobs, (mine.0, &mine.1)) else { return };
         let others = self.associations.values().map(|record| &record.association);
         for other in others.filter(|other| other.bank == mine.1 && other.user != mine.0) {
             let theirs = (other.user, &other.bank);
+            // Whose record came waits for the end of the push; others go meanwhile.
+            if self.half_pushed.contains(&(other.user, other.bank.clone())) {
+                continue;
+            }
             let Some(their_place) = self.place(jobs, theirs) else { continue };
             self.in_order += usize::from(place < their_place);
             if their_place < place {
@@ -336,7 +341,7 @@ impl Oracle {
     /// A job that was in SCHED is held: it finds no room, or goes on waiting for the end of a push.
     pub fn stays(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
         assert!(
-            self.is_half_pushed || !self.exceeded(jobs, id).is_empty(),
+            self.is_half_pushed(&jobs[&id]) || !self.exceeded(jobs, id).is_empty(),
             "job {id} is held in SCHED, and has room: {:?}",
             jobs[&id]
         );
@@ -361,12 +366,6 @@ impl Oracle {
         }
         self.is_in_order(jobs, id);
         self.freed.insert(id);
-    }
-
-    /// Whether it waits for its turn, by our names or in PRIORITY.
-    pub(super) fn is_in_line(&self, job: &HostJob) -> bool {
-        let is_held = job.state == State::Depend && job.dependencies.iter().any(|name| is_ours(name));
-        is_held || is_waiting(job) && !self.is_half_pushed && self.association(job).is_some()
     }
 
     /// Nobody stays held by our names alone, or in PRIORITY, while all limits have room.

@@ -4,23 +4,23 @@
 use super::super::*;
 use super::{assert_ranks, tree};
 
+/// The first of a tied account's children inherits the tie: in Slurm's program that may be an account with parent shares, or one
+/// that has nobody.
 #[test]
-fn an_account_with_parent_shares_ends_a_tie_in_slurms_program() {
-    let tree = tree("root - 1\na root 1\np a parent", "u p 1 2\nv root 1 2");
+fn an_account_without_a_rank_ends_a_tie_in_slurms_program() {
     let program = Options { ties: Ties::SlurmProgram, ..Options::default() };
-    assert_ranks(&tree, Policy::FairTree, &program, &[("v/root", 2), ("u/p", 1)]);
-    assert_ranks(&tree, Policy::FairTree, &Options::default(), &[("v/root", 2), ("u/p", 2)]);
-    let ranking = tree.rank(Policy::FairTree, &program).expect("a ranking");
-    assert_eq!(ranking.detail(&tree, tree.bank("p").unwrap()).level_fs, None, "it is no competitor");
-}
-
-/// The first of a tied account's children inherits the tie: in Slurm's program that may be one that has nobody.
-#[test]
-fn an_account_without_users_ends_a_tie_in_slurms_program() {
-    let tree = tree("root - 1\na root 0\ne a 1", "u a 0 -\nv root 0 -");
-    let program = Options { ties: Ties::SlurmProgram, ..Options::default() };
-    assert_ranks(&tree, Policy::FairTree, &program, &[("v/root", 2), ("u/a", 1)]);
-    assert_ranks(&tree, Policy::FairTree, &Options::default(), &[("v/root", 2), ("u/a", 2)]);
+    for (banks, users, below) in [
+        ("root - 1\na root 1\np a parent", "u p 1 2\nv root 1 2", "u/p"),
+        ("root - 1\na root 0\ne a 1", "u a 0 -\nv root 0 -", "u/a"),
+    ] {
+        let tree = tree(banks, users);
+        assert_ranks(&tree, Policy::FairTree, &program, &[("v/root", 2), (below, 1)]);
+        assert_ranks(&tree, Policy::FairTree, &Options::default(), &[("v/root", 2), (below, 2)]);
+        if let Some(parent) = tree.bank("p") {
+            let ranking = tree.rank(Policy::FairTree, &program).expect("a ranking");
+            assert_eq!(ranking.detail(&tree, parent).level_fs, None, "it is no competitor");
+        }
+    }
 }
 
 #[test]

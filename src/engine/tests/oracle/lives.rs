@@ -2,8 +2,21 @@
 //! Where in its life a job of the host is, as the oracle sees it.
 
 use super::super::site::HostJob;
-use super::is_ours;
+use super::{Oracle, is_ours};
 use crate::engine::State;
+
+impl Oracle {
+    /// Whether it waits for its turn, by our names or in PRIORITY.
+    pub(super) fn is_in_line(&self, job: &HostJob) -> bool {
+        let is_held = job.state == State::Depend && job.dependencies.iter().any(|name| is_ours(name));
+        is_held || is_waiting(job) && !self.is_half_pushed(job) && self.association(job).is_some()
+    }
+
+    pub(super) fn is_half_pushed(&self, job: &HostJob) -> bool {
+        let of = self.association(job).map(|of| (of.user, of.bank.clone()));
+        of.is_some_and(|of| self.half_pushed.contains(&of))
+    }
+}
 
 /// Of a job whose eventlog could not be read it is not known: a place to run is reserved for it, as if it had been. Of one that was
 /// held in PRIORITY no eventlog tells.
