@@ -197,8 +197,10 @@ impl MfPriority {
         owners.into_iter().for_each(|asked| self.answer_kept(host, asked));
     }
 
-    /// After a panic nothing that was asked of Flux is answered, and the timer of answers may have been lost.
+    /// After a panic nothing that was asked of Flux is answered, and the timer of answers may have been lost. It may be what
+    /// panics, and each panic has all jobs compared: it waits a little.
     pub(super) fn answers_recover(&self, host: Host<'_, Self>) {
+        self.pace.borrow_mut().pause(host.now());
         let waiting = self.queues.borrow_mut().lost();
         self.go_on(host, waiting);
     }

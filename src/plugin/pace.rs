@@ -22,6 +22,8 @@ const MOST_OF_ONE: usize = 8;
 const MOST_OF_ALL: usize = 1024;
 /// What receiving and sending cost beside the answer itself.
 const OVERHEAD: f64 = 50e-6;
+/// Seconds in which nobody's turn comes after a panic: what panics whenever requests are answered does so once in that time.
+const PAUSE: f64 = 1.0;
 /// So many guests with less than full credit are kept before those are forgotten that have it again.
 const MOST_KEPT: usize = 256;
 
@@ -79,11 +81,13 @@ pub(super) struct Pace<T> {
     turns: VecDeque<u32>,
     /// Requests of all of them, in line and set aside.
     waiting: usize,
+    /// The instant when turns go on after a panic.
+    goes_on: Option<f64>,
 }
 
 impl<T> Default for Pace<T> {
     fn default() -> Self {
-        Pace { guests: HashMap::new(), all: None, turns: VecDeque::new(), waiting: 0 }
+        Pace { guests: HashMap::new(), all: None, turns: VecDeque::new(), waiting: 0, goes_on: None }
     }
 }
 
@@ -148,9 +152,22 @@ impl<T> Pace<T> {
         }
     }
 
+    /// After a panic. A pause is never lengthened, so that panics elsewhere, however often, keep nobody from his turn.
+    pub fn pause(&mut self, now: f64) {
+        if self.paused(now) <= 0.0 {
+            self.goes_on = Some(now + PAUSE);
+        }
+    }
+
+    /// Seconds that are left of a pause; a clock that was set back ends it.
+    fn paused(&self, now: f64) -> f64 {
+        let left = self.goes_on.map_or(0.0, |goes_on| goes_on - now);
+        if left > PAUSE { 0.0 } else { left.max(0.0) }
+    }
+
     /// The next that is to be answered.
     pub fn next(&mut self, now: f64) -> Option<T> {
-        if self.all(now).seconds <= 0.0 {
+        if self.all(now).seconds <= 0.0 || self.paused(now) > 0.0 {
             return None;
         }
         for _ in 0..self.turns.len() {
@@ -174,7 +191,7 @@ impl<T> Pace<T> {
         let all = self.all(now).wait(ALL);
         let wait = |user: &u32| self.guests.get(user).map(|guest| guest.credit.on(ONE, now).wait(ONE));
         let first = self.turns.iter().filter_map(wait).min_by(f64::total_cmp)?;
-        Some(first.max(all))
+        Some(first.max(all).max(self.paused(now)))
     }
 
     /// How many requests wait, in line and set aside.
@@ -191,7 +208,7 @@ impl<T> Pace<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, MOST_OF_ALL, MOST_OF_ONE, ONE, Pace, Verdict};
+    use super::{ALL, MOST_OF_ALL, MOST_OF_ONE, ONE, PAUSE, Pace, Verdict};
     use proptest::prelude::*;
 
     /// Guests who ask again as soon as they are answered, for so many seconds: how many answers each got, and their cost.
@@ -278,6 +295,34 @@ mod tests {
         let later = pace.due(0.0).unwrap() + 1e-6;
         let got: Vec<usize> = std::iter::from_fn(|| pace.next(later)).collect();
         assert_eq!((got, pace.waiting()), ((0..MOST_OF_ONE).collect(), 0));
+    }
+
+    #[test]
+    fn a_panic_puts_turns_off_for_a_second_and_no_longer() {
+        let mut pace = Pace::default();
+        let (start, mut turns) = (1000.0, Vec::new());
+        assert!(matches!(pace.ask(7, start, || 0), Verdict::Now));
+        pace.charge(7, start, ONE.most + 1e-6);
+        for number in 1..=4 {
+            assert!(matches!(pace.ask(7, start, || number), Verdict::Later));
+        }
+        // One panic every three tenths of a second, whatever was asked; each tenth somebody looks whose turn it is.
+        for tenth in 0..30 {
+            let now = start + f64::from(tenth) / 10.0;
+            if tenth % 3 == 0 {
+                pace.pause(now);
+            }
+            assert!(pace.due(now).is_none_or(|due| due <= PAUSE), "{now}");
+            turns.extend(pace.next(now + 0.01).map(|_| tenth));
+        }
+        assert_eq!(turns, [10, 11, 22, 23]);
+        assert!(matches!(pace.ask(7, start + 5.0, || 3), Verdict::Now));
+        // A clock that was set back has nobody wait for the time that it shows again.
+        pace.charge(7, start + 5.0, 2.0 * ONE.most);
+        assert!(matches!(pace.ask(7, start + 5.0, || 4), Verdict::Later));
+        pace.pause(start + 100.0);
+        let due = pace.due(start + 50.0).unwrap();
+        assert_eq!(pace.next(start + 50.0 + due), Some(4));
     }
 
     proptest! {

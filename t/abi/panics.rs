@@ -234,8 +234,10 @@ fn lasting() {
     play.history();
     play.site.host.settle();
     assert_eq!(play.site.host.violations(), Vec::<String>::new());
-    let panics = play.site.host.take_log().iter().filter(|line| line.text.contains("panic at")).count();
-    assert!(panics < 1000, "{panics} panics");
+    let rest = play.site.host.take_log().into_iter().map(|line| line.text);
+    let panics = rest.chain(play.log.drain(..)).filter(|line| line.contains("panic at")).count();
+    println!("struck {what} {panics} times");
+    assert!(panics < 200, "{panics} panics");
     disarm();
     // The next requests find it well.
     play.is_trusting = false;
