@@ -93,6 +93,8 @@ struct host_ops {
     int (*future_then) (void *future, continuation_f cb, void *arg);
     int (*lookup_get) (void *future, const char **text);
     void (*future_destroy) (void *future);
+    /* -errno if a test has this call fail, which names neither plugin nor host; otherwise 0. */
+    int (*strikes) (const char *call);
 };
 
 extern struct host_ops ops;

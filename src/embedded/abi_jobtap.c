@@ -209,6 +209,8 @@ int flux_request_decode (struct msg *msg, const char **topic, const char **paylo
 {
     if (!msg)
         return fail (EINVAL);
+    if (result (ops.strikes ("flux_request_decode")) < 0)
+        return -1;
     if (topic)
         *topic = msg->topic;
     if (payload)
@@ -345,7 +347,11 @@ void flux_watcher_destroy (void *w)
 
 int flux_job_kvs_key (char *buf, int len, uint64_t id, const char *key)
 {
-    int n = snprintf (buf,
+    int n = result (ops.strikes ("flux_job_kvs_key"));
+
+    if (n < 0)
+        return n;
+    n = snprintf (buf,
                       len,
                       "job.%04x.%04x.%04x.%04x%s%s",
                       (unsigned) (id >> 48),
@@ -382,9 +388,11 @@ struct txn {
 
 void *flux_kvs_txn_create (void)
 {
-    struct txn *txn = calloc (1, sizeof (*txn));
+    struct txn *txn;
 
-    if (!txn)
+    if (result (ops.strikes ("flux_kvs_txn_create")) < 0)
+        return NULL;
+    if (!(txn = calloc (1, sizeof (*txn))))
         errno = ENOMEM;
     return txn;
 }
@@ -426,11 +434,15 @@ static int txn_add (struct txn *txn, int flags, const char *key, const char *tex
 
 int flux_kvs_txn_put (void *txn, int flags, const char *key, const char *text)
 {
+    if (result (ops.strikes ("flux_kvs_txn_put")) < 0)
+        return -1;
     return txn_add (txn, flags, key, text ? text : "");
 }
 
 int flux_kvs_txn_unlink (void *txn, int flags, const char *key)
 {
+    if (result (ops.strikes ("flux_kvs_txn_unlink")) < 0)
+        return -1;
     return txn_add (txn, flags, key, NULL);
 }
 

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::ffi::c_int;
+use std::ffi::{CStr, c_char, c_int};
 
 use super::host::Host;
 use super::job::Errno;
@@ -11,6 +11,8 @@ use super::reactor::Wanted;
 
 thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// Whose plugin runs in this thread: for calls that name nobody.
+    static HOST: Cell<*const Host> = const { Cell::new(std::ptr::null()) };
 }
 
 /// Whether this thread runs a plugin's code, or what that has called: for an allocator that fails for plugins alone.
@@ -18,11 +20,23 @@ pub fn is_in_plugin() -> bool {
     DEPTH.get() > 0
 }
 
-pub(super) fn as_plugin<T>(code: impl FnOnce() -> T) -> T {
+pub(super) fn as_plugin<T>(host: &Host, code: impl FnOnce() -> T) -> T {
     DEPTH.set(DEPTH.get() + 1);
+    let former = HOST.replace(host);
     let result = code();
+    HOST.set(former);
     DEPTH.set(DEPTH.get() - 1);
     result
+}
+
+/// `-errno` if a call is to fail that names neither plugin nor host.
+pub(super) extern "C" fn strikes(call: *const c_char) -> c_int {
+    // SAFETY: abi_jobtap.c passes a literal.
+    let call = unsafe { CStr::from_ptr(call) }.to_str().unwrap_or_default();
+    let known = Host::FALLIBLE.iter().find(|known| **known == call);
+    // SAFETY: the host outlives the code of its plugins, in which this is called, or there is none.
+    let host = unsafe { HOST.get().as_ref() };
+    known.zip(host).and_then(|(known, host)| host.strikes(known)).unwrap_or(0)
 }
 
 /// Which call fails, and how.
@@ -58,8 +72,8 @@ impl Wanted {
 }
 
 impl Host {
-    /// The functions of Flux that can be made to fail.
-    pub const FALLIBLE: [&'static str; 20] = [
+    /// The functions of Flux that can be made to fail. `flux_rpc_get` does with `flux_kvs_lookup_get`, with which it is one here.
+    pub const FALLIBLE: [&'static str; 27] = [
         "flux_jobtap_service_register_ex",
         "flux_jobtap_set_load_sort_order",
         "flux_jobtap_reprioritize_all",
@@ -72,6 +86,13 @@ impl Host {
         "flux_jobtap_jobspec_update_id_pack",
         "flux_jobtap_job_lookup",
         "flux_jobtap_job_subscribe",
+        "flux_jobtap_job_unsubscribe",
+        "flux_plugin_aux_set",
+        "flux_request_decode",
+        "flux_job_kvs_key",
+        "flux_kvs_txn_create",
+        "flux_kvs_txn_put",
+        "flux_kvs_txn_unlink",
         "flux_plugin_add_handler",
         "flux_respond",
         "flux_timer_watcher_create",

@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::abi::{CArgs, CMsg, ContinuationFn, MessageFn, PluginFn, WatcherFn, rust_text};
 use super::aux::FreeFn;
+use super::fault::strikes;
 use super::host::Host;
 use super::job::{Errno, State};
 use super::plugin::{LoadOrder, Plugin};
@@ -61,6 +62,7 @@ pub(super) struct HostOps {
     future_then: extern "C" fn(*mut c_void, ContinuationFn, *mut c_void) -> c_int,
     lookup_get: extern "C" fn(*mut c_void, *mut Text) -> c_int,
     future_destroy: extern "C" fn(*mut c_void),
+    strikes: extern "C" fn(Text) -> c_int,
 }
 
 /// The one table.
@@ -96,6 +98,7 @@ pub(super) static HOST_OPS: HostOps = HostOps {
     future_then,
     lookup_get,
     future_destroy,
+    strikes,
 };
 
 fn plugin<'a>(slot: Slot) -> &'a Plugin {
@@ -157,13 +160,15 @@ extern "C" fn add_handler(slot: Slot, topic: Text, callback: PluginFn, data: *mu
 }
 
 extern "C" fn aux_set(slot: Slot, key: Text, value: *mut c_void, destroy: Option<FreeFn>) -> c_int {
+    if let Some(failed) = of(slot).strikes("flux_plugin_aux_set") {
+        return failed;
+    }
     let displaced = plugin(slot).aux.borrow_mut().set(text(key), value, destroy);
     code(displaced.map(drop))
 }
 
 extern "C" fn aux_get(slot: Slot, key: Text) -> *mut c_void {
-    let value = text(key).and_then(|key| plugin(slot).aux.borrow().get(&key));
-    value.unwrap_or(std::ptr::null_mut())
+    text(key).and_then(|key| plugin(slot).aux.borrow().get(&key)).unwrap_or(std::ptr::null_mut())
 }
 
 extern "C" fn host_of(slot: Slot) -> *mut c_void {
@@ -332,7 +337,8 @@ extern "C" fn event_posted(slot: Slot, id: u64, name: Text) -> c_int {
 
 /// A plugin may stand in a job's list more than once; each goes by itself.
 extern "C" fn subscribe(slot: Slot, id: u64, on: c_int) -> c_int {
-    if let Some(failed) = of(slot).strikes("flux_jobtap_job_subscribe") {
+    let call = if on == 0 { "flux_jobtap_job_unsubscribe" } else { "flux_jobtap_job_subscribe" };
+    if let Some(failed) = of(slot).strikes(call) {
         return failed;
     }
     let (host, uid) = (of(slot), plugin(slot).uid);

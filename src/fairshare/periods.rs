@@ -69,9 +69,10 @@ pub struct Periods {
 }
 
 impl Periods {
-    /// Periods of this length, one of which begins at `anchor`. `None` unless the length is a positive number.
+    /// Periods of this length, one of which begins at `anchor`. `None` unless both are finite and the length is positive, and so long
+    /// that one boundary can be told from the next.
     pub fn new(anchor: f64, length: f64) -> Option<Periods> {
-        let sound = anchor.is_finite() && length.is_finite() && length > 0.0;
+        let sound = anchor.is_finite() && length.is_finite() && length > anchor.abs() * 16.0 * f64::EPSILON;
         sound.then_some(Periods { anchor, length })
     }
 
@@ -153,6 +154,10 @@ mod tests {
         }
         assert_eq!(Periods::new(0.0, 0.0), None);
         assert_eq!(Periods::new(f64::NAN, 1.0), None);
+        // Beside so great a number a week is nothing: what begins a period would lie in another.
+        assert_eq!(Periods::new(9.2e18, 1_000.0), None);
+        let coarse = Periods::new(-1e17, 1_000.0).expect("sound");
+        assert!((-5..5).all(|index| coarse.index(coarse.start(index)) == index));
     }
 
     #[test]

@@ -60,6 +60,8 @@ pub enum Reason {
     Damaged(String),
     /// It can't be written.
     ReadOnly(&'static str),
+    /// It is a link that this user made, who is neither root nor the caller.
+    Linked(u32),
     /// A table or column is missing.
     Schema(String),
     /// A value can't be what it says.
@@ -134,6 +136,9 @@ impl fmt::Display for StoreError {
             Reason::Truncated { expected, found } => write!(f, "truncated: {found} of {expected} bytes")?,
             Reason::Damaged(text) => write!(f, "damaged: {text}")?,
             Reason::ReadOnly(text) => write!(f, "read-only: {text}")?,
+            Reason::Linked(user) => {
+                write!(f, "it is a link of user {user}, which could lead anywhere; name the file itself")?;
+            }
             Reason::Sqlite(text) | Reason::Schema(text) | Reason::Value(text) | Reason::Format(text) => {
                 f.write_str(text)?;
             }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The `jobs` table as a history: what was submitted when, and what it took.
 
+use super::jobs::is_time;
 use super::{Snapshot, StoreError};
 
 /// A job of the past, valid until the next one is read. Times are seconds since the epoch.
@@ -8,7 +9,7 @@ use super::{Snapshot, StoreError};
 pub struct PastJob<'a> {
     /// Who ran it.
     pub userid: i64,
-    /// When it was submitted, began to run and became inactive; `None` if one of them is no number.
+    /// When it was submitted, began to run and became inactive; `None` if one of them is no time ([`is_time`]).
     pub times: Option<[f64; 3]>,
     /// R; `None` if it is no text.
     pub r: Option<&'a str>,
@@ -41,7 +42,8 @@ impl Snapshot<'_> {
                     Ok(value) => value.as_f64().ok().filter(|number| number.is_finite()),
                     Err(_) => None,
                 };
-                let times = || Some([number(1)?, number(2)?, number(3)?]);
+                let time = |at| number(at).filter(|seconds| is_time(*seconds));
+                let times = || Some([time(1)?, time(2)?, time(3)?]);
                 each(PastJob {
                     userid: row.get_ref(0)?.as_i64().unwrap_or(-1),
                     times: times(),

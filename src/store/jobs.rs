@@ -55,6 +55,15 @@ const NEEDED: usize = 8;
 /// The columns that counting needs.
 pub(super) const NEEDED_COLUMNS: [&str; 5] = ["id", "userid", "t_run", "t_inactive", "R"];
 
+/// No time is later than that many seconds since the epoch, 3,000 years, and nothing lasts longer. Where a number is much greater,
+/// a second is less than its last digit: sums come to infinity, and time would not go on.
+pub const LATEST: f64 = 1e11;
+
+/// True for seconds that can be reckoned with.
+pub fn is_time(seconds: f64) -> bool {
+    (0.0..=LATEST).contains(&seconds)
+}
+
 /// A record as counting sees it, valid until the next one is read.
 #[derive(Clone, Copy, Debug)]
 pub struct EndedJob<'a> {
@@ -64,7 +73,7 @@ pub struct EndedJob<'a> {
     pub id: &'a str,
     /// Who ran it.
     pub userid: i64,
-    /// When it began to run and when it became inactive; `None` if one of them is no number.
+    /// When it began to run and when it became inactive; `None` if one of them is no time ([`is_time`]).
     pub times: Option<(f64, f64)>,
     /// R; `None` if it is no text.
     pub r: Option<&'a str>,
@@ -236,7 +245,7 @@ fn each_record(mut rows: rusqlite::Rows<'_>, each: &mut dyn FnMut(EndedJob<'_>))
             row: row.get(8)?,
             id: text(0).unwrap_or(""),
             userid: row.get_ref(1)?.as_i64().unwrap_or(-1),
-            times: number(2).zip(number(3)).filter(|(run, end)| run.is_finite() && end.is_finite()),
+            times: number(2).zip(number(3)).filter(|(run, end)| is_time(*run) && is_time(*end)),
             r: text(4),
             bank: text(5),
             jobspec: text(6),

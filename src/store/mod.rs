@@ -13,6 +13,7 @@ pub mod formats;
 mod history;
 mod jobs;
 mod ledger;
+mod links;
 mod marks;
 mod pace;
 mod policy_data;
@@ -37,7 +38,7 @@ pub use archive::ArchivedJob;
 pub use bins::{Bins, StoredBin, UsageChanges};
 pub use error::{Left, Reason, StoreError};
 pub use history::PastJob;
-pub use jobs::{EndedJob, JobRecord, Which};
+pub use jobs::{EndedJob, JobRecord, LATEST, Which, is_time};
 pub use ledger::{Account, Counted, Ledger, LedgerBank, UsageSettings};
 pub use marks::{FetchMarks, Marks};
 pub use pace::Pace;
@@ -97,6 +98,11 @@ impl Database {
     }
 
     fn open_for(path: &Path, access: Access, wait: Duration) -> Result<Database, StoreError> {
+        if access == Access::Write
+            && let Some(user) = links::strangers(path, rustix::process::geteuid().as_raw())
+        {
+            return Err(StoreError::new(path, Reason::Linked(user)));
+        }
         let journal = probe(path)?;
         // A reader may have to roll back a write that was cut off, so it asks for write access too; SQLite falls back to
         // read-only where the system refuses, and query_only keeps a reader from changing anything itself.

@@ -16,7 +16,7 @@ pub mod imports;
 pub mod imports_pbs;
 mod kill;
 mod names;
-mod pipeline;
+pub mod pipeline;
 mod pipes;
 mod screens;
 mod simulate;

@@ -4,6 +4,7 @@
 //! What the plugin reads goes through the real .so in the embedded job manager, the way it comes in Flux. Whatever it is,
 //! nobody panics, each request has one answer, the log keeps its lines, and what is refused changes nothing.
 
+mod callbacks;
 mod database;
 mod drive;
 mod formats;
@@ -12,6 +13,7 @@ mod json;
 mod loads;
 mod push;
 mod rpc;
+mod traces;
 
 use std::collections::BTreeSet;
 

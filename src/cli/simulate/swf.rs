@@ -7,6 +7,7 @@ use std::io::BufRead;
 use super::read::{History, Size};
 use crate::ids::UserId;
 use crate::simulate::Party;
+use crate::store::{LATEST, is_time};
 
 /// Numbers of a line, from 0.
 const SUBMIT: usize = 1;
@@ -21,6 +22,8 @@ const GROUP: usize = 12;
 const QUEUE: usize = 14;
 /// A user that the trace does not tell.
 const UNKNOWN: u32 = 65_534;
+/// Of all ids the last but one: the last is nobody's.
+const GREATEST_USER: f64 = (u32::MAX - 1) as f64;
 
 /// Reads a trace. An error names the line.
 pub(super) fn read(lines: impl BufRead, size: Size, history: &mut History) -> Result<(), String> {
@@ -37,10 +40,11 @@ pub(super) fn read(lines: impl BufRead, size: Size, history: &mut History) -> Re
         if line.trim().is_empty() {
             continue;
         }
-        let fields = fields(&line).ok_or_else(|| {
-            format!("line {}: expected 18 numbers, as the Standard Workload Format has them", number + 1)
-        })?;
-        job(&fields, start, size, history);
+        let fields =
+            fields(&line).ok_or("expected 18 numbers, as the Standard Workload Format has them".to_owned());
+        fields
+            .and_then(|fields| job(&fields, start, size, history))
+            .map_err(|text| format!("line {}: {text}", number + 1))?;
     }
     Ok(())
 }
@@ -66,7 +70,7 @@ fn header(key: &str, value: &str, start: &mut f64, history: &mut History) {
     let number = value.split_whitespace().next().and_then(|value| value.parse::<f64>().ok());
     let count = number.filter(|number| *number >= 1.0).map(|number| number as u64);
     match key {
-        "UnixStartTime" => *start = number.filter(|number| *number > 0.0).unwrap_or(0.0),
+        "UnixStartTime" => *start = number.filter(|number| is_time(*number)).unwrap_or(0.0),
         "MaxProcs" => history.cores = count,
         "MaxNodes" => history.nodes = count,
         _ => {}
@@ -82,16 +86,25 @@ fn fields(line: &str) -> Option<[f64; 18]> {
     words.next().is_none().then_some(fields)
 }
 
-fn job(fields: &[f64; 18], start: f64, size: Size, history: &mut History) {
+/// One line. An error says which number can't be.
+fn job(fields: &[f64; 18], start: f64, size: Size, history: &mut History) -> Result<(), String> {
     let field = |at: usize| fields.get(at).copied().unwrap_or(-1.0);
     // Parts of a job that was interrupted, beside the line for the whole.
     if matches!(field(STATUS) as i64, 2..=4) {
-        return;
+        return Ok(());
+    }
+    for (at, what) in [(SUBMIT, "the submit time"), (WAIT, "the wait"), (RUN, "the run time")] {
+        if field(at) >= 0.0 && !is_time(field(at)) {
+            return Err(format!("{what} is {:e} s; at most {LATEST:e} s are read", field(at)));
+        }
+    }
+    if field(USER) > GREATEST_USER {
+        return Err(format!("the user is {}; expected at most {GREATEST_USER}", field(USER)));
     }
     let cores = if field(GIVEN) > 0.0 { field(GIVEN) } else { field(ASKED) };
     if field(RUN) < 0.0 || cores < 1.0 || field(SUBMIT) < 0.0 {
         history.skipped += 1;
-        return;
+        return Ok(());
     }
     let named = |what: &str, number: f64| {
         if number < 0.0 { format!("no-{what}") } else { format!("{what}{number}") }
@@ -102,6 +115,7 @@ fn job(fields: &[f64; 18], start: f64, size: Size, history: &mut History) {
     let [nodes, cores, gpus] = size.of_cores(cores as u32);
     let wait = Some(field(WAIT)).filter(|wait| *wait >= 0.0);
     history.push(party, start + field(SUBMIT), wait, (field(RUN), field(WALLTIME)), [nodes, cores, gpus]);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -143,6 +157,27 @@ mod tests {
         );
         let history = history.unwrap();
         assert_eq!((history.trace.jobs().len(), history.skipped), (0, 2));
+    }
+
+    /// Times beyond which a second is nothing had the replay go on for ever.
+    #[test]
+    fn a_number_that_can_not_be_is_told_by_its_line() {
+        let line = |submit: &str, wait: &str, run: &str, user: &str| {
+            of(&format!("; x\n1 {submit} {wait} {run} 6 -1 -1 8 1e300 -1 1 {user} 3 -1 2 -1 -1 -1\n"))
+        };
+        for (submit, wait, run, user, told) in [
+            ("1e18", "0", "9", "7", "the submit time is 1e18 s; at most 1e11 s are read"),
+            ("0", "1e308", "9", "7", "the wait is 1e308 s; at most 1e11 s are read"),
+            ("0", "0", "100000000001", "7", "the run time is 1.00000000001e11 s; at most 1e11 s are read"),
+            ("0", "0", "9", "4294967295", "the user is 4294967295; expected at most 4294967294"),
+        ] {
+            assert_eq!(line(submit, wait, run, user).err().unwrap(), format!("line 2: {told}"));
+        }
+        let most = line("1e11", "1e11", "1e11", "4294967294").unwrap();
+        assert_eq!((most.trace.jobs().len(), most.waits), (1, (1, 1e11)));
+        // A start that is beyond all times is none.
+        let started = of("; UnixStartTime: 1e300\n1 5 -1 9 6 -1 -1 8 9 -1 1 7 3 -1 2 -1 -1 -1\n").unwrap();
+        assert_eq!(started.trace.jobs()[0].submit, 5.0);
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl Host {
     /// Runs plugin code: what it creates meanwhile is its own.
     pub(in crate::embedded) fn as_plugin<T>(&self, uid: usize, code: impl FnOnce() -> T) -> T {
         self.store.borrow_mut().agenda.calling.push(uid);
-        let result = fault::as_plugin(code);
+        let result = fault::as_plugin(self, code);
         self.store.borrow_mut().agenda.calling.pop();
         result
     }
