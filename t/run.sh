@@ -12,10 +12,11 @@
 #   --tsan         only the tests of the command's threads, with ThreadSanitizer
 #   -j N           sharness tests at a time (default two for each processor: they wait more than they work)
 #   --random [S]   only the random driver (t/random), for S seconds (default 60)
-#   --long [M]     only what takes long: each fuzzing target for M minutes (default 5, or 0.2), properties of 4,000 M cases, jansson
-#                  without memory at 200 places, 10,000 loads and removals, a push of a million associations, random histories for
-#                  6 M minutes, a soak of 12 M minutes, the sharness tests under valgrind, and what --asan and --tsan run. LONG="fuzz cycles" picks
-#                  some of: fuzz properties memory cycles million random soak valgrind asan tsan
+#   --long [M]     only what takes long: each fuzzing target for M minutes (default 5, or 0.2), properties of 4,000 M cases, a panic in
+#                  eight calls of each kind and place, jansson without memory at 200 places, 10,000 loads and removals, a push of a
+#                  million associations, random histories for 6 M minutes, a soak of 12 M minutes, the sharness tests under valgrind,
+#                  and what --asan and --tsan run. LONG="fuzz cycles" picks some of: deny fuzz properties panics memory cycles
+#                  million random soak valgrind asan tsan; deny looks for advisories and licences (cargo-deny, cargo-audit)
 #   TEST           only these sharness tests: names or beginnings of names, as t1005
 # The last line is "N passed, N failed, N skipped"; exit 0 only if none failed. Logs of failed tests are kept.
 set -u
@@ -37,7 +38,7 @@ while [ $# -gt 0 ]; do
 		case ${2:-} in [0-9]*) long=$2; shift ;; esac
 		shift
 		;;
-	-h | --help) sed -n '3,21s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	-h | --help) sed -n '3,22s/^# \{0,1\}//p' "$0"; exit 0 ;;
 	-*) echo "t/run.sh: unknown option $1" >&2; exit 2 ;;
 	*) only+=("$(basename "$1")"); shift ;;
 	esac
@@ -96,11 +97,12 @@ rust_tests() {
 }
 
 build() {
-	# The tests that run the command (t50xx, t0900, t1035) need none of the minutes that linking it takes at its fastest; the
+	# The tests that run the command (t50xx, t0900, t1035) need none of the minutes that making it takes at its fastest; the
 	# plugin is what sites load.
 	# It comes last: the command's build makes a .so too, one with the command's features in it.
 	{ [ -z "$rust$random" ] && ! list | grep -qE '/t(5|0900|1035)' ||
-		CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 cargo build --release --bin flux-fairshare
+		CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
+			cargo build --release --bin flux-fairshare
 	} >"$out/build.log" 2>&1 &&
 		cargo build --release --lib --no-default-features >>"$out/build.log" 2>&1
 }
@@ -297,7 +299,7 @@ random() {
 of() { awk -v m="$1" -v factor="$2" 'BEGIN { printf "%d", m * factor + 0.5 }'; }
 
 # step NAME: whether it is asked for.
-steps='fuzz properties memory cycles million random soak valgrind asan tsan'
+steps='deny fuzz properties panics memory cycles million random soak valgrind asan tsan'
 step() {
 	case " ${LONG:-$steps} " in *" $1 "*) say "$1"; began=$SECONDS ;; *) return 1 ;; esac
 }
@@ -329,6 +331,19 @@ long() {
 	[ $failed -eq 0 ] || return
 	need gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); return; }
 	say "at $(git rev-parse --short HEAD 2>/dev/null): each fuzzing target for $1 min"
+	if step deny; then
+		# Both fetch RustSec's list of advisories, and say where they can't.
+		for name in deny audit; do
+			if ! command -v cargo-$name >/dev/null; then
+				say "no cargo-$name: cargo install --locked cargo-$name"
+				skipped=$((skipped + 1))
+			elif [ $name = deny ]; then
+				long_test '(advisories|bans|licenses|sources) ok' cargo deny check
+			else
+				long_test 'Scanning|Loaded|vulnerabilit' cargo audit
+			fi
+		done
+	fi
 	if step fuzz; then
 		export FUZZ_SECONDS
 		FUZZ_SECONDS=$(of "$1" 60)
@@ -338,6 +353,7 @@ long() {
 	if step properties; then
 		long_test '^test result' env PROPTEST_CASES="$(of "$1" 4000)" cargo test --color never --lib properties
 	fi
+	if step panics; then long_test '^test result' env STRIKES=8 cargo test --color never --test abi abi::panics; fi
 	if step memory; then long_test '^[0-9]+ histories' ignored STEP=${STEP:-97} memory::anywhere; fi
 	if step cycles; then
 		long_test 'bytes more' ignored "CYCLES=10000 GLIBC_TUNABLES=glibc.malloc.tcache_count=0" cycles::a_thousand_cycles
