@@ -95,3 +95,30 @@ fn nobody_is_told_that_jobs_are_counted_which_have_not_ended_yet() {
     newest(FIRST + 400.0);
     assert_eq!(told(FIRST + 500.0), FIRST + 400.0);
 }
+
+/// One such record made a usage infinite, for good.
+#[test]
+fn a_record_whose_times_cannot_be_counts_nowhere_and_is_told() {
+    let site = Site::new("no_times");
+    site.job(1, 1, "A", FIRST, 80.0);
+    for (id, run, end) in
+        [(2, "-1e308", "50010"), (3, "50000", "1e308"), (4, "-1", "50010"), (5, "50000", "1.1e11")]
+    {
+        site.job(id, 1, "A", FIRST + 1.0, 5.0);
+        site.sql(&format!("UPDATE jobs SET t_run = {run}, t_inactive = {end} WHERE id = '{id}'"));
+    }
+    let tally = site.run(FIRST + 20.0).expect("a run");
+    assert_eq!((tally.counted, tally.unreadable_count, site.usages()[0]), (1, 4, 80.0));
+    assert_eq!(tally.unreadable, ["2", "3", "4", "5"]);
+}
+
+/// A period whose beginning is none of its own instants had each run take the last one for one of the future.
+#[test]
+fn an_end_of_a_period_beside_which_periods_are_nothing_is_refused() {
+    let site = Site::new("no_period");
+    site.job(1, 1, "A", FIRST, 80.0);
+    site.sql("UPDATE t_half_life_period_table SET end_half_life_period = 9.2e18");
+    let refused = site.run(FIRST + 20.0).expect_err("refused").to_string();
+    assert!(refused.contains("9200000000000000000 and priority_decay_half_life 1000"), "{refused}");
+    assert_eq!(site.usages()[0], 0.0);
+}
