@@ -10,22 +10,19 @@ use super::job::Errno;
 use super::reactor::Wanted;
 
 thread_local! {
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// Whose plugin runs in this thread: for calls that name nobody.
+    /// Whose plugin's code this thread runs, or null.
     static HOST: Cell<*const Host> = const { Cell::new(std::ptr::null()) };
 }
 
 /// Whether this thread runs a plugin's code, or what that has called: for an allocator that fails for plugins alone.
 pub fn is_in_plugin() -> bool {
-    DEPTH.get() > 0
+    !HOST.get().is_null()
 }
 
 pub(super) fn as_plugin<T>(host: &Host, code: impl FnOnce() -> T) -> T {
-    DEPTH.set(DEPTH.get() + 1);
     let former = HOST.replace(host);
     let result = code();
     HOST.set(former);
-    DEPTH.set(DEPTH.get() - 1);
     result
 }
 

@@ -237,13 +237,9 @@ fn odd_arguments_about_a_live_job_leave_it_counted_once() {
 fn ten_megabytes() {
     let site = warm();
     let before = counters(&site);
-    for (place, size) in [
-        ("/value", 1_000_000),
-        ("/jobspec/attributes/system/queue", 10_000_000),
-        ("/jobspec/resources/0/type", 1_000_000),
-    ] {
+    for place in ["/value", "/jobspec/attributes/system/queue", "/jobspec/resources/0/type"] {
         let mut input = honest();
-        set(&mut input, place, json!("x".repeat(size)));
+        set(&mut input, place, json!("x".repeat(10_000_000)));
         live_through(&site, &input);
         assert_eq!(counters(&site), before, "{place}");
     }

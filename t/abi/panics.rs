@@ -20,7 +20,7 @@ use super::{OWNER, SO, faulty, job, topic};
 
 const FAULT: &str = "MF_PRIORITY_FAULT";
 /// So many calls of a kind are cut short in each place, one in each history; `STRIKES` says otherwise.
-const TIMES: usize = 2;
+const TIMES: usize = 4;
 /// What decides nothing, at least in this history.
 const WITHOUT_EFFECTS: &str = "job.destroy job.state.sched job.event.dependency-add plugin.query check associations \
     rec_q_update rec_proj_update rec_bank_update rec_config_update policy_begin policy_part \

@@ -5,12 +5,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use mf_priority::fairshare::{InactiveUsage, Options, Policy};
-use mf_priority::store::{Access, Database};
-use rusqlite::Connection;
-
 use super::drive::{Choices, bytes, fuzz, gist, seen};
 use crate::cli::site::Site;
+use mf_priority::fairshare::{InactiveUsage, Options, Policy};
+use mf_priority::store::{Access, Database};
 
 /// Everything that is read of a database.
 fn read(path: &Path) -> Vec<u64> {
@@ -85,6 +83,22 @@ fn any_damage_to_a_file() {
     });
 }
 
+/// Puts such values into such columns of up to five rows, as the input chooses.
+pub fn scribble(site: &Site, of: &mut Choices<'_>, columns: &[(&str, &str)], values: &[&str]) {
+    let connection = site.open();
+    connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY").unwrap();
+    let mut changes = 0;
+    while !of.is_over() && changes < 5 {
+        let ((table, column), value, row) = (of.pick(columns), of.pick(values), of.below(4));
+        let sql = format!(
+            "UPDATE OR IGNORE {table} SET {column} = {value} WHERE rowid = (SELECT rowid FROM {table} LIMIT 1 OFFSET {row})"
+        );
+        // What the schema itself refuses can't be there.
+        let _ = connection.execute_batch(&sql);
+        changes += 1;
+    }
+}
+
 /// Values of every type and any size, in any column of any row.
 #[test]
 fn any_value_in_any_column() {
@@ -143,20 +157,7 @@ fn any_value_in_any_column() {
     let seeds = (0..60u8).map(|n| vec![n, n.wrapping_mul(7), n / 3, n, 2, n]).collect();
     fuzz("values", seeds, bytes, |input| {
         std::fs::write(&site.path, &whole).unwrap();
-        let mut of = Choices(input);
-        let connection = Connection::open(&site.path).unwrap();
-        connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY").unwrap();
-        let mut changes = 0;
-        while !of.is_over() && changes < 5 {
-            let ((table, column), value, row) = (of.pick(&COLUMNS), of.pick(&VALUES), of.below(4));
-            let sql = format!(
-                "UPDATE OR IGNORE {table} SET {column} = {value} WHERE rowid = (SELECT rowid FROM {table} LIMIT 1 OFFSET {row})"
-            );
-            // What the schema itself refuses can't be there.
-            let _ = connection.execute_batch(&sql);
-            changes += 1;
-        }
-        drop(connection);
+        scribble(&site, &mut Choices(input), &COLUMNS, &VALUES);
         read(&site.path)
     });
 }

@@ -9,6 +9,7 @@ use mf_priority::pipeline::{Plan, Rule};
 use mf_priority::store::{Access, Database};
 use serde_json::Value;
 
+use super::database::scribble;
 use super::drive::{Choices, Rng, bytes, fuzz, gist, seen};
 use crate::cli::pipeline::{END, with_jobs};
 use crate::cli::site::{Site, rows_of};
@@ -24,7 +25,7 @@ const TRACE: &str = "; MaxProcs: 8\n; MaxNodes: 2 (1)\n; UnixStartTime: 16000000
     6 90000 0 3600 -1 -1 -1 6 7200 -1 1 -1 -1 -1 0 -1 -1 -1\n";
 
 /// What nobody would write, and some do.
-const NUMBERS: [&str; 18] = [
+const NUMBERS: [&str; 19] = [
     "-1",
     "0",
     "1",
@@ -37,6 +38,7 @@ const NUMBERS: [&str; 18] = [
     "1e308",
     "nan",
     "inf",
+    "315576000",
     "4294967294",
     "4294967295",
     "18446744073709551615",
@@ -70,6 +72,8 @@ fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
 fn simulated(path: &str) -> (Option<i32>, String, String) {
     let mut child = Command::new(PROGRAM)
         .args(["simulate", "--trace", path, "--json", "--sweep", "scheduler=fcfs,easy"])
+        // Ten years of one job, looked at every 30 s while others wait, are minutes.
+        .args(["--sweep", "refresh=1h"])
         .env_remove("FLUX_URI")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -267,19 +271,7 @@ fn any_record_of_a_job() {
         let mut of = Choices(input);
         let rule = of.pick(&[Rule::Exact, Rule::Exact, Rule::FluxAccounting]);
         let now = of.pick(&TIMES);
-        let connection = site.open();
-        connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY").unwrap();
-        let mut changes = 0;
-        while !of.is_over() && changes < 5 {
-            let ((table, column), value, row) = (of.pick(&COLUMNS), of.pick(&VALUES), of.below(4));
-            let sql = format!(
-                "UPDATE OR IGNORE {table} SET {column} = {value} WHERE rowid = (SELECT rowid FROM {table} LIMIT 1 OFFSET {row})"
-            );
-            // What the schema itself refuses can't be there.
-            let _ = connection.execute_batch(&sql);
-            changes += 1;
-        }
-        drop(connection);
+        scribble(&site, &mut of, &COLUMNS, &VALUES);
         vec![count(&site, rule, now), count(&site, rule, now + 1500.0)]
     });
 }

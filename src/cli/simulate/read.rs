@@ -16,6 +16,10 @@ use crate::pipeline::resources;
 use crate::simulate::{Party, Trace};
 use crate::store::{Access, PastJob};
 
+/// Longer than ten years no job runs, in seconds. While one does and a job that would fit waits behind another, the order is looked at
+/// at each refresh: ten years of 30 s take 11 s to replay, and 1e11 s would take an hour.
+pub(super) const LONGEST_RUN: f64 = 10.0 * 365.25 * 86_400.0;
+
 /// How sizes are read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
@@ -119,7 +123,7 @@ pub(super) fn history(path: &Path, size: Size, wait: Wait) -> Result<History, Fa
 
 /// A record of the jobs table. One that names no bank is the user's default bank's.
 fn record(job: &PastJob<'_>, size: Size, history: &mut History) {
-    let ran = job.times.filter(|[_, run, end]| *run > 0.0 && end >= run);
+    let ran = job.times.filter(|[_, run, end]| *run > 0.0 && (0.0..=LONGEST_RUN).contains(&(end - run)));
     let given = job.r.and_then(resources::count).filter(|given| given.cores > 0);
     let (Some([submit, run, end]), Some(given), Ok(user)) = (ran, given, u32::try_from(job.userid)) else {
         history.skipped += 1;

@@ -4,7 +4,7 @@
 
 use std::io::BufRead;
 
-use super::read::{History, Size};
+use super::read::{History, LONGEST_RUN, Size};
 use crate::ids::UserId;
 use crate::simulate::Party;
 use crate::store::{LATEST, is_time};
@@ -40,11 +40,9 @@ pub(super) fn read(lines: impl BufRead, size: Size, history: &mut History) -> Re
         if line.trim().is_empty() {
             continue;
         }
-        let fields =
-            fields(&line).ok_or("expected 18 numbers, as the Standard Workload Format has them".to_owned());
-        fields
-            .and_then(|fields| job(&fields, start, size, history))
-            .map_err(|text| format!("line {}: {text}", number + 1))?;
+        let no_job = || "expected 18 numbers, as the Standard Workload Format has them".to_owned();
+        let outcome = fields(&line).ok_or_else(no_job).and_then(|fields| job(&fields, start, size, history));
+        outcome.map_err(|text| format!("line {}: {text}", number + 1))?;
     }
     Ok(())
 }
@@ -93,9 +91,11 @@ fn job(fields: &[f64; 18], start: f64, size: Size, history: &mut History) -> Res
     if matches!(field(STATUS) as i64, 2..=4) {
         return Ok(());
     }
-    for (at, what) in [(SUBMIT, "the submit time"), (WAIT, "the wait"), (RUN, "the run time")] {
-        if field(at) >= 0.0 && !is_time(field(at)) {
-            return Err(format!("{what} is {:e} s; at most {LATEST:e} s are read", field(at)));
+    for (at, what, most) in
+        [(SUBMIT, "the submit time", LATEST), (WAIT, "the wait", LATEST), (RUN, "the run time", LONGEST_RUN)]
+    {
+        if field(at) > most {
+            return Err(format!("{what} is {:e} s; at most {most:e} s are read", field(at)));
         }
     }
     if field(USER) > GREATEST_USER {
@@ -168,12 +168,12 @@ mod tests {
         for (submit, wait, run, user, told) in [
             ("1e18", "0", "9", "7", "the submit time is 1e18 s; at most 1e11 s are read"),
             ("0", "1e308", "9", "7", "the wait is 1e308 s; at most 1e11 s are read"),
-            ("0", "0", "100000000001", "7", "the run time is 1.00000000001e11 s; at most 1e11 s are read"),
+            ("0", "0", "4294967295", "7", "the run time is 4.294967295e9 s; at most 3.15576e8 s are read"),
             ("0", "0", "9", "4294967295", "the user is 4294967295; expected at most 4294967294"),
         ] {
             assert_eq!(line(submit, wait, run, user).err().unwrap(), format!("line 2: {told}"));
         }
-        let most = line("1e11", "1e11", "1e11", "4294967294").unwrap();
+        let most = line("1e11", "1e11", "3.15576e8", "4294967294").unwrap();
         assert_eq!((most.trace.jobs().len(), most.waits), (1, (1, 1e11)));
         // A start that is beyond all times is none.
         let started = of("; UnixStartTime: 1e300\n1 5 -1 9 6 -1 -1 8 9 -1 1 7 3 -1 2 -1 -1 -1\n").unwrap();
