@@ -35,20 +35,22 @@ test_expect_success 'the probe is compiled, and jobs wait' '
 '
 test_expect_success 'each job is visited once if no other is looked up' '
 	load_probe "{\"job.priority.get\":[[\"priority\",16],[\"find\",\"\"],[\"memo\",\"x\"]]}" &&
-	visited | sort >visits &&
+	visited >order && sort order >visits &&
 	for job in $(cat ids); do id $job; done | sort >want &&
 	test_cmp want visits
 '
+# The jobs are those of places A and B in the order of visits, B behind A: a cursor that is taken back in the list of
+# one slot of the hash comes to the same lookup again, and the loop never ends.
 test_expect_success 'a lookup by id of another job takes the loop there' '
-	for at in 2 5 7; do
-		a=$(id $(sed -n ${at}p ids)) && b=$(id $(sed -n 1p ids)) &&
+	for at in 1 3 6; do
+		a=$(sed -n ${at}p order) && b=$(sed -n $((at + 2))p order) &&
 		load_probe "{\"job.priority.get\":[[\"priority\",16],[\"find\",\"\",$b,$a]]}" &&
 		visited >visits && cat visits &&
 		test "$(grep -x -A1 $a visits | sed -n 2p)" = $b || return 1
 	done
 '
 test_expect_success 'so do a name, a memo, a subscription and a jobspec update of another job' '
-	a=$(id $(sed -n 4p ids)) && b=$(id $(sed -n 1p ids)) &&
+	a=$(sed -n 2p order) && b=$(sed -n 7p order) &&
 	for call in memo,x subscribe,x unsubscribe,x release,x posted,x update_id,attributes.system.x; do
 		load_probe "{\"job.priority.get\":[[\"priority\",16],[\"${call%,*}\",\"${call#*,}\",$b,$a]]}" &&
 		visited >visits && cat visits &&
