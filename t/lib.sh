@@ -35,8 +35,17 @@ unset FLUX_URI FLUX_CONF_DIR
 export FLUX_DISABLE_JOB_CLEANUP=t # an instance that ends leaves its jobs as they are
 export FLUX_PYCLI_LOGLEVEL=30
 
+# mf COMMAND...: what t/scripts/mf.py does, by a process of this script's. Its socket has a short name: those of sockets have a limit.
+mf_socket=$(mktemp -u "${TMPDIR:-/tmp}/mf.XXXXXX")
+flux python "$T_DIR/scripts/served.py" "$mf_socket" >served.log 2>&1 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- </dev/null &
+cleanup 'rm -f "$mf_socket"'
 mf() {
-	flux python "$T_DIR/scripts/mf.py" "$@"
+	local tries=0
+	until test -S "$mf_socket"; do
+		test $((tries += 1)) -lt 600 || { echo "mf: nobody serves"; cat served.log; return 1; }
+		sleep 0.05
+	done
+	python3 -IS "$T_DIR/scripts/asks.py" "$mf_socket" "$@"
 }
 
 # write_conf [JQ_FILTER]: the broker's configuration; the filter adds to it.

@@ -505,7 +505,11 @@ def cmd_check(_argv):
     sys.exit(1 if reply.get("drift") != [] else 0)
 
 
-if __name__ == "__main__":
-    if len(sys.argv) < 2 or "cmd_" + sys.argv[1] not in globals():
+def main(argv):
+    if not argv or "cmd_" + argv[0] not in globals():
         sys.exit(__doc__)
-    globals()["cmd_" + sys.argv[1]](sys.argv[2:])
+    globals()["cmd_" + argv[0]](argv[1:])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
