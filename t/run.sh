@@ -101,7 +101,7 @@ build() {
 	# plugin is what sites load.
 	# It comes last: the command's build makes a .so too, one with the command's features in it.
 	{ [ -z "$rust$random" ] && ! list | grep -qE '/t(5|0900|1035)' ||
-		CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
+		CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 \
 			cargo build --release --bin flux-fairshare
 	} >"$out/build.log" 2>&1 &&
 		cargo build --release --lib --no-default-features >>"$out/build.log" 2>&1
