@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 # Makes packages of what was built: the files that etc/install.sh would put below /usr, with --keep-upstream.
 #
-# usage: etc/package.sh [--from DIR] [--out DIR] deb|rpm...
+# usage: etc/package.sh [--from DIR] [--out DIR] [--quick] deb|rpm...
 #   --from DIR  where the plugin and the command were built (default: target/release)
 #   --out DIR   where packages are put (default: target/packages)
+#   --quick     packages that are larger, in a fraction of the time
 #
 # Needs cargo-deb and cargo-generate-rpm on PATH; `--tools DIR` installs the versions that this was tried with below DIR, and uses
 # those. Nothing is compiled of ours: build first, as CONTRIBUTING.md says.
 set -eu
 cd "$(dirname "$0")/.."
-from=target/release out=target/packages tools='' wanted=()
+from=target/release out=target/packages tools='' wanted=() deb=() rpm=()
 CARGO_DEB=3.8.0 CARGO_GENERATE_RPM=0.21.1
 
 die() { printf 'package.sh: %s\n' "$*" >&2; exit 1; }
@@ -21,6 +22,7 @@ while [ $# -gt 0 ]; do
 		declare "${1#--}=$2"
 		shift 2
 		;;
+	--quick) deb=(--fast) rpm=(--payload-compress gzip); shift ;;
 	deb | rpm) wanted+=("$1"); shift ;;
 	-h | --help) sed -n '3,/^set/s/^# \{0,1\}//p' "$0"; exit 0 ;;
 	*) die "unknown argument \"$1\"; see --help" ;;
@@ -46,12 +48,12 @@ for kind in "${wanted[@]}"; do
 	case $kind in
 	deb)
 		tool cargo-deb "$CARGO_DEB"
-		cargo deb --quiet --no-build --no-strip --output "$out"
+		cargo deb --quiet --no-build --no-strip "${deb[@]}" --output "$out"
 		ls -t "$out"/*.deb | head -1
 		;;
 	rpm)
 		tool cargo-generate-rpm "$CARGO_GENERATE_RPM"
-		cargo generate-rpm --output "$out"
+		cargo generate-rpm "${rpm[@]}" --output "$out"
 		ls -t "$out"/*.rpm | head -1
 		;;
 	esac

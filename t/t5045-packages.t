@@ -21,7 +21,7 @@ mkdir built && cp "$FAIRSHARE_UNDER_TEST" built/flux-fairshare && cp "$PLUGIN_UN
 pack() {
 	case " ${PACKAGE_KINDS:-deb rpm} " in *" $1 "*) ;; *) echo "not asked for" >"$1.out"; return 1 ;; esac
 	HOME=$home CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 nice -n 10 timeout 300 \
-		flock "$TOP/target" bash "$TOP/etc/package.sh" --from "$PWD/built" --out "$packages" --tools "$tools" "$1" >"$1.out" 2>&1
+		flock "$TOP/target" bash "$TOP/etc/package.sh" --from "$PWD/built" --out "$packages" --tools "$tools" --quick "$1" >"$1.out" 2>&1
 }
 # newest FILE: the newest version of glibc's symbols that it needs.
 newest() { readelf -VW "$1" | grep -o "GLIBC_[0-9.]*" | sed "s/GLIBC_//" | sort -Vu | tail -1; }

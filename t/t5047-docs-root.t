@@ -17,7 +17,7 @@ mkdir built && cp "$FAIRSHARE_UNDER_TEST" built/flux-fairshare && cp "$PLUGIN_UN
 # What is packed lies below the root of the sources: one at a time.
 pack() {
 	HOME=$home CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 timeout 300 \
-		flock "$TOP/target" bash "$TOP/etc/package.sh" --from "$PWD/built" --out "$PWD" --tools "$tools" "$1" >"$1.out" 2>&1
+		flock "$TOP/target" bash "$TOP/etc/package.sh" --from "$PWD/built" --out "$PWD" --tools "$tools" --quick "$1" >"$1.out" 2>&1
 }
 if bash "$TOP/t/scripts/private-root.sh" true; then
 	test_set_prereq ROOT
