@@ -180,3 +180,29 @@ fn each_job_that_is_let_go_ends() {
     assert_eq!(held.iter().filter(|&&id| site.state(id) != State::Inactive).count(), 0);
     site.check();
 }
+
+/// A score that a push makes 0 gives a place to run to the next job of its user. Flux asks for that score while it goes through its
+/// jobs, and would lose its place among them if the next one were let go there.
+#[test]
+fn who_is_let_go_by_a_score_that_falls_to_zero_goes_when_flux_has_been_through_its_jobs() {
+    let with_queue_r = |priority: i64| {
+        let mut document = document();
+        document["associations"][0] = association(5001, "A", json!({"max_running_jobs": 1}));
+        document["priority_factors"].as_array_mut().unwrap().push(json!({"factor": "queue", "weight": 1}));
+        document["queues"][1] = queue("r", json!({"priority": priority}));
+        document
+    };
+    let site = Site::with(&with_queue_r(1));
+    let [running, others] = [job(5001, 1), job(5002, 3)].map(|job| site.submit(&job));
+    let whole = Shape { nodes: 4, cores: 4, attributes: &[("queue", "r")], ..Shape::default() };
+    let [first, next] = [Submission::simple(5001, &whole), job(5001, 1)].map(|job| site.submit(&job));
+    site.finish(running);
+    assert_eq!([first, next].map(|id| site.state(id)), [State::Sched, State::Depend]);
+    site.push(&with_queue_r(-1_000_000));
+    site.host.settle();
+    assert_eq!(site.host.job(first, |job| job.priority), Some(0));
+    assert_eq!([first, next].map(|id| site.state(id)), [State::Sched, State::Run]);
+    site.check();
+    site.finish(others);
+    assert_eq!(site.state(first), State::Sched);
+}
