@@ -37,8 +37,8 @@ export FLUX_PYCLI_LOGLEVEL=30
 
 # mf COMMAND...: what t/scripts/mf.py does, by a process of this script's. Its socket has a short name: those of sockets have a limit.
 mf_socket=$(mktemp -u "${TMPDIR:-/tmp}/mf.XXXXXX")
-flux python "$T_DIR/scripts/served.py" "$mf_socket" >served.log 2>&1 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- </dev/null &
-cleanup 'rm -f "$mf_socket"'
+flux python "$T_DIR/scripts/served.py" "$mf_socket" $$ >served.log 2>&1 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- </dev/null &
+disown # a test that waits for all it has begun does not wait for this
 mf() {
 	local tries=0
 	until test -S "$mf_socket"; do

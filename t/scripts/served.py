@@ -2,7 +2,7 @@
 """Runs the commands of mf.py for one test script, each in a fork of a process that has imported Flux already: a test calls dozens of
 them, and a third of the processor time of all of them together went into starting Python.
 
-usage: flux python served.py SOCKET      (by t/lib.sh; it ends when whoever started it does)
+usage: flux python served.py SOCKET PID      (by t/lib.sh; it ends when process PID has)
 
 What asks.py sends is the command's arguments, directory and environment, and with them its standard files; what it is told is the
 status the command ended with. Nothing is kept from one command to the next.
@@ -50,15 +50,23 @@ def serve(connection):
     connection.sendall(b"%d" % ended)
 
 
+def lives(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 def main():
-    starter = os.getppid()
+    path, starter = sys.argv[1], int(sys.argv[2])
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(sys.argv[1] + ".part")
+    listener.bind(path + ".part")
     listener.listen(64)
-    os.rename(sys.argv[1] + ".part", sys.argv[1])
+    os.rename(path + ".part", path)
     listener.settimeout(1)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
-    while os.getppid() == starter:
+    while lives(starter):
         try:
             connection, _ = listener.accept()
         except TimeoutError:
@@ -70,6 +78,7 @@ def main():
             serve(connection)
             os._exit(0)
         connection.close()
+    os.unlink(path)
 
 
 main()
