@@ -187,7 +187,6 @@ fn each_job_that_is_let_go_ends() {
 fn who_is_let_go_by_a_score_that_falls_to_zero_goes_when_flux_has_been_through_its_jobs() {
     let with_queue_r = |priority: i64| {
         let mut document = document();
-        document["associations"][0] = association(5001, "A", json!({"max_running_jobs": 1}));
         document["priority_factors"].as_array_mut().unwrap().push(json!({"factor": "queue", "weight": 1}));
         document["queues"][1] = queue("r", json!({"priority": priority}));
         document
