@@ -34,7 +34,6 @@ impl Engine {
             urgency: facts.urgency,
             project: self.project(association, facts.project),
             keepers: self.keepers(facts.id),
-            settled: None,
             allocation: None,
             knowledge: Knowledge::Known,
             is_in_sched: false,

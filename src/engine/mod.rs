@@ -68,6 +68,7 @@ use live::Live;
 use replay::Replay;
 use resync::Resync;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 
 /// The tables by which jobs are held and priced. A row of either touches nothing else.
 #[derive(Clone, Copy, Debug)]
@@ -122,8 +123,8 @@ pub struct Engine {
     /// After a panic: jobs to be compared with Flux.
     resync: Resync,
     owner: UserId,
-    /// Counts how often what all prices are made of may have become other.
-    revision: u64,
+    /// Counts, from 1, how often what all prices are made of may have become other.
+    revision: NonZeroU64,
     /// When the event happened that is being handled, or was handled last.
     now: f64,
 }
@@ -159,7 +160,7 @@ impl Engine {
             is_passing: false,
             resync: Resync::default(),
             owner,
-            revision: 0,
+            revision: NonZeroU64::MIN,
             now: 0.0,
         }
     }
@@ -185,7 +186,7 @@ impl Engine {
     /// Times may go back: clocks are set, and an event that an eventlog dates comes later than it says.
     pub fn handle(&mut self, now: f64, event: Event<'_>) -> Vec<Effect> {
         self.now = now;
-        self.revision += u64::from(!event.is_of_jobs());
+        self.revision = self.revision.saturating_add(u64::from(!event.is_of_jobs()));
         match event {
             Event::Created { id, state, has_dependencies } => self.created(id, state, has_dependencies),
             Event::Validate(facts) => self.validate(&facts),

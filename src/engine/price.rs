@@ -113,17 +113,21 @@ impl Engine {
 
     /// The price of a job in SCHED that was asked for before, if nothing has changed since that it is made of.
     fn settled(&self, id: JobId, urgency: i64) -> Option<u32> {
-        let job = self.ledger.job(id)?;
-        let settled = job.settled.filter(|it| (it.revision, it.urgency) == (self.revision, urgency))?;
-        debug_assert_eq!(self.explain(id, job, urgency).map(|it| it.priority), Some(settled.price));
+        let is_of_now = |it: &Settled| (it.revision, i64::from(it.urgency)) == (self.revision, urgency);
+        let settled = self.ledger.settled(id).filter(is_of_now)?;
+        debug_assert_eq!(
+            self.ledger.job(id).and_then(|job| self.explain(id, job, urgency)).map(|it| it.priority),
+            Some(settled.price)
+        );
         (!self.unpriced.contains(&id)).then_some(settled.price)
     }
 
     /// Notes the price of a job, where neither time nor other jobs make it another.
     fn settle(&mut self, id: JobId, urgency: i64, price: u32) {
         let stays = !self.is_live() && self.weighed.weight(AGE) == 0;
-        let settled = Settled { revision: self.revision, urgency, price };
-        self.ledger.settle(id, stays.then_some(settled));
+        let settled =
+            i32::try_from(urgency).map(|urgency| Settled { revision: self.revision, urgency, price });
+        self.ledger.settle(id, settled.ok().filter(|_| stays));
     }
 
     /// A job's present urgency. Of one in PRIORITY it was asked because Flux would leave it there, or because it was

@@ -8,6 +8,7 @@ use super::hold_names::HoldNames;
 use super::size::Size;
 use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
+use std::num::NonZeroU64;
 
 /// How far a job has come. It only moves forward: a job that Flux sends from SCHED back to PRIORITY and round again
 /// stays [`Phase::Sched`] here, so that it is counted once; but for one that finds no room and stays in PRIORITY.
@@ -141,9 +142,9 @@ pub enum Project {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
     /// Of what the prices of all jobs are made of.
-    pub revision: u64,
+    pub revision: NonZeroU64,
     /// The job's urgency.
-    pub urgency: i64,
+    pub urgency: i32,
     /// The price.
     pub price: u32,
 }
@@ -171,8 +172,6 @@ pub struct Job {
     pub is_in_sched: bool,
     /// The association it counts in, and what is still to be done for it there.
     pub admission: Admission,
-    /// Its price, as long as it holds.
-    pub settled: Option<Settled>,
     /// How long it was eligible.
     pub eligible: Eligible,
     /// The queue its jobspec names.

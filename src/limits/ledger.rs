@@ -19,11 +19,25 @@ use crate::ids::{JobId, JobMap, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
+/// A live job in the table. Flux asks for every price, in an order in which no job is near the one before: a price that holds is
+/// found beside the id, without a look at the job, which is elsewhere in the memory.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    settled: Option<Settled>,
+    pub(super) job: Box<Job>,
+}
+
+impl From<Job> for Row {
+    fn from(job: Job) -> Self {
+        Row { settled: None, job: Box::new(job) }
+    }
+}
+
 /// Live jobs and their counters.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     rules: Rules,
-    pub(super) jobs: JobMap<Box<Job>>,
+    pub(super) jobs: JobMap<Row>,
     /// Parallel to the book's associations from `first` on; grown on demand.
     pub(super) accounts: Vec<Account>,
     /// 0, but for an excerpt.
@@ -78,12 +92,12 @@ impl Ledger {
 
     /// A live job.
     pub fn job(&self, id: JobId) -> Option<&Job> {
-        self.jobs.get(id).map(Box::as_ref)
+        self.jobs.get(id).map(|row| &*row.job)
     }
 
     /// Live jobs by id, from the one that comes after `after`.
     pub fn jobs_after(&self, after: Option<JobId>) -> impl Iterator<Item = (JobId, &Job)> {
-        self.jobs.after(after).map(|(id, job)| (id, job.as_ref()))
+        self.jobs.after(after).map(|(id, row)| (id, &*row.job))
     }
 
     /// How many jobs are alive.
@@ -221,7 +235,7 @@ impl Ledger {
         if let Some(account) = job.association().and_then(|association| self.account(association)) {
             account.latest_queue = job.queue.clone();
         }
-        self.jobs.insert(id, Box::new(job));
+        self.jobs.insert(id, Row::from(job));
     }
 
     /// Changes a job, and with it every counter and index. `None` if it is not known.
@@ -231,13 +245,13 @@ impl Ledger {
         self.withdraw(id, &job);
         let was_idle = !self.groups.are_none() && job.footprint().is_idle();
         let result = change(&mut job);
-        job.settled = None;
         self.deposit(id, &job);
         if was_idle {
             self.took_room(&job);
         }
-        if let Some(slot) = self.jobs.get_mut(id) {
-            **slot = job;
+        if let Some(row) = self.jobs.get_mut(id) {
+            row.settled = None;
+            *row.job = job;
         }
         Some(result)
     }
@@ -245,31 +259,36 @@ impl Ledger {
     /// Notes a fair-share that was told; it is counted nowhere.
     pub fn annotate(&mut self, id: JobId, memo: Option<f64>) {
         if memo.is_some()
-            && let Some(job) = self.jobs.get_mut(id)
+            && let Some(row) = self.jobs.get_mut(id)
         {
-            job.memo = memo;
+            row.job.memo = memo;
         }
     }
 
     /// A job's price holds until the job is changed, or is not to be relied on any more. It counts nowhere.
     pub fn settle(&mut self, id: JobId, price: Option<Settled>) {
-        if let Some(job) = self.jobs.get_mut(id) {
-            job.settled = price;
+        if let Some(row) = self.jobs.get_mut(id) {
+            row.settled = price;
         }
+    }
+
+    /// The price of a job that was noted last, if it may hold still.
+    pub fn settled(&self, id: JobId) -> Option<Settled> {
+        self.jobs.get(id)?.settled
     }
 
     /// How long a job was eligible. It counts nowhere.
     pub fn aged(&mut self, id: JobId, eligible: Eligible) {
-        if let Some(job) = self.jobs.get_mut(id) {
-            job.eligible = eligible;
+        if let Some(row) = self.jobs.get_mut(id) {
+            row.job.eligible = eligible;
         }
     }
 
     /// Forgets a job.
     pub fn remove(&mut self, id: JobId) -> Option<Job> {
-        let job = self.jobs.remove(id)?;
+        let job = *self.jobs.remove(id)?.job;
         self.withdraw(id, &job);
-        Some(*job)
+        Some(job)
     }
 
     fn account(&mut self, association: AssociationId) -> Option<&mut Account> {
@@ -339,7 +358,7 @@ impl Ledger {
 impl Ledger {
     /// Changes a job behind the counters' back.
     pub(super) fn corrupt(&mut self, id: JobId, change: impl Fn(&mut Job)) {
-        self.jobs.get_mut(id).into_iter().for_each(|job| change(job));
+        self.jobs.get_mut(id).into_iter().for_each(|row| change(&mut row.job));
     }
 
     /// Forgets the jobs, and not what they count as.

@@ -12,7 +12,7 @@
 //! nothing but these groups holds it, and while it would find room if nobody else were there.
 
 use super::groups::{Group, GroupId, Groups};
-use super::ledger::{Class, Ledger};
+use super::ledger::{Class, Ledger, Row};
 use super::{Job, Keepers, Size, Walk};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, QueueName, Stage};
@@ -118,7 +118,7 @@ impl Ledger {
                 self.meet(book, id);
             }
         }
-        for job in self.jobs.values() {
+        for Row { job, .. } in self.jobs.values() {
             if let Some(association) = job.association() {
                 let account = self.accounts.get(association.index());
                 let member_of = account.and_then(|account| account.member_of.as_deref());

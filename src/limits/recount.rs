@@ -16,8 +16,8 @@ impl Ledger {
         let member_of = self.accounts.iter_mut().map(|account| account.member_of.take());
         fresh.accounts = member_of.map(|member_of| Account { member_of, ..Account::default() }).collect();
         *self = fresh;
-        for (id, job) in jobs.into_jobs() {
-            self.insert(id, *job);
+        for (id, row) in jobs.into_jobs() {
+            self.insert(id, *row.job);
         }
     }
 
@@ -25,7 +25,8 @@ impl Ledger {
     pub fn drift(&self) -> Vec<(AssociationId, String)> {
         let mut fresh = self.clone();
         fresh.recount();
-        let mut ids: BTreeSet<AssociationId> = self.jobs.values().filter_map(|j| j.association()).collect();
+        let mut ids: BTreeSet<AssociationId> =
+            self.jobs.values().filter_map(|row| row.job.association()).collect();
         ids.extend(self.in_line.iter());
         let mut drift = Vec::new();
         let empty = Account::default();
@@ -63,7 +64,8 @@ impl Ledger {
         // An association without live jobs must count nothing.
         let idle = |account: &Account| account.usage.equals(&Usage::default());
         let stale = |id: &AssociationId| self.account_of(*id).is_some_and(|a| !idle(a));
-        let live: BTreeSet<AssociationId> = self.jobs.values().filter_map(|j| j.association()).collect();
+        let live: BTreeSet<AssociationId> =
+            self.jobs.values().filter_map(|row| row.job.association()).collect();
         for index in 0..self.accounts.len() {
             let Some(id) = AssociationId::from_index(index) else { continue };
             if !live.contains(&id) && stale(&id) {

@@ -43,7 +43,6 @@ fn job(book: &Book, phase: Phase) -> Job {
         urgency: 16,
         project: Project::Missing,
         keepers: Keepers::NobodyElse,
-        settled: None,
         allocation: None,
         size: Size { nodes: 2, cores: 8, gpus: 1 },
         phase,

@@ -12,7 +12,7 @@ call("rec_update", [association(uid)])
 wait(submit(n)[-1], "priority")
 settle()
 
-show(f"reprioritize of {n} jobs, nothing changed (best of 5)", best([reprioritize() for _ in range(5)]))
+show(f"reprioritize of {n} jobs, nothing changed (best of 40)", best([reprioritize() for _ in range(40)]))
 
 
 def changed(fairshare):

@@ -12,7 +12,7 @@ use crate::standing::SitePart;
 
 /// What the engine answers is what it would answer if it had to work the price out.
 pub fn agrees(engine: &Engine, now: f64, id: JobId, urgency: i64) {
-    if engine.ledger().job(id).is_none_or(|job| job.settled.is_none()) {
+    if engine.ledger().settled(id).is_none() {
         return;
     }
     let (mut short, mut long) = (engine.clone(), engine.clone());
@@ -42,7 +42,7 @@ fn site() -> (Host, JobId) {
     asked(&mut host);
     asked(&mut host);
     assert_eq!(price(&host, id), 60_000);
-    assert!(host.engine.ledger().job(id).unwrap().settled.is_some());
+    assert!(host.engine.ledger().settled(id).is_some());
     (host, id)
 }
 
@@ -178,7 +178,7 @@ fn what_moves_by_itself_is_never_settled() {
     let (mut host, id) = site();
     host.event(Event::Settings(Settings { age_weight: 1, ..Settings::default() }));
     asked(&mut host);
-    assert_eq!(host.engine.ledger().job(id).unwrap().settled, None);
+    assert_eq!(host.engine.ledger().settled(id), None);
 }
 
 /// An urgency that comes and goes while a later plugin keeps the job in PRIORITY: Flux tells of the first change alone.
@@ -201,7 +201,7 @@ fn what_was_noted_at_another_urgency_is_noted_anew() {
 fn a_price_that_flux_refused_is_worked_out_again() {
     let (mut host, id) = site();
     host.engine.refused(Effect::Prioritize(id, 5), Refusal::TooLate);
-    assert_eq!(host.engine.ledger().job(id).unwrap().settled, None);
+    assert_eq!(host.engine.ledger().settled(id), None);
     asked(&mut host);
     assert_eq!(host.engine.priced(id).unwrap().posted.priority, 60_000);
 }

@@ -132,7 +132,7 @@ impl Ledger {
             if job.is_held() {
                 account.held.entry(Class::of(job)).or_default().insert(id, job.size);
             }
-            excerpt.jobs.insert(id, Box::new(job.clone()));
+            excerpt.jobs.insert(id, job.clone().into());
         }
         excerpt.first = association.index();
         excerpt.accounts.push(account);
