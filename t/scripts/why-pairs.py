@@ -8,6 +8,8 @@ Random associations, banks, queues, weights and urgencies; jobs that pend; rando
 named are exchanged where they come from: fair-shares, priorities of banks and queues by a push, urgencies as "flux job urgency"
 does. The order is read from the job manager's list, before and after. With one of the named terms less the order must stay.
 """
+import contextlib
+import io
 import json
 import os
 import random
@@ -15,6 +17,7 @@ import subprocess
 import sys
 
 import flux
+import mf
 from flux.job import JobID
 
 UNLIMITED = 2147483647
@@ -23,7 +26,6 @@ seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.SystemRandom().randrang
 dice = random.Random(seed)
 print(f"seed {seed}")
 handle = flux.Flux()
-here = os.path.dirname(os.path.abspath(__file__))
 
 users = {uid: dict(bank=f"b{uid % 7}", fairshare=dice.choice([dice.random(), 0.5, 0.25])) for uid in range(6000, 6016)}
 banks = {f"b{n}": dice.randrange(0, 5) for n in range(7)}
@@ -83,11 +85,10 @@ push()
 jobs = {}
 for number in range(40):
     job = dict(uid=dice.choice(list(users)), queue=dice.choice(list(queues)), urgency=dice.choice([16, 16, dice.randrange(1, 31)]))
-    out = subprocess.run(
-        ["flux", "python", os.path.join(here, "mf.py"), "submit", str(job["uid"]), "-q", job["queue"], "-u", str(job["urgency"])],
-        check=True, capture_output=True, text=True,
-    )
-    jobs[int(JobID(out.stdout.strip()))] = job
+    with contextlib.redirect_stdout(io.StringIO()) as told:
+        mf.main(["submit", str(job["uid"]), "-q", job["queue"], "-u", str(job["urgency"])])
+    jobs[int(JobID(told.getvalue().strip()))] = job
+os.environ.pop("FLUX_HANDLE_USERID", None)  # by which mf.py submits as another user
 flux_ids = list(jobs)
 for job in flux_ids:
     flux.job.event_wait(handle, job, "priority")
