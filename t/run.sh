@@ -346,7 +346,7 @@ long() {
 	if step fuzz; then
 		export FUZZ_SECONDS
 		FUZZ_SECONDS=$(of "$1" 60)
-		long_test 'fuzz [a-z-]+: ' cargo test --color never --lib any_sequence_of_events -- --nocapture --test-threads 1
+		long_test 'fuzz [a-z-]+: ' cargo test --color never --lib -- any_sequence_of_events properties::fuzzed --nocapture --test-threads 1
 		long_test 'fuzz [a-z-]+: ' cargo test --color never --test abi fuzz:: -- --nocapture --test-threads 1
 	fi
 	if step properties; then

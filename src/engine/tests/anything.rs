@@ -6,7 +6,7 @@
 //! (`t/fuzz/drive.rs`); the same bytes make the same history.
 
 #[path = "../../../t/fuzz/drive.rs"]
-mod drive;
+pub mod drive;
 mod told;
 
 use self::drive::{Choices, bytes, chosen, fuzz, seen, show};

@@ -12,6 +12,7 @@ use crate::ids::{Amount, JobId, Limit, UserId};
 use crate::standing::SitePart;
 use proptest::prelude::*;
 
+mod fuzzed;
 mod ops;
 
 use ops::*;
@@ -25,8 +26,9 @@ fn is_strict(settings: &Settings) -> bool {
     settings.running == rules(RunningLimits::Strict, &[]).running
 }
 
-struct World {
-    host: Host,
+/// What a site has given the plugin, and how it goes about it.
+#[derive(Clone, Debug)]
+struct Site {
     records: Vec<AssociationRecord>,
     queues: Vec<Queue>,
     limits: Vec<SiteLimit>,
@@ -37,18 +39,15 @@ struct World {
     has_tree: bool,
 }
 
+struct World {
+    host: Host,
+    site: Site,
+}
+
 impl World {
-    fn new(
-        records: Vec<AssociationRecord>,
-        queues: Vec<Queue>,
-        limits: Vec<SiteLimit>,
-        is_eager: bool,
-        settings: Settings,
-        has_tree: bool,
-    ) -> Self {
-        let mut host = Host::new();
-        host.event(Event::Settings(settings.clone()));
-        let mut world = World { host, records, queues, limits, is_eager, settings, has_tree };
+    fn new(site: Site) -> Self {
+        let mut world = World { host: Host::new(), site };
+        world.host.event(Event::Settings(world.site.settings.clone()));
         world.host.event(world.policy());
         world
     }
@@ -57,7 +56,7 @@ impl World {
     fn policy(&self) -> Event<'static> {
         let leaves =
             || [(7, "A"), (7, "B"), (8, "A"), (8, "B")].map(|(user, bank)| leaf(user, bank, 0.0, 0.0));
-        let site = match self.has_tree {
+        let site = match self.site.has_tree {
             true => tree(Ranking::FairTree, NOW, leaves().into()),
             false => SitePart::default(),
         };
@@ -66,11 +65,11 @@ impl World {
 
     fn accounts(&self) -> Policy {
         Policy {
-            associations: self.records.clone(),
-            queues: self.queues.clone(),
+            associations: self.site.records.clone(),
+            queues: self.site.queues.clone(),
             projects: vec!["*".into()],
             parents: BANKS.map(|bank| (bank.into(), "root".into())).to_vec(),
-            limits: self.limits.clone(),
+            limits: self.site.limits.clone(),
             ..Policy::default()
         }
     }
@@ -99,12 +98,12 @@ impl World {
                 }
             }
             Op::Limits(limits) => {
-                self.limits = limits.clone();
+                self.site.limits = limits.clone();
                 self.host.event(self.policy());
             }
             Op::Rules(settings) => {
-                self.settings.running = settings.running.clone();
-                host.event(Event::Settings(self.settings.clone()));
+                self.site.settings.running = settings.running.clone();
+                host.event(Event::Settings(self.site.settings.clone()));
             }
             Op::End(at) => pick(host, *at).into_iter().for_each(|id| host.end(id)),
             Op::Urgency(at, urgency) => {
@@ -141,13 +140,13 @@ impl World {
                     (r.association.user, &r.association.bank)
                         == (pushed.association.user, &pushed.association.bank)
                 };
-                if let Some(present) = self.records.iter_mut().find(same) {
+                if let Some(present) = self.site.records.iter_mut().find(same) {
                     *present = pushed.clone();
                 }
                 host.event(Event::Associations(vec![pushed]));
             }
             Op::Replay { is_reload, data_first } => {
-                let (push, settings) = (self.policy(), self.settings.clone());
+                let (push, settings) = (self.policy(), self.site.settings.clone());
                 let host = &mut self.host;
                 host.oracle.learn(&Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
                 let mut engine = Engine::new(OWNER);
@@ -161,7 +160,7 @@ impl World {
                 }
             }
         }
-        while self.is_eager
+        while self.site.is_eager
             && let Some(id) = self.startable()
         {
             self.host.start(id);
@@ -176,7 +175,7 @@ impl World {
     /// Counters of every association equal what the host has in each state.
     fn counts_are_exact(&self) {
         assert_eq!(self.host.engine.check().drift, []);
-        for record in &self.records {
+        for record in &self.site.records {
             let (user, bank) = (record.association.user, record.association.bank.as_str());
             let id = self.host.engine.book().find(user, Some(bank)).unwrap();
             let usage = self.host.engine.ledger().usage(id).cloned().unwrap_or_default();
@@ -201,12 +200,12 @@ impl World {
 
     /// What runs stays within its limits: all that can run do, or no more can than may.
     fn holds_what_runs(&self) -> bool {
-        self.is_eager || is_strict(&self.settings)
+        self.site.is_eager || is_strict(&self.site.settings)
     }
 
     fn limits_hold(&self) {
         let holds_what_runs = self.holds_what_runs();
-        for record in &self.records {
+        for record in &self.site.records {
             let limits = &record.association;
             let id = self.host.engine.book().find(limits.user, Some(limits.bank.as_str())).unwrap();
             let Some(usage) = self.host.engine.ledger().usage(id) else { continue };
@@ -223,7 +222,7 @@ impl World {
                 assert!(limits.max_nodes.admits(counts.run.nodes(), 0), "nodes of {limits:?}: {counts:?}");
                 assert!(limits.max_cores.admits(counts.run.cores(), 0), "cores of {limits:?}: {counts:?}");
             }
-            for queue in &self.queues {
+            for queue in &self.site.queues {
                 let counts = usage.in_queue(queue.name.as_str()).charged;
                 assert!(queue.max_sched_jobs.admits(counts.sched.jobs(), 0), "{queue:?}: {counts:?}");
                 assert!(
@@ -258,6 +257,65 @@ fn limits() -> impl Strategy<Value = [i64; 5]> {
     prop::array::uniform5(prop_oneof![1 => Just(0i64), 8 => 1..4i64, 3 => Just(1000)])
 }
 
+fn site() -> impl Strategy<Value = Site> {
+    let accounts = (prop::array::uniform4(limits()), prop::array::uniform2(limits()), over_scopes());
+    let ways = (any::<bool>(), running_limits(), any::<bool>(), prop_oneof![Just(0.0), Just(0.05)]);
+    (accounts, ways).prop_map(
+        |((associations, in_queues, limits), (is_eager, settings, has_tree, max_stall))| Site {
+            records: records(associations),
+            queues: queues(in_queues),
+            limits,
+            is_eager,
+            settings: Settings { max_stall, ..settings },
+            has_tree,
+        },
+    )
+}
+
+/// Nothing of another plugin, and limits stay as they are: they hold, and whoever may go has gone, at every moment. `look` sees
+/// the world after each step.
+fn live_by_ourselves(site: Site, ops: &[Op], mut look: impl FnMut(&Op, &World)) {
+    // Where limits are looked at once, a job that gave its place to run to another for its priority of 0 may come to run
+    // past one.
+    let is_past = site.is_eager && !is_strict(&site.settings);
+    let is_kept = |op: &&Op| !(is_past && matches!(op, Op::Urgency(..) | Op::Weight(_)));
+    let mut world = World::new(site);
+    for op in ops.iter().filter(is_kept) {
+        world.step(op);
+        world.counts_are_exact();
+        world.nobody_is_stranded();
+        world.limits_hold();
+        world.no_scope_is_overfull();
+        look(op, &world);
+    }
+}
+
+/// Whatever may happen: counters are exact at every moment, and once all can be known nobody is stranded and nothing is left behind.
+fn live_among_others(site: Site, ops: &[Op], mut look: impl FnMut(&Op, &World)) {
+    let mut world = World::new(site);
+    for op in ops {
+        world.step(op);
+        world.counts_are_exact();
+        look(op, &world);
+    }
+    world.host.unreadable.clear();
+    world.host.retry();
+    world.host.event(Event::Reprioritize);
+    let others: Vec<JobId> = world.host.jobs.keys().copied().collect();
+    for id in others {
+        world.host.remove_dependency(id, "afterany:other");
+    }
+    world.host.event(Event::Reprioritize);
+    world.counts_are_exact();
+    world.nobody_is_stranded();
+    let all: Vec<JobId> = world.host.jobs.keys().copied().collect();
+    all.into_iter().for_each(|id| world.host.end(id));
+    world.counts_are_exact();
+    assert_eq!(world.host.engine.check().jobs, 0);
+    assert!(world.host.engine.unasked.is_empty());
+    assert!(world.host.engine.book().find(UserId(7), None).is_some());
+}
+
 /// 400 cases, or as many as `PROPTEST_CASES` says.
 fn cases() -> ProptestConfig {
     let told = ProptestConfig::default();
@@ -268,62 +326,12 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn limits_hold_and_nobody_is_stranded(
-        associations in prop::array::uniform4(limits()),
-        in_queues in prop::array::uniform2(limits()),
-        limits in over_scopes(),
-        is_eager in any::<bool>(),
-        settings in running_limits(),
-        (has_tree, max_stall) in (any::<bool>(), prop_oneof![Just(0.0), Just(0.05)]),
-        ops in prop::collection::vec(quiet_op(), 1..80),
-    ) {
-        let settings = Settings { max_stall, ..settings };
-        let (associations, in_queues) = (records(associations), queues(in_queues));
-        let mut world = World::new(associations, in_queues, limits, is_eager, settings.clone(), has_tree);
-        // Where limits are looked at once, a job that gave its place to run to another for its priority of 0 may come to run
-        // past one.
-        let is_kept = |op: &&Op| !(is_eager && !is_strict(&settings) && matches!(op, Op::Urgency(..) | Op::Weight(_)));
-        for op in ops.iter().filter(is_kept) {
-            world.step(op);
-            world.counts_are_exact();
-            world.nobody_is_stranded();
-            world.limits_hold();
-            world.no_scope_is_overfull();
-        }
+    fn limits_hold_and_nobody_is_stranded(site in site(), ops in prop::collection::vec(quiet_op(), 1..80)) {
+        live_by_ourselves(site, &ops, |_, _| ());
     }
 
     #[test]
-    fn counters_survive_anything(
-        associations in prop::array::uniform4(limits()),
-        in_queues in prop::array::uniform2(limits()),
-        limits in over_scopes(),
-        is_eager in any::<bool>(),
-        settings in running_limits(),
-        (has_tree, max_stall) in (any::<bool>(), prop_oneof![Just(0.0), Just(0.05)]),
-        ops in prop::collection::vec(any_op(), 1..80),
-    ) {
-        let settings = Settings { max_stall, ..settings };
-        let (associations, in_queues) = (records(associations), queues(in_queues));
-        let mut world = World::new(associations, in_queues, limits, is_eager, settings, has_tree);
-        for op in &ops {
-            world.step(op);
-            world.counts_are_exact();
-        }
-        world.host.unreadable.clear();
-        world.host.retry();
-        world.host.event(Event::Reprioritize);
-        let others: Vec<JobId> = world.host.jobs.keys().copied().collect();
-        for id in others {
-            world.host.remove_dependency(id, "afterany:other");
-        }
-        world.host.event(Event::Reprioritize);
-        world.counts_are_exact();
-        world.nobody_is_stranded();
-        let all: Vec<JobId> = world.host.jobs.keys().copied().collect();
-        all.into_iter().for_each(|id| world.host.end(id));
-        world.counts_are_exact();
-        prop_assert_eq!(world.host.engine.check().jobs, 0);
-        prop_assert!(world.host.engine.unasked.is_empty());
-        prop_assert!(world.host.engine.book().find(UserId(7), None).is_some());
+    fn counters_survive_anything(site in site(), ops in prop::collection::vec(any_op(), 1..80)) {
+        live_among_others(site, &ops, |_, _| ());
     }
 }
