@@ -196,6 +196,17 @@ fn what_was_noted_at_another_urgency_is_noted_anew() {
     }
 }
 
+/// Flux asks within its loop too, where a later plugin keeps the job in PRIORITY.
+#[test]
+fn what_was_noted_before_an_update_is_noted_anew() {
+    let (mut host, id) = site();
+    let moved = HostJob { queue: Some("q2".to_owned()), ..host.jobs[&id].clone() };
+    host.engine.handle(host.now, Event::Updated(Host::facts(id, &moved)));
+    agrees(&host.engine, host.now, id, 16);
+    host.engine.handle(host.now, Event::PriorityGet(id, 16));
+    assert_eq!(host.engine.priced(id).unwrap().posted.priority, 80_000);
+}
+
 /// Flux has another price then, if any.
 #[test]
 fn a_price_that_flux_refused_is_worked_out_again() {
