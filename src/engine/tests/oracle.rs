@@ -66,6 +66,8 @@ pub struct Oracle {
     is_live: bool,
     /// A job moves to another bank or queue: whom it leaves and whom it joins have a pass each.
     pub is_moving: bool,
+    /// What was put off comes: several associations may have a pass each.
+    pub is_put_off_due: bool,
     /// How many were freed before somebody of another association.
     pub in_order: usize,
     /// Whose records came, and not yet the reprioritize that ends their push: who waits in PRIORITY goes on waiting.
@@ -305,11 +307,12 @@ impl Oracle {
         is_on_its_way || matches!(job.state, State::Depend | State::Priority) && self.freed.contains(&id)
     }
 
-    /// The limits that a job would exceed that goes now. Where everybody is looked at, or two are, each in a pass of their own,
+    /// The limits that a job would exceed that goes now. Where everybody is looked at, or some are, each in a pass of their own,
     /// and associations share limits, one association may have its turn in several passes: what was freed in an earlier one,
     /// and is kept in DEPEND by others, counts no more.
     fn exceeded_in_pass(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
-        if self.is_moving || self.is_all_looked_at && !self.limits.is_empty() {
+        let are_several = self.is_all_looked_at || self.is_put_off_due;
+        if self.is_moving || are_several && !self.limits.is_empty() {
             return Oracle { freed: BTreeSet::new(), ..self.clone() }.exceeded(jobs, id);
         }
         self.exceeded(jobs, id)

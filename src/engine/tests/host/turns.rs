@@ -24,8 +24,10 @@ impl Host {
                 self.oracle.turn();
             }
             if std::mem::take(&mut self.defers) > 0 {
+                self.oracle.is_put_off_due = true;
                 let effects = self.engine.handle(self.now, Event::Timer(Timer::Turn));
                 self.apply(effects);
+                self.oracle.is_put_off_due = false;
                 self.oracle.turn();
             }
             while let Some(id) = self.reads.pop_front() {
