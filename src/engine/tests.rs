@@ -50,9 +50,11 @@ mod urgency;
 mod why;
 
 use super::Engine;
+use super::due::Due;
 use crate::accounts::Book;
 use crate::ids::JobId;
 use crate::limits::Ledger;
+use std::collections::BTreeSet;
 
 /// What queries don't show.
 impl Engine {
@@ -70,5 +72,22 @@ impl Engine {
 
     fn unsettle(&mut self, id: JobId) {
         self.ledger.settle(id, None);
+    }
+
+    /// What still has jobs in it, and how many. Ids do not come again: of who ended each would be there for ever.
+    fn keeps(&self) -> Vec<(&'static str, usize)> {
+        let Due { ends, expected, unmoved, incomplete, unheld, .. } = &self.due;
+        let due = [ends, expected, unmoved, incomplete, unheld].map(BTreeSet::len).iter().sum();
+        let all = [
+            ("jobs", self.ledger.len()),
+            ("validated", self.validated.len()),
+            ("due", due),
+            ("unasked", self.unasked.len()),
+            ("unreadable", self.unreadable.len()),
+            ("unpriced", self.unpriced.len()),
+            ("foreign", self.foreign.len()),
+            ("live", self.live.keeps()),
+        ];
+        all.into_iter().filter(|(_, jobs)| *jobs > 0).collect()
     }
 }

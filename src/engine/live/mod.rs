@@ -95,6 +95,14 @@ pub(super) struct Live {
     totals: (u64, f64, u64),
 }
 
+#[cfg(test)]
+impl Live {
+    /// How many jobs and groups of jobs it has something of.
+    pub fn keeps(&self) -> usize {
+        self.pending.len() + self.groups.len() + self.under_way.len()
+    }
+}
+
 /// What Flux's loop is to do for a refresh.
 #[derive(Clone, Debug)]
 struct Touching {

@@ -111,6 +111,11 @@ struct Group {
 pub(super) struct Groups(BTreeMap<AssociationId, Group>);
 
 impl Groups {
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// A job has come. If it is the first, its fair-share is that of the group.
     fn join(&mut self, association: AssociationId, id: JobId, fairshare: Option<f64>) {
         self.0

@@ -311,8 +311,7 @@ fn live_among_others(site: Site, ops: &[Op], mut look: impl FnMut(&Op, &World)) 
     let all: Vec<JobId> = world.host.jobs.keys().copied().collect();
     all.into_iter().for_each(|id| world.host.end(id));
     world.counts_are_exact();
-    assert_eq!(world.host.engine.check().jobs, 0);
-    assert!(world.host.engine.unasked.is_empty());
+    assert_eq!(world.host.engine.keeps(), []);
     assert!(world.host.engine.book().find(UserId(7), None).is_some());
 }
 
