@@ -4,10 +4,11 @@
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
 use super::site::{HostJob, NOW, OWNER, association, record};
-use crate::accounts::Policy as Accounts;
-use crate::engine::{Effect, Engine, Event, Settings, State, Step, Timer};
+use super::strict::rules;
+use crate::accounts::{Policy as Accounts, RunningLimits};
+use crate::engine::{Effect, Engine, Event, Memo, Settings, State, Step, Timer};
 use crate::fairshare::Policy;
-use crate::ids::{JobId, Limit};
+use crate::ids::{JobId, Limit, UserId};
 
 fn never() -> Settings {
     Settings { max_stall: 0.0, ..Settings::default() }
@@ -216,6 +217,68 @@ fn without_the_loop_others_have_their_time_between_posts() {
         _ => None,
     });
     assert_eq!(pauses.collect::<Vec<_>>(), [0.0075]);
+}
+
+/// User 7 may run one job in A. One that was held is in SCHED, and another held, whose urgency alone makes a price.
+fn one_freed_one_held(settings: Settings) -> (Host, [JobId; 2]) {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(Settings { max_stall: 0.0, ..settings }));
+    let mut all = accounts();
+    all.associations.iter_mut().for_each(|one| one.association.max_running_jobs = Limit(1));
+    host.event(Event::Policy(all, tree(Policy::Classic, NOW, leaves())));
+    let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.start(runs);
+    let [freed, held] =
+        [16, 20].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(7).bank("A") }).unwrap());
+    host.end(runs);
+    assert_eq!([freed, held].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    (host, [freed, held])
+}
+
+/// What a refresh finds that waits 30 s for it.
+fn weigh(host: &mut Host, weight: i64) {
+    host.event(Event::Weights(vec![("fairshare".to_owned(), weight)]));
+    host.refresh(30.0);
+}
+
+#[test]
+fn a_price_that_falls_to_zero_without_the_loop_gives_the_place_to_run_to_the_next() {
+    let (mut host, [freed, held]) = one_freed_one_held(Settings::default());
+    let loops = host.loops;
+    weigh(&mut host, 0);
+    assert_eq!(host.loops, loops, "each price was posted by itself");
+    assert_eq!([freed, held].map(|id| host.state(id)), [Some(State::Sched); 2]);
+    assert_eq!([freed, held].map(|id| host.jobs[&id].priority), [Some(0), Some(4_000)]);
+    assert_eq!(host.engine.check().drift, []);
+}
+
+/// Where no more may be in SCHED than could run, it stands in line behind who took its place.
+#[test]
+fn a_price_that_comes_back_without_the_loop_after_its_place_was_taken_is_not_posted() {
+    let (mut host, [freed, held]) = one_freed_one_held(rules(RunningLimits::Strict, &[]));
+    weigh(&mut host, 0);
+    assert_eq!([freed, held].map(|id| host.jobs[&id].priority), [Some(0), Some(4_000)]);
+    weigh(&mut host, 100_000);
+    assert_eq!(host.jobs[&freed].priority, Some(0));
+    assert!(host.jobs[&held].priority > Some(4_000));
+    assert!(host.jobs[&freed].is_in_line);
+    host.end(held);
+    assert!(host.jobs[&freed].priority > Some(0), "its turn has come");
+    assert_eq!(host.engine.check().drift, []);
+}
+
+/// Where it is told at every change.
+#[test]
+fn who_is_given_a_price_without_the_loop_is_told_its_fair_share() {
+    let mut host = live(Policy::Classic);
+    host.event(Event::Settings(Settings { memo: Some(Memo::Always), ..never() }));
+    let [runs, waits] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    host.start(runs);
+    let before = host.jobs[&waits].memos.len();
+    host.refresh(30.0);
+    let (job, id) = (&host.jobs[&waits], host.engine.book().find(UserId(7), Some("A")).unwrap());
+    assert_eq!(job.memos.len(), before + 1);
+    assert_eq!(job.memos.last().copied(), host.engine.fairshare(id));
 }
 
 #[test]
