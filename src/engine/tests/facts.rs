@@ -60,6 +60,8 @@ fn a_replay_brings_the_same_facts() {
         let before = (given(&host, id), host.engine.check().running);
         assert_eq!(before.0.unwrap().start, host.jobs[&id].started);
         assert_eq!(before.1.submitted, Some(host.jobs[&id].submitted));
+        let told = (before.1.nodes, before.1.cores, before.1.gpus, before.1.since);
+        assert_eq!(told, (2, 8, 0, host.jobs[&id].started));
         let mut engine = Engine::new(OWNER);
         engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
         host.now += 1_000.0;
@@ -68,4 +70,27 @@ fn a_replay_brings_the_same_facts() {
         host.end(id);
         assert_eq!(host.engine.check().running.jobs, 0);
     }
+}
+
+#[test]
+fn what_all_running_jobs_were_given_is_added_up() {
+    let mut host = site(|_| ());
+    for (at, given) in [(9.0, MORE), (2.0, Allocation { nodes: 1, cores: 2, gpus: 3, ..MORE })] {
+        let id = submit(&mut host, 1);
+        let given = Allocation { start: Some(NOW + at), ..given };
+        host.engine.handle(NOW + at, Event::Run(id, Resources::Allocated(given)));
+    }
+    let running = host.engine.check().running;
+    let told = (running.jobs, running.nodes, running.cores, running.gpus, running.since);
+    assert_eq!(told, (2, 5, 66, 11, Some(NOW + 2.0)));
+}
+
+/// By how long it may run `why` says when a place is free at the latest.
+#[test]
+fn a_time_limit_is_that_of_the_last_update() {
+    let mut host = site(|_| ());
+    let id = submit(&mut host, 1);
+    let longer = HostJob { duration: 7_200.0, ..host.jobs[&id].clone() };
+    host.engine.handle(NOW, Event::Updated(Host::facts(id, &longer)));
+    assert_eq!(host.engine.ledger().job(id).unwrap().duration, 7_200.0);
 }

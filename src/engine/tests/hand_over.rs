@@ -124,3 +124,15 @@ fn nothing_is_said_before_all_names_are_known() {
     host.retry();
     assert_eq!(fates(&host), [(held, Fate::Held)]);
 }
+
+/// There that plugin holds nobody.
+#[test]
+fn who_waits_in_priority_would_go_on() {
+    let mut host = Host::new();
+    let jobs = [(); 2].map(|()| submit(&mut host, 1));
+    let limits = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
+    host.event(Event::Associations(vec![record(limits, "A")]));
+    host.event(Event::Reprioritize);
+    assert_eq!(jobs.map(|id| host.state(id)), [Some(State::Sched), Some(State::Priority)]);
+    assert_eq!(fates(&host), [(jobs[1], Fate::Released)]);
+}

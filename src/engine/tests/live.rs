@@ -139,14 +139,21 @@ fn an_ended_job_counts_until_a_push_covers_it() {
 
 #[test]
 fn a_running_job_goes_on_from_its_r_after_a_reload_and_a_restart() {
-    for is_reload in [true, false] {
+    for (is_reload, has_data) in [(true, false), (false, false), (true, true), (false, true)] {
         let mut host = live(Policy::Pbs);
         let id = host.submit(HostJob::new(8).size(3, 3).bank("A")).unwrap();
         host.start(id);
         host.now += 50.0;
         let before = usage(&host, 8, "A");
-        host.replay(is_reload, Engine::new(OWNER));
-        host.event(Event::Policy(accounts(), tree(Policy::Pbs, NOW, leaves())));
+        let push = || Event::Policy(accounts(), tree(Policy::Pbs, NOW, leaves()));
+        let mut engine = Engine::new(OWNER);
+        if has_data {
+            engine.handle(host.now, push());
+        }
+        host.replay(is_reload, engine);
+        if !has_data {
+            host.event(push());
+        }
         assert_eq!(usage(&host, 8, "A").to_bits(), before.to_bits());
         host.end(id);
         assert!(usage(&host, 8, "A") > before);

@@ -5,7 +5,7 @@ use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{Policy as Accounts, PolicyPart};
-use crate::engine::{Event, Move, Preview};
+use crate::engine::{Event, Move, Preview, Settings};
 use crate::fairshare::Policy;
 use crate::ids::{JobId, UserId};
 use crate::standing::SitePart;
@@ -128,4 +128,31 @@ fn a_tree_that_can_not_be_is_told() {
     stage(&mut host, accounts(), wrong);
     let fault = host.engine.preview(host.now, 10).unwrap_err();
     assert!(fault.contains("nowhere"), "{fault}");
+}
+
+/// The settings are those that are in force, and the numbers those of the moment.
+#[test]
+fn a_push_of_what_is_there_moves_nobody() {
+    for (settings, rule) in [
+        (Settings { size_weight: 8_000, ..Settings::default() }, None),
+        (Settings { age_weight: 8_000, ..Settings::default() }, None),
+        (Settings::default(), Some(Policy::Classic)),
+    ] {
+        let mut host = Host::new();
+        host.event(Event::Settings(settings));
+        let site = |host: &Host| rule.map_or_else(SitePart::default, |rule| tree(rule, host.now, leaves()));
+        host.event(Event::Policy(accounts(), site(&host)));
+        let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+        for (user, nodes) in [(7, 4), (8, 2), (7, 1)] {
+            host.submit(HostJob::new(user).bank("A").size(nodes, nodes)).unwrap();
+            host.now += 600.0;
+        }
+        host.start(runs);
+        host.refresh(300.0);
+        host.event(Event::Reprioritize);
+        let again = site(&host);
+        stage(&mut host, accounts(), again);
+        let (preview, before, after) = compared(&mut host);
+        assert_eq!((preview.repriced, preview.moved), (0, 0), "{rule:?}: {before:?} {after:?}");
+    }
 }

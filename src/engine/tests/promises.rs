@@ -352,9 +352,15 @@ fn half_of_a_push_releases_and_holds_nobody() {
 
 #[test]
 fn the_project_of_a_waiting_job_is_judged_when_the_data_come() {
-    for (project, is_valid) in [("*", true), ("secret", false)] {
+    // Or another one, if it was updated while it waited.
+    for (first, project, is_valid) in
+        [("*", "*", true), ("secret", "secret", false), ("*", "secret", false), ("secret", "*", true)]
+    {
         let mut host = Host::new();
-        let id = host.submit(HostJob { project: Some(project.to_owned()), ..HostJob::new(7) }).unwrap();
+        let id = host.submit(HostJob { project: Some(first.to_owned()), ..HostJob::new(7) }).unwrap();
+        let updated = HostJob { project: Some(project.to_owned()), ..host.jobs[&id].clone() };
+        host.engine.handle(NOW, Event::Updated(Host::facts(id, &updated)));
+        host.jobs.insert(id, updated);
         host.event(Event::Projects(vec!["*".into(), "secret".into()]));
         host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
         host.event(Event::Reprioritize);

@@ -155,3 +155,26 @@ fn a_refused_loop_of_a_push_is_run_at_the_next_refresh() {
         assert_eq!(host.loops - loops, 1);
     }
 }
+
+/// Another price tells it once more, though nothing else has changed.
+#[test]
+fn a_fair_share_that_could_not_be_told_is_told_again() {
+    let (mut host, first, _) = one_held();
+    let before = host.jobs[&first].memos.len();
+    host.event(Event::Reprioritize);
+    assert_eq!(host.jobs[&first].memos.len(), before, "it is no news");
+    refuse(&mut host.engine, Effect::Memo(first, 0.5), Refusal::Other("no memory".to_owned()));
+    host.event(Event::Reprioritize);
+    assert_eq!(host.jobs[&first].memos.len(), before + 1);
+}
+
+#[test]
+fn a_subscription_that_was_refused_is_not_given_back() {
+    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![]);
+    let id = JobId(77);
+    let asked = host.engine.handle(NOW, Event::Created { id, state: State::New, has_dependencies: true });
+    assert!(matches!(asked.as_slice(), [Effect::Subscribe(of)] if *of == id), "{asked:?}");
+    refuse(&mut host.engine, Effect::Subscribe(id), Refusal::Absent);
+    let effects = host.engine.handle(NOW, Event::Inactive(id));
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Unsubscribe(_))), "{effects:?}");
+}

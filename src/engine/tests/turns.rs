@@ -9,7 +9,8 @@ use crate::accounts::{Association, AssociationRecord};
 use crate::engine::step::Step;
 use crate::engine::{Effect, Engine, Event, Settings, State, Timer};
 use crate::fairshare::Policy;
-use crate::ids::{JobId, Limit};
+use crate::ids::{JobId, Limit, UserId};
+use crate::limits::Line;
 use State::{Depend, Priority, Sched};
 
 fn frees(effects: &[Effect]) -> Vec<JobId> {
@@ -264,4 +265,16 @@ fn a_job_that_is_cancelled_in_sched_counts_until_it_is_inactive() {
     let effects = turn(&mut host);
     assert_eq!(frees(&effects), []);
     assert_eq!(frees(&host.engine.handle(NOW, Event::Inactive(first))), [held]);
+}
+
+/// Whoever asks first: a pass for all is also one for those whom nobody else keeps.
+#[test]
+fn of_two_passes_that_are_put_off_the_larger_comes() {
+    let host = site(|_| ());
+    let id = host.engine.book().find(UserId(7), None).unwrap();
+    for lines in [[Line::KeptByNobodyElse, Line::All], [Line::All, Line::KeptByNobodyElse]] {
+        let mut engine = host.engine.clone();
+        lines.iter().for_each(|line| drop(engine.pass_later(id, *line)));
+        assert_eq!(engine.due.passes[&id], Line::All, "{lines:?}");
+    }
 }

@@ -71,6 +71,25 @@ fn a_job_that_moves_takes_its_counts_along_and_may_not_move_into_a_full_place() 
     assert_eq!(used, [1, 2, 1]);
 }
 
+/// Also where its user has no other job, and never had one.
+#[test]
+fn a_job_that_moves_counts_where_only_others_were() {
+    let mut host = site(vec![limit(bank("A"), None, "run-sched-jobs", 1)]);
+    let used = |host: &Host| host.engine.snapshot().limits[0].used;
+    let [first, moves] = [(8, "A"), (7, "B")].map(|(user, bank)| host.submit(job(user, bank, 0)).unwrap());
+    let text = "updating to bank A while it is already at max-run-sched-jobs-bank limit is not allowed; try again later";
+    assert_eq!(host.update(moves, None, Some("A")), Err(text.to_owned()));
+    host.end(first);
+    assert_eq!((host.update(moves, None, Some("A")), used(&host)), (Ok(()), Some(1)));
+    exact(&host);
+    // Nobody asks us first where the instance owner says that an update is right.
+    let mut host = site(vec![limit(bank("A"), None, "run-sched-jobs", 3)]);
+    let moves = host.submit(job(7, "B", 0)).unwrap();
+    host.force_update(moves, Some("q1".to_owned()), Some("A".to_owned()));
+    assert_eq!(used(&host), Some(1));
+    exact(&host);
+}
+
 #[test]
 fn a_restart_and_a_reload_find_all_as_it_was() {
     for is_reload in [true, false] {
