@@ -366,6 +366,14 @@ impl Ledger {
         self.jobs = JobMap::default();
     }
 
+    /// Whether no association stands in the line of a group twice.
+    pub fn stands_once(&self) -> bool {
+        self.accounts.iter().all(|account| {
+            let groups: BTreeSet<GroupId> = account.waiting.lines.iter().map(|(group, _)| *group).collect();
+            groups.len() == account.waiting.lines.len()
+        })
+    }
+
     /// Whether there is no group, no membership, and nobody to be placed.
     pub fn keeps_nothing_for_scopes(&self) -> bool {
         let is_free = |account: &Account| account.member_of.is_none();
