@@ -105,13 +105,7 @@ def changed(fairshare):
     return spent(reprioritize)
 
 
-def without_job_list():
-    """It is busy for minutes with prices that changed where 50,000 jobs have one, whoever set them; nothing of that is measured."""
-    subprocess.run(["flux", "module", "remove", "job-list"], check=True)
-
-
 def fill():
-    without_job_list()
     # One round first: buffers of messages stay allocated. One job runs, so that usage moves.
     call("rec_update", {"data": owner(0.5)})
     call("reprioritize")
@@ -174,7 +168,6 @@ def restarted():
     start, number = used(), len(handle.rpc("job-manager.list", {"max_entries": 0, "attrs": []}).get()["jobs"])
     if number != jobs + 1:
         sys.exit(f"{number} of {jobs + 1} jobs are there after the restart")
-    without_job_list()
     call("rec_update", {"data": records(0.5)})
     reprioritize()
     note("restart: first push", (used() - start) * 1e3, "ms")
