@@ -138,7 +138,8 @@ pub enum Project {
     Unjudged(ProjectName),
 }
 
-/// A job's price and what it was made of. Where neither the job nor that has changed since, it is the price still.
+/// A job's price and what it was made of. Where neither the job nor that has changed since, it is the price still. One, or none,
+/// takes 16 bytes, which are beside the job's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settled {
     /// Of what the prices of all jobs are made of.

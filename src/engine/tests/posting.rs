@@ -235,7 +235,7 @@ fn one_freed_one_held(settings: Settings) -> (Host, [JobId; 2]) {
     (host, [freed, held])
 }
 
-/// What a refresh finds that waits 30 s for it.
+/// Gives fair-shares another weight; the refresh comes 30 s later.
 fn weigh(host: &mut Host, weight: i64) {
     host.event(Event::Weights(vec![("fairshare".to_owned(), weight)]));
     host.refresh(30.0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The same lives as fuzzing targets: a history that brought a job where none had come that way is gone on with.
 //!
-//! Of an input the first word chooses what the site has, each other word what happens next. A word is the seed of a choice: what
-//! a history is changed in are whole steps.
+//! Of an input the first word chooses what the site has, each other word what happens next. A word is the seed of a choice, so
+//! that a history is changed by whole steps.
 
 use super::super::anything::drive::{Rng, fuzz, seen, show};
 use super::*;
