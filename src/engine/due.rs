@@ -5,6 +5,7 @@
 //! plugin lets it go; a price may not be set while Flux asks for it. Each is noted here by id, and worked out when it is
 //! done: what was decided in one turn would be stale in the next. A turn costs what was noted, not what is alive.
 
+use super::unmoved::Unmoved;
 use super::{Effect, Engine, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
@@ -19,7 +20,7 @@ pub(super) struct Due {
     /// The instance owner's, and his record has not come yet: to be ended if it does not come within a while.
     pub expected: BTreeSet<JobId>,
     /// In PRIORITY, and Flux may leave them there: to be given their price by id.
-    pub unmoved: BTreeSet<JobId>,
+    pub unmoved: Unmoved,
     /// Replayed, attached, and their jobspec lacks bank or project.
     pub incomplete: BTreeSet<JobId>,
     /// Came to DEPEND without a name of ours.
@@ -43,11 +44,10 @@ pub(super) struct Due {
 impl Due {
     /// The job has ended.
     pub fn forget(&mut self, id: JobId) {
-        for jobs in
-            [&mut self.ends, &mut self.expected, &mut self.unmoved, &mut self.incomplete, &mut self.unheld]
-        {
+        for jobs in [&mut self.ends, &mut self.expected, &mut self.incomplete, &mut self.unheld] {
             jobs.remove(&id);
         }
+        self.unmoved.remove(id);
     }
 }
 
@@ -61,7 +61,7 @@ impl Engine {
             return effects;
         }
         let mut effects = self.end_unpriceable();
-        effects.extend(std::mem::take(&mut self.due.unmoved).into_iter().map(Effect::AskUrgency));
+        effects.extend(self.move_on());
         effects.extend(self.complete_jobspecs());
         effects.extend(self.discover());
         // What is to be read first is known before anybody goes.

@@ -34,6 +34,7 @@ mod step;
 mod tests;
 mod timer;
 mod unasked;
+mod unmoved;
 mod updates;
 mod validate;
 mod why;

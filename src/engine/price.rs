@@ -95,6 +95,9 @@ impl Engine {
         if self.keeps_price(id, urgency) {
             return vec![Effect::KeepPriority];
         }
+        if self.is_put_off(id) {
+            return self.put_off(id);
+        }
         let completion = Completion::in_phase(phase, Posting::Current);
         // Flux asks for every job: what only a note needs is looked up where there is one.
         let former = self.settings.annotate.then(|| self.posted_price(id)).flatten();
@@ -198,15 +201,6 @@ impl Engine {
             }
         }
         effects
-    }
-
-    /// A job in PRIORITY that gets its price from a reprioritize: should it be the price it had before, Flux does
-    /// nothing, so it is prioritized by id in the next reactor turn, at what its price is then.
-    fn moved_on(&mut self, id: JobId) -> Option<Effect> {
-        self.unpriced.remove(&id).then(|| {
-            self.due.unmoved.insert(id);
-            Effect::Arm(Timer::Turn)
-        })
     }
 
     /// A job that won't be scheduled lets others use the place to run that was reserved for it; `pass` is how they get

@@ -45,6 +45,7 @@ mod together;
 mod told;
 mod turns;
 mod unasked;
+mod unmoved;
 mod unread;
 mod urgency;
 mod why;
@@ -77,11 +78,11 @@ impl Engine {
     /// What still has jobs in it, and how many. Ids do not come again: of who ended each would be there for ever.
     fn keeps(&self) -> Vec<(&'static str, usize)> {
         let Due { ends, expected, unmoved, incomplete, unheld, .. } = &self.due;
-        let due = [ends, expected, unmoved, incomplete, unheld].map(BTreeSet::len).iter().sum();
+        let due: usize = [ends, expected, incomplete, unheld].map(BTreeSet::len).iter().sum();
         let all = [
             ("jobs", self.ledger.len()),
             ("validated", self.validated.len()),
-            ("due", due),
+            ("due", due + unmoved.len()),
             ("unasked", self.unasked.len()),
             ("unreadable", self.unreadable.len()),
             ("unpriced", self.unpriced.len()),

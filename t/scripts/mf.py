@@ -13,6 +13,7 @@ Run it inside an instance: flux python mf.py COMMAND ...
   update [--as UID] ID KEY=JSON...  a jobspec update, as `flux update` sends it
   most_ran UID                how many jobs of a user ever ran at once
   posted EVENT ID...          how many events of that name each job has
+  in_order                    how many pend, and who of them got the last price before one that goes earlier
   jobs [UID]                  id, user, state and priority of the active jobs
   state ID | deps ID | prio ID | events ID | times ID EVENT | spec ID    about one job
   counts UID BANK KEY=N...    compare the query's counters of one association
@@ -366,6 +367,18 @@ def cmd_posted(argv):
     logs = dict(journal(flux.Flux()))
     for jobid in argv[1:]:
         print(sum(event["name"] == argv[0] for event in logs[int(JobID(jobid))]))
+
+
+def cmd_in_order(_argv):
+    """in_order: how many jobs pend; and those that got their last price before one that goes earlier."""
+    handle = flux.Flux()
+    priced = {}
+    for found, events in journal(handle):
+        priced[found] = max((e["timestamp"] for e in events if e["name"] == "priority"), default=None)
+    pending = [job for job in active(handle) if STATES[job["state"]] == "SCHED"]
+    pending.sort(key=lambda job: (-job["priority"], job["id"]))
+    ids = [job["id"] for job in pending]
+    print(len(ids), *(JobID(late).f58 for first, late in zip(ids, ids[1:]) if priced[late] < priced[first]))
 
 
 def cmd_events(argv):

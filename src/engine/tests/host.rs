@@ -52,10 +52,14 @@ pub struct Host {
     pub listed: Option<Option<Vec<EndedJob>>>,
     /// How many prices were posted by id.
     pub posts: usize,
+    /// Jobs that such a price took from PRIORITY, in turn.
+    pub gone_on: Vec<JobId>,
     /// How often Flux went through all its jobs.
     pub loops: usize,
     /// Why prices are refused.
     pub refuse_prices: Option<Refusal>,
+    /// Why nobody is shown who is asked for by id.
+    pub refuse_asks: Option<Refusal>,
     /// Why Flux does not go through all its jobs.
     pub refuse_loops: Option<Refusal>,
     slices: usize,
@@ -116,8 +120,10 @@ impl Host {
             ended: Vec::new(),
             listed: None,
             posts: 0,
+            gone_on: Vec::new(),
             loops: 0,
             refuse_prices: None,
+            refuse_asks: None,
             refuse_loops: None,
             slices: 0,
             refresh_at: None,

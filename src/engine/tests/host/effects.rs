@@ -105,6 +105,9 @@ impl Host {
             }
             Effect::AskUrgency(id) => {
                 let job = self.jobs.get_mut(id).ok_or(Refusal::Absent)?;
+                if let Some(why) = &self.refuse_asks {
+                    return Err(why.clone());
+                }
                 if job.state == State::Depend {
                     job.urgency_at_first = job.urgency;
                 }
@@ -221,6 +224,7 @@ impl Host {
                 }
                 if matches!(state, State::Priority | State::Sched) {
                     self.posts += 1;
+                    self.gone_on.extend((state == State::Priority).then_some(*id));
                     self.tell_oracle();
                     self.oracle.goes_on(&as_decided(&self.jobs, &self.queued), *id);
                     if let Some(job) = self.jobs.get_mut(id) {

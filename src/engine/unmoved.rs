@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Jobs in PRIORITY that get their price by id, since Flux would leave them there.
+//!
+//! Flux keeps the jobs that pend in one list, in the order in which they go, and finds the place of each that comes by a walk from its
+//! end; for prices in the upper half of all from its beginning. After a restart all of them are in PRIORITY without a price. Its
+//! loop would price them in no order, each after a walk over half the list: minutes in which nobody is served, where 50,000 pend. So
+//! where there are many they are left where they are in that loop, and are then priced by id, in the order in which they
+//! go: each is the last of the list, or the first.
+
+use super::{Effect, Engine, Timer};
+use crate::ids::JobId;
+use crate::priority::PRIORITY_MAX;
+use std::collections::BTreeSet;
+
+/// Where more jobs have no price, Flux's loop leaves them without one. Tests have few.
+const MANY: usize = if cfg!(test) { 4 } else { 1_000 };
+/// So many are given their price in one turn: some 20 ms.
+const SLICE: usize = if cfg!(test) { 3 } else { 200 };
+
+/// Jobs that are in PRIORITY, and that Flux may leave there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unmoved {
+    jobs: BTreeSet<JobId>,
+    /// Many of them in the order in which they go, the first at the end. Some may be gone by now.
+    order: Vec<JobId>,
+}
+
+impl Unmoved {
+    pub fn insert(&mut self, id: JobId) {
+        self.jobs.insert(id);
+    }
+
+    pub fn remove(&mut self, id: JobId) {
+        self.jobs.remove(&id);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// The next of those that were put in order.
+    fn next(&mut self) -> Option<JobId> {
+        while let Some(id) = self.order.pop() {
+            if self.jobs.remove(&id) {
+                return Some(id);
+            }
+        }
+        None
+    }
+}
+
+impl Engine {
+    /// Whether Flux's loop leaves a job in PRIORITY, of which there are many.
+    pub(super) fn is_put_off(&self, id: JobId) -> bool {
+        self.unpriced.len() > MANY && self.unpriced.contains(&id)
+    }
+
+    /// It gets its price in the next reactor turns.
+    pub(super) fn put_off(&mut self, id: JobId) -> Vec<Effect> {
+        self.due.unmoved.insert(id);
+        vec![Effect::Arm(Timer::Turn), Effect::KeepPriority]
+    }
+
+    /// A job in PRIORITY that gets its price from a reprioritize: should it be the price it had before, Flux does
+    /// nothing, so it is prioritized by id in the next reactor turn, at what its price is then.
+    pub(super) fn moved_on(&mut self, id: JobId) -> Option<Effect> {
+        self.unpriced.remove(&id).then(|| {
+            self.due.unmoved.insert(id);
+            Effect::Arm(Timer::Turn)
+        })
+    }
+
+    /// Asks for the urgency of those that are to be given their price: of all, or of the next where there are many.
+    pub(super) fn move_on(&mut self) -> Vec<Effect> {
+        if self.due.unmoved.order.is_empty() && self.due.unmoved.jobs.len() <= MANY {
+            return std::mem::take(&mut self.due.unmoved).jobs.into_iter().map(Effect::AskUrgency).collect();
+        }
+        if self.due.unmoved.order.is_empty() {
+            self.due.unmoved.order = self.in_order(&self.due.unmoved.jobs);
+        }
+        let next = std::iter::from_fn(|| self.due.unmoved.next()).take(SLICE);
+        let mut effects: Vec<Effect> = next.map(Effect::AskUrgency).collect();
+        effects.extend((!self.due.unmoved.is_empty()).then_some(Effect::Arm(Timer::Turn)));
+        effects
+    }
+
+    /// In the order in which Flux finds a place for each at once, the first at the end, by the urgencies that were told last.
+    fn in_order(&self, jobs: &BTreeSet<JobId>) -> Vec<JobId> {
+        let mut keyed: Vec<(bool, u32, u64)> = jobs
+            .iter()
+            .map(|id| {
+                let made = self.ledger.job(*id).and_then(|job| self.explain(*id, job, job.urgency));
+                let price = made.map_or(0, |made| made.priority);
+                match price > PRIORITY_MAX / 2 {
+                    true => (true, !price, id.0),
+                    false => (false, price, !id.0),
+                }
+            })
+            .collect();
+        keyed.sort_unstable();
+        keyed.into_iter().map(|(is_high, _, id)| JobId(if is_high { id } else { !id })).collect()
+    }
+}
