@@ -357,7 +357,7 @@ impl Ledger {
 #[cfg(test)]
 impl Ledger {
     /// Changes a job behind the counters' back.
-    pub(super) fn corrupt(&mut self, id: JobId, change: impl Fn(&mut Job)) {
+    pub fn corrupt(&mut self, id: JobId, change: impl Fn(&mut Job)) {
         self.jobs.get_mut(id).into_iter().for_each(|row| change(&mut row.job));
     }
 

@@ -369,6 +369,9 @@ fn what_no_site_can_have_is_refused_and_the_old_one_stays() {
     for (start, end) in [(f64::NAN, T0), (T0, f64::NAN), (1e300, T0)] {
         assert!(standing.ended(&job(1, 1, "A", 1, start), end).is_err(), "{start} {end}");
     }
+    standing.started(&job(3, 1, "A", 1, T0)).expect("a job");
+    assert!(standing.ended(&job(3, 1, "A", 1, T0), f64::NAN).is_err(), "of one that ran");
+    standing.is_sound();
     standing.ended(&job(2, 1, "A", u64::MAX, T0), T0 - 5.0).expect("an end before the start");
     assert_eq!(usage(&standing, 1, "A", T0 + 1.0), 0.0);
 }

@@ -48,6 +48,33 @@ fn every_job_is_looked_up_once_a_slice_each_turn_then_all_prices_are_asked_for()
     assert!(turns.iter().all(|turn| matches!(turn.last(), Some(Effect::Arm(Timer::Turn)))));
 }
 
+/// What Flux has is not known before that.
+#[test]
+fn a_pass_that_was_asked_for_before_a_panic_waits_until_jobs_were_compared() {
+    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let [_, held] = [submit(&mut host, 1), submit(&mut host, 1)];
+    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    let effects = host.engine.handle(NOW, Event::Reprioritize);
+    panics(&mut host, None);
+    host.apply(effects);
+    assert_eq!(host.state(held), Some(State::Depend));
+    host.settle();
+    assert_eq!(host.state(held), Some(State::Sched));
+    exact(&host);
+}
+
+/// It may have come between the two halves of a change: who comes next is judged by counters that are right.
+#[test]
+fn counters_are_those_of_the_jobs_at_once() {
+    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let [first, second] = [submit(&mut host, 1), submit(&mut host, 1)];
+    assert_eq!([first, second].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    host.engine.ledger.corrupt(first, |job| job.phase = crate::limits::Phase::Run);
+    assert!(!host.engine.ledger.drift().is_empty());
+    panics(&mut host, Some(first));
+    assert_eq!(host.engine.ledger.drift(), []);
+}
+
 #[test]
 fn what_flux_has_is_taken_in_anew_and_what_it_lacks_is_forgotten() {
     let mut host = site(|a| a.max_sched_jobs = Limit(2));

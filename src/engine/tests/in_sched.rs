@@ -69,6 +69,28 @@ fn resources_that_were_on_their_way_start_a_job_that_is_held_in_sched() {
     exact(&host);
 }
 
+/// A refresh posts the prices of those that pend, not of who is held among them: that would have it scheduled.
+#[test]
+fn a_refresh_gives_no_price_to_who_is_held_in_sched() {
+    let mut all = accounts();
+    let of_bank = all.associations.iter_mut().filter(|it| it.association == association(7, "B"));
+    of_bank.for_each(|it| it.association.max_sched_jobs = Limit(1));
+    let mut host = Host::new();
+    host.event(Event::Policy(all, tree(Policy::FairTree, NOW, leaves())));
+    let [_, runs, pends, moved] =
+        ["B", "A", "A", "A"].map(|bank| host.submit(HostJob::new(7).bank(bank)).unwrap());
+    host.force_update(moved, None, Some("B".to_owned()));
+    let told = |host: &Host| (host.state(moved), host.jobs[&moved].priority, host.jobs[&pends].priority);
+    let before = told(&host);
+    assert_eq!((before.0, before.1), (Some(Sched), Some(0)));
+    host.start(runs);
+    host.refresh(30.0);
+    let after = told(&host);
+    assert!(after.2 < before.2, "{after:?}");
+    assert_eq!((after.0, after.1), (before.0, before.1));
+    settled(&host);
+}
+
 /// Epilogs may keep a job in CLEANUP that never ran: meanwhile it stands in nobody's way.
 #[test]
 fn a_held_job_that_is_cancelled_leaves_the_line_at_once() {

@@ -224,16 +224,22 @@ fn by_the_strict_rule_a_job_that_wakes_finds_its_place_taken_and_waits() {
     }
 }
 
+/// The last of them is asked for its urgency, and then given its price.
 #[test]
-fn the_last_of_a_price_that_flux_refuses_is_not_a_place_for_ever() {
-    let (mut host, jobs) = before_a_push();
-    host.refuse_prices = Some(crate::engine::Refusal::Other("out of memory".to_owned()));
-    host.start(jobs[0]);
-    assert_eq!(states(&host, &jobs), [Run, Sched, Priority]);
-    host.refuse_prices = None;
-    host.start(jobs[1]);
-    assert_eq!(states(&host, &jobs), [Run, Run, Sched], "the next pass tries again");
-    settled(&host);
+fn the_last_of_whom_flux_refuses_a_question_or_a_price_has_no_place_for_ever() {
+    for is_price in [true, false] {
+        let (mut host, jobs) = before_a_push();
+        let why = Some(crate::engine::Refusal::Other("out of memory".to_owned()));
+        *(if is_price { &mut host.refuse_prices } else { &mut host.refuse_asks }) = why;
+        host.start(jobs[0]);
+        assert_eq!(states(&host, &jobs), [Run, Sched, Priority]);
+        let last = host.engine.ledger().job(jobs[2]).unwrap();
+        assert!(last.is_held() && last.footprint().is_idle(), "{is_price}");
+        (host.refuse_prices, host.refuse_asks) = (None, None);
+        host.start(jobs[1]);
+        assert_eq!(states(&host, &jobs), [Run, Run, Sched], "the next pass tries again: {is_price}");
+        settled(&host);
+    }
 }
 
 #[test]

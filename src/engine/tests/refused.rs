@@ -62,6 +62,7 @@ fn flaw_25_a_name_that_cannot_be_removed_still_holds() {
     assert!(text.contains("failed to remove dependency max-sched-jobs-user-limit: out of memory"), "{text}");
     assert_eq!(names(&host.engine, held), ["max-sched-jobs-user-limit"]);
     assert_eq!(host.engine.check().drift, []);
+    assert!(host.engine.ledger().job(held).unwrap().footprint().is_idle());
     // It kept no reservation, so that the pass goes on with it, and the next pass tries again.
     let rest = effects
         .into_iter()

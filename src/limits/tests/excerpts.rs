@@ -52,6 +52,28 @@ fn nobody_goes_in_an_excerpt_while_eventlogs_are_read() {
     }
 }
 
+/// In whichever queue: whoever others keep comes after all that nobody else keeps, and then who came first.
+#[test]
+fn who_stands_where_in_line() {
+    let book = book(0);
+    let mut ledger = Ledger::default();
+    let other = || Some("other".into());
+    for (id, keepers, queue) in [
+        (1, Keepers::Others, None),
+        (2, Keepers::NobodyElse, None),
+        (3, Keepers::NobodyElse, other()),
+        (4, Keepers::Others, other()),
+        (5, Keepers::NobodyElse, None),
+    ] {
+        ledger.insert(JobId(id), Job { keepers, queue, ..held(&book) });
+    }
+    ledger.insert(JobId(6), job(&book, Phase::Sched));
+    let told = |id| ledger.place_in_line(JobId(id)).map(|at| (at.place, at.of));
+    let wanted = [(1, 4), (2, 1), (3, 2), (4, 5), (5, 3)].map(|(id, place)| (id, Some((place, 5))));
+    assert_eq!([1, 2, 3, 4, 5].map(|id| (id, told(id))), wanted);
+    assert_eq!(told(6), None);
+}
+
 /// How a held job stands in line.
 #[derive(Clone, Debug)]
 struct Stands {

@@ -211,3 +211,52 @@ fn limits_that_come_later_count_who_is_there() {
     assert_eq!(ledger.unplaced, [of(&book, 2)].into());
     assert_eq!(ledger.drift(), []);
 }
+
+/// What is left in one queue is what the job's own limits leave, and those that it shares.
+#[test]
+fn room_is_under_all_limits() {
+    let (book, mut ledger) = site();
+    come(&mut ledger, &book, 1, held_of(&book, 2));
+    let size = held_of(&book, 2).size;
+    for (is_full, holds) in [(false, 0), (true, 1)] {
+        if is_full {
+            come(&mut ledger, &book, 2, job_of(&book, 1, Phase::Sched));
+        }
+        let exceeded = ledger.room(&book, of(&book, 2), None).exceeded(size);
+        assert_eq!(exceeded, ledger.exceeded(&book, of(&book, 2), None, size));
+        assert_eq!(RULES.members(exceeded).count(), holds, "{is_full}");
+    }
+}
+
+/// Whoever stood in a line, had a claim or was being read is there once, or not at all until somebody is placed again.
+#[test]
+fn counted_anew_nobody_is_there_twice() {
+    let (book, mut ledger) = site();
+    come(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
+    come(&mut ledger, &book, 2, held_of(&book, 1));
+    come(&mut ledger, &book, 3, held_of(&book, 2));
+    let unread = Job { knowledge: Knowledge::Unread, ..job_of(&book, 3, Phase::Depend) };
+    come(&mut ledger, &book, 4, unread);
+    let walk = ledger.walk(of(&book, 1), Line::All);
+    assert_eq!(place(&mut ledger, &book, &walk), [JobId(2), JobId(3)]);
+    let claims = |ledger: &Ledger| {
+        let of_first = ledger.member_of(of(&book, 1)).iter().filter_map(|id| ledger.groups.get(*id));
+        of_first.map(|group| group.claims.len()).sum::<usize>()
+    };
+    for id in ledger.member_of(of(&book, 1)).to_vec() {
+        ledger.groups.get_mut(id).expect("a group").taken += OVERTAKEN;
+    }
+    ledger.place_all_anew();
+    for unplaced in ledger.unplaced(&book, &walk) {
+        ledger.place(&book, unplaced, &[(JobId(2), 1), (JobId(3), 1)]);
+    }
+    assert!(claims(&ledger) > 0 && ledger.groups.lines().count() > 0 && ledger.groups.since().count() > 0);
+    ledger.recount();
+    assert_eq!(ledger.drift(), []);
+    assert_eq!((claims(&ledger), ledger.groups.lines().count(), ledger.groups.since().count()), (0, 0, 0));
+    assert_eq!(ledger.unplaced, [of(&book, 1), of(&book, 2)].into());
+    ledger.remove(JobId(4));
+    assert!(!ledger.shares_with_unread(of(&book, 1), None), "nobody is read any more");
+    assert_eq!(place(&mut ledger, &book, &walk), [JobId(2), JobId(3)]);
+    assert_eq!(ledger.drift(), []);
+}

@@ -102,6 +102,83 @@ fn a_banks_own_usage_fades_like_any() {
     assert_eq!(standing.bank(&"B".into()).expect("a bank").usage, None, "0 is none");
 }
 
+/// A usage that faded to nothing does not keep the next one from it.
+#[test]
+fn whoever_uses_again_after_all_had_faded_fades_again() {
+    let mut faint = site(Policy::FairTree);
+    faint.associations[0].usage = Some(1.0);
+    let mut standing = standing(faint);
+    standing.refresh(T0);
+    let again = T0 + 40.0 * DAY;
+    standing.refresh(again);
+    assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
+    standing.ended(&job(1, 1, "A", 1, again), again + 1.0).expect("an end");
+    standing.refresh(again + 1.0);
+    assert!(fairshare(&standing, 1, "A") < fairshare(&standing, 2, "A"));
+    standing.refresh(again + 40.0 * DAY);
+    assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
+}
+
+/// Its end was told by a clock that is ahead: until then it goes on, and nobody tells of it once more.
+#[test]
+fn what_is_yet_to_come_of_a_job_that_ended_counts_when_it_comes() {
+    let mut plain = site(Policy::FairTree);
+    (plain.half_life, plain.associations[2].usage) = (HalfLife::NONE, Some(75.0));
+    let mut standing = standing(plain);
+    standing.ended(&job(1, 1, "A", 1, T0), T0 + 100.0).expect("an end");
+    for (later, is_ahead) in [(50.0, true), (200.0, false)] {
+        standing.refresh(T0 + later);
+        assert_eq!(fairshare(&standing, 1, "A") > fairshare(&standing, 3, "B"), is_ahead, "{later}");
+    }
+}
+
+#[test]
+fn what_a_job_would_have_used_that_never_ran_is_taken_back_at_the_next_refresh() {
+    let mut standing = standing(site(Policy::FairTree));
+    standing.started(&job(1, 1, "A", 1, T0)).expect("a job");
+    standing.refresh(T0 + 100.0);
+    assert!(fairshare(&standing, 1, "A") < fairshare(&standing, 2, "A"));
+    standing.never_ran(JobId(1));
+    standing.refresh(T0 + 200.0);
+    assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
+}
+
+/// However long ago the push was: in the tree in force all is in other units by then.
+#[test]
+fn as_it_was_pushed_a_bank_used_what_it_had_used_then() {
+    let mut used = site(Policy::Classic);
+    (used.banks[1].usage, used.associations[2].usage) = (Some(3e6), Some(1e6));
+    let mut standing = standing(used);
+    let as_pushed = |standing: &Standing| {
+        let it = standing.as_pushed().expect("a tree");
+        [(1, "A"), (3, "B")].map(|(user, bank)| standing.fairshare_as_pushed(&it, UserId(user), &bank.into()))
+    };
+    standing.refresh(T0);
+    let live = [fairshare(&standing, 1, "A"), fairshare(&standing, 3, "B")];
+    assert_eq!(as_pushed(&standing), live);
+    standing.refresh(T0 + 5e3 * DAY);
+    assert_eq!(as_pushed(&standing), live);
+}
+
+/// Of an association that is forgotten with the push that lacks it somebody may still show a fair-share.
+#[test]
+fn who_is_gone_is_told_and_leaves_room_for_others() {
+    let mut standing = standing(site(Policy::FairTree));
+    standing.refresh(T0);
+    let cells = standing.cells.len();
+    for user in 4..50 {
+        let mut other = site(Policy::FairTree);
+        other.associations[2] = leaf(user, "B", 0.0, Watermark::default());
+        let gone = standing.find(UserId(user - 1), &"B".into()).expect("known");
+        let before = standing.fairshare(gone);
+        standing.push(other).expect("a site");
+        let refreshed = standing.refresh(T0 + f64::from(user));
+        let told = Changed { association: gone, before, after: None };
+        assert!(before.is_some() && refreshed.changed.contains(&told), "{user}: {:?}", refreshed.changed);
+    }
+    assert!(standing.cells.len() <= cells + 1, "{} of {cells}", standing.cells.len());
+}
+
 #[test]
 fn so_many_ended_jobs_are_remembered() {
     for (what, each, keep_all, ends, now, left) in [
