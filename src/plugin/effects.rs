@@ -45,8 +45,14 @@ impl MfPriority {
         effects: Vec<Effect>,
     ) -> Result<(), Failed> {
         let mut todo = VecDeque::from(effects);
+        // Flux keeps these in one place, and posts them to the job of whichever callback ends next: no other call may follow.
+        let mut own = VecDeque::new();
         let mut result = Ok(());
-        while let Some(effect) = todo.pop_front() {
+        while let Some(effect) = todo.pop_front().or_else(|| own.pop_front()) {
+            if !todo.is_empty() && matches!(effect, Effect::SetJobspec { posting: Posting::Current, .. }) {
+                own.push_back(effect);
+                continue;
+            }
             host.before_effect();
             let next = match self.apply(host, args, effect) {
                 Outcome::Done => continue,

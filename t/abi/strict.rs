@@ -5,7 +5,7 @@
 use mf_priority::embedded::{State, Submission};
 use serde_json::{Value, json};
 
-use super::{OWNER, Site, association, document, job};
+use super::{OWNER, Site, after, association, document, job};
 
 /// User 5001 may run two jobs; the cluster is full with a job of another.
 fn busy(settings: &Value) -> (Site, u64) {
@@ -131,5 +131,31 @@ fn one_that_wakes_too_late_is_held_in_its_own_callback() {
     assert!(is_held());
     site.finish(jobs[1]);
     assert_eq!(states(&site, &[jobs[0], jobs[3]]), [Run, Depend]);
+    site.check();
+}
+
+/// Flux keeps an update of the job whose callback runs in one place, and posts it to the job of whichever call ends next.
+#[test]
+fn the_bank_of_a_job_goes_to_nobody_who_is_let_go_in_its_callback() {
+    let site = Site::bare();
+    site.host.reload_config(&json!({"fairshare": strict(), "queues": {"q": {}, "r": {}}})).unwrap();
+    let first = site.submit(&job(5002, 1));
+    let waits = site.submit(&Submission { userid: 5001, ..after(first) });
+    let cap = |jobs: u32| association(5001, "A", json!({"max_running_jobs": jobs}));
+    let mut one = document();
+    one["associations"][0] = cap(1);
+    site.push(&one);
+    let [runs, held] = [job(5001, 1), job(5001, 1)].map(|job| site.submit(&job));
+    assert_eq!(states(&site, &[first, waits, runs, held]), [Run, Depend, Run, Depend]);
+    site.rpc("rec_update", &json!({"data": [cap(2)]})).unwrap();
+    // In DEPEND nobody is told of that: it is priced at 0 when it goes on.
+    site.host.set_urgency(waits, 0, OWNER).unwrap();
+    site.finish(first);
+    assert_eq!(states(&site, &[waits, held]), [Sched, Run]);
+    let updates = |id| {
+        let is_one = |event: &&Value| event["name"] == "jobspec-update";
+        site.host.job(id, |job| job.eventlog().iter().filter(is_one).count()).unwrap()
+    };
+    assert_eq!([waits, held].map(updates), [1, 1], "its own each");
     site.check();
 }

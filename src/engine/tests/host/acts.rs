@@ -181,7 +181,8 @@ impl Host {
             }
             if !is_reload && state == State::Sched {
                 let job = self.jobs.get_mut(id).unwrap();
-                job.state = State::Priority;
+                // Its price is another one then, whichever it was.
+                (job.state, job.priority) = (State::Priority, None);
                 let urgency = job.urgency;
                 let answer = self.callback(*id, |facts| Event::Priority(facts.id, urgency));
                 self.set_priority(*id, answer);
