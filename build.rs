@@ -45,6 +45,7 @@ mod bindings {
         "flux_respond",
         "flux_respond_error",
         "flux_log",
+        "flux_aux_(get|set)",
         "flux_get_reactor",
         "flux_reactor_now",
         "flux_timer_watcher_(create|reset)",

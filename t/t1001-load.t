@@ -17,6 +17,12 @@ test_expect_success 'the query names the plugin and its path' '
 test_expect_success 'a second one of the same name is refused' '
 	test_must_fail flux jobtap load "$PWD/other/mf_priority.so"
 '
+test_expect_success 'so is one of another name, a link to it or a copy, and it is said why' '
+	ln -s "$PLUGIN_UNDER_TEST" other/link.so && cp "$PLUGIN_UNDER_TEST" other/copy.so &&
+	for so in link copy; do
+		test_must_fail flux jobtap load "$PWD/other/$so.so" 2>err && grep "mf_priority is loaded already" err || return 1
+	done && test "$(flux jobtap list | grep -cE "^(mf_priority|link|copy).so$")" = 1
+'
 test_expect_success 'and the first serves on' 'mf push assoc 5001 A'
 test_expect_success 'it can be removed' '
 	remove_plugin && test_must_fail flux jobtap query mf_priority.so

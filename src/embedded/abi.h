@@ -95,6 +95,8 @@ struct host_ops {
     void (*future_destroy) (void *future);
     /* -errno if a test has this call fail, which names neither plugin nor host; otherwise 0. */
     int (*strikes) (const char *call);
+    int (*handle_aux_set) (void *host, const char *key, void *val, free_f destroy);
+    void *(*handle_aux_get) (void *host, const char *key);
 };
 
 extern struct host_ops ops;

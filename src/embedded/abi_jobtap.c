@@ -298,6 +298,20 @@ int flux_respond_error (void *h, const struct msg *msg, int errnum, const char *
     return h && msg ? result (ops.respond (h, msg, errnum ? errnum : EINVAL, text)) : fail (EINVAL);
 }
 
+int flux_aux_set (void *h, const char *name, void *val, free_f destroy)
+{
+    return h && (name || val) ? result (ops.handle_aux_set (h, name, val, destroy)) : fail (EINVAL);
+}
+
+void *flux_aux_get (void *h, const char *name)
+{
+    void *val = h && name ? ops.handle_aux_get (h, name) : NULL;
+
+    if (!val)
+        errno = h && name ? ENOENT : EINVAL;
+    return val;
+}
+
 /* --- reactor: the host handle doubles as its reactor -------------------------------------------------------- */
 
 void *flux_get_reactor (void *h)

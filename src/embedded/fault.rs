@@ -70,7 +70,7 @@ impl Wanted {
 
 impl Host {
     /// The functions of Flux that can be made to fail. `flux_rpc_get` does with `flux_kvs_lookup_get`, with which it is one here.
-    pub const FALLIBLE: [&'static str; 27] = [
+    pub const FALLIBLE: [&'static str; 28] = [
         "flux_jobtap_service_register_ex",
         "flux_jobtap_set_load_sort_order",
         "flux_jobtap_reprioritize_all",
@@ -85,6 +85,7 @@ impl Host {
         "flux_jobtap_job_subscribe",
         "flux_jobtap_job_unsubscribe",
         "flux_plugin_aux_set",
+        "flux_aux_set",
         "flux_request_decode",
         "flux_job_kvs_key",
         "flux_kvs_txn_create",

@@ -11,6 +11,7 @@ use std::rc::Rc;
 use serde_json::{Map, Value, json};
 
 use super::abi::{Abi, Args, IN, OUT};
+use super::aux::Aux;
 use super::cluster::Cluster;
 use super::job::{Errno, Job, State};
 use super::plugin::Plugin;
@@ -107,6 +108,8 @@ pub struct Host {
     pub(super) next_uid: Cell<usize>,
     /// Flux's configuration.
     pub(super) config: RefCell<Value>,
+    /// What plugins keep with the handle.
+    pub(super) aux: RefCell<Aux>,
 }
 
 impl Host {
@@ -144,6 +147,7 @@ impl Host {
             plugins: RefCell::new(Vec::new()),
             next_uid: Cell::new(1),
             config: RefCell::new(json!({})),
+            aux: RefCell::default(),
         }))
     }
 

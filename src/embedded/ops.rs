@@ -7,8 +7,10 @@
 //! Results: >= 0 success, -errno failure.
 
 mod futures;
+mod kept;
 
 use futures::{commit, future_destroy, future_then, lookup, lookup_get, rpc};
+use kept::{aux_get, aux_set, handle_aux_get, handle_aux_set, job_aux_get, job_aux_set};
 use std::ffi::{c_char, c_double, c_int, c_void};
 
 use serde_json::{Map, Value, json};
@@ -63,6 +65,8 @@ pub(super) struct HostOps {
     lookup_get: extern "C" fn(*mut c_void, *mut Text) -> c_int,
     future_destroy: extern "C" fn(*mut c_void),
     strikes: extern "C" fn(Text) -> c_int,
+    handle_aux_set: extern "C" fn(*mut c_void, Text, *mut c_void, Option<FreeFn>) -> c_int,
+    handle_aux_get: extern "C" fn(*mut c_void, Text) -> *mut c_void,
 }
 
 /// The one table.
@@ -99,6 +103,8 @@ pub(super) static HOST_OPS: HostOps = HostOps {
     lookup_get,
     future_destroy,
     strikes,
+    handle_aux_set,
+    handle_aux_get,
 };
 
 fn plugin<'a>(slot: Slot) -> &'a Plugin {
@@ -157,18 +163,6 @@ extern "C" fn add_handler(slot: Slot, topic: Text, callback: PluginFn, data: *mu
     }
     plugin(slot).add_handler(text(topic).unwrap_or_default(), callback, data);
     0
-}
-
-extern "C" fn aux_set(slot: Slot, key: Text, value: *mut c_void, destroy: Option<FreeFn>) -> c_int {
-    if let Some(failed) = of(slot).strikes("flux_plugin_aux_set") {
-        return failed;
-    }
-    let displaced = plugin(slot).aux.borrow_mut().set(text(key), value, destroy);
-    code(displaced.map(drop))
-}
-
-extern "C" fn aux_get(slot: Slot, key: Text) -> *mut c_void {
-    text(key).and_then(|key| plugin(slot).aux.borrow().get(&key)).unwrap_or(std::ptr::null_mut())
 }
 
 extern "C" fn host_of(slot: Slot) -> *mut c_void {
@@ -244,32 +238,6 @@ extern "C" fn dependency(slot: Slot, id: u64, add: c_int, name: Text) -> c_int {
         }
         let event = if add != 0 { "dependency-add" } else { "dependency-remove" };
         host.post(id, event, Some(json!({"description": name})))
-    }))
-}
-
-extern "C" fn job_aux_set(
-    slot: Slot,
-    id: u64,
-    key: Text,
-    value: *mut c_void,
-    destroy: Option<FreeFn>,
-) -> c_int {
-    let (host, uid) = (of(slot), plugin(slot).uid);
-    code(find(host, id, "flux_jobtap_job_aux_set").and_then(|id| {
-        let set = host.job_mut(id, |job| job.aux.entry(uid).or_default().set(text(key), value, destroy));
-        set.unwrap_or(Err(Errno::ENOENT)).map(drop)
-    }))
-}
-
-extern "C" fn job_aux_get(slot: Slot, id: u64, key: Text, value: *mut *mut c_void) -> c_int {
-    let (host, uid) = (of(slot), plugin(slot).uid);
-    let found = find(host, id, "flux_jobtap_job_aux_get").and_then(|id| {
-        let key = text(key).unwrap_or_default();
-        host.job(id, |job| job.aux.get(&uid).and_then(|aux| aux.get(&key))).flatten().ok_or(Errno::ENOENT)
-    });
-    code(found.map(|found| {
-        // SAFETY: abi.c passes the address of its own local.
-        unsafe { *value = found };
     }))
 }
 

@@ -12,6 +12,7 @@ use super::error::EIO;
 use super::hook::{self, Hook};
 use super::kept::{decode, respond};
 use super::kvs::Errands;
+use super::only::Only;
 use super::pending::{Asks, Reads};
 use super::shared::{address, give, shared, take_back};
 use super::timers::Timer;
@@ -39,6 +40,7 @@ pub(super) struct Instance<J: Jobtap> {
     #[cfg(feature = "fault")]
     faults: super::fault::Faults,
     hook: OnceCell<Hook>,
+    only: OnceCell<Only>,
 }
 
 pub(super) struct Service<J: Jobtap> {
@@ -106,6 +108,7 @@ impl<J: Jobtap> Instance<J> {
             #[cfg(feature = "fault")]
             faults: super::fault::Faults::default(),
             hook: OnceCell::new(),
+            only: OnceCell::new(),
         });
         let at = address(&instance);
         let service = |method| Rc::new(Service { instance: at, method });
@@ -199,10 +202,22 @@ pub unsafe fn init<J: Jobtap>(raw: *mut c_void) -> c_int {
 pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J>]) -> c_int {
     // SAFETY: contract of this function.
     let Some(plugin) = (unsafe { Plugin::from_raw(raw.cast()) }) else { return -1 };
+    let only = match Only::claim(plugin.flux(), J::NAME) {
+        Ok(Some(only)) => only,
+        Ok(None) => {
+            let text = format!(
+                "{0}: {0} is loaded already, it may be under another name (see \"flux jobtap list\"); remove that one first",
+                J::title()
+            );
+            return fail_load(plugin, J::NAME, &text);
+        }
+        Err(error) => return fail_load(plugin, J::NAME, &format!("{}: {error}", J::title())),
+    };
     let hook = hook::install::<J>(plugin);
     let failed = match catch_unwind(AssertUnwindSafe(|| load::<J>(plugin, methods))) {
         Ok(Ok(instance)) => {
             let _ = instance.hook.set(hook);
+            let _ = instance.only.set(only);
             return 0;
         }
         Ok(Err(failed)) => failed,

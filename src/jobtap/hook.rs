@@ -10,7 +10,7 @@ use std::panic::{PanicHookInfo, set_hook, take_hook};
 struct Handle(Plugin);
 
 // SAFETY: the job manager calls the plugin on one thread, and the plugin starts none, so no other can panic in it.
-// Instances of one .so nest: Flux destroys a second one before anything else happens, so the handle that a hook holds is never gone.
+// One instance has a hook at a time (`Only`), and gives it back before its handle goes.
 unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
@@ -23,8 +23,7 @@ impl Handle {
 
 type Former = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
 
-/// The hook for as long as this lives; then the one from before is there again. Flux runs the entry point of a .so that is loaded
-/// already before it refuses it, so the former may be that of the plugin that goes on.
+/// The hook for as long as this lives; then the one from before is there again.
 pub(super) struct Hook(Option<Former>);
 
 /// Has every panic logged.

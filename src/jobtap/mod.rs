@@ -20,6 +20,7 @@ mod kvs;
 mod look_up;
 #[cfg(test)]
 mod miri;
+mod only;
 mod pending;
 mod reads;
 mod shared;

@@ -42,7 +42,8 @@ fn survives(fault: &Fault) -> bool {
 }
 
 /// Those that are made at load, or whose failure is the host's to see, and those for jobs that wait for data.
-const AT_LOAD: [&str; 5] = [
+const AT_LOAD: [&str; 6] = [
+    "flux_aux_set",
     "flux_plugin_aux_set",
     "flux_jobtap_service_register_ex",
     "flux_jobtap_set_load_sort_order",

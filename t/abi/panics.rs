@@ -136,7 +136,7 @@ fn fails_safe(what: &str, place: &str) -> bool {
     struck
 }
 
-/// Flux sets a plugin up before it finds that it has one of that name.
+/// Flux sets a plugin up before it finds that it has one of that file name; of another name it would have two.
 #[test]
 fn a_second_load_that_is_refused_leaves_the_first_as_it_is() {
     in_a_process("loaded_twice", "stats");
@@ -150,6 +150,13 @@ fn loaded_twice() {
     let id = play.site.submit(&job(5002, 1));
     host.take_log();
     assert_eq!(host.load(&play.site.so.path(), None), Err(format!("{SO} already loaded")));
+    let [link, copy] = ["link.so", "copy.so"].map(|name| play.site.so.path().with_file_name(name));
+    std::os::unix::fs::symlink(SO, &link).unwrap();
+    std::fs::copy(play.site.so.path(), &copy).unwrap();
+    for other in [&link, &copy] {
+        let refused = host.load(other, None).unwrap_err();
+        assert!(refused.contains("mf_priority is loaded already, it may be under another name"), "{refused}");
+    }
     let log = || -> Vec<String> { host.take_log().into_iter().map(|line| line.text).collect() };
     assert_eq!(log(), [""; 0], "nothing came and nothing went");
     arm("stats@before");
@@ -159,6 +166,10 @@ fn loaded_twice() {
     assert!(log.iter().any(|line| line.contains("panic at src/")), "{log:#?}");
     play.site.finish(id);
     play.site.check();
+    // When it has gone, another may come.
+    host.remove(SO).unwrap();
+    host.load(&link, None).unwrap();
+    host.remove("link.so").unwrap();
     println!("struck");
 }
 
