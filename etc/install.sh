@@ -42,6 +42,9 @@ of_flux() {
 	[ "$prefix" != "$flux_prefix" ] || told=$(pkg-config --variable="$1" flux-core)
 	echo "${told:-$2}"
 }
+if [ "$prefix" = "$flux_prefix" ] && [ -z "$uninstall" ] && ! pkg-config --atleast-version=0.81.0 flux-core; then
+	die "flux-core $(pkg-config --modversion flux-core) is too old: the plugin can't be loaded into one before 0.81.0"
+fi
 etc=$prefix/etc
 [ "$prefix" != /usr ] || etc=/etc
 libdir=$(of_flux fluxlibdir "$prefix/lib/flux")

@@ -3,7 +3,8 @@
 # Scale: what jobs and associations cost as there are more of them, plugin beside plugin in one run. A Markdown table on stdout,
 # plots in SVG, the raw figures beside them.
 # usage: scale.sh PLUGIN.so [UPSTREAM.so] [nothing]   (JOBS="1000 10000 50000", LEAVES="1000 10000 100000",
-#        ONE=1000 of the one while the other grows, SECONDS_MOST=60 of a drain, BROKERS=1, OUT=scale with .md, .svg and .jsonl)
+#        ONE=1000 of the one while the other grows, SECONDS_MOST=60 of a drain, RESTART_MOST=900 seconds of a restart, BROKERS=1,
+#        OUT=scale with .md, .svg and .jsonl)
 # The first is called flux-fairshare, the second flux-accounting; NAMES="a b" says otherwise. With NESTED=1 the instances are
 # batch jobs of another (flux batch), whose start is in the time of a restart. Jobs have one core and run nowhere: nothing is executed.
 
@@ -17,18 +18,19 @@ export PYTHONPATH=$bench FLUX_DISABLE_JOB_CLEANUP=t
 # end waits. Nothing of that is measured.
 export FLUX_MODPROBE_DISABLE=job-list
 
+limit=()
 # instance STATE CONF COMMAND: a broker on a state directory, or several, or one that is a batch job.
 instance() {
 	local options=(-c"$2" -Slog-stderr-level=0 -Sstatedir="$1")
 	if [ -n "${NESTED:-}" ]; then
 		printf '#!/bin/bash\ntest "$(flux getattr instance-level)" = 1 && %s\n' "$3" >"$work/batch.sh"
-		flux start bash -c "id=\$(flux batch -N1 --output=$work/batch.out ${options[*]/#/--broker-opts=} $work/batch.sh) &&
+		"${limit[@]}" flux start bash -c "id=\$(flux batch -N1 --output=$work/batch.out ${options[*]/#/--broker-opts=} $work/batch.sh) &&
 			flux job attach \$id 2>/dev/null" || { cat "$work/batch.out" >&2; return 1; }
 		cat "$work/batch.out" >&2
 	elif [ "$brokers" != 1 ]; then
-		flux start --test-size="$brokers" "${options[@]}" bash -c "test \"\$(flux getattr size)\" = $brokers && $3"
+		"${limit[@]}" flux start --test-size="$brokers" "${options[@]}" bash -c "test \"\$(flux getattr size)\" = $brokers && $3"
 	else
-		flux start "${options[@]}" bash -c "$3"
+		"${limit[@]}" flux start "${options[@]}" bash -c "$3"
 	fi
 }
 
@@ -45,7 +47,10 @@ run() {
 	sed "s#\(\"remove\": \".priority-default\"\)}#\1}, {\"load\": \"$so\"}#" "$conf" >"$loaded"
 	echo "-- $1: $3 jobs, $4 associations" >&2
 	instance "$state" "$conf" "flux jobtap load $work/meter.so && flux jobtap load $so && $step fill $1 $3 $4 $out.jsonl"
-	instance "$state" "$loaded" "$step restarted $1 $3 $4 $out.jsonl $(date +%s.%N)"
+	limit=(timeout -k 5 "${RESTART_MOST:-900}")
+	instance "$state" "$loaded" "$step restarted $1 $3 $4 $out.jsonl $(date +%s.%N)" ||
+		echo "   restart: not over in ${RESTART_MOST:-900} s" >&2
+	limit=()
 	rm -rf "$state" && mkdir "$state"
 	[ "$4" != "$one" ] || instance "$state" "$conf" "flux jobtap load $so && $step drain $1 $3 $4 $out.jsonl $most"
 }
