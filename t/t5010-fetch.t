@@ -149,6 +149,18 @@ test_expect_success 'the database is not locked while Flux is waited for' '
 with sqlite3.connect(\"ours.db\", timeout=0.1) as db: db.execute(\"UPDATE association_table SET shares = 2\")"
 	rc=$?; kill $fetch_pid; wait $fetch_pid; end_relay; test $rc = 0
 '
+faketime=$(find /usr/lib -name libfaketimeMT.so.1 2>/dev/null | head -1)
+test -z "$faketime" || test_set_prereq FAKETIME
+test_expect_success FAKETIME 'a Flux that takes requests and never answers is given up after five minutes, which a second is here' '
+	for answers in 0 1 300; do
+		cp start.db ours.db && relay --stall $answers || return 1
+		test_expect_code 2 timeout 60 env LD_PRELOAD=$faketime FAKETIME="+0 x300" \
+			"$FAIRSHARE_UNDER_TEST" sync --only fetch -p ours.db --uri "$through" 2>err
+		rc=$?; end_relay; cat err
+		test $rc = 0 && grep "^flux-fairshare: job-[a-z]*\.[a-z]*: Flux took the request and has not answered for 300 s$" err &&
+			cmp start.db ours.db || return 1
+	done
+'
 test_expect_success 'after a restart of Flux the same is there' '
 	cp $DB ours.db && restart_instance && fetch && rows ours.db >ours && test_cmp theirs ours
 '

@@ -83,6 +83,11 @@ test_expect_success 'a clock behind the last count is told once, and what is edi
 	sleep 4 && said "the clock went back" 1 && sql "UPDATE fairshare_usage_marks SET ran = ran - 100000" &&
 	eventually said "all is well again" 2
 '
+test_expect_success 'what is named in the database is no field of what systemd is told' '
+	sql "UPDATE association_table SET shares = -1, username = username || char(10) || char(77, 65, 73, 78, 80, 73, 68, 61, 49) WHERE userid = 5001" &&
+	eventually said "shares is -1" && eventually grep "STATUS=.*shares is -1" notices && ! grep "^MAINPID" notices &&
+	sql "UPDATE association_table SET shares = 1, username = substr(username, 1, 8) WHERE userid = 5001" && eventually said "all is well again" 3
+'
 test_expect_success 'a database that takes the place of the old one is read' '
 	cp $DB other.db && flux python -c "import sqlite3
 with sqlite3.connect(\"other.db\") as db:
@@ -90,7 +95,7 @@ with sqlite3.connect(\"other.db\") as db:
 	mv other.db $DB && eventually plugin_has 5003 max_active_jobs 99
 '
 test_expect_success 'one that is gone is told, and taken up when it is there again' '
-	mv $DB away.db && eventually said "No such file" && mv away.db $DB && eventually said "all is well again" 3
+	mv $DB away.db && eventually said "No such file" && mv away.db $DB && eventually said "all is well again" 4
 '
 test_expect_success 'SIGHUP: the data are pushed also where nothing has changed' '
 	remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && test_must_fail plugin_has 5003 max_active_jobs 99 &&

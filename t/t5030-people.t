@@ -145,6 +145,13 @@ test_expect_success 'metrics are the owner of the instance: once, in a file, ove
 	! test -h link.prom && tail -1 link.prom | grep "^# EOF$" &&
 	test_expect_code 2 asks own metrics --listen 0.0.0.0:0 2>err && grep "no loopback address" err
 '
+test_expect_success 'a file that can not be written for a while is renewed when it can' '
+	mkdir collected && { flux fairshare metrics --textfile collected/m.prom --every 1s >renewing 2>&1 8>&- 9>&- & renewing_pid=$!; } &&
+	for i in $(seq 100); do test -e collected/m.prom && break; sleep 0.1; done && mv collected away &&
+	for i in $(seq 100); do grep -q "collected/m.prom: " renewing && break; sleep 0.1; done && cat renewing && mkdir collected &&
+	for i in $(seq 100); do test -e collected/m.prom && break; sleep 0.1; done && tail -1 collected/m.prom | grep "^# EOF$" &&
+	kill -0 $renewing_pid; rc=$?; kill $renewing_pid; return $rc
+'
 test_expect_success 'served metrics outlive the plugin, and say so' '
 	flux fairshare metrics --listen 127.0.0.1:0 >served 2>&1 8>&- 9>&- & served_pid=$! &&
 	for i in $(seq 100); do grep -q http served && break; sleep 0.1; done &&

@@ -6,6 +6,7 @@
 //! is the place that flux-accounting has on most systems.
 
 use std::cell::OnceCell;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -65,7 +66,7 @@ fn find() -> Found {
         return Found { path: path.into(), by: Some(VARIABLE) };
     }
     let commands = commands();
-    if let Some(path) = from_module(&commands).or_else(|| from_python(&commands)) {
+    if let Some(path) = from_module(&commands).or_else(|| from_python("flux".as_ref(), &commands)) {
         return Found { path, by: Some("flux-accounting's own default") };
     }
     Found {
@@ -121,14 +122,16 @@ fn said(module: &str) -> Option<PathBuf> {
     path.starts_with('/').then(|| PathBuf::from(path))
 }
 
-/// What flux-accounting's Python module says when it is run by the Python that Flux was built for.
-fn from_python(commands: &[PathBuf]) -> Option<PathBuf> {
+/// What flux-accounting's Python module says when it is run by the Python that Flux was built for, which `flux` starts.
+fn from_python(flux: &OsStr, commands: &[PathBuf]) -> Option<PathBuf> {
     if !commands.iter().any(|directory| has_accounting(directory)) {
         return None;
     }
     let program = "import fluxacct.accounting; print(fluxacct.accounting.DB_PATH)";
-    let output = Command::new("flux")
+    let output = Command::new(flux)
         .args(["python", "-c", program])
+        // Python takes modules out of the directory it is started in first, and this one may be anybody's.
+        .current_dir("/")
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output()
@@ -140,7 +143,24 @@ fn from_python(commands: &[PathBuf]) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::said;
+    use super::{from_python, said};
+    use std::path::Path;
+    use std::process::Command;
+
+    #[test]
+    fn python_is_started_where_nobody_can_lay_a_module() {
+        let room = tempfile::tempdir().expect("a directory");
+        let flux = room.path().join("flux");
+        // By a process of its own: a program that this process writes is busy in children that other tests start.
+        let make = "printf '#!/bin/sh\\npwd >\"$0.started\"\\necho /nowhere.db\\n' >flux && chmod +x flux && touch flux-account.py";
+        let made = Command::new("sh").args(["-c", make]).current_dir(room.path()).status();
+        assert!(made.expect("sh runs").success());
+        let found = from_python(flux.as_os_str(), &[room.path().to_owned()]);
+        assert_eq!(found.as_deref(), Some(Path::new("/nowhere.db")));
+        assert_eq!(std::fs::read_to_string(room.path().join("flux.started")).expect("it ran"), "/\n");
+        let found = from_python(flux.as_os_str(), &[room.path().join("elsewhere")]);
+        assert_eq!(found, None, "without flux-accounting nothing is started");
+    }
 
     #[test]
     fn what_the_module_says() {

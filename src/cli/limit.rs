@@ -72,9 +72,11 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> Outcome {
     if args.action == Action::Show {
-        let mut database = args.wait.open(args.database.found(), Access::Read)?;
-        let snapshot = database.snapshot().map_err(failure)?;
-        let mut limits = snapshot.stored_limits().map_err(failure)?;
+        let mut limits = {
+            let mut database = args.wait.open(args.database.found(), Access::Read)?;
+            let snapshot = database.snapshot().map_err(failure)?;
+            snapshot.stored_limits().map_err(failure)?
+        };
         let is_asked = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|it| it == found);
         limits.retain(|limit| {
             is_asked(&args.scope, &limit.scope)

@@ -43,7 +43,10 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut database = args.wait.open(args.database.found(), access)?;
     let snapshot = database.snapshot().map_err(failure)?;
     if !changes {
-        print(args, &snapshot.site_policy().map_err(failure)?)?;
+        let site = snapshot.site_policy().map_err(failure)?;
+        drop(snapshot);
+        drop(database);
+        print(args, &site)?;
         return Ok(Answer::Yes);
     }
     let before = snapshot.site_policy();

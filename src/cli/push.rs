@@ -177,9 +177,11 @@ fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
         }
         formats::policy_data(path, &text).map_err(failure)?
     } else {
-        let mut database = push.wait.open(push.found, Access::Read)?;
-        let snapshot = database.snapshot().map_err(failure)?;
-        let data = snapshot.policy_data(now(None)).map_err(failure)?;
+        let data = {
+            let mut database = push.wait.open(push.found, Access::Read)?;
+            let snapshot = database.snapshot().map_err(failure)?;
+            snapshot.policy_data(now(None)).map_err(failure)?
+        };
         if dry_run {
             judge(path, &serde_json::to_string(&data).map_err(failure)?)?;
         }

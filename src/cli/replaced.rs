@@ -23,5 +23,8 @@ pub(super) fn replace(path: &Path, text: &[u8], mode: Option<u32>) -> io::Result
     }
     part.as_file().sync_all()?;
     part.persist(path).map_err(|failed| failed.error)?;
-    File::open(directory)?.sync_all()
+    // From here on everybody reads the new text. Where the directory may be written and not read, or its file system syncs none, only
+    // a crash of the machine may bring the old one back.
+    let _ = File::open(directory).and_then(|directory| directory.sync_all());
+    Ok(())
 }

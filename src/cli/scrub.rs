@@ -50,6 +50,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         needed => format!("; {} as old stay, usage still needs them", count(needed, "record")),
     };
     if args.dry_run {
+        drop(snapshot);
         say(format_args!("would remove {}{needed}", count(removed, "record")))?;
     } else {
         snapshot.commit().map_err(failure)?;

@@ -69,6 +69,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut ranked =
         Ranked::new(&snapshot, policy, &options, &mut |done| progress.at(done)).map_err(failure)?;
     if args.dry_run {
+        // Whoever reads what is printed takes as long as they like, and nobody can write while a snapshot is open.
+        drop(snapshot);
+        drop(database);
         drop(progress);
         print_moves(args, &mut ranked)?;
         return Ok(Answer::Yes);

@@ -17,7 +17,7 @@ use super::{Answer, Failure, Outcome, failure, remark};
 use crate::flux::user_name;
 use crate::pipeline::Present;
 use crate::pipeline::report::{self, Query, Unknown, Usage, Used};
-use crate::store::{Access, Snapshot};
+use crate::store::Access;
 
 /// Show who used how much: node, core and GPU hours out of the records of ended jobs
 ///
@@ -78,10 +78,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     let (since, until) = (at(&args.since, 0.0)?, at(&args.until, f64::INFINITY)?);
     let mut progress = Progress::start();
     progress.phase("reading", || 0);
-    let mut database = args.wait.open(args.database.found(), Access::Read)?;
-    let snapshot = database.snapshot().map_err(failure)?;
     let by = match args.by {
-        By::Period => return periods(args, &snapshot, progress, present, &zone),
+        By::Period => return periods(args, progress, present, &zone),
         By::Association => report::By::Association,
         By::User => report::By::User,
         By::Bank => report::By::Bank,
@@ -101,7 +99,11 @@ pub(super) fn run(args: &Args) -> Outcome {
             name.unwrap_or_else(|| userid.to_string())
         },
     };
-    let usage = Usage::new(&snapshot, &query).map_err(failure)?;
+    let usage = {
+        let mut database = args.wait.open(args.database.found(), Access::Read)?;
+        let snapshot = database.snapshot().map_err(failure)?;
+        Usage::new(&snapshot, &query).map_err(failure)?
+    };
     drop(progress);
     if usage.unreadable > 0 {
         let what = count(usage.unreadable, "record");
@@ -210,18 +212,16 @@ fn weight(used: &Used) -> f64 {
 }
 
 /// What associations' usage is made of.
-fn periods(
-    args: &Args,
-    snapshot: &Snapshot<'_>,
-    progress: Progress,
-    present: f64,
-    zone: &TimeZone,
-) -> Outcome {
+fn periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Outcome {
+    let mut database = args.wait.open(args.database.found(), Access::Read)?;
+    let snapshot = database.snapshot().map_err(failure)?;
     snapshot.check_usage_schema().map_err(failure)?;
     let settings = snapshot.usage_settings().map_err(failure)?;
     let ledger = snapshot.ledger(&mut |_| ()).map_err(failure)?;
     let bins = snapshot.bins(&ledger).map_err(failure)?;
-    let bins_of = Present::of(snapshot, present).map_err(failure)?;
+    let bins_of = Present::of(&snapshot, present).map_err(failure)?;
+    drop(snapshot);
+    drop(database);
     // It would write over what is said from here on.
     drop(progress);
     if names_nobody(args, &Unknown::of(&ledger, &args.user, &args.bank)) {

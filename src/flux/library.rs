@@ -18,6 +18,8 @@ pub(super) const NODEID_ANY: u32 = 0xFFFF_FFFF;
 
 /// `FLUX_MATCHTAG_NONE`: no tag was to be had, or none is asked for.
 pub(super) const MATCHTAG_NONE: u32 = 0;
+/// `FLUX_O_NONBLOCK`.
+pub(super) const NONBLOCK: c_int = 4;
 /// `FLUX_MSGTYPE_RESPONSE`.
 const MSGTYPE_RESPONSE: c_int = 2;
 
@@ -75,6 +77,8 @@ pub(super) struct Api {
     pub(super) get_matchtag: unsafe extern "C" fn(*const FluxMessage, *mut u32) -> c_int,
     pub(super) send: unsafe extern "C" fn(*mut FluxHandle, *const FluxMessage, c_int) -> c_int,
     pub(super) recv: unsafe extern "C" fn(*mut FluxHandle, Match, c_int) -> *mut FluxMessage,
+    pub(super) pollfd: unsafe extern "C" fn(*mut FluxHandle) -> c_int,
+    pub(super) pollevents: unsafe extern "C" fn(*mut FluxHandle) -> c_int,
     pub(super) response_decode:
         unsafe extern "C" fn(*const FluxMessage, *mut *const c_char, *mut *const c_char) -> c_int,
     pub(super) response_error: unsafe extern "C" fn(*const FluxMessage, *mut *const c_char) -> c_int,
@@ -135,6 +139,8 @@ impl Api {
             get_matchtag: symbol!(b"flux_msg_get_matchtag\0"),
             send: symbol!(b"flux_send\0"),
             recv: symbol!(b"flux_recv\0"),
+            pollfd: symbol!(b"flux_pollfd\0"),
+            pollevents: symbol!(b"flux_pollevents\0"),
             response_decode: symbol!(b"flux_response_decode\0"),
             response_error: symbol!(b"flux_response_decode_error\0"),
             message_destroy: symbol!(b"flux_msg_destroy\0"),

@@ -5,12 +5,18 @@
 //! would do the same with a reactor and callbacks in between, for nothing that is needed here.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
 use std::ptr::{NonNull, null, null_mut};
+use std::time::{Duration, Instant};
 
-use super::library::{Api, FluxMessage, MATCHTAG_NONE, Match};
+use super::library::{Api, FluxMessage, MATCHTAG_NONE, Match, NONBLOCK};
 use super::{Flux, FluxError};
+
+/// How long no answer may come while there are requests. Whoever waits may hold a lock for which others wait.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Between two looks at the clock while nothing comes.
+const TICK: Duration = Duration::from_secs(1);
 
 /// Requests and what each was sent for.
 #[derive(Debug)]
@@ -68,32 +74,64 @@ impl<'a, T> Requests<'a, T> {
         Ok(())
     }
 
-    /// Waits for the next answer, whichever it is; `None` when all have come. The outer error is the connection's end,
-    /// the inner one the service's answer.
+    /// Waits for the next answer, whichever it is; `None` when all have come. The outer error is the connection's end, or that
+    /// nothing came for five minutes; the inner one the service's answer.
     #[expect(clippy::type_complexity, reason = "a question, and its answer or the service's refusal")]
     pub fn receive(&mut self) -> Result<Option<(T, Result<Answer<'_>, FluxError>)>, FluxError> {
         while !self.waiting.is_empty() {
-            // SAFETY: flux_recv(3) waits and gives a message that is ours to destroy, or NULL.
-            let message =
-                unsafe { (self.flux.api.recv)(self.flux.handle.as_ptr(), Match::any_response(), 0) };
-            let Some(message) = NonNull::new(message) else {
-                return Err(broken(self.waiting.values().next().map_or("", |(topic, _)| topic)));
-            };
+            let topic = self.waiting.values().next().map_or("", |(topic, _)| topic);
+            let message = response(self.flux, topic)?;
             let mut tag = MATCHTAG_NONE;
             // SAFETY: the message is alive and the tag is written before the call returns.
-            let status = unsafe { (self.flux.api.get_matchtag)(message.as_ptr(), &raw mut tag) };
+            let status = unsafe { (message.api.get_matchtag)(message.message.as_ptr(), &raw mut tag) };
             let about = if status < 0 { None } else { self.waiting.remove(&tag) };
-            let Some((topic, about)) = about else {
-                drop(Message { api: &self.flux.api, message });
-                continue;
-            };
+            let Some((topic, about)) = about else { continue };
             // SAFETY: the tag came from this handle's pool, and its one answer is here.
             unsafe { (self.flux.api.matchtag_free)(self.flux.handle.as_ptr(), tag) };
-            let message = Message { api: &self.flux.api, message };
             return Ok(Some((about, decode(topic, message))));
         }
         Ok(None)
     }
+}
+
+/// The next response to any request. flux_recv(3) itself waits without an end, so it is only asked for what is there; `topic` is what an
+/// error names.
+fn response<'f>(flux: &'f Flux, topic: &str) -> Result<Message<'f>, FluxError> {
+    let (api, handle, begun) = (&flux.api, flux.handle.as_ptr(), Instant::now());
+    let mut is_watched = false;
+    loop {
+        // SAFETY: the handle is open as long as it is borrowed; flux_recv(3) gives a message that is ours to destroy, or NULL.
+        let message = unsafe { (api.recv)(handle, Match::any_response(), NONBLOCK) };
+        if let Some(message) = NonNull::new(message) {
+            return Ok(Message { api, message });
+        }
+        if io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock {
+            return Err(broken(topic));
+        }
+        if is_watched {
+            let left = PATIENCE.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Err(FluxError::Silent { topic: topic.to_owned(), waited: PATIENCE });
+            }
+            // SAFETY: the handle is open; flux_pollfd(3) gives a descriptor that stays the handle's.
+            wait(unsafe { (api.pollfd)(handle) }, left.min(TICK));
+        }
+        // What has come so far is looked for once more: from here on the descriptor tells of what comes later.
+        // SAFETY: the handle is open; flux_pollevents(3) takes back what its descriptor has told.
+        if unsafe { (api.pollevents)(handle) } < 0 {
+            return Err(broken(topic));
+        }
+        is_watched = true;
+    }
+}
+
+/// Waits until something can be read, for so long at most.
+fn wait(descriptor: c_int, longest: Duration) {
+    let mut watched = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+    // A part of a millisecond is one, or nothing would be waited for.
+    let milliseconds = c_int::try_from(longest.as_millis()).unwrap_or(c_int::MAX).max(1);
+    // SAFETY: poll(2) is given one structure, which outlives the call.
+    unsafe { libc::poll(&raw mut watched, 1, milliseconds) };
 }
 
 fn decode<'m>(topic: &str, message: Message<'m>) -> Result<Answer<'m>, FluxError> {

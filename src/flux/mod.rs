@@ -12,6 +12,7 @@ mod user;
 use std::ffi::{CStr, CString, c_char};
 use std::fmt;
 use std::ptr::NonNull;
+use std::time::Duration;
 
 use library::{Api, ErrorText, FluxFuture, FluxHandle};
 pub use many::{Answer, Requests};
@@ -55,6 +56,13 @@ pub enum FluxError {
         /// The system's words.
         text: String,
     },
+    /// A request was taken, and nothing was answered to it or to any other for so long.
+    Silent {
+        /// The service asked.
+        topic: String,
+        /// How long it was waited for.
+        waited: Duration,
+    },
     /// A broker attribute is not set.
     Attribute(String),
     /// Text with a NUL byte can't be sent.
@@ -68,6 +76,9 @@ impl fmt::Display for FluxError {
             FluxError::Connect { text, .. } => write!(f, "can't connect to Flux: {text}"),
             FluxError::Request { topic, text, .. } => write!(f, "{topic}: {text}"),
             FluxError::Lost { topic, text } => write!(f, "the connection to Flux is lost ({topic}: {text})"),
+            FluxError::Silent { topic, waited } => {
+                write!(f, "{topic}: Flux took the request and has not answered for {} s", waited.as_secs())
+            }
             FluxError::Attribute(name) => write!(f, "Flux has no attribute {name}"),
             FluxError::Nul(what) => write!(f, "{what} contains a NUL byte"),
         }

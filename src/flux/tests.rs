@@ -28,6 +28,8 @@ fn connecting_to_nothing_says_so() {
 fn a_request_error_names_the_service() {
     let error = FluxError::Request { topic: "a.b".into(), errno: 38, text: "no such service".into() };
     assert_eq!(error.to_string(), "a.b: no such service");
+    let error = FluxError::Silent { topic: "a.b".into(), waited: Duration::from_secs(300) };
+    assert_eq!(error.to_string(), "a.b: Flux took the request and has not answered for 300 s");
 }
 
 #[test]

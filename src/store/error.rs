@@ -10,6 +10,7 @@ use rusqlite::ErrorCode;
 use rusqlite::ffi;
 
 use super::Access;
+use super::beside::INTERRUPTED;
 
 /// A file that can't be used, and what became of what was to be changed in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +63,13 @@ pub enum Reason {
     ReadOnly(&'static str),
     /// It is a link that this user made, who is neither root nor the caller.
     Linked(u32),
+    /// A file that SQLite would open with it, and that must not be opened.
+    Beside {
+        /// What it is called behind the name of the database.
+        suffix: &'static str,
+        /// Whose it is.
+        user: u32,
+    },
     /// A table or column is missing.
     Schema(String),
     /// A value can't be what it says.
@@ -108,9 +116,7 @@ fn reason(waited: Duration, error: &rusqlite::Error) -> Reason {
     };
     let text = text.clone().unwrap_or_else(|| failure.to_string());
     match (failure.code, failure.extended_code) {
-        (_, ffi::SQLITE_READONLY_ROLLBACK | ffi::SQLITE_READONLY_RECOVERY) => Reason::ReadOnly(
-            "an interrupted write must first be rolled back by someone who may write it: run \"flux fairshare show\" as its owner",
-        ),
+        (_, ffi::SQLITE_READONLY_ROLLBACK | ffi::SQLITE_READONLY_RECOVERY) => Reason::ReadOnly(INTERRUPTED),
         (ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked, _) => Reason::Locked(waited),
         (ErrorCode::NotADatabase, _) => Reason::NotADatabase,
         (ErrorCode::CannotOpen, _) => Reason::Unreadable(format!(
@@ -139,6 +145,11 @@ impl fmt::Display for StoreError {
             Reason::Linked(user) => {
                 write!(f, "it is a link of user {user}, which could lead anywhere; name the file itself")?;
             }
+            Reason::Beside { suffix, user } => write!(
+                f,
+                "the file beside it that ends in {suffix} is user {user}'s, and could do harm to whoever opens it; if it is \
+                 to be trusted give it to the owner of the database (chown), else remove it"
+            )?,
             Reason::Sqlite(text) | Reason::Schema(text) | Reason::Value(text) | Reason::Format(text) => {
                 f.write_str(text)?;
             }

@@ -7,6 +7,7 @@
 //! The schema changed 38 times so far; `schema.rs` says which columns are needed and what stands in for newer ones.
 
 mod archive;
+mod beside;
 mod bins;
 mod error;
 pub mod formats;
@@ -29,12 +30,14 @@ mod values;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, ffi};
 
 pub use archive::ArchivedJob;
+use beside::{Place, Way};
 pub use bins::{Bins, StoredBin, UsageChanges};
 pub use error::{Left, Reason, StoreError};
 pub use history::PastJob;
@@ -103,20 +106,12 @@ impl Database {
         {
             return Err(StoreError::new(path, Reason::Linked(user)));
         }
-        let journal = probe(path)?;
-        // A reader may have to roll back a write that was cut off, so it asks for write access too; SQLite falls back to
-        // read-only where the system refuses, and query_only keeps a reader from changing anything itself.
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let (connection, unlocked) = match connect(path, flags, access, wait) {
-            Err(error) if access == Access::Read && journal == Journal::WriteAhead && needs_log(&error) => {
-                let (connection, stamp) = without_log(path, wait)?;
-                (connection, Some(stamp))
-            }
-            other => (other.map_err(|error| StoreError::sqlite(path, wait, &error))?, None),
+        let (place, journal) = probe(path)?;
+        place.settle(access, wait).map_err(|reason| StoreError::new(path, reason))?;
+        let (connection, unlocked) = match access {
+            Access::Read => to_read(path, &place, journal, wait)?,
+            Access::Write => (to_write(path, &place, wait)?, None),
         };
-        if access == Access::Write && connection.is_readonly("main").unwrap_or(false) {
-            return Err(StoreError::new(path, Reason::ReadOnly("the file can't be written")));
-        }
         Ok(Database { path: path.to_owned(), access, wait, journal, connection, unlocked })
     }
 
@@ -151,7 +146,8 @@ impl Snapshot<'_> {
         if stamp(self.path).is_ok_and(|now| now == before) {
             return Ok(());
         }
-        let text = "it was written to meanwhile, and waiting for that needs a writable directory; try again";
+        let text =
+            "it was written to meanwhile, and only who may write beside it can wait for that; try again";
         Err(self.error(Reason::Unreadable(text.to_owned())))
     }
 
@@ -181,9 +177,40 @@ impl Snapshot<'_> {
     }
 }
 
+/// A connection for a reader, and the stamp of what it reads without locks.
+///
+/// A reader may have to roll back a write that was cut off, so it asks for write access where it may do that; SQLite falls back to
+/// read-only where the system refuses, and query_only keeps a reader from changing anything itself.
+fn to_read(
+    path: &Path,
+    place: &Place,
+    journal: Journal,
+    wait: Duration,
+) -> Result<(Connection, Option<Stamp>), StoreError> {
+    let flags = match place.way(journal).map_err(|reason| StoreError::new(path, reason))? {
+        Way::WithoutLog => return without_log(path, place, wait),
+        Way::ReadWrite => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        Way::ReadOnly => OpenFlags::SQLITE_OPEN_READ_ONLY,
+    };
+    match connect(&place.path, flags, Access::Read, wait) {
+        Ok(connection) => Ok((connection, None)),
+        Err(error) if journal == Journal::WriteAhead && needs_log(&error) => without_log(path, place, wait),
+        Err(error) => Err(StoreError::sqlite(path, wait, &error)),
+    }
+}
+
+fn to_write(path: &Path, place: &Place, wait: Duration) -> Result<Connection, StoreError> {
+    let connection = connect(&place.path, OpenFlags::SQLITE_OPEN_READ_WRITE, Access::Write, wait)
+        .map_err(|error| StoreError::sqlite(path, wait, &error))?;
+    if connection.is_readonly("main").unwrap_or(false) {
+        return Err(StoreError::new(path, Reason::ReadOnly("the file can't be written")));
+    }
+    Ok(connection)
+}
+
 /// A connection set up for what it is to do, which shows that the file can be read.
 fn connect(path: &Path, flags: OpenFlags, access: Access, wait: Duration) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(wait)?;
     // An update touches most pages of the table: kept in memory (up to 512 MB) each is read once and written once.
     connection.pragma_update(None, "cache_size", -524_288)?;
@@ -196,21 +223,27 @@ fn connect(path: &Path, flags: OpenFlags, access: Access, wait: Duration) -> rus
 
 /// True for what SQLite says where it may not make the files of a write-ahead log.
 fn needs_log(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+    error.sqlite_error().is_some_and(|error| {
+        matches!(error.code, ErrorCode::CannotOpen | ErrorCode::ReadOnly)
+            && error.extended_code != ffi::SQLITE_READONLY_ROLLBACK
+    })
 }
 
-/// A database in WAL mode, which flux-accounting makes, for someone who may not write beside it. SQLite reads such a one
-/// only if told that nobody else is at it; that is so as long as there is no log, and is checked when all was read.
-fn without_log(path: &Path, wait: Duration) -> Result<(Connection, Stamp), StoreError> {
+/// A database in WAL mode, which flux-accounting makes, for someone who may not write beside it, or should not. SQLite reads such
+/// a one only if told that nobody else is at it; that is so as long as there is no log, and is checked when all was read.
+fn without_log(
+    path: &Path,
+    place: &Place,
+    wait: Duration,
+) -> Result<(Connection, Option<Stamp>), StoreError> {
     let unreadable = |text: String| StoreError::new(path, Reason::Unreadable(text));
-    // Links resolved, as SQLite does to find the log; and a URI must not start with two slashes.
-    let place = path.canonicalize().map_err(|error| unreadable(error.to_string()))?;
-    let stamp = stamp(&place).map_err(|error| unreadable(error.to_string()))?;
-    if is_beside(&place, "-wal") {
+    let stamp = stamp(&place.path).map_err(|error| unreadable(error.to_string()))?;
+    if place.has("-wal") {
         return Err(unreadable("it is in WAL mode, and reading that needs a writable directory".to_owned()));
     }
+    // A URI must not start with two slashes, which a path without links does not.
     let mut uri = "file:".to_owned();
-    for byte in place.as_os_str().as_bytes() {
+    for byte in place.path.as_os_str().as_bytes() {
         match byte {
             b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
                 uri.push(char::from(*byte))
@@ -219,11 +252,10 @@ fn without_log(path: &Path, wait: Duration) -> Result<(Connection, Stamp), Store
         }
     }
     uri.push_str("?immutable=1");
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     let connection = connect(Path::new(&uri), flags, Access::Read, wait)
         .map_err(|error| StoreError::sqlite(path, wait, &error))?;
-    Ok((connection, stamp))
+    Ok((connection, Some(stamp)))
 }
 
 fn stamp(path: &Path) -> std::io::Result<Stamp> {
@@ -245,9 +277,11 @@ enum Journal {
 
 /// What can be said before SQLite sees the file. SQLite takes an empty file, or one cut off within its first page, for a
 /// new database without tables.
-fn probe(path: &Path) -> Result<Journal, StoreError> {
+fn probe(path: &Path) -> Result<(Place, Journal), StoreError> {
     let fail = |reason| Err(StoreError::new(path, reason));
-    let mut file = match File::open(path) {
+    // What is not there, and what has no name of its own like a pipe, is told of below.
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut file = match File::open(&real) {
         Ok(file) => file,
         Err(error) => return Err(StoreError::system(path, &error)),
     };
@@ -261,24 +295,18 @@ fn probe(path: &Path) -> Result<Journal, StoreError> {
     if !looks_like_database(&head) {
         return fail(Reason::NotADatabase);
     }
-    let found = match file.metadata() {
-        Ok(metadata) => metadata.len(),
+    let metadata = match file.metadata() {
+        Ok(metadata) => metadata,
         Err(error) => return fail(Reason::Unreadable(error.to_string())),
     };
+    let place = Place { path: real, owner: metadata.uid(), own: rustix::process::geteuid().as_raw() };
     // While another process's journal or log lies beside the file its size proves nothing.
-    let beside = ["-journal", "-wal"].iter().any(|suffix| is_beside(path, suffix));
-    let expected = expected_size(&head).unwrap_or(512);
+    let beside = ["-journal", "-wal"].iter().any(|suffix| place.has(suffix));
+    let (expected, found) = (expected_size(&head).unwrap_or(512), metadata.len());
     if found < expected && !beside {
         return fail(Reason::Truncated { expected, found });
     }
-    Ok(if head.get(19) == Some(&2) { Journal::WriteAhead } else { Journal::Rollback })
-}
-
-/// True if SQLite's file of this suffix lies beside the database and something is in it.
-fn is_beside(path: &Path, suffix: &str) -> bool {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    std::fs::metadata(name).is_ok_and(|metadata| metadata.len() > 0)
+    Ok((place, if head.get(19) == Some(&2) { Journal::WriteAhead } else { Journal::Rollback }))
 }
 
 /// The size a database's header promises: page size times page count, if the count is current.

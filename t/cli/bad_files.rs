@@ -2,13 +2,10 @@
 //! Files that can't be used: a clear message, exit status 2, nothing changed.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use super::powerless::{Powerless, mode, with};
 use super::site::Site;
-use super::{PROGRAM, Ran, fairshare, finish};
+use super::{fairshare, finish};
 
 /// Both show and update refuse with this text, and leave the file as it is.
 #[track_caller]
@@ -208,60 +205,6 @@ fn a_lock_that_is_given_up_in_time_is_waited_for() {
     assert_eq!(site.fairshares().first().expect("ann").1, 0.25);
 }
 
-/// Another, powerless user's view of a database: root may write anything, so as root somebody else has to try, and has
-/// to be able to get at the program.
-struct Powerless {
-    directory: PathBuf,
-    database: PathBuf,
-}
-
-impl Powerless {
-    fn new(test: &str, site: &Site) -> Powerless {
-        let directory = std::env::temp_dir().join(format!("flux-fairshare-{test}-{}", std::process::id()));
-        fs::create_dir_all(&directory).expect("a directory");
-        let view = Powerless { database: directory.join("site.db"), directory };
-        for suffix in ["", "-journal", "-wal"] {
-            let (from, to) = (with(&site.path, suffix), with(&view.database, suffix));
-            if from.exists() {
-                fs::copy(from, &to).expect("copied");
-                mode(&to, 0o444);
-            }
-        }
-        // By a process of its own: a program that this process writes is busy in children that other tests start.
-        let copied = Command::new("cp").arg(PROGRAM).arg(view.directory.join("program")).status();
-        assert!(copied.expect("cp runs").success());
-        mode(&view.directory.join("program"), 0o755);
-        mode(&view.directory, 0o555);
-        view
-    }
-
-    fn run(&self, command: &str) -> Ran {
-        let mut line = Command::new(self.directory.join("program"));
-        line.arg(command).args((command == "why").then_some("ann")).arg("-p").arg(&self.database);
-        if fs::metadata("/proc/self").expect("procfs").uid() == 0 {
-            line.uid(65534);
-        }
-        finish(&mut line, "")
-    }
-}
-
-impl Drop for Powerless {
-    fn drop(&mut self) {
-        let _ = fs::set_permissions(&self.directory, fs::Permissions::from_mode(0o755));
-        let _ = fs::remove_dir_all(&self.directory);
-    }
-}
-
-fn with(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
-fn mode(path: &Path, mode: u32) {
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("mode");
-}
-
 #[test]
 fn read_only_files() {
     let view = Powerless::new("read-only", &Site::small("read_only"));
@@ -330,6 +273,42 @@ fn a_log_that_can_not_be_read_without_writing() {
     let path = view.database.display();
     let text = "can't be read: it is in WAL mode, and reading that needs a writable directory";
     assert_eq!(view.run("show").error(), format!("flux-fairshare: {path}: {text}"));
+}
+
+#[test]
+fn a_database_that_is_shorter_than_its_log_makes_it_is_read_through_a_link_too() {
+    let site = Site::large("wal_longer", 3, 200);
+    let writer = site.open();
+    // All of it is in the log, and the file as a checkpoint leaves it that was cut off.
+    writer
+        .execute_batch("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; VACUUM")
+        .expect("written into the log");
+    let left = Site { path: super::directory("wal_longer_left").join("site.db") };
+    for suffix in ["", "-wal"] {
+        fs::copy(with(&site.path, suffix), with(&left.path, suffix)).expect("copied");
+    }
+    let file = fs::OpenOptions::new().write(true).open(&left.path).expect("writable");
+    file.set_len(file.metadata().expect("there").len() - 4096).expect("cut off");
+    let link = super::directory("wal_longer_link").join("link.db");
+    std::os::unix::fs::symlink(&left.path, &link).expect("a link");
+    for command in ["show", "update"] {
+        fairshare([command, "-p", link.to_str().expect("text")]).ok();
+    }
+}
+
+#[test]
+fn a_directory_that_may_be_written_and_not_read_takes_a_page() {
+    let view = Powerless::new("write-only", &Site::small("write_only"));
+    mode(&view.directory, 0o755);
+    let directory = view.directory.join("pages");
+    fs::create_dir(&directory).expect("a directory");
+    mode(&directory, 0o333);
+    let page = directory.join("page.html");
+    let mut line = view.program();
+    let ran = finish(line.args(["report", "--no-jobs", "-p"]).arg(&view.database).arg("-o").arg(&page), "");
+    mode(&directory, 0o755);
+    assert_eq!(ran.ok(), "");
+    assert!(fs::read_to_string(&page).expect("a page").contains("</html>"));
 }
 
 #[test]

@@ -263,6 +263,27 @@ fn help_that_does_not_arrive_is_an_error() {
 }
 
 #[test]
+fn a_database_is_not_copied_into_itself() {
+    let site = Site::small("copied_into_itself");
+    let (link, hard) = (site.path.with_file_name("link.db"), site.path.with_file_name("hard.db"));
+    std::os::unix::fs::symlink("site.db", &link).expect("a link");
+    std::fs::hard_link(&site.path, &hard).expect("a link");
+    let before = site.bytes();
+    for (archive, database) in
+        [(&site.path, &site.path), (&link, &site.path), (&hard, &site.path), (&site.path, &link)]
+    {
+        let (archive, database) = (archive.to_str().expect("text"), database.to_str().expect("text"));
+        let ran = fairshare(["sync", "--copy", archive, "-p", database, "--uri", "local:///nonexistent"]);
+        let said = "--copy takes a job archive, and this is the database itself";
+        assert_eq!(ran.error(), format!("flux-fairshare: {archive}: {said}"));
+    }
+    assert_eq!(site.bytes(), before);
+    // What is not there is for the fetch to tell.
+    let ran = fairshare(["sync", "--copy", "/none", "-p", "/none", "--uri", "local:///nonexistent"]);
+    assert!(!ran.error().contains("itself"), "{ran:?}");
+}
+
+#[test]
 fn a_dry_run_is_no_rule() {
     let help = fairshare(["update", "-h"]);
     let rules =

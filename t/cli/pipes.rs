@@ -2,7 +2,10 @@
 //! Documents out of pipes, output into pipes that close and disks that are full.
 
 use std::fs::{File, OpenOptions};
-use std::process::{Command, Output, Stdio};
+use std::io::{PipeReader, Write};
+use std::os::fd::AsRawFd;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use super::site::Site;
 use super::{PROGRAM, fairshare, fairshare_reading, file};
@@ -15,6 +18,30 @@ fn closed() -> Stdio {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     writer.into()
+}
+
+/// A pipe that takes nothing more until somebody reads, as one to a pager does.
+fn unread() -> (PipeReader, Stdio) {
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    // SAFETY: the descriptor is open; the call changes nothing.
+    let room = unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_GETPIPE_SZ) };
+    writer.write_all(&vec![b'x'; usize::try_from(room).expect("a pipe has a size")]).expect("it has room");
+    (reader, writer.into())
+}
+
+/// Waits until a process is stuck in writing to its standard output.
+fn stuck(child: &mut Child, what: &dyn std::fmt::Debug) {
+    let call = format!("/proc/{}/syscall", child.id());
+    for _ in 0..1000 {
+        match std::fs::read_to_string(&call) {
+            Ok(call) if call.starts_with(&format!("{} 0x1 ", libc::SYS_write)) => return,
+            Ok(_) => std::thread::sleep(Duration::from_millis(10)),
+            // Where the kernel does not tell, it is long enough for what takes milliseconds.
+            Err(_) => return std::thread::sleep(Duration::from_secs(1)),
+        }
+        assert!(child.try_wait().expect("it is ours").is_none(), "{what:?} has ended");
+    }
+    panic!("{what:?} never came to print");
 }
 
 fn full() -> File {
@@ -33,6 +60,52 @@ fn a_closed_pipe_is_quiet_everywhere() {
         let output = run(&arguments, closed(), Stdio::piped());
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{command:?}");
     }
+}
+
+#[test]
+fn whoever_reads_a_list_keeps_no_writer_waiting() {
+    let site = Site::small("list_in_a_pager");
+    super::pipeline::with_jobs(&site);
+    let (path, now) = (site.path(), (super::pipeline::END + 900.0).to_string());
+    let begun = ["sync", "--only", "usage", "--now", &now, "-p", path];
+    fairshare(begun).ok();
+    assert_eq!(fairshare(["limit", "set", "user", "*", "run-gpus=1", "-p", path]).status, 0);
+    let commands: [&[&str]; 17] = [
+        &["usage"],
+        &["usage", "--by", "period"],
+        &["usage", "--json"],
+        &["update", "-n"],
+        &["limit"],
+        &["policy"],
+        &["show"],
+        &["why", "ann"],
+        &["why", "ann", "ben"],
+        &["compare"],
+        &["what-if", "--shares", "A=7"],
+        &["check-import"],
+        &["report", "--json", "--no-jobs"],
+        &["recount", "--now", &now],
+        &["scrub", "-n", "1"],
+        &["push", "-n"],
+        &["doctor", "--uri", "local:///nonexistent"],
+    ];
+    let mut keep = Vec::new();
+    for command in commands {
+        // Whatever ran before, there is something to show and something to write.
+        site.sql("UPDATE association_table SET fairshare = 0.123456");
+        let (reader, out) = unread();
+        let mut line = Command::new(PROGRAM);
+        let line = line.args(command).args(["-p", path]).stdin(Stdio::null()).stdout(out);
+        let mut child = line.stderr(Stdio::null()).spawn().expect("it starts");
+        stuck(&mut child, &command);
+        let ran = fairshare(["update", "-p", path, "--wait", "0.5"]);
+        drop(reader);
+        child.wait().expect("it ends");
+        if (ran.status, ran.err.as_str()) != (0, "") {
+            keep.push((command, ran.err));
+        }
+    }
+    assert!(keep.is_empty(), "{keep:#?}");
 }
 
 #[test]

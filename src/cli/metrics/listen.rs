@@ -1,16 +1,29 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Metrics over HTTP, for a Prometheus on the same machine: GET of /metrics on a loopback address, one request a connection.
+//!
+//! Each client has a thread, so that who takes their time keeps nobody waiting. What is answered comes from the one thread that
+//! called, for one client after the other.
+
+mod clients;
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
 use std::time::{Duration, Instant};
+
+use clients::{Clients, Seat};
 
 /// The media type of the text.
 const MEDIA: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// How long a client may take to ask, and then to read: nobody keeps others waiting for longer.
+/// How long a client may take to ask, and then to read.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A request's line and headers are no longer than this.
 const LONGEST_REQUEST: u64 = 16 * 1024;
+
+/// What `metrics` says.
+type Said = Result<String, String>;
 
 /// An address of this machine alone.
 pub(super) fn loopback(text: &str) -> Result<SocketAddr, String> {
@@ -26,24 +39,40 @@ pub(super) fn loopback(text: &str) -> Result<SocketAddr, String> {
     ))
 }
 
-/// Answers one request after the other with what `metrics` says then, for ever.
-pub(super) fn serve(
-    listener: &TcpListener,
-    mut metrics: impl FnMut() -> Result<String, String>,
-) -> io::Error {
-    loop {
-        match listener.accept() {
-            // What becomes of one client is no matter of the others.
-            Ok((client, _)) => drop(answer(client, &mut metrics)),
-            Err(error)
-                if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
-            Err(error) => return error,
+/// Answers each request with what `metrics` says then, for ever.
+pub(super) fn serve(listener: &TcpListener, mut metrics: impl FnMut() -> Said) -> io::Error {
+    let clients = Clients::default();
+    let (asks, asked) = channel::<Sender<Said>>();
+    thread::scope(|scope| {
+        let clients = &clients;
+        let accepting = scope.spawn(move || {
+            loop {
+                let client = match listener.accept() {
+                    Ok((client, _)) => Arc::new(client),
+                    Err(error) if is_of_one(&error) => continue,
+                    Err(error) => return error,
+                };
+                let (seat, asks) = (clients.seat(&client), asks.clone());
+                // What becomes of one client is no matter of the others; nor is it where there is no thread to be had.
+                let attend = move || drop(answer(&client, seat, &asks));
+                drop(thread::Builder::new().spawn_scoped(scope, attend));
+            }
+        });
+        for to in asked {
+            // Who has gone meanwhile is told nothing.
+            let _ = to.send(metrics());
         }
-    }
+        accepting.join().unwrap_or_else(|_| io::Error::other("nobody listens any more"))
+    })
 }
 
-fn answer(client: TcpStream, metrics: &mut impl FnMut() -> Result<String, String>) -> io::Result<()> {
-    let asking = Until::soon(&client);
+/// Whether an error of accept(2) is about one client.
+fn is_of_one(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted)
+}
+
+fn answer(client: &TcpStream, seat: Seat<'_>, asks: &Sender<Sender<Said>>) -> io::Result<()> {
+    let asking = Until::soon(client);
     let mut reader = BufReader::new(asking.take(LONGEST_REQUEST));
     let mut request = String::new();
     reader.read_line(&mut request)?;
@@ -52,18 +81,21 @@ fn answer(client: TcpStream, metrics: &mut impl FnMut() -> Result<String, String
     while reader.read_line(&mut header)? > 2 {
         header.clear();
     }
+    if request.is_empty() || !seat.keep() {
+        return Ok(());
+    }
     let mut words = request.split_whitespace();
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let path = path.split('?').next().unwrap_or_default();
     let (status, media, body) = match (method, path) {
-        ("GET" | "HEAD", "/metrics") => match metrics() {
+        ("GET" | "HEAD", "/metrics") => match told(asks)? {
             Ok(text) => ("200 OK", MEDIA, text),
             Err(text) => ("503 Service Unavailable", "text/plain; charset=utf-8", text + "\n"),
         },
         ("GET" | "HEAD", _) => ("404 Not Found", "text/plain; charset=utf-8", "see /metrics\n".to_owned()),
         _ => ("405 Method Not Allowed", "text/plain; charset=utf-8", "GET /metrics\n".to_owned()),
     };
-    let mut out = Until::soon(&client);
+    let mut out = Until::soon(client);
     write!(
         out,
         "HTTP/1.1 {status}\r\nContent-Type: {media}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
@@ -73,6 +105,14 @@ fn answer(client: TcpStream, metrics: &mut impl FnMut() -> Result<String, String
         out.write_all(body.as_bytes())?;
     }
     out.flush()
+}
+
+/// What `metrics` says when it is this client's turn.
+fn told(asks: &Sender<Sender<Said>>) -> io::Result<Said> {
+    let (answer, answered) = channel();
+    let over = || io::Error::from(io::ErrorKind::BrokenPipe);
+    asks.send(answer).map_err(|_| over())?;
+    answered.recv().map_err(|_| over())
 }
 
 /// What a client sends, or takes, up to an instant, however little at a time.

@@ -95,7 +95,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     put(&text)?;
     while let Some(every) = args.every {
         std::thread::sleep(every.max(Duration::from_secs(1)));
-        put(&source.text_or_down())?;
+        // Whoever ends here leaves a file that says "up 1" for ever; a disk that is full now has room later.
+        put(&source.text_or_down()).unwrap_or_else(remark);
     }
     Ok(Answer::Yes)
 }

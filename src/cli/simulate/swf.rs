@@ -2,7 +2,7 @@
 //! The Standard Workload Format of the Parallel Workloads Archive, version 2.2: a line of 18 numbers a job, `;` before what
 //! is said of all; -1 is unknown. Users, groups and queues are numbers there.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 
 use super::read::{History, LONGEST_RUN, Size};
 use crate::ids::UserId;
@@ -25,12 +25,31 @@ const UNKNOWN: u32 = 65_534;
 /// Of all ids the last but one: the last is nobody's.
 const GREATEST_USER: f64 = (u32::MAX - 1) as f64;
 
+/// Bytes of a line, its end among them: 18 numbers take some hundred.
+const LONGEST_LINE: usize = 64 * 1024;
+
+/// The next line, or `None` at the end. What is compressed may be of any length, and nothing but its beginning is kept in memory.
+fn next(lines: &mut impl BufRead, line: &mut Vec<u8>) -> Result<Option<()>, String> {
+    line.clear();
+    lines.take(LONGEST_LINE as u64 + 1).read_until(b'\n', line).map_err(|error| error.to_string())?;
+    if line.len() > LONGEST_LINE {
+        let limit = LONGEST_LINE / 1024;
+        return Err(format!(
+            "over {limit} KiB long; the Standard Workload Format has a line of 18 numbers a job"
+        ));
+    }
+    Ok((!line.is_empty()).then_some(()))
+}
+
 /// Reads a trace. An error names the line.
-pub(super) fn read(lines: impl BufRead, size: Size, history: &mut History) -> Result<(), String> {
-    let mut start = 0.0;
-    for (number, line) in lines.split(b'\n').enumerate() {
-        let line = line.map_err(|error| error.to_string())?;
-        let line = String::from_utf8_lossy(&line);
+pub(super) fn read(mut lines: impl BufRead, size: Size, history: &mut History) -> Result<(), String> {
+    let (mut start, mut bytes) = (0.0, Vec::new());
+    for number in 1_u64.. {
+        let at_line = |text: String| format!("line {number}: {text}");
+        if next(&mut lines, &mut bytes).map_err(at_line)?.is_none() {
+            break;
+        }
+        let line = String::from_utf8_lossy(&bytes);
         if let Some(said) = line.trim_start().strip_prefix(';') {
             if let Some((key, value)) = said.split_once(':') {
                 header(key.trim(), value.trim(), &mut start, history);
@@ -42,15 +61,17 @@ pub(super) fn read(lines: impl BufRead, size: Size, history: &mut History) -> Re
         }
         let no_job = || "expected 18 numbers, as the Standard Workload Format has them".to_owned();
         let outcome = fields(&line).ok_or_else(no_job).and_then(|fields| job(&fields, start, size, history));
-        outcome.map_err(|text| format!("line {}: {text}", number + 1))?;
+        outcome.map_err(at_line)?;
     }
     Ok(())
 }
 
 /// Nodes and cores, as the lines before the first job tell.
-pub(super) fn cluster(lines: impl BufRead) -> (Option<u64>, Option<u64>) {
-    let mut history = History::default();
-    for line in lines.lines().map_while(Result::ok) {
+pub(super) fn cluster(mut lines: impl BufRead) -> (Option<u64>, Option<u64>) {
+    let (mut history, mut bytes) = (History::default(), Vec::new());
+    // What is wrong with a line is told when all of them are read.
+    while let Ok(Some(())) = next(&mut lines, &mut bytes) {
+        let line = String::from_utf8_lossy(&bytes);
         match line.trim_start().strip_prefix(';') {
             Some(said) => {
                 if let Some((key, value)) = said.split_once(':') {
@@ -178,6 +199,33 @@ mod tests {
         // A start that is beyond all times is none.
         let started = of("; UnixStartTime: 1e300\n1 5 -1 9 6 -1 -1 8 9 -1 1 7 3 -1 2 -1 -1 -1\n").unwrap();
         assert_eq!(started.trace.jobs()[0].submit, 5.0);
+    }
+
+    /// Ten megabytes that are compressed took ten gigabytes of memory.
+    #[test]
+    fn a_line_without_an_end_is_told_and_not_kept() {
+        struct Endless(u64);
+        impl std::io::Read for Endless {
+            fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+                self.0 += buffer.len() as u64;
+                buffer.fill(b';');
+                Ok(buffer.len())
+            }
+        }
+        let too_long =
+            "line 1: over 64 KiB long; the Standard Workload Format has a line of 18 numbers a job";
+        let size = Size { cores_per_node: 4, whole_nodes: false };
+        let mut endless = Endless(0);
+        let told = read(std::io::BufReader::new(&mut endless), size, &mut History::default()).err().unwrap();
+        assert_eq!(told, too_long);
+        assert_eq!(cluster(std::io::BufReader::new(&mut endless)), (None, None));
+        assert!(endless.0 < 1 << 20, "{} bytes were read", endless.0);
+        // One byte less is a line like any other.
+        let longest = format!(";{}\n", " ".repeat(LONGEST_LINE - 2));
+        assert_eq!(of(&longest.repeat(2)).unwrap().trace.jobs().len(), 0);
+        assert_eq!(of(&longest.replace('\n', " \n")).err().unwrap(), too_long);
+        let header = longest.clone() + "; MaxProcs: 100\n";
+        assert_eq!(cluster(header.as_bytes()), (None, Some(100)));
     }
 
     #[test]

@@ -4,7 +4,8 @@
 mod told;
 
 use std::io::{IsTerminal, Write, stderr};
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use clap::ValueEnum;
@@ -139,6 +140,15 @@ pub(super) fn run(args: &Args) -> Outcome {
     if args.copy.is_some() && !args.asks(Step::Fetch) {
         return Err(Failure::Message("--copy goes with the step fetch".to_owned()));
     }
+    if let Some(archive) = &args.copy
+        && is_one_file(archive, args.database.path())
+    {
+        // To close it when it has been read would give up the locks of the transaction, which hold for a whole process.
+        return Err(Failure::Message(format!(
+            "{}: --copy takes a job archive, and this is the database itself",
+            archive.display()
+        )));
+    }
     if let Some(every) = args.watch {
         return watch::run(args, every);
     }
@@ -169,6 +179,12 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     done.is_counted()?;
     Ok(Answer::Yes)
+}
+
+/// Whether two names lead to the same file, by whichever kind of link.
+fn is_one_file(one: &Path, other: &Path) -> bool {
+    let of = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
+    of(one).is_some_and(|one| of(other) == Some(one))
 }
 
 /// The steps in the database, as one transaction. What somebody should know goes to `note`, asked or not.

@@ -4,7 +4,6 @@
 //! Both are looked at once a second: two `stat` and one small request cost less than a watcher of every kind of file system
 //! and of a journal that is cut off at each restart of Flux.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -102,7 +101,7 @@ where
     }
 
     fn tell(&mut self, line: &str) {
-        notify(NotifyState::Status(line));
+        notify(NotifyState::Status(&one_line(line)));
         (self.tell)(line);
     }
 
@@ -124,6 +123,15 @@ pub fn alive() {
     notify(NotifyState::Watchdog);
 }
 
+/// A text without what would begin another field of what systemd is told: names out of a database may be any text.
+fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() { line.extend(letter.escape_default()) } else { line.push(letter) }
+    }
+    line
+}
+
 /// Without systemd there is nobody to be told.
 fn notify(state: NotifyState<'_>) {
     let _ = sd_notify::notify(&[state]);
@@ -134,7 +142,8 @@ fn stamp(path: &Path) -> io::Result<Stamp> {
         let data = path.metadata()?;
         Ok((data.dev(), data.ino(), data.size(), data.mtime(), data.mtime_nsec()))
     };
-    let mut log = OsString::from(path);
+    // SQLite keeps its log beside the file itself, wherever links to it are, and whatever they lead to today.
+    let mut log = path.canonicalize()?.into_os_string();
     log.push("-wal");
     Ok(Stamp { file: of(path)?, log: of(Path::new(&log)).ok() })
 }
@@ -162,5 +171,39 @@ mod tests {
             stamps.push(now);
         }
         std::fs::remove_dir_all(&directory).expect("removed");
+    }
+
+    #[test]
+    fn a_stamp_of_a_link_tells_what_is_written_where_it_leads() {
+        let room = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| room.path().join(name);
+        for name in ["there/a.db", "elsewhere/a.db"] {
+            std::fs::create_dir_all(at(name).parent().expect("a directory")).expect("made");
+            std::fs::write(at(name), "a").expect("written");
+        }
+        std::os::unix::fs::symlink("there/a.db", at("link.db")).expect("a link");
+        let mut stamps = vec![stamp(&at("link.db")).expect("there")];
+        let mut differs = |what| {
+            let now = stamp(&at("link.db")).expect("there");
+            assert!(!stamps.contains(&now), "{what}");
+            stamps.push(now);
+        };
+        std::fs::write(at("there/a.db-wal"), "x").expect("written");
+        differs("a log where it leads");
+        std::fs::write(at("there/a.db-wal"), "xy").expect("written");
+        differs("more in it");
+        std::fs::remove_file(at("link.db")).expect("removed");
+        std::os::unix::fs::symlink("elsewhere/a.db", at("link.db")).expect("a link");
+        differs("another place");
+        std::fs::write(at("elsewhere/a.db-wal"), "x").expect("written");
+        differs("a log there");
+    }
+
+    #[test]
+    fn what_systemd_is_told_is_one_field() {
+        assert_eq!(
+            one_line("user \"a\nMAINPID=1\r\0\u{85}\": ä"),
+            "user \"a\\nMAINPID=1\\r\\u{0}\\u{85}\": ä"
+        );
     }
 }

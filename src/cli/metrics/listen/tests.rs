@@ -12,6 +12,14 @@ fn only_this_machine() {
     assert!(loopback("localhost").is_err() && loopback("9909").is_err());
 }
 
+fn ask(address: SocketAddr, request: &str) -> String {
+    let mut client = TcpStream::connect(address).expect("it listens");
+    client.write_all(request.as_bytes()).expect("sent");
+    let mut text = String::new();
+    client.read_to_string(&mut text).expect("an answer");
+    text
+}
+
 #[test]
 fn requests_are_answered_one_by_one() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -23,13 +31,7 @@ fn requests_are_answered_one_by_one() {
             if times == 2 { Err("no plugin".to_owned()) } else { Ok(format!("x {times}\n# EOF\n")) }
         })
     });
-    let ask = |request: &str| {
-        let mut client = TcpStream::connect(address).expect("it listens");
-        client.write_all(request.as_bytes()).expect("sent");
-        let mut text = String::new();
-        client.read_to_string(&mut text).expect("an answer");
-        text
-    };
+    let ask = |request| ask(address, request);
     let first = ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
     assert!(first.starts_with("HTTP/1.1 200 OK\r\n") && first.ends_with("\r\n\r\nx 1\n# EOF\n"), "{first}");
     assert!(first.contains("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"));
@@ -41,6 +43,48 @@ fn requests_are_answered_one_by_one() {
     assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
     let head = ask("HEAD /metrics HTTP/1.1\r\n\r\n");
     assert!(head.starts_with("HTTP/1.1 200 ") && head.ends_with("\r\n\r\n"), "{head}");
+}
+
+#[test]
+fn who_says_nothing_keeps_nobody_waiting() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || serve(&listener, || Ok("x 1\n# EOF\n".to_owned())));
+    let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(address).expect("it listens")).collect();
+    let begun = Instant::now();
+    for _ in 0..10 {
+        let text = ask(address, "GET /metrics HTTP/1.1\r\n\r\n");
+        assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(2), "after {:?}", begun.elapsed());
+    // Who came first went, who came last may still ask.
+    let (mut first, mut last) = (&silent[0], &silent[39]);
+    first.set_read_timeout(Some(PATIENCE)).expect("set");
+    assert_eq!(first.read(&mut [0; 1]).expect("it ends"), 0);
+    last.write_all(b"HEAD /metrics HTTP/1.1\r\n\r\n").expect("sent");
+    let mut text = String::new();
+    last.read_to_string(&mut text).expect("an answer");
+    assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+}
+
+#[test]
+fn who_is_being_answered_stays_whoever_comes() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let connect = || Arc::new(TcpStream::connect(address).expect("it listens"));
+    let clients = Clients::default();
+    let came: Vec<_> = (0..clients::MOST).map(|_| connect()).collect();
+    let mut seats: Vec<_> = came.iter().map(|client| clients.seat(client)).collect();
+    assert!(seats[0].keep());
+    std::thread::scope(|scope| {
+        let comes = scope.spawn(|| drop(clients.seat(&connect())));
+        // The second has asked nothing, and the next one sits when it has gone.
+        assert_eq!((&*came[1]).read(&mut [0; 1]).expect("it is hung up on"), 0);
+        assert!(!seats[1].keep(), "what it asks now comes too late");
+        drop(seats.remove(1));
+        comes.join().expect("seated");
+    });
+    assert_eq!((&*came[0]).write(b"x").expect("nobody hung up"), 1);
 }
 
 #[test]

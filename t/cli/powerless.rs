@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What another user, who has no power, gets to do: root may write anything, so as root somebody else has to try.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::site::Site;
+use super::{PROGRAM, Ran, finish};
+
+/// Their view of a database, in a directory in which they can get at the program.
+pub struct Powerless {
+    pub directory: PathBuf,
+    pub database: PathBuf,
+}
+
+impl Powerless {
+    pub fn new(test: &str, site: &Site) -> Powerless {
+        let directory = std::env::temp_dir().join(format!("flux-fairshare-{test}-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("a directory");
+        let view = Powerless { database: directory.join("site.db"), directory };
+        for suffix in ["", "-journal", "-wal"] {
+            let (from, to) = (with(&site.path, suffix), with(&view.database, suffix));
+            if from.exists() {
+                fs::copy(from, &to).expect("copied");
+                mode(&to, 0o444);
+            }
+        }
+        // By a process of its own: a program that this process writes is busy in children that other tests start.
+        let copied = Command::new("cp").arg(PROGRAM).arg(view.directory.join("program")).status();
+        assert!(copied.expect("cp runs").success());
+        mode(&view.directory.join("program"), 0o755);
+        mode(&view.directory, 0o555);
+        view
+    }
+
+    /// The program, run by them.
+    pub fn program(&self) -> Command {
+        let mut program = Command::new(self.directory.join("program"));
+        if is_root() {
+            program.uid(65534);
+        }
+        program
+    }
+
+    pub fn run(&self, command: &str) -> Ran {
+        let mut line = self.program();
+        line.arg(command).args((command == "why").then_some("ann")).arg("-p").arg(&self.database);
+        finish(&mut line, "")
+    }
+}
+
+impl Drop for Powerless {
+    fn drop(&mut self) {
+        let _ = fs::set_permissions(&self.directory, fs::Permissions::from_mode(0o755));
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Whether the tests are root's, who alone can give files to others.
+pub fn is_root() -> bool {
+    fs::metadata("/proc/self").expect("procfs").uid() == 0
+}
+
+/// As [`is_root`]; what is not shown otherwise is told.
+pub fn is_root_for(test: &str) -> bool {
+    let is_root = is_root();
+    if !is_root {
+        eprintln!("!! SKIPPED: {test}: only root can give files to somebody else");
+    }
+    is_root
+}
+
+/// A name with something behind it.
+pub fn with(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+pub fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("mode");
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Databases, journals and logs of other users: who looks at them, or writes, does no more than that.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::path::{Path, PathBuf};
+
+use super::fairshare;
+use super::powerless::{Powerless, is_root_for, mode, with};
+use super::site::Site;
+
+/// Nobody whom this machine knows.
+const STRANGER: u32 = 12_345;
+
+fn give(path: &Path) {
+    chown(path, Some(STRANGER), None).expect("root gives it away");
+}
+
+/// A journal of the stranger's beside the database, by which SQLite removes `victim` once it has played it back: it ends as one of
+/// a change to several databases does, with the name of their common journal, the length of that, the sum of its bytes, and a
+/// magic number.
+fn crafted(database: &Path, victim: &Path) -> PathBuf {
+    let name = victim.as_os_str().as_encoded_bytes();
+    let sum: u32 = name.iter().map(|byte| u32::from(*byte)).sum();
+    let length = u32::try_from(name.len()).expect("a short name");
+    let mut bytes = vec![b'x'; 512];
+    bytes.extend_from_slice(name);
+    bytes.extend_from_slice(&length.to_be_bytes());
+    bytes.extend_from_slice(&sum.to_be_bytes());
+    bytes.extend_from_slice(&[0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]);
+    let journal = with(database, "-journal");
+    fs::write(&journal, bytes).expect("written");
+    give(&journal);
+    journal
+}
+
+/// What is in a file, and whose it is.
+fn seen(path: &Path) -> Option<(Vec<u8>, u32)> {
+    Some((fs::read(path).ok()?, fs::metadata(path).ok()?.uid()))
+}
+
+#[test]
+fn a_journal_of_somebody_else_removes_no_file() {
+    if !is_root_for("a journal of somebody else") {
+        return;
+    }
+    let interrupted = "read-only: an interrupted write must first be rolled back by its owner: run \"flux fairshare show\" as the user to whom the file belongs";
+    let foreign = format!(
+        "the file beside it that ends in -journal is user {STRANGER}'s, and could do harm to whoever opens it; if it is to be trusted give it to the owner of the database (chown), else remove it"
+    );
+    for (whose, is_strangers, text) in [("the stranger's", true, interrupted), ("root's", false, &foreign)] {
+        for log in [false, true] {
+            let site = Site::small("journal_of_another");
+            if log {
+                site.sql("PRAGMA journal_mode = WAL");
+            }
+            let victim = site.path.with_file_name("victim");
+            fs::write(&victim, "precious").expect("written");
+            let journal = crafted(&site.path, &victim);
+            if is_strangers {
+                give(&site.path);
+            }
+            mode(&site.path, 0o666);
+            let link = site.path.with_file_name("link.db");
+            std::os::unix::fs::symlink("site.db", &link).expect("a link");
+            let files = || [&site.path, &journal, &victim].map(|path| seen(path));
+            let before = files();
+            let commands =
+                [(&["show"][..], ""), (&["why", "ann"], ""), (&["update"], "; nothing was changed")];
+            for (command, more) in commands {
+                for path in [&site.path, &link] {
+                    let path = path.to_str().expect("text");
+                    let ran = fairshare([command, &["--wait", "0.1", "-p", path]].concat());
+                    let what = format!("{command:?} of {whose} database, log: {log}");
+                    assert!(victim.exists(), "{what}: {ran:?}");
+                    assert!(files() == before, "{what}: {ran:?}");
+                    assert_eq!(ran.error(), format!("flux-fairshare: {path}: {text}{more}"), "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_file_is_given_to_the_owner_of_a_database_because_it_lies_beside() {
+    if !is_root_for("a file beside a database of somebody else") {
+        return;
+    }
+    for suffix in ["-journal", "-wal", "-shm"] {
+        for log in [false, true] {
+            let site = Site::small("file_beside");
+            if log {
+                site.sql("PRAGMA journal_mode = WAL");
+            }
+            give(&site.path);
+            // Whoever may write in a directory can rename what root has put there.
+            let secret = with(&site.path, suffix);
+            fs::write(&secret, "x".repeat(600)).expect("written");
+            mode(&secret, 0o600);
+            let before = seen(&secret);
+            for command in ["show", "update"] {
+                let ran = fairshare([command, "--wait", "0.1", "-p", site.path()]);
+                assert!(seen(&secret) == before, "{command}, log: {log}: {ran:?}");
+                let told = format!("the file beside it that ends in {suffix} is user 0's");
+                assert!(ran.error().contains(&told), "{command}, log: {log}: {ran:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_writer_waits_for_a_write_of_the_owners_that_goes_on() {
+    if !is_root_for("a write of somebody else") {
+        return;
+    }
+    let site = Site::small("write_of_another");
+    give(&site.path);
+    let other = site.open();
+    other.execute_batch("BEGIN IMMEDIATE; UPDATE association_table SET shares = 9").expect("begun");
+    assert!(fs::metadata(with(&site.path, "-journal")).expect("a journal").len() > 0);
+    // A reader is not disturbed.
+    fairshare(["show", "-p", site.path()]).ok();
+    std::thread::scope(|scope| {
+        let update = scope.spawn(|| fairshare(["update", "-p", site.path(), "--wait", "20"]));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        assert!(!update.is_finished());
+        other.execute_batch("ROLLBACK").expect("free");
+        update.join().expect("ran").ok();
+    });
+    assert_eq!(site.fairshares().first().expect("ann").1, 0.25);
+}
+
+#[test]
+fn who_reads_a_log_of_somebody_else_leaves_nothing_of_his_own() {
+    if !is_root_for("a log of somebody else") {
+        return;
+    }
+    let site = Site::small("log_of_another");
+    site.sql("PRAGMA journal_mode = WAL");
+    let view = Powerless::new("log-of-another", &site);
+    give(&view.database);
+    mode(&view.database, 0o644);
+    mode(&view.directory, 0o777);
+    let beside = || {
+        ["-wal", "-shm"].map(|suffix| fs::metadata(with(&view.database, suffix)).ok().map(|file| file.uid()))
+    };
+    assert!(view.run("show").ok().contains("ann"));
+    assert_eq!(beside(), [None; 2]);
+    let owned = Site { path: view.database.clone() };
+    let path = owned.path();
+    // Root reads while the owner writes, and what it makes the owner can use.
+    assert!(fairshare(["show", "-p", path]).ok().contains("ann"));
+    assert!(beside().into_iter().all(|user| user.is_none_or(|user| user == STRANGER)), "{:?}", beside());
+    let writer = owned.open();
+    writer
+        .execute_batch(
+            "UPDATE association_table SET shares = 7; BEGIN IMMEDIATE; UPDATE bank_table SET shares = 2",
+        )
+        .expect("written into the log");
+    for ran in [fairshare(["show", "-p", path, "-P", "-o", "name,shares"]), {
+        let mut line = view.program();
+        super::finish(line.args(["show", "-p", path, "-P", "-o", "name,shares"]), "")
+    }] {
+        assert!(ran.ok().contains("ann|7\n"), "{ran:?}");
+    }
+    // What a crash leaves is the log without its index, which would be made anew by whoever reads.
+    fs::copy(with(&view.database, "-wal"), view.directory.join("left.db-wal")).expect("copied");
+    fs::copy(&view.database, view.directory.join("left.db")).expect("copied");
+    let left = Powerless { database: view.directory.join("left.db"), directory: view.directory.clone() };
+    for suffix in ["", "-wal"] {
+        give(&with(&left.database, suffix));
+    }
+    let ran = left.run("show");
+    assert!(ran.error().contains("an interrupted write must first be rolled back by its owner"), "{ran:?}");
+    assert!(!with(&left.database, "-shm").exists());
+}
