@@ -43,6 +43,8 @@
 //! - No borrow of the engine lives across a call into Flux, because Flux re-enters callbacks.
 //! - While Flux asks for every priority, no other job is touched: any look at one makes Flux lose its place among its jobs.
 //!   What is due is noted by id in `engine/due.rs`, and worked out when it is done.
+//! - While Flux tells its plugins of a configuration, no job is touched: any callback about one makes Flux lose its place among its
+//!   plugins, and begin with the first of them again.
 //! - Counters are a function of the live jobs: a job changes only through `Ledger::change`, which takes its old
 //!   footprint out and puts the new one in. Nothing is counted by how often a callback fired.
 //! - No magic values: a job without association is `None`, a limit is a number and nothing else.

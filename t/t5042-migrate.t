@@ -97,6 +97,18 @@ test_expect_success UPSTREAM 'what was cut off is told, and run again it loses n
 	migrate --to-upstream --all >>let-go.sh && scheduled $held && migrate --to-upstream --all >>let-go.sh && cat let-go.sh &&
 	sh let-go.sh && running $held && test "$(flux jobs -n -o "{urgency}" $held)" = 21 && cancel_all
 '
+test_expect_success UPSTREAM 'whom others keep too is told and left as it is, and theirs holds it on' '
+	run=$(mf submit 5002) && running $run && kept=$(mf submit 5002 -d keep:x) && held_by $kept max-running-jobs-user-limit && settled &&
+	test_expect_code 1 migrate --to-upstream --all >let-go.sh 2>err && cat err && grep "$kept: held on .*others keep it too" err && ! grep "$kept" let-go.sh &&
+	to_theirs && settled && cancel $run && ended $run && freed_from $kept max-running-jobs-user-limit && drop $kept keep=x && running $kept && never $kept exception
+'
+test_expect_success UPSTREAM 'whom only others keep is told where theirs would end it' '
+	to_ours && cancel_all && run=$(mf submit 5002) && running $run && kept=$(mf submit 5002 -d keep:x) && held_by $kept max-running-jobs-user-limit &&
+	cancel $run && ended $run && freed_from $kept max-running-jobs-user-limit && settled && migrate && run=$(mf submit 5002) && running $run &&
+	fate_is $kept "ended when there is room" && test_expect_code 1 migrate >out && cat out && grep "1 job of these others keep too" out &&
+	drop $kept keep=x && held_by $kept max-running-jobs-user-limit.2 && migrate --to-upstream >let-go.sh && scheduled $kept && to_theirs && settled &&
+	cancel $run && ended $run && sh let-go.sh && running $kept && never $kept exception && cancel_all
+'
 test_expect_success UPSTREAM 'the site goes on with ours' 'to_ours'
 test_expect_success UPSTREAM 'the service that edits the database ends' 'stop_service'
 finish

@@ -252,7 +252,7 @@ impl Play {
     /// The table `[fairshare]` of Flux's configuration, in force at once.
     fn configure(&self, table: &Value) -> Result<(), String> {
         let queues: Map<String, Value> = self.queues.iter().map(|queue| (queue.clone(), json!({}))).collect();
-        self.host.reload_config(&json!({"fairshare": table, "queues": queues}))
+        self.host.reload_config(&json!({"fairshare": table, "queues": queues})).map(drop)
     }
 
     fn request(&self, method: &str, payload: &Value) -> Result<Value, String> {

@@ -24,15 +24,18 @@ use crate::flux::{Flux, FluxError};
 /// printed then is a shell script that gives each its urgency back: keep it, run it when the other plugin is in place, and remove
 /// it then. Begin with no such script, and add to it with >>: run again, this says nothing of the jobs that rest already.
 ///
+/// Jobs that other plugins keep in DEPEND too can't rest: without their names they would stay there, and that plugin would add one that
+/// holds nothing, and end them. They are told, and left as they are; run this again when the others have let them go.
+///
 /// With flux-accounting's plugin loaded, says which jobs it has lost.
 ///
-/// Exit status 1 means that there are such jobs.
+/// Exit status 1 means that there are such jobs, or that some can't rest.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Have those that would be lost rest at urgency 0, and print what lets them go again
     #[arg(long)]
     to_upstream: bool,
-    /// All held jobs: so it does not matter which jobs end before the other plugin is loaded
+    /// All held jobs that nobody else keeps: so it does not matter which jobs end before the other plugin is loaded
     #[arg(long, requires = "to_upstream")]
     all: bool,
     #[command(flatten)]
@@ -49,6 +52,9 @@ struct Held {
     bank: Option<String>,
     urgency: Option<i64>,
     names: Vec<String>,
+    /// Others keep it too.
+    #[serde(default)]
+    kept: bool,
     fate: String,
 }
 
@@ -73,6 +79,11 @@ impl Held {
             other => other,
         }
     }
+
+    /// Whether it would have to rest, and can't.
+    fn is_beyond_help(&self, all: bool) -> bool {
+        self.kept && (all || self.is_lost())
+    }
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -85,11 +96,23 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
         return print(args, &flux, "lost", lost(&flux)?);
     }
-    let held = held(&flux)?;
-    if args.to_upstream {
-        return rest(&flux, held.into_iter().filter(|job| args.all || job.is_lost()).collect());
+    let jobs = held(&flux)?;
+    if !args.to_upstream {
+        return print(args, &flux, "held", jobs);
     }
-    print(args, &flux, "held", held)
+    let would_rest = |job: &Held| !job.kept && (args.all || job.is_lost());
+    let rested = rest(&flux, jobs.into_iter().filter(would_rest).collect())?;
+    // Of some it turns out only now that others keep them.
+    let kept: Vec<Held> = held(&flux)?.into_iter().filter(|job| job.is_beyond_help(args.all)).collect();
+    let words = Words::of(&flux, 0.0);
+    for job in &kept {
+        remark(format_args!(
+            "{}: {} if that plugin is loaded now: others keep it too, and no rest saves it before they let it go",
+            words.job(job.id),
+            job.fate()
+        ));
+    }
+    Ok(if kept.is_empty() { rested } else { Answer::No })
 }
 
 /// Whether the plugin is ours, which alone can be asked this; it is an error if there is none.
@@ -146,7 +169,8 @@ fn lost_job(job: &Value, known: &Known<'_>) -> Option<Held> {
     let fate = "stranded".to_owned();
     let userid = u32::try_from(job["userid"].as_u64()?).ok()?;
     let bank = job["bank"].as_str().map(str::to_owned);
-    (!names.is_empty()).then(|| Held { id, userid, bank, urgency: job["urgency"].as_i64(), names, fate })
+    let urgency = job["urgency"].as_i64();
+    (!names.is_empty()).then(|| Held { id, userid, bank, urgency, names, kept: false, fate })
 }
 
 fn answer(flux: &Flux, topic: &str, payload: &str) -> Result<Value, Failure> {
@@ -192,7 +216,7 @@ fn rest(flux: &Flux, jobs: Vec<Held>) -> Outcome {
         for left in left.filter_map(Value::as_u64) {
             let id = words.job(left);
             remark(format_args!(
-                "{id}: its names were left on it: it is not held any more, or its urgency has changed"
+                "{id}: its names were left on it: it is not held any more, others keep it too, or its urgency has changed"
             ));
         }
     }
@@ -214,6 +238,7 @@ fn rested(jobs: usize) -> String {
 fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<Held>) -> Outcome {
     let words = Words::of(flux, 0.0);
     let lost = jobs.iter().filter(|job| job.is_lost()).count();
+    let beyond_help = jobs.iter().filter(|job| job.is_beyond_help(false)).count();
     let note = match (key, lost) {
         ("held", 0) => format!(
             "{} held by limits; flux-accounting's plugin would hold on to them",
@@ -251,6 +276,14 @@ fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<Held>) -> Outcom
         ],
         rows: Box::new(rows),
     };
-    args.output.print(Report { rows, notes: vec![note], ..Report::default() })?;
+    let kept = (beyond_help > 0).then(|| {
+        let text = format!("{} of these others keep too: no rest saves", count(beyond_help, "job"));
+        format!("{text} {} before they let go", if beyond_help == 1 { "it" } else { "them" })
+    });
+    args.output.print(Report {
+        rows,
+        notes: [note].into_iter().chain(kept).collect(),
+        ..Report::default()
+    })?;
     Ok(if lost == 0 { Answer::Yes } else { Answer::No })
 }

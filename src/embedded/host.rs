@@ -105,6 +105,8 @@ pub struct Host {
     pub(super) options: Options,
     pub(super) store: RefCell<Store>,
     pub(super) plugins: RefCell<Vec<Rc<Plugin>>>,
+    /// Where Flux is as it tells its plugins of a configuration.
+    pub(super) cursor: Cell<Option<usize>>,
     pub(super) next_uid: Cell<usize>,
     /// Flux's configuration.
     pub(super) config: RefCell<Value>,
@@ -145,6 +147,7 @@ impl Host {
             options,
             store: RefCell::new(store),
             plugins: RefCell::new(Vec::new()),
+            cursor: Cell::default(),
             next_uid: Cell::new(1),
             config: RefCell::new(json!({})),
             aux: RefCell::default(),
@@ -241,6 +244,7 @@ impl Host {
     }
 
     pub(super) fn has_handler(&self, topic: &str) -> bool {
+        self.leaves_cursor(topic);
         self.builtin_handles(topic) || self.plugins.borrow().iter().any(|plugin| plugin.handles(topic))
     }
 
@@ -331,27 +335,6 @@ impl Host {
             return Err("plugin.query failed".into());
         }
         args.get(OUT).ok_or_else(|| "plugin.query returned no document".into())
-    }
-
-    /// Tells every plugin the configuration. All are asked in load order; the first refusal ends it. Plugins that are
-    /// loaded later are told the same.
-    ///
-    /// # Errors
-    /// The plugin's text.
-    pub fn reload_config(&self, config: &Value) -> Result<(), String> {
-        let plugins = self.plugins.borrow().clone();
-        plugins.iter().try_for_each(|plugin| self.conf_update(plugin, config))?;
-        self.config.replace(config.clone());
-        Ok(())
-    }
-
-    pub(super) fn conf_update(&self, plugin: &Rc<Plugin>, config: &Value) -> Result<(), String> {
-        let args = Args::new(self.abi, Some(&json!({"conf": config})), None).ok_or("out of memory")?;
-        if plugin.call(self, "conf.update", &args) < 0 {
-            let default = format!("config rejected by {} jobtap plugin", plugin.name());
-            return Err(error_text(&args).unwrap_or(default));
-        }
-        Ok(())
     }
 
     /// Calls one topic of one plugin with arguments of the caller's choice, as no real host would: hostile IN

@@ -12,6 +12,7 @@ mod active;
 mod aux;
 mod builtin;
 mod cluster;
+mod configure;
 mod event;
 mod fault;
 mod host;

@@ -47,14 +47,23 @@ impl Engine {
         effects
     }
 
-    /// Settings were replaced: prices follow, at once where nothing else has them follow. While the plugin
+    /// Settings were replaced: prices follow, in the next reactor turn where nothing else has them follow. While the plugin
     /// is being loaded nothing is asked for: Flux asks for all prices at the end of the load.
     pub(super) fn set_ages(&mut self, before: &Settings, is_loading: bool) -> Vec<Effect> {
         let of_prices = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
         let (mut effects, has_moved) = self.weigh_anew();
         let are_others = has_moved || of_prices(before) != of_prices(&self.settings);
-        effects.extend(self.all_prices_if(are_others && !is_loading));
+        if are_others && !is_loading {
+            self.due.prices = true;
+            effects.push(Effect::Arm(Timer::Turn));
+        }
         effects
+    }
+
+    /// All prices, if settings were replaced that they are made of.
+    pub(super) fn prices_due(&mut self) -> Vec<Effect> {
+        let are_due = std::mem::take(&mut self.due.prices);
+        self.all_prices_if(are_due)
     }
 
     fn all_prices_if(&self, are_others: bool) -> Vec<Effect> {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What is put off to the next reactor turn: work that may not be done inside the callback that called for it.
 //!
-//! Other jobs may not be touched while Flux goes through its jobs to reprioritize them; a job may not end while another
-//! plugin lets it go; a price may not be set while Flux asks for it. Each is noted here by id, and worked out when it is
-//! done: what was decided in one turn would be stale in the next. A turn costs what was noted, not what is alive.
+//! Other jobs may not be touched while Flux goes through its jobs to reprioritize them, and none while it goes through its plugins to
+//! tell them of a configuration; a job may not end while another plugin lets it go; a price may not be set while Flux asks for it. Each
+//! is noted here by id, and worked out when it is done: what was decided in one turn would be stale in the next. A turn costs what was
+//! noted, not what is alive.
 
 use super::unmoved::Unmoved;
 use super::{Effect, Engine, Timer};
@@ -37,6 +38,8 @@ pub(super) struct Due {
     pub unread_left: BTreeSet<AssociationId>,
     /// A reprioritize ended the last push, and nothing of another one has come since.
     pub push_ended: bool,
+    /// Settings were replaced that all prices are made of.
+    pub prices: bool,
     /// Limits may have changed since it was looked at whose eventlogs are to be read after all.
     pub limits_moved: bool,
 }
@@ -71,6 +74,7 @@ impl Engine {
         let unread_left = std::mem::take(&mut self.due.unread_left);
         effects.extend(unread_left.into_iter().flat_map(|association| self.one_less_unread(association)));
         effects.extend(replayed);
+        effects.extend(self.prices_due());
         effects
     }
 

@@ -7,10 +7,14 @@
 //! of a limit that has room by then. And a plain name that was taken off a job once can't be added again, which Flux does
 //! not say: the plugin takes it off all the same when there is room, fails, and ends the job. What it can't hold by a
 //! name it leaves alone at urgency 0, in SCHED.
+//!
+//! Whom others keep too does not come to SCHED by that: it would stay in DEPEND with a name that is used up. So it keeps its
+//! names, and nothing saves it but that they let it go. Nor does anything save who was released already and is kept by others alone,
+//! where a limit is full again that it had a name of.
 
 use super::{Effect, Engine};
 use crate::ids::{BankName, JobId, QueueName, UserId};
-use crate::limits::{Demand, Grant, Job, Line, Phase};
+use crate::limits::{Demand, Grant, Job, Keepers, Line, Phase};
 
 /// What becomes of a held job under flux-accounting's plugin, loaded now with the data that are in force here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +29,7 @@ pub enum Fate {
     Released,
 }
 
-/// A held job that another plugin is to take over.
+/// A job that another plugin is to take over: it is held, or it would end there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandedOver {
     /// Its id.
@@ -36,21 +40,29 @@ pub struct HandedOver {
     pub bank: Option<BankName>,
     /// The queue it names.
     pub queue: Option<QueueName>,
-    /// The names that it carries; none in PRIORITY.
+    /// The names that it carries; none in PRIORITY, nor where only others keep it.
     pub names: Vec<String>,
+    /// Others keep it in DEPEND too: it can't be put where that plugin leaves it in peace.
+    pub is_kept: bool,
     /// What becomes of it.
     pub fate: Fate,
 }
 
 impl Engine {
-    /// So many held jobs, by id, from the one that comes after `after`. `None` while eventlogs are being read: nobody knows
-    /// yet who carries which names.
+    /// So many jobs that are held, or would end, by id, from the one that comes after `after`. `None` while eventlogs are being read:
+    /// nobody knows yet who carries which names.
     pub fn hand_over(&self, after: Option<JobId>, most: usize) -> Option<Vec<HandedOver>> {
         if self.is_replaying() || self.ledger.has_unread() || !self.unreadable.is_empty() {
             return None;
         }
-        let held = self.ledger.jobs_after(after).filter(|(_, job)| job.is_held());
-        Some(held.take(most).map(|(id, job)| self.handed_over(id, job)).collect())
+        let concerned =
+            self.ledger.jobs_after(after).filter(|(_, job)| job.is_held() || self.ends_unheld(job));
+        Some(concerned.take(most).map(|(id, job)| self.handed_over(id, job)).collect())
+    }
+
+    /// Whether a job that was released, and that others keep in DEPEND, would end.
+    fn ends_unheld(&self, job: &Job) -> bool {
+        job.grant == Grant::Blocked && self.fate(job) == Fate::Ended
     }
 
     fn handed_over(&self, id: JobId, job: &Job) -> HandedOver {
@@ -61,6 +73,7 @@ impl Engine {
             bank: record.map(|record| record.bank.clone()),
             queue: job.queue.clone(),
             names: job.names.iter(self.ledger.rules()).map(|name| name.to_string()).collect(),
+            is_kept: job.keepers == Keepers::Others,
             fate: self.fate(job),
         }
     }
@@ -82,12 +95,14 @@ impl Engine {
         }
     }
 
-    /// Whether a job carries names of ours that can be taken off.
+    /// Whether a job carries names of ours that can be taken off, and goes to SCHED by that.
     pub fn may_rest(&self, id: JobId) -> bool {
-        self.ledger.job(id).is_some_and(|job| job.is_held() && job.phase == Phase::Depend)
+        let may =
+            |job: &Job| job.is_held() && job.phase == Phase::Depend && job.keepers == Keepers::NobodyElse;
+        self.ledger.job(id).is_some_and(may)
     }
 
-    /// Takes our names off jobs whose urgency is 0: they rest in SCHED, or wait on for whoever else keeps them.
+    /// Takes our names off jobs whose urgency is 0: they rest in SCHED.
     pub(super) fn let_rest(&mut self, ids: Vec<JobId>) -> Vec<Effect> {
         ids.into_iter().flat_map(|id| self.let_one_rest(id)).collect()
     }

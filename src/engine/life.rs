@@ -151,13 +151,16 @@ impl Engine {
 
     /// Whether limits had their say of a job that leaves DEPEND: it was released by us, or all its names were known and it fitted. Not
     /// so after a panic, while its eventlog is unread, or in the middle of a push: it may then leave DEPEND without a name of ours though
-    /// it does not fit.
+    /// it does not fit. Nor while that of another is unread with which it counts: nobody is let go then, and the room that it finds is
+    /// theirs who were held before it.
     fn was_judged(&self, id: JobId) -> bool {
         self.ledger.job(id).is_none_or(|job| {
             let Some(association) = job.association() else { return true };
             let is_known = job.phase == Phase::Depend && job.knowledge == Knowledge::Known;
             let is_half = job.origin == Origin::Replayed && self.due.half_pushed.contains(&association);
-            job.grant == Grant::Given || (is_known && !is_half && !self.is_doubtful())
+            let are_others_read = !self.ledger.is_unread(association)
+                && !self.ledger.shares_with_unread(association, job.queue.as_ref());
+            job.grant == Grant::Given || (is_known && are_others_read && !is_half && !self.is_doubtful())
         })
     }
 

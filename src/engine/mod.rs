@@ -195,7 +195,7 @@ impl Engine {
             Event::Depend(id) => self.depend(id),
             Event::Dependency { id, name, added } => self.dependency(id, name, added),
             Event::Priority(id, urgency) => self.priority(id, urgency),
-            Event::PriorityGet(id, urgency) => self.priority_get(id, urgency),
+            Event::PriorityGet(id, urgency) => self.asked_in_loop(id, urgency),
             Event::Sched(id) => self.sched(id),
             Event::Run(id, resources) => self.run(id, &resources),
             Event::Cleanup(id) => self.cleanup(id),

@@ -127,10 +127,12 @@ impl Engine {
         effects
     }
 
-    /// The price a held job would have, at the urgency it was submitted with: of a change in DEPEND nobody is told.
+    /// The price a held job would have, at the urgency it was submitted with: of a change in DEPEND nobody is told. 0 in the middle of a
+    /// push that attached it: it is not let go before that is whole, so it is to keep no room from others.
     fn price_when_free(&self, id: JobId) -> u32 {
         let price = self.ledger.job(id).and_then(|job| {
-            let fairshare = self.fairshare(job.association()?)?;
+            let association = job.association().filter(|of| !self.due.half_pushed.contains(of))?;
+            let fairshare = self.fairshare(association)?;
             Some(self.explain_at(job, job.urgency, fairshare)?.priority)
         });
         price.unwrap_or_default()

@@ -3,7 +3,7 @@
 
 use super::{Engine, Tables};
 use crate::ids::{BankName, JobId, QueueName, UserId};
-use crate::limits::{Job, Project};
+use crate::limits::{Job, Origin, Project};
 use crate::priority::URGENCY_DEFAULT;
 use std::collections::HashMap;
 
@@ -18,7 +18,8 @@ pub struct Preview {
     pub moved: usize,
     /// Those that move most.
     pub moves: Vec<Move>,
-    /// Jobs that would end, and why: they were accepted before there were data, and what comes does not admit them.
+    /// Jobs that would end, and why: they were accepted before there were data, and what comes does not admit them. Of those that were
+    /// there when the plugin was loaded none ends.
     pub rejected: Vec<(JobId, UserId, String)>,
     /// Associations that would be removed while jobs of theirs live, with how many.
     pub removed: Vec<(UserId, BankName, u64)>,
@@ -76,6 +77,7 @@ impl Engine {
                     next: 0,
                 });
             } else if job.association().is_none()
+                && job.origin == Origin::Submitted
                 && let Some(text) = next.rejected(job)
             {
                 preview.rejected.push((id, job.user, text));

@@ -73,8 +73,19 @@ impl Engine {
         }
     }
 
-    /// The answer to `job.priority.get`, within Flux's loop over its jobs: no other job may be touched.
-    pub(super) fn priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+    /// The answer to `job.priority.get`, which Flux asks in its loop over its jobs alone. Of one that others began nobody tells that it is
+    /// over: in the next reactor turn it is. Until then other plugins may have a job start that it asks about.
+    pub(super) fn asked_in_loop(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        let mut effects = self.priority_get(id, urgency);
+        if !self.is_looping && !effects.is_empty() {
+            self.is_looping = true;
+            effects.push(Effect::Arm(Timer::Turn));
+        }
+        effects
+    }
+
+    /// The same, where it is known that Flux loops: no other job may be touched.
+    fn priority_get(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         if let Some(price) = self.settled(id, urgency) {
             return vec![Effect::SetPriority(price)];
         }
@@ -315,7 +326,8 @@ impl Engine {
                 Project::Missing | Project::Judged => None,
             };
             if let Some(text) = forbidden.or_else(|| self.forbidden_project(association, unjudged)) {
-                return Err(Pending::Fatal(text));
+                // The rest of a push may bring it.
+                return Err(if self.due.push_ended { Pending::Fatal(text) } else { Pending::Unavailable });
             }
         }
         let posting = if let Completion::Now(posting) = completion { posting } else { Posting::ById };
@@ -334,9 +346,10 @@ impl Engine {
         Ok(effects)
     }
 
-    /// Why a job whose association is not in the data has no price.
+    /// Why a job whose association is not in the data has no price. In the middle of a push it may still come: the reprioritize that ends
+    /// it asks again.
     fn missed(&mut self, id: JobId) -> Pending {
-        let Some(job) = self.ledger.job(id).filter(|_| self.book.has_data()) else {
+        let Some(job) = self.ledger.job(id).filter(|_| self.book.has_data() && self.due.push_ended) else {
             return Pending::Unavailable;
         };
         let was_told = job.admission == (Admission::Waiting { was_passed_over: true });

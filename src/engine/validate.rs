@@ -162,6 +162,7 @@ impl Engine {
             *other != id
                 && record.active
                 && self.forbidden_queue(*other, facts.queue).is_none()
+                && self.forbidden_project(*other, facts.project).is_none()
                 && fits(*other, record)
         })?;
         Some(&record.bank)

@@ -159,7 +159,10 @@ impl Ledger {
 
     /// Jobs of an association that limits count, each with when it ends at the latest, if anybody can say; who ends first
     /// comes first.
-    pub fn counted(&self, association: AssociationId) -> impl Iterator<Item = (JobId, Option<f64>)> + '_ {
+    pub fn counted(
+        &self,
+        association: AssociationId,
+    ) -> impl DoubleEndedIterator<Item = (JobId, Option<f64>)> + '_ {
         let account = self.account_of(association);
         let jobs = account.into_iter().flat_map(|account| account.counted.iter());
         jobs.map(|(until, id)| (*id, until.time()))

@@ -295,7 +295,7 @@ impl Ledger {
     }
 
     /// Whether eventlogs are being read of jobs that count together with those of an association in a queue.
-    pub(super) fn shares_with_unread(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
+    pub fn shares_with_unread(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
         let groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
         self.has_unread() && groups.filter(|group| group.has(queue)).any(|group| group.unread > 0)
     }

@@ -17,6 +17,7 @@ fn shown(plugin: Plugin, job: &HandedOver) -> Value {
         "queue": job.queue.as_ref().map(|queue| queue.as_str()),
         "urgency": plugin.urgency(job.id.0).ok(),
         "names": job.names,
+        "kept": job.is_kept,
         "fate": match job.fate {
             Fate::Held => "held",
             Fate::Stranded => "stranded",
@@ -27,7 +28,7 @@ fn shown(plugin: Plugin, job: &HandedOver) -> Value {
 }
 
 impl MfPriority {
-    /// What becomes of held jobs under flux-accounting's plugin, in pages by id.
+    /// What becomes under flux-accounting's plugin of held jobs, and of others that would end, in pages by id.
     pub(super) fn hand_over(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
         let plugin = host.plugin();
         let wanted = wire::prices(payload).map_err(|fault| refuse(plugin, "hand_over", &fault))?;
@@ -39,7 +40,8 @@ impl MfPriority {
         Ok(Some(json!({"jobs": jobs, "next": next}).to_string()))
     }
 
-    /// Takes our names off held jobs of urgency 0, which then rest in SCHED. Others are left as they are.
+    /// Takes our names off held jobs of urgency 0, which then rest in SCHED. Others are left as they are, and those that other plugins
+    /// keep too: they would not come to SCHED.
     pub(super) fn rest(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
         let plugin = host.plugin();
         let wanted = wire::prices(payload).map_err(|fault| refuse(plugin, "rest", &fault))?;

@@ -205,3 +205,38 @@ fn who_is_let_go_by_a_score_that_falls_to_zero_goes_when_flux_has_been_through_i
     site.finish(others);
     assert_eq!(site.state(first), State::Sched);
 }
+
+/// Flux goes through its plugins by a cursor that any callback about a job moves: who may go by a new configuration goes afterwards.
+#[test]
+fn a_configuration_that_lets_a_job_go_is_told_once() {
+    let table =
+        |jobs: u64| json!({"fairshare": {"limits": [{"scope": "user", "name": "*", "run-jobs": jobs}]}});
+    let mut data = document();
+    data["associations"][0] = association(5001, "A", json!({}));
+    let site = Site::with(&data);
+    assert_eq!(site.host.reload_config(&table(1)), Ok(1));
+    site.host.settle();
+    let [first, held] = [(); 2].map(|()| site.submit(&job(5001, 1)));
+    assert_eq!([first, held].map(|id| site.state(id)), [State::Run, State::Depend]);
+    assert_eq!(site.host.reload_config(&table(2)), Ok(1));
+    site.host.settle();
+    assert_eq!(site.state(held), State::Run);
+    site.check();
+}
+
+/// Other plugins too have Flux ask for all prices. What starts meanwhile, by a third one's doing, lets others go when that is over.
+#[test]
+fn who_starts_in_a_loop_that_others_began_lets_nobody_go_before_its_end() {
+    let mut data = document();
+    data["associations"][0] = association(5001, "A", json!({"max_sched_jobs": 1}));
+    let site = Site::with(&data);
+    let _full = site.submit(&job(5002, 4));
+    let [first, held] = [(); 2].map(|()| site.submit(&job(5001, 1)));
+    assert_eq!([first, held].map(|id| site.state(id)), [State::Sched, State::Depend]);
+    let script = json!({"job.priority.get": [["alloc", null, null, first]]});
+    site.host.load(&probe(), Some(&json!({"script": script}))).unwrap();
+    assert_eq!(site.state(first), State::Run);
+    site.host.settle();
+    assert_eq!(site.state(held), State::Sched);
+    site.check();
+}

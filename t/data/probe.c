@@ -130,6 +130,8 @@ static void step_run (P *p, json_t *step, A *args, int *cb_rc)
         rc = flux_jobtap_dependency_remove (p, id, text);
     else if (!strcmp (name, "memo"))
         rc = flux_jobtap_event_post_pack (p, id, "memo", "{s:s}", "note", text);
+    else if (!strcmp (name, "alloc"))
+        rc = flux_jobtap_event_post_pack (p, id, "alloc", "{s:b}", "bypass", 1);
     else if (!strcmp (name, "update"))
         rc = flux_jobtap_jobspec_update_pack (p, "{s:s}", text, "set");
     else if (!strcmp (name, "update_id"))

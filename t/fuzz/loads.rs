@@ -73,7 +73,7 @@ fn any_table_of_fluxs_configuration() {
         let mut features = Vec::new();
         match site.host.reload_config(&conf) {
             // The same once more changes nothing.
-            Ok(()) => {
+            Ok(_) => {
                 site.host.settle();
                 let after = configured(&site);
                 site.host.reload_config(&conf).expect("what was accepted is accepted");

@@ -154,13 +154,15 @@ impl Engine {
         if before.running != self.settings.running {
             effects.extend(self.count_by_new_rules());
         }
-        // Whoever may go by other limits goes at the end of a push, or of the loop that ends it.
+        // Whoever may go by other limits goes at the end of a push, or of the loop that ends it. That begins in the next reactor turn: until
+        // then Flux is at its cursor over its plugins, which any callback about a job moves.
         if before.limits != self.settings.limits {
             self.due.limits_moved = true;
             if self.is_live() {
                 self.live.pushed = true;
             } else if !is_loading {
-                effects.extend(self.reprioritize());
+                self.live.pushed = true;
+                effects.push(Effect::Arm(Timer::Slice));
             }
         }
         if self.is_live() {

@@ -6,7 +6,7 @@ use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use super::strict::rules;
 use crate::accounts::{ConfigPatch, PolicyPart, RunningLimits, ZeroScore};
-use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Timer};
+use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Step, Timer};
 use crate::ids::{JobId, Limit};
 use crate::limits::SizeError;
 use crate::limits::{Demand, RULES, Resources};
@@ -20,6 +20,12 @@ fn has(effects: &[Effect], which: impl Fn(&Effect) -> bool) -> bool {
 
 fn defers(effects: &[Effect]) -> bool {
     has(effects, |effect| matches!(effect, Effect::Arm(Timer::Turn)))
+}
+
+/// The answer within a loop that the engine began.
+fn asked_in_loop(engine: &mut Engine, id: JobId, urgency: i64) -> Vec<Effect> {
+    engine.step(Step::LoopBegins);
+    engine.handle(NOW, Event::PriorityGet(id, urgency))
 }
 
 fn reads(effects: &[Effect]) -> bool {
@@ -72,7 +78,7 @@ fn a_job_shown_in_priority_is_moved_on_by_id_and_one_in_sched_is_not() {
     for (state, is_moved) in [(State::Priority, true), (State::Sched, false)] {
         let (mut engine, _) = shown(state, |_| ());
         engine.handle(NOW, Event::Timer(Timer::Turn));
-        let effects = engine.handle(NOW, Event::PriorityGet(ID, 16));
+        let effects = asked_in_loop(&mut engine, ID, 16);
         assert!(has(&effects, |e| matches!(e, Effect::SetPriority(50_000))), "{effects:?}");
         assert_eq!(defers(&effects), is_moved, "{state:?}");
     }
@@ -252,9 +258,22 @@ fn only_a_reserved_place_that_is_given_up_is_looked_at_by_others() {
         host.event(Event::Settings(rules(running, &[])));
         let id = submit(&mut host, 1);
         host.set_urgency(id, before);
-        let effects = host.engine.handle(NOW, Event::PriorityGet(id, urgency));
+        let effects = asked_in_loop(&mut host.engine, id, urgency);
         assert_eq!(defers(&effects), passes, "{running:?}: {before} to {urgency}");
     }
+}
+
+/// Of a loop that others began nobody tells that it is over: what would be done in it is done in the next reactor turn.
+#[test]
+fn in_a_loop_of_others_nobody_is_let_go() {
+    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let [first, held] = [(); 2].map(|()| submit(&mut host, 1));
+    let goes =
+        |effects: &[Effect]| has(effects, |e| matches!(e, Effect::RemoveDependency(id, _) if *id == held));
+    let mut tell = |event| host.engine.handle(NOW, event);
+    assert_eq!([(); 2].map(|()| defers(&tell(Event::PriorityGet(first, 16)))), [true, false], "once");
+    assert!(!goes(&tell(Event::Run(first, Resources::None))));
+    assert!(goes(&tell(Event::Timer(Timer::Turn))));
 }
 
 #[test]

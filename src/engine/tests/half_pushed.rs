@@ -7,6 +7,7 @@ use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use crate::accounts::{Cap, Queue, SiteLimit, Target};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit};
+use crate::limits::OVERTAKEN;
 use State::{Depend, Priority, Sched};
 
 fn narrow() -> Queue {
@@ -126,9 +127,9 @@ fn records_alone_keep_nobody_waiting_who_came_after_them() {
     exact(&host);
 }
 
-/// Nor does a pass release them that begins at somebody who shares a limit with them.
-#[test]
-fn a_neighbour_amid_a_push_releases_nobody() {
+/// Of a bank of two users four may run: of the first one does, and three of his are held by the queue's limit. Then the plugin is
+/// replayed without data, and of a push the associations have come.
+fn half_pushed_bank() -> (Host, JobId, [JobId; 3]) {
     let limits = vec![SiteLimit {
         target: Target::Bank("A".into()),
         queue: None,
@@ -148,12 +149,37 @@ fn a_neighbour_amid_a_push_releases_nobody() {
     engine.handle(NOW, settings());
     host.replay(true, engine);
     host.event(both());
+    (host, running, held)
+}
+
+/// Nor does a pass release them that begins at somebody who shares a limit with them.
+#[test]
+fn a_neighbour_amid_a_push_releases_nobody() {
+    let (mut host, running, held) = half_pushed_bank();
     let theirs = [(); 3].map(|()| host.submit(HostJob::new(8)).unwrap());
     theirs.into_iter().for_each(|id| host.start(id));
     theirs.into_iter().for_each(|id| host.end(id));
     assert_eq!(states(&host, &held), [Depend; 3]);
     push_ends(&mut host);
     assert_eq!(states(&host, &held), [Depend; 3]);
+    host.end(running);
+    assert_eq!(states(&host, &held), [Sched, Depend, Depend]);
+    exact(&host);
+}
+
+/// Nobody knows when the push is whole: until then who waits for it keeps no room from others, however often it is overtaken.
+#[test]
+fn who_waits_for_the_end_of_a_push_has_no_claim() {
+    let (mut host, running, held) = half_pushed_bank();
+    let one = |host: &mut Host| host.submit(HostJob::new(8)).unwrap();
+    for _ in 0..=OVERTAKEN {
+        let id = one(&mut host);
+        host.start(id);
+        host.end(id);
+    }
+    let next = one(&mut host);
+    assert_eq!((host.state(next), states(&host, &held)), (Some(Sched), vec![Depend; 3]));
+    push_ends(&mut host);
     host.end(running);
     assert_eq!(states(&host, &held), [Sched, Depend, Depend]);
     exact(&host);

@@ -13,8 +13,8 @@ fn fates(host: &Host) -> Vec<(JobId, Fate)> {
     page.into_iter().map(|job| (job.id, job.fate)).collect()
 }
 
-/// One job that runs where one may, and one that is held a second time by the same limit.
-fn held_twice() -> (Host, JobId, JobId) {
+/// One job that runs where one may, and one that was held by the same limit and released, and that others keep.
+fn let_go_and_kept() -> (Host, JobId, JobId) {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let first = submit(&mut host, 1);
     host.start(first);
@@ -23,6 +23,12 @@ fn held_twice() -> (Host, JobId, JobId) {
     assert!(host.names(held).iter().all(|name| name == "keep=x"), "let go, as far as we are concerned");
     let taker = submit(&mut host, 1);
     host.start(taker);
+    (host, taker, held)
+}
+
+/// One job that runs where one may, and one that is held a second time by the same limit.
+fn held_twice() -> (Host, JobId, JobId) {
+    let (mut host, taker, held) = let_go_and_kept();
     host.remove_dependency(held, "keep=x");
     assert_eq!(host.names(held), ["max-running-jobs-user-limit.2"]);
     (host, taker, held)
@@ -48,6 +54,40 @@ fn a_plain_name_of_a_full_limit_is_held_on() {
 fn a_name_that_was_used_up_ends_the_job() {
     let (host, _, held) = held_twice();
     assert_eq!(fates(&host), [(held, Fate::Ended)]);
+}
+
+/// Only others keep it, and that plugin would add its name once more, which holds nothing.
+#[test]
+fn who_was_let_go_and_is_kept_by_others_ends_where_its_limit_is_full() {
+    let (mut host, taker, held) = let_go_and_kept();
+    assert_eq!(fates(&host), [(held, Fate::Ended)]);
+    let told = host.engine.hand_over(None, 9).unwrap().remove(0);
+    assert!(told.is_kept && told.names.is_empty());
+    host.end(taker);
+    assert_eq!(fates(&host), [], "where there is room it is given no name");
+    let (host, _, held) = held_twice();
+    assert_eq!(
+        host.engine.hand_over(None, 9).unwrap().iter().map(|job| job.is_kept).collect::<Vec<_>>(),
+        [false]
+    );
+    assert!(host.engine.may_rest(held));
+}
+
+/// Without its names it would stay in DEPEND, where that plugin would add one once more, and end the job when it can't take it off.
+#[test]
+fn who_others_keep_too_does_not_rest_before_they_let_it_go() {
+    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let first = submit(&mut host, 1);
+    host.start(first);
+    let held = host.submit(HostJob::new(7).after("keep=x")).unwrap();
+    assert!(!host.engine.may_rest(held));
+    host.event(Event::Rest(vec![held]));
+    assert_eq!(host.names(held), ["keep=x", "max-running-jobs-user-limit"]);
+    let told = host.engine.hand_over(None, 9).unwrap().remove(0);
+    assert!(told.is_kept && told.fate == Fate::Held);
+    host.remove_dependency(held, "keep=x");
+    assert!(host.engine.may_rest(held));
+    exact(&host);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! What would help a job, what would not, and what it rests on when it is let go.
 
 use super::host::Host;
-use super::site::{HostJob, NOW, association, queue, record};
+use super::site::{HostJob, NOW, association, narrow, queue, record};
 use super::why::why;
 use crate::accounts::{Association, Queue};
 use crate::engine::{Event, State, Timer};
@@ -157,6 +157,25 @@ fn of_very_many_jobs_nobody_says_when() {
     assert_eq!(told(&host), "many");
 }
 
+/// Of the same user in bank B, who may charge one project there.
+fn of_project(project: &str) -> Association {
+    let projects = [project].map(Into::into).into();
+    Association { projects, def_project: Some(project.into()), ..association(7, "B") }
+}
+
+#[test]
+fn a_bank_that_refuses_the_project_is_no_help() {
+    for (project, helps) in [("*", true), ("p", false)] {
+        let records = vec![narrow(7, "A"), record(of_project(project), "A")];
+        let mut host = Host::with(records, vec![queue("q1")]);
+        let first = host.submit(HostJob::new(7)).unwrap();
+        host.start(first);
+        let held = host.submit(HostJob::new(7)).unwrap();
+        let is_told = why(&host, held).helps.iter().any(|help| help.code == "bank");
+        assert_eq!((is_told, host.update(held, None, Some("B")).is_ok()), (helps, helps), "{project}");
+    }
+}
+
 /// Who is refused for the size of a job is told of a bank that would take it, if there is one.
 #[test]
 fn a_bank_that_would_take_a_refused_job_is_named() {
@@ -167,9 +186,11 @@ fn a_bank_that_would_take_a_refused_job_is_named() {
         ("disabled", Association { active: false, ..association(7, "B") }, false),
         ("not in its queue", Association { queues: [].into(), ..association(7, "B") }, false),
         ("another user", association(8, "B"), false),
+        ("not for its project", of_project("p"), false),
     ] {
         let mut host = Host::with(vec![record(small("A"), "A"), record(other, "A")], vec![queue("q1")]);
-        let text = host.submit(HostJob::new(7).queue("q1").size(3, 3)).unwrap_err();
+        let job = HostJob { project: Some("*".to_owned()), ..HostJob::new(7).queue("q1").size(3, 3) };
+        let text = host.submit(job).unwrap_err();
         assert_eq!(text.contains('B'), is_named, "{what}: {text}");
     }
 }

@@ -7,6 +7,7 @@ use super::live::{accounts, leaves, tree};
 use super::past_depend::{go, settled, states};
 use super::site::{HostJob, NOW, OWNER, association, narrow, queue, record};
 use super::strict::rules;
+use super::why::why;
 use crate::accounts::{AssociationRecord, RunningLimits};
 use crate::engine::{Engine, Event, JobsWanted, Settings, State};
 use crate::fairshare::Policy;
@@ -67,6 +68,16 @@ fn resources_that_were_on_their_way_start_a_job_that_is_held_in_sched() {
     assert!(host.jobs[&moved].priority > Some(0), "its turn came");
     host.start(moved);
     exact(&host);
+}
+
+/// No scheduler is asked for it: it waits for its turn, and for nothing else.
+#[test]
+fn who_is_held_in_sched_is_not_told_that_it_waits_for_the_scheduler() {
+    let (mut host, [rests, next]) = asleep();
+    host.set_urgency(rests, 16);
+    assert_eq!(go(&host, &[rests, next]), [false, true]);
+    let others = |id| why(&host, id).others.iter().map(|it| it.cause.code).collect::<Vec<_>>();
+    assert_eq!((others(rests), others(next)), (vec![], vec!["resources"]));
 }
 
 /// A refresh posts the prices of those that pend, not of who is held among them: that would have it scheduled.

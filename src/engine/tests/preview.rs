@@ -3,9 +3,9 @@
 
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
-use super::site::{HostJob, NOW, association, record};
+use super::site::{HostJob, NOW, OWNER, association, record};
 use crate::accounts::{Policy as Accounts, PolicyPart};
-use crate::engine::{Event, Move, Preview, Settings};
+use crate::engine::{Engine, Event, Move, Preview, Settings, State};
 use crate::fairshare::Policy;
 use crate::ids::{JobId, UserId};
 use crate::standing::SitePart;
@@ -118,6 +118,20 @@ fn who_would_end_and_who_would_be_removed() {
     stage(&mut host, fewer, SitePart::default());
     let preview = host.engine.preview(host.now, 10).unwrap();
     assert_eq!(preview.removed, [(UserId(7), "A".into(), 1)]);
+}
+
+/// Whoever was accepted before the plugin was loaded waits for the push that brings it.
+#[test]
+fn who_was_there_before_a_reload_would_not_end() {
+    for is_reload in [true, false] {
+        let mut host = Host::new();
+        let waits = host.submit(HostJob::new(9).bank("Z")).unwrap();
+        host.replay(is_reload, Engine::new(OWNER));
+        stage(&mut host, accounts(), SitePart::default());
+        assert_eq!(host.engine.preview(host.now, 10).unwrap().rejected, []);
+        host.event(Event::PolicyCommit);
+        assert_eq!((host.state(waits), host.exceptions.len()), (Some(State::Priority), 0));
+    }
 }
 
 #[test]

@@ -3,10 +3,10 @@
 
 use super::examples::exact;
 use super::host::Host;
-use super::site::{HostJob, OWNER, association, queue, record};
-use crate::accounts::{Association, Queue};
-use crate::engine::{Engine, Event, State};
-use crate::ids::{JobId, Limit};
+use super::site::{HostJob, OWNER, association, narrow, queue, record};
+use crate::accounts::{Association, Cap, Queue, SiteLimit, Target};
+use crate::engine::{Engine, Event, Settings, State};
+use crate::ids::{Amount, JobId, Limit};
 use State::{Depend, Priority, Sched};
 
 fn data(host: &mut Host, association: &Association, queue: &Queue) {
@@ -103,4 +103,70 @@ fn a_place_to_run_that_may_be_reserved_is_kept() {
         assert_eq!(host.state(third), Some(if was_held { Depend } else { Sched }));
         exact(&host);
     }
+}
+
+/// The room that somebody leaves is his who was held before the reload, though it is not known yet who that is.
+#[test]
+fn who_comes_meanwhile_goes_before_nobody_who_was_held() {
+    for ends_before in [true, false] {
+        let records = || Event::Associations(vec![narrow(7, "A")]);
+        let mut host = Host::new();
+        host.event(records());
+        let first = host.submit(HostJob::new(7)).unwrap();
+        host.start(first);
+        let [held, other] = [(); 2].map(|()| host.submit(HostJob::new(7)).unwrap());
+        let mut engine = Engine::new(OWNER);
+        engine.handle(host.now, records());
+        host.never_answered = [held].into();
+        host.replay(true, engine);
+        assert_eq!(states(&host, &[held, other]), [Depend; 2]);
+        if ends_before {
+            host.end(first);
+        }
+        let next = host.submit(HostJob::new(7)).unwrap();
+        assert_eq!(host.state(next), Some(if ends_before { Priority } else { Depend }));
+        host.end(first);
+        read(&mut host, held);
+        let waits = host.state(next).unwrap();
+        assert_eq!((states(&host, &[held, other]), waits == Sched), (vec![Sched, Depend], false));
+        for id in [held, other] {
+            host.start(id);
+            host.end(id);
+        }
+        assert_eq!(host.state(next), Some(Sched), "its turn came");
+        exact(&host);
+    }
+}
+
+/// The same of a neighbour with whom the room is shared.
+#[test]
+fn a_neighbour_who_comes_meanwhile_goes_before_nobody_who_was_held() {
+    let limit = SiteLimit {
+        target: Target::Bank("A".into()),
+        queue: None,
+        amount: Amount::parse("run-jobs").unwrap(),
+        cap: Cap { limit: Limit(1), is_given: false },
+    };
+    let settings = || Event::Settings(Settings { limits: vec![limit.clone()], ..Settings::default() });
+    let both = || Event::Associations([7, 8].map(|user| record(association(user, "A"), "A")).into());
+    let mut host = Host::new();
+    [settings(), both()].into_iter().for_each(|event| host.event(event));
+    let first = host.submit(HostJob::new(7)).unwrap();
+    host.start(first);
+    let held = host.submit(HostJob::new(7)).unwrap();
+    let mut engine = Engine::new(OWNER);
+    for event in [settings(), both()] {
+        engine.handle(host.now, event);
+    }
+    host.never_answered = [held].into();
+    host.replay(true, engine);
+    host.end(first);
+    let next = host.submit(HostJob::new(8)).unwrap();
+    assert_eq!(states(&host, &[held, next]), [Depend, Priority]);
+    read(&mut host, held);
+    assert_eq!(states(&host, &[held, next]), [Sched, Priority], "of one price the one that came first");
+    host.start(held);
+    host.end(held);
+    assert_eq!(host.state(next), Some(Sched));
+    exact(&host);
 }

@@ -3,13 +3,14 @@
 //! nothing is worked out by other rules than those by which it happens.
 //!
 //! `job` gathers what there is to say of one job; `holds` says which limits hold it now and who frees them, `release` when they
-//! let it go at the latest; `others` what else keeps it, and what would help. `list` is about many jobs in short, `standing`
-//! about associations, `stats` about the whole instance.
+//! let it go, `latest` when at the latest; `others` what else keeps it, and what would help. `list` is about many jobs in short,
+//! `standing` about associations, `stats` about the whole instance.
 //!
 //! What one user may ask costs what he is told: his jobs and his associations are found by indexes.
 
 mod holds;
 mod job;
+mod latest;
 mod list;
 mod others;
 mod release;

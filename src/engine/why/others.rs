@@ -86,7 +86,8 @@ impl Engine {
             found
                 .push(Keeper::plain("score", "the sum of its terms is 0 or less: such jobs do not run here"));
         }
-        if found.is_empty() && facts.state == State::Sched {
+        // At priority 0 no scheduler is asked for it.
+        if found.is_empty() && facts.state == State::Sched && !job.is_awaiting() {
             found.push(Keeper::plain("resources", "it waits for the scheduler to find it room"));
         }
         found
@@ -132,7 +133,7 @@ impl Engine {
             }
         }
         if let Some(association) = job.association().filter(|_| !holds.is_empty()) {
-            found.extend(self.other_bank(association, job, id));
+            found.extend(self.other_bank(association, job, facts));
             found.extend(self.other_queue(association, job, id));
         }
         if holds.iter().any(HoldNow::is_for_ever) {
@@ -145,8 +146,8 @@ impl Engine {
         self.ledger.exceeded(&self.book, association, queue, job.size).is_empty()
     }
 
-    /// Another bank of the user in which nothing would hold the job.
-    fn other_bank(&self, own: AssociationId, job: &Job, id: JobId) -> Option<Note> {
+    /// Another bank of the user that takes the job, and in which nothing would hold it.
+    fn other_bank(&self, own: AssociationId, job: &Job, facts: &JobFacts<'_>) -> Option<Note> {
         let permits = |queue: &QueueName, other: AssociationId| {
             self.forbidden_queue(other, Some(queue.as_str())).is_none()
         };
@@ -156,9 +157,10 @@ impl Engine {
             record.active
                 && !record.is_full(self.ledger.usage(*other).map_or(0, |usage| usage.active_jobs))
                 && job.queue.as_ref().is_none_or(|queue| permits(queue, *other))
+                && self.forbidden_project(*other, facts.project).is_none()
                 && self.has_room(*other, job.queue.as_ref(), job)
         })?;
-        let bank = &bank.bank;
+        let (bank, id) = (&bank.bank, facts.id);
         Some(note("bank", format!("bank {bank} has room for it: flux update {id} bank={bank}")))
     }
 

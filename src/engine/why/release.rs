@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! When limits let a held job go at the latest: its association's jobs end one after another, in a part of the ledger that was
-//! taken out for it, and after each whoever may go is released by the rule by which that happens.
+//! When limits let a held job go: at the latest, and if all started that may. For this its association's jobs start at once and end one
+//! after another, in a part of the ledger that was taken out for it, and after each whoever may go is released by the rule by which
+//! that happens.
 
 use super::super::Engine;
 use super::holds::{HoldNow, MOST_LOOKED_AT};
 use super::job::Note;
+use super::latest::Enclosed;
 use super::{note, span};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
@@ -17,11 +19,11 @@ const MOST_RIVALS: usize = 500;
 /// When a job is released.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Release {
-    /// At the latest, if all jobs end when their time is up and nothing else is submitted.
+    /// At the latest, if jobs that run end when their time is up and no other job comes: none is submitted, and none let go by others.
     pub latest: Option<f64>,
     /// What that rests on, or why nobody can say.
     pub reason: Note,
-    /// The same if whatever is released or pends started at once.
+    /// When, if whatever is released or pends started at once.
     pub if_started: Option<f64>,
 }
 
@@ -59,27 +61,35 @@ impl Engine {
         else {
             return none(note("unread", "eventlogs are still being read: until then nobody is released"));
         };
+        if self.ledger.counts_under_scopes(association, job.queue.as_ref()) {
+            let text = "it counts under limits over banks or users too: who goes first is decided when there is room";
+            return none(note("shared", text));
+        }
         let many = || note("many", "too many jobs come before it to work out when");
         let Some(rivals) = self.ledger.rivals(id, MOST_RIVALS) else { return none(many()) };
         let counted: Vec<(JobId, Option<f64>)> =
             self.ledger.counted(association).take(MOST_LOOKED_AT + 1).collect();
         let is_cut = counted.len() > MOST_LOOKED_AT;
         let jobs = || counted.iter().map(|(id, _)| *id).chain(rivals.iter().copied()).chain([id]);
-        let course = |starts| {
-            let ledger = self.ledger.excerpt(association, jobs());
+        let excerpt = || self.ledger.excerpt(association, jobs());
+        // Of those that were left out each has to be known to end later; of whom that is not known comes last.
+        let last = self.ledger.counted(association).next_back();
+        let are_known = !is_cut || last.is_some_and(|(_, by)| by.is_some());
+        let latest = (are_known && job.is_held())
+            .then(|| Enclosed::new(&self.book, association, id, excerpt(), &counted, now))
+            .and_then(Enclosed::latest);
+        let if_started = || {
             let (starting, ends) = (BTreeSet::new(), BTreeSet::new());
-            let mut course = Course { engine: self, association, ledger, starting, ends, now };
-            course.begin(&counted, starts);
-            course.until_free(id, starts)
+            let mut course = Course { engine: self, association, ledger: excerpt(), starting, ends, now };
+            course.begin(&counted);
+            course.until_free(id)
         };
-        let latest = course(false);
-        let if_started = latest.or_else(|| if is_cut { None } else { course(true) });
+        let if_started = if is_cut { latest } else { if_started() };
         let reason = match latest {
             Some(latest) => {
                 let after = span(latest - now);
-                let text = format!(
-                    "released within {after} if jobs run to their time limit and no further job is submitted"
-                );
+                let text =
+                    format!("released within {after} if jobs run to their time limit and no other job comes");
                 note("bounded", text)
             }
             None if is_cut => many(),
@@ -101,11 +111,13 @@ impl Engine {
 }
 
 impl Course<'_> {
-    fn begin(&mut self, counted: &[(JobId, Option<f64>)], starts: bool) {
+    fn begin(&mut self, counted: &[(JobId, Option<f64>)]) {
         for (id, by) in counted {
             match by {
                 Some(by) => self.ends_at(*id, *by),
-                None => self.starting.extend(starts.then_some(*id)),
+                None => {
+                    self.starting.insert(*id);
+                }
             }
         }
     }
@@ -129,7 +141,7 @@ impl Course<'_> {
     }
 
     /// When the job is released; `None` if it is not for all that can be foreseen.
-    fn until_free(mut self, wanted: JobId, starts: bool) -> Option<f64> {
+    fn until_free(mut self, wanted: JobId) -> Option<f64> {
         let mut at = self.now;
         loop {
             loop {
@@ -141,7 +153,7 @@ impl Course<'_> {
                     if self.ledger.job(id).is_some_and(|job| job.keepers == Keepers::Others) {
                         // It stays in DEPEND, and reserves nothing.
                         self.ledger.change(id, |job| job.grant = Grant::Blocked);
-                    } else if starts {
+                    } else {
                         self.starting.insert(id);
                     }
                 }

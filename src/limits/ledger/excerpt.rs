@@ -139,6 +139,13 @@ impl Ledger {
         excerpt
     }
 
+    /// Whether limits over scopes count jobs of an association in a queue, which no excerpt knows: what is in use of these is not the
+    /// association's alone.
+    pub fn counts_under_scopes(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
+        let mut groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
+        groups.any(|group| group.has(queue))
+    }
+
     /// Releases whoever may go, as a pass does whose jobs go at once, and says who went.
     pub fn release_all_of(&mut self, book: &Book, association: AssociationId) -> Vec<JobId> {
         let mut walk = self.walk(association, Line::All);

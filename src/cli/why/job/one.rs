@@ -23,6 +23,8 @@ impl Teller<'_> {
         match &job.posted {
             Some(price) => self.price(job, price, explained, out)?,
             None if job.state == "run" => self.line("It has no priority: it runs.", out)?,
+            None if job.state == "sched" && job.held => self
+                .line("It is held in SCHED at priority 0: it gets another when there is room for it.", out)?,
             None => {
                 self.line("It has no priority yet: it gets one as soon as nothing keeps it any more.", out)?
             }
@@ -71,6 +73,7 @@ impl Teller<'_> {
             (_, [hold], _) => format!("{who} is held by {}", hold.limit),
             (_, [_, _, ..], _) => format!("{who} is held by {}", count(job.holds.len(), "limit")),
             (_, [], [other, ..]) => format!("{who} waits: {}", other.text),
+            ("sched", ..) if job.held => by("is about to be released"),
             ("sched", ..) => by("waits for the scheduler"),
             ("priority", ..) => by("waits for its priority"),
             ("depend", ..) if !job.carries.is_empty() => by("is about to be released"),
@@ -171,7 +174,7 @@ impl Teller<'_> {
         }
         match (job.latest, &job.latest_reason) {
             (Some(latest), _) => {
-                let text = "if jobs run to their limits and nothing else is submitted";
+                let text = "if jobs run to their limits and no other job comes";
                 self.line(
                     &format!("It is released at the latest {}, {text}.", self.words.when(latest)),
                     out,

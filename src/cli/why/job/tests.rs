@@ -64,8 +64,11 @@ fn screens_of_one_job() {
     bounded["latest_reason"] =
         json!({"code": "never", "text": "It is larger than the limit: it will never run as it is."});
     bounded["others"] = json!([]);
+    let mut in_sched = held(26, 5001, "chem");
+    (in_sched["state"], in_sched["carries"], in_sched["others"]) = (json!("sched"), json!([]), json!([]));
     for (name, value) in [
         ("held", held(21, 5001, "chem")),
+        ("in-sched", in_sched),
         ("lagging", lagging),
         ("score", no),
         ("expedited", urgent),

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! When a held job is told that it goes at the latest: whoever starts until then, it has gone.
+
+use super::host::Host;
+use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use super::why::{fill, jobs, limited, site, timed, why};
+use crate::accounts::{Cap, SiteLimit, Target};
+use crate::engine::{Engine, Event, Release, Settings, State, Timer};
+use crate::ids::{Amount, JobId, Limit};
+use State::{Depend, Run, Sched};
+use proptest::prelude::*;
+
+fn release(host: &Host, id: JobId) -> Release {
+    why(host, id).release
+}
+
+/// By flux-accounting's rule one that was never held takes its place to run when it starts, whenever that is.
+#[test]
+fn who_waits_in_sched_may_take_the_place_that_becomes_free() {
+    let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1")]);
+    let [running, waits] = [100.0, 1_000.0].map(|limit| host.submit(timed(7, limit)).unwrap());
+    host.start(running);
+    let held = host.submit(timed(7, 50.0)).unwrap();
+    assert_eq!([waits, held].map(|id| host.state(id)), [Some(Sched), Some(Depend)]);
+    let told = release(&host, held);
+    assert_eq!((told.latest, told.reason.code), (None, "needs-start"));
+    assert_eq!(told.if_started, Some(host.now + 1_000.0));
+    host.start(waits);
+    host.end(running);
+    assert_eq!(host.state(held), Some(Depend), "its place is another's");
+    // What waits there takes the place when it wakes, too.
+    let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1")]);
+    let [running, rests] = [100.0, 1_000.0].map(|limit| host.submit(timed(7, limit)).unwrap());
+    host.set_urgency(rests, 0);
+    host.start(running);
+    let held = host.submit(timed(7, 50.0)).unwrap();
+    assert_eq!(release(&host, held).latest, None);
+}
+
+/// Where the one in SCHED does not start, the larger job that comes first takes what it leaves, and more.
+#[test]
+fn with_more_room_another_may_go_first() {
+    let mut host = Host::with(vec![limited(9, 4)], vec![queue("q1")]);
+    let [running, waits] = [3, 1].map(|nodes| host.submit(timed(7, 100.0).size(nodes, nodes)).unwrap());
+    host.start(running);
+    let [larger, held] = [4, 2].map(|nodes| host.submit(timed(7, 100.0).size(nodes, nodes)).unwrap());
+    assert_eq!([waits, larger, held].map(|id| host.state(id)), [Some(Sched), Some(Depend), Some(Depend)]);
+    assert_eq!(release(&host, held).latest, None);
+    let mut starts = host.clone();
+    starts.start(waits);
+    for (mut host, went) in [(host, larger), (starts, held)] {
+        host.end(running);
+        let gone = [larger, held].map(|id| host.state(id) == Some(Sched));
+        assert_eq!(gone, [larger, held].map(|id| id == went));
+    }
+}
+
+/// Nobody else takes the place for certain that it waits for.
+#[test]
+fn who_can_not_come_before_it_delays_nobody() {
+    // In another queue, and behind it.
+    let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1"), queue("q2")]);
+    let [first, held, behind] = ["q1", "q1", "q2"].map(|queue| {
+        let id = host.submit(timed(7, 100.0).queue(queue)).unwrap();
+        host.start(id);
+        id
+    });
+    let end = host.jobs[&first].started.map(|start| start + 100.0);
+    assert_eq!((release(&host, held).latest, release(&host, behind).latest), (end, None));
+    // Before it, and too large for what is free by then.
+    let mut host = Host::with(vec![limited(9, 10)], vec![queue("q1")]);
+    let [early, late] = [(8, 100.0), (2, 1_000.0)].map(|(nodes, limit)| {
+        let id = host.submit(timed(7, limit).size(nodes, nodes)).unwrap();
+        host.start(id);
+        id
+    });
+    let [larger, held] = [10, 1].map(|nodes| host.submit(timed(7, 100.0).size(nodes, nodes)).unwrap());
+    let end = host.jobs[&early].started.map(|start| start + 100.0);
+    assert_eq!((release(&host, held).latest, release(&host, larger).latest), (end, None));
+    assert_eq!(host.state(late), Some(Run));
+}
+
+/// Of two that end at one time either may be the first: a smaller job behind it may find room then.
+#[test]
+fn of_those_that_end_together_nobody_says_who_is_first() {
+    for (together, is_known) in [(true, false), (false, true)] {
+        let mut host = Host::with(vec![limited(9, 3)], vec![queue("q1")]);
+        let [small, large] = [1, 2].map(|nodes| host.submit(timed(7, 100.0).size(nodes, nodes)).unwrap());
+        host.start(small);
+        host.now -= if together { 1.0 } else { 0.0 };
+        host.start(large);
+        let [held, behind] = [3, 2].map(|nodes| host.submit(timed(7, 100.0).size(nodes, nodes)).unwrap());
+        assert_eq!([held, behind].map(|id| host.state(id)), [Some(Depend); 2]);
+        assert_eq!(release(&host, held).latest.is_some(), is_known, "{together}");
+    }
+}
+
+/// What others use of a limit over a scope nobody can foresee, though there is room now.
+#[test]
+fn under_a_limit_over_a_scope_nobody_says_when() {
+    let of_bank = |bank: &str| SiteLimit {
+        target: Target::Bank(bank.into()),
+        queue: Some("q1".into()),
+        amount: Amount::parse("run-jobs").unwrap(),
+        cap: Cap { limit: Limit(100), is_given: false },
+    };
+    for (bank, queue_of, code) in [("A", "q1", "shared"), ("A", "q2", "bounded"), ("B", "q1", "bounded")] {
+        let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1"), queue("q2")]);
+        host.event(Event::Settings(Settings { limits: vec![of_bank(bank)], ..Settings::default() }));
+        let first = host.submit(timed(7, 100.0).queue(queue_of)).unwrap();
+        host.start(first);
+        let held = host.submit(timed(7, 100.0).queue(queue_of)).unwrap();
+        let told = release(&host, held);
+        assert_eq!((told.reason.code, told.latest.is_some()), (code, code == "bounded"), "{bank} {queue_of}");
+    }
+}
+
+/// Not each of very many is looked at: those that are not are known to end later.
+#[test]
+fn of_very_many_that_run_the_first_ends_count() {
+    let mut engine = Engine::new(OWNER);
+    let own = |run| {
+        let mut own = association(7, "A");
+        own.max_running_jobs = Limit(run);
+        Event::Associations(vec![record(own, "A")])
+    };
+    engine.handle(NOW, own(9_999));
+    let shown = |engine: &mut Engine, id: u64, state| {
+        let job = timed(7, 100.0 + id as f64).bank("A");
+        let job = HostJob { state, started: Some(NOW), project: Some("*".to_owned()), ..job };
+        engine.handle(NOW, Event::New(Host::facts(JobId(id), &job)));
+    };
+    (1..=1_100).for_each(|id| shown(&mut engine, id, State::Run));
+    engine.handle(NOW, Event::Timer(Timer::Turn));
+    engine.handle(NOW, own(1_100));
+    let id = JobId(5_000);
+    let held = HostJob { project: Some("*".to_owned()), ..timed(7, 100.0).bank("A") };
+    engine.handle(NOW, Event::Validate(Host::facts(id, &held)));
+    engine.handle(NOW, Event::New(Host::facts(id, &held)));
+    engine.handle(NOW, Event::Depend(id));
+    let held = HostJob { state: Depend, ..held };
+    let told = |engine: &Engine| engine.why(&Host::facts(id, &held), NOW).unwrap().release;
+    assert_eq!(told(&engine).latest, Some(NOW + 101.0));
+    shown(&mut engine, 1_101, Sched);
+    engine.handle(NOW, Event::Timer(Timer::Turn));
+    engine.handle(NOW, Event::Eventlog(JobId(1_101), Some(Vec::new())));
+    assert_eq!((told(&engine).latest, told(&engine).reason.code), (None, "many"));
+}
+
+/// When each of these has gone first.
+fn note_gone(host: &Host, held: &[JobId], at: f64, gone: &mut Vec<(JobId, f64)>) {
+    for id in held {
+        if !gone.iter().any(|(known, _)| known == id) && host.state(*id) != Some(Depend) {
+            gone.push((*id, at));
+        }
+    }
+}
+
+/// The one that ends next of those that run, and when.
+fn next_end(host: &Host) -> Option<(f64, JobId)> {
+    let ends = host.jobs.iter().filter(|(_, job)| job.state == Run);
+    let ends = ends.filter_map(|(id, job)| Some((job.started? + job.limit?, *id)));
+    ends.min_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    /// Jobs run to their limit, any that may start does so at any time or never, and nobody comes: each held job has gone by the time
+    /// that was told. Where nothing else is in its way but what runs, it goes at that very time.
+    #[test]
+    fn whoever_starts_when_nobody_goes_later_than_was_told(
+        jobs in jobs(),
+        limits in (0..4i64, 3..9i64, 1..6i64, 1..4i64, 2..9i64),
+        starts in prop::collection::vec((0..24usize, 0..5u32), 0..24),
+    ) {
+        let mut host = site([limits.0, limits.1, limits.2, limits.3, limits.4]);
+        let ids = fill(&mut host, &jobs);
+        let held: Vec<JobId> = ids.into_iter().filter(|id| host.state(*id) == Some(Depend)).collect();
+        let told: Vec<_> = held.iter().map(|id| (*id, why(&host, *id))).collect();
+        for (id, told) in &told {
+            prop_assert!(!told.holds.is_empty(), "{} is held by nothing", id);
+            // Each hold alone is what the limit says.
+            for hold in &told.holds {
+                prop_assert!(hold.used + hold.needed > hold.cap);
+                let taken: u64 = hold.frees.iter().map(|one| one.amount).sum();
+                prop_assert_eq!(taken, hold.used, "{}", hold.limit);
+            }
+        }
+        let (asked, starts_none) = (host.now, starts.is_empty());
+        let alone = |user: u32| {
+            let waits = |job: &&HostJob| job.user == user && job.state < Run;
+            host.jobs.values().filter(waits).count() == 1
+        };
+        let alone: Vec<JobId> = held.iter().copied().filter(|id| alone(host.jobs[id].user)).collect();
+        let (mut starts, mut gone) = (starts.into_iter(), Vec::new());
+        loop {
+            let next = next_end(&host);
+            let waits: Vec<JobId> =
+                host.jobs.iter().filter(|(_, job)| job.state == Sched).map(|(id, _)| *id).collect();
+            // Some time before the next end, or at once.
+            let start = starts.next().filter(|_| !waits.is_empty());
+            if let Some((at, part)) = start {
+                let span = next.map_or(0.0, |(end, _)| (end - host.now - 1.0).max(0.0));
+                host.now += (span * f64::from(part) / 4.0).floor();
+                if next.is_none_or(|(end, _)| host.now + 1.0 <= end) {
+                    host.start(waits[at % waits.len()]);
+                    note_gone(&host, &held, host.now, &mut gone);
+                    continue;
+                }
+            }
+            let Some((end, id)) = next else { break };
+            host.now = end.max(host.now) - 1.0;
+            host.end(id);
+            // One that has had its time already ends now at the latest.
+            note_gone(&host, &held, end.max(asked), &mut gone);
+        }
+        for (id, told) in &told {
+            let went = gone.iter().find(|(known, _)| known == id).map(|(_, when)| *when);
+            let Release { latest, reason, if_started } = &told.release;
+            prop_assert_eq!(reason.code == "bounded", latest.is_some());
+            if let Some(latest) = latest {
+                prop_assert!(went.is_some_and(|went| went <= *latest), "{} {:?}: {:?}", id, told.release, went);
+                prop_assert!(if_started.is_some_and(|started| started <= *latest), "{} {:?}", id, told.release);
+            }
+            if starts_none && alone.contains(id) {
+                prop_assert_eq!(*latest, went, "{} {:?}", id, reason);
+            }
+        }
+    }
+}
