@@ -528,7 +528,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -
 always\t''
 never\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l to-upstream -d 'Have those that would be lost rest at urgency 0, and print what lets them go again'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l all -d 'All held jobs: so it does not matter which jobs end before the other plugin is loaded'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l all -d 'All held jobs that nobody else keeps: so it does not matter which jobs end before the other plugin is loaded'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l json -d 'Print a JSON document: full precision, null for what is absent, "inf" for infinity'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'

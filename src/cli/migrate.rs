@@ -170,7 +170,7 @@ fn lost_job(job: &Value, known: &Known<'_>) -> Option<Held> {
     let userid = u32::try_from(job["userid"].as_u64()?).ok()?;
     let bank = job["bank"].as_str().map(str::to_owned);
     let urgency = job["urgency"].as_i64();
-    (!names.is_empty()).then(|| Held { id, userid, bank, urgency, names, kept: false, fate })
+    (!names.is_empty()).then_some(Held { id, userid, bank, urgency, names, kept: false, fate })
 }
 
 fn answer(flux: &Flux, topic: &str, payload: &str) -> Result<Value, Failure> {
