@@ -82,6 +82,15 @@ test_expect_success 'what is not understood is refused, and changes nothing' '
 	refuses "fairshare.queues.batch.limits: unknown key; known is running-limits" "{\"queues\": {\"batch\": {\"limits\": 1}}}" &&
 	in_force >out && test "$(cat out)" = "{\"default\":\"upstream\",\"queues\":{\"batch\":\"strict\"}}"
 '
+# Flux asks its plugins before itself.
+test_expect_success 'a table that comes with what Flux itself refuses is in force, and the query shows it, until another comes' '
+	jq ".fairshare = {\"running-limits\": \"strict\"} | .\"job-manager\".\"inactive-age-limit\" = \"soon\"" base.json >bad.json &&
+	test_must_fail flux config load <bad.json 2>err && grep "invalid FSD" err && flux config get >flux.json &&
+	jq -e ".fairshare.\"running-limits\" != \"strict\"" flux.json &&
+	in_force >out && test "$(cat out)" = "{\"default\":\"strict\",\"queues\":{}}" &&
+	flux config load <conf.json && in_force >out && test "$(cat out)" = "{\"default\":\"strict\",\"queues\":{}}" &&
+	rules "{}" && in_force >out && test "$(cat out)" = "{\"default\":\"upstream\",\"queues\":{}}"
+'
 test_expect_success 'jobs in every state under the strict rule' '
 	rules "{\"running-limits\": \"strict\"}" && start_queues && r=$(mf submit 5001 -q batch) && running $r && stop_queues &&
 	s=$(mf submit 5001 -q batch) && scheduled $s && h=$(mf submit 5001 -q batch) && held_by $h max-running-jobs-user-limit
@@ -130,5 +139,12 @@ test_expect_success 'one that an update nobody asked us about takes into a full 
 	mf counts 5004 A sched=1 held=1
 '
 test_expect_success 'and goes when there is room' 'cancel $a && ended $a && settled && is_state SCHED $b && test_must_fail held_in_sched $b && start_queues && running $b'
+test_expect_success 'an instance that starts with a table that is refused does not come up, and says why' '
+	cancel_all && cp conf.json good.json && flux dmesg >>dmesg.log && stop_instance &&
+	jq ".fairshare = {queues: {pdebug: {\"running-limits\": \"strict\"}}}" good.json >conf.json && : >broker.log &&
+	test_must_fail start_instance && { wait $broker_pid; rc=$?; exec 8>&-; broker_pid= && test $rc != 0; } &&
+	grep "queues.pdebug: no such queue; known are batch, debug" broker.log &&
+	cp good.json conf.json && start_instance && mf alive
+'
 
 finish

@@ -102,7 +102,7 @@ test_expect_success 'flaw 57: a push whose reprioritize comes before the owner'\
 # Last, for it may cost the broker its life: Flux's begin-time goes on using what a job holds after it has let it go.
 test_expect_success 'flaw 53: jobs refused as soon as their begin-time lets them go leave the broker alive' '
 	cancel_all && reload_plugin && soon=begin-time:$(($(date +%s) + 8)) &&
-	bad=$(mf submit 5001 -q silver -B absent -j 8 -d $soon) && mf data assoc 5002 A queues=silver queue silver project p &&
+	bad=$(mf submit 5001 -q silver -B absent -j 8 -d $soon) && mf push assoc 5002 A queues=silver queue silver project p &&
 	for id in $bad; do wait_for exception $id type=mf_priority && ended $id || return 1; done && mf alive
 '
 finish

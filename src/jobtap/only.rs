@@ -21,14 +21,14 @@ impl Only {
         if flux.is_null() {
             return Ok(Some(Only { flux, name }));
         }
-        // SAFETY: the job manager's handle; Flux copies the name. What is kept under it is an address to tell that something is, which
-        // nobody reads.
-        unsafe {
-            if !sys::flux_aux_get(flux, name.as_ptr()).is_null() {
-                return Ok(None);
-            }
-            Error::check("flux_aux_set", sys::flux_aux_set(flux, name.as_ptr(), flux.cast(), None))?;
+        // SAFETY: the job manager's handle, and a name that Flux only reads.
+        if !unsafe { sys::flux_aux_get(flux, name.as_ptr()) }.is_null() {
+            return Ok(None);
         }
+        // SAFETY: the same handle; Flux copies the name. What is kept under it is an address to tell that something is, which nobody
+        // reads.
+        let kept = unsafe { sys::flux_aux_set(flux, name.as_ptr(), flux.cast(), None) };
+        Error::check("flux_aux_set", kept)?;
         Ok(Some(Only { flux, name }))
     }
 }

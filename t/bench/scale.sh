@@ -34,6 +34,14 @@ instance() {
 	fi
 }
 
+# given_up STATUS: a restart that takes too long is told as one (the broker's timeout, or the signal after it). Another failure ends the run.
+given_up() {
+	case $1 in
+	124 | 137) echo "   restart: not over in ${RESTART_MOST:-900} s" >&2 ;;
+	*) echo "   restart: failed with status $1" >&2 && exit "$1" ;;
+	esac
+}
+
 # name N PLUGIN: what the Nth plugin is called.
 name() { if [ "$2" = nothing ]; then echo nothing; else echo "${names[$1]}"; fi; }
 
@@ -48,8 +56,7 @@ run() {
 	echo "-- $1: $3 jobs, $4 associations" >&2
 	instance "$state" "$conf" "flux jobtap load $work/meter.so && flux jobtap load $so && $step fill $1 $3 $4 $out.jsonl"
 	limit=(timeout -k 5 "${RESTART_MOST:-900}")
-	instance "$state" "$loaded" "$step restarted $1 $3 $4 $out.jsonl $(date +%s.%N)" ||
-		echo "   restart: not over in ${RESTART_MOST:-900} s" >&2
+	instance "$state" "$loaded" "$step restarted $1 $3 $4 $out.jsonl $(date +%s.%N)" || given_up $?
 	limit=()
 	rm -rf "$state" && mkdir "$state"
 	[ "$4" != "$one" ] || instance "$state" "$conf" "flux jobtap load $so && $step drain $1 $3 $4 $out.jsonl $most"

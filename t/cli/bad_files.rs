@@ -195,14 +195,7 @@ fn a_lock_that_is_given_up_in_time_is_waited_for() {
     let site = Site::small("waits");
     let other = site.open();
     other.execute_batch("BEGIN EXCLUSIVE").expect("locked");
-    std::thread::scope(|scope| {
-        let update = scope.spawn(|| fairshare(["update", "-p", site.path(), "--wait", "20"]));
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        assert!(!update.is_finished());
-        other.execute_batch("ROLLBACK").expect("free");
-        update.join().expect("ran").ok();
-    });
-    assert_eq!(site.fairshares().first().expect("ann").1, 0.25);
+    site.update_waits_for(&other);
 }
 
 #[test]

@@ -111,6 +111,18 @@ impl Site {
         fairshares(&self.path)
     }
 
+    /// An update waits for another connection's lock, and is made when that lets go.
+    pub fn update_waits_for(&self, other: &Connection) {
+        std::thread::scope(|scope| {
+            let update = scope.spawn(|| super::fairshare(["update", "-p", self.path(), "--wait", "20"]));
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            assert!(!update.is_finished());
+            other.execute_batch("ROLLBACK").expect("free");
+            update.join().expect("ran").ok();
+        });
+        assert_eq!(self.fairshares().first().expect("ann").1, 0.25);
+    }
+
     pub fn bytes(&self) -> Vec<u8> {
         std::fs::read(&self.path).expect("readable")
     }

@@ -120,14 +120,7 @@ fn a_writer_waits_for_a_write_of_the_owners_that_goes_on() {
     assert!(fs::metadata(with(&site.path, "-journal")).expect("a journal").len() > 0);
     // A reader is not disturbed.
     fairshare(["show", "-p", site.path()]).ok();
-    std::thread::scope(|scope| {
-        let update = scope.spawn(|| fairshare(["update", "-p", site.path(), "--wait", "20"]));
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        assert!(!update.is_finished());
-        other.execute_batch("ROLLBACK").expect("free");
-        update.join().expect("ran").ok();
-    });
-    assert_eq!(site.fairshares().first().expect("ann").1, 0.25);
+    site.update_waits_for(&other);
 }
 
 #[test]
