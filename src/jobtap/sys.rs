@@ -96,20 +96,17 @@ pub struct flux_kvs_txn {
 pub type flux_kvs_txn_t = flux_kvs_txn;
 pub type flux_jobid_t = u64;
 unsafe extern "C" {
-    pub fn flux_msg_get_cred(msg: *const flux_msg_t, cred: *mut flux_msg_cred) -> ::std::os::raw::c_int;
     pub fn flux_msg_incref(msg: *const flux_msg_t) -> *const flux_msg_t;
     pub fn flux_msg_decref(msg: *const flux_msg_t);
-    pub fn flux_aux_get(
-        h: *mut flux_t,
-        name: *const ::std::os::raw::c_char,
-    ) -> *mut ::std::os::raw::c_void;
+    pub fn flux_msg_get_cred(msg: *const flux_msg_t, cred: *mut flux_msg_cred) -> ::std::os::raw::c_int;
+    pub fn flux_get_reactor(h: *mut flux_t) -> *mut flux_reactor_t;
+    pub fn flux_aux_get(h: *mut flux_t, name: *const ::std::os::raw::c_char) -> *mut ::std::os::raw::c_void;
     pub fn flux_aux_set(
         h: *mut flux_t,
         name: *const ::std::os::raw::c_char,
         aux: *mut ::std::os::raw::c_void,
         destroy: flux_free_f,
     ) -> ::std::os::raw::c_int;
-    pub fn flux_get_reactor(h: *mut flux_t) -> *mut flux_reactor_t;
     pub fn flux_reactor_now(r: *mut flux_reactor_t) -> f64;
     pub fn flux_watcher_start(w: *mut flux_watcher_t);
     pub fn flux_watcher_stop(w: *mut flux_watcher_t);
