@@ -2,9 +2,9 @@
 //! Jobs that are held past DEPEND: limits came to concern them when they were there.
 //!
 //! Flux takes a dependency only in NEW and DEPEND. What keeps a job in PRIORITY is that it is given no price: asked for one, the
-//! plugin says that there is none, and Flux leaves the job alone until it is given one by id. So a job that waits for data, or that a
-//! restart finds in PRIORITY, stands in line there ([`Grant::Awaited`](crate::limits::Grant)), and a pass releases it like any other
-//! held job.
+//! plugin says that there is none, and Flux leaves the job alone until it is given one by id. So a job that waits for data, that a
+//! restart finds in PRIORITY, or that others let go when nobody watched it, stands in line there
+//! ([`Grant::Awaited`](crate::limits::Grant)), and a pass releases it like any other held job.
 //!
 //! A job in SCHED stays there whatever the limits say: to `job.priority.get` Flux takes no such answer of it, but logs an error
 //! and leaves it as it is. When its urgency or its jobspec changes, Flux has it in PRIORITY while it asks for its price; an update may

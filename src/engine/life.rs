@@ -139,9 +139,9 @@ impl Engine {
     /// The job has left DEPEND for PRIORITY, or was sent back there.
     pub(super) fn priority(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
         let Some(phase) = self.ledger.job(id).map(|job| job.phase) else { return Vec::new() };
+        let was_judged = self.was_judged(id);
         let mut effects = Vec::from_iter(self.unwatch(id));
         if phase < Phase::Priority {
-            let was_judged = self.was_judged(id);
             self.advance(id, Phase::Priority);
             effects.extend(if was_judged { Vec::new() } else { self.judge_in_priority(id) });
         }
@@ -150,17 +150,19 @@ impl Engine {
     }
 
     /// Whether limits had their say of a job that leaves DEPEND: it was released by us, or all its names were known and it fitted. Not
-    /// so after a panic, while its eventlog is unread, or in the middle of a push: it may then leave DEPEND without a name of ours though
-    /// it does not fit. Nor while that of another is unread with which it counts: nobody is let go then, and the room that it finds is
-    /// theirs who were held before it.
+    /// so after a panic, while its eventlog is unread, in the middle of a push, or where nobody told that others let it go: it may
+    /// then leave DEPEND without a name of ours though it does not fit. Nor while that of another is unread with which it counts:
+    /// nobody is let go then, and the room that it finds is theirs who were held before it.
     fn was_judged(&self, id: JobId) -> bool {
         self.ledger.job(id).is_none_or(|job| {
             let Some(association) = job.association() else { return true };
             let is_known = job.phase == Phase::Depend && job.knowledge == Knowledge::Known;
             let is_half = job.origin == Origin::Replayed && self.due.half_pushed.contains(&association);
+            let is_watched = !self.unwatched.contains(&id);
             let are_others_read = !self.ledger.is_unread(association)
                 && !self.ledger.shares_with_unread(association, job.queue.as_ref());
-            job.grant == Grant::Given || (is_known && are_others_read && !is_half && !self.is_doubtful())
+            let was_looked_at = is_known && is_watched && are_others_read && !is_half && !self.is_doubtful();
+            job.grant == Grant::Given || was_looked_at
         })
     }
 

@@ -117,6 +117,8 @@ pub struct Engine {
     unpriced: BTreeSet<JobId>,
     /// HoldNames by which others keep jobs in DEPEND, of the jobs we are subscribed to.
     foreign: BTreeMap<JobId, ForeignNames>,
+    /// Jobs that others keep or may keep, beyond those.
+    unwatched: BTreeSet<JobId>,
     /// Flux goes through its jobs: no other job than the one it asks about may be touched.
     is_looping: bool,
     /// A pass has decided to let a job go, and goes on when that is done.
@@ -157,6 +159,7 @@ impl Engine {
             unreadable: BTreeSet::new(),
             unpriced: BTreeSet::new(),
             foreign: BTreeMap::new(),
+            unwatched: BTreeSet::new(),
             is_looping: false,
             is_passing: false,
             resync: Resync::default(),

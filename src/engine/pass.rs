@@ -158,8 +158,12 @@ impl Engine {
         self.ledger.regroup(&self.book);
     }
 
-    /// Adds a name for every limit that the job, in DEPEND, would exceed now.
+    /// Adds a name for every limit that the job, in DEPEND, would exceed now; not to one of which nobody would tell that
+    /// it may go.
     pub(super) fn hold(&mut self, id: JobId) -> Vec<Effect> {
+        if self.unwatched.contains(&id) && !self.is_held(id) {
+            return Vec::new();
+        }
         let exceeded = self.ledger.exceeded_by(&self.book, id);
         if exceeded.is_empty() {
             return Vec::new();

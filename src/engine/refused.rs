@@ -38,6 +38,7 @@ impl Engine {
                 if why == Refusal::Absent {
                     return Vec::new();
                 }
+                self.leave_unwatched(id);
                 complain(format!("job {id}: failed to subscribe to its events"))
             }
             // Already gone, or the job left DEPEND: either way it is not held by this name.

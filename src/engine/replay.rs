@@ -10,7 +10,7 @@ use super::foreign::ForeignNames;
 use super::{Effect, Engine, JobFacts, Level, Posting, State, Step, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
-use crate::limits::{Admission, Grant, HoldName, HoldNames, Job, Knowledge, Line, Origin, Phase};
+use crate::limits::{Admission, Grant, HoldName, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase};
 use crate::priority::{AGE, URGENCY_HOLD};
 
 /// What was replayed and not yet worked out.
@@ -182,8 +182,12 @@ impl Engine {
     /// The names on the job are known now. Whether it was released follows from them.
     fn known(&mut self, id: JobId) -> Vec<Effect> {
         self.unreadable.remove(&id);
+        let is_unwatched = self.unwatched.contains(&id);
         self.ledger.change(id, |job| {
             job.knowledge = Knowledge::Known;
+            if is_unwatched && !job.names.outstanding().is_empty() {
+                job.keepers = Keepers::NobodyElse;
+            }
             if job.names.were_used() && job.names.outstanding().is_empty() {
                 job.grant = match job.phase {
                     Phase::Depend => Grant::Blocked,

@@ -153,6 +153,9 @@ impl Engine {
     /// and asked for once. What others did meanwhile is in the eventlog.
     fn watch_anew(&mut self, id: JobId, state: State) -> Vec<Effect> {
         let others = self.foreign.remove(&id);
+        if state > State::Depend {
+            self.unwatched.remove(&id);
+        }
         let mut effects = vec![Effect::Unsubscribe(id)];
         let others = match (others, state) {
             (Some(others), State::New) => others,
@@ -178,6 +181,7 @@ impl Engine {
         let effects = self.ended_unheard(id);
         self.take_out(id);
         self.foreign.remove(&id);
+        self.unwatched.remove(&id);
         effects
     }
 

@@ -50,6 +50,7 @@ mod unasked;
 mod unmoved;
 mod unread;
 mod urgency;
+mod watched;
 mod why;
 
 use super::Engine;
@@ -89,6 +90,7 @@ impl Engine {
             ("unreadable", self.unreadable.len()),
             ("unpriced", self.unpriced.len()),
             ("foreign", self.foreign.len()),
+            ("unwatched", self.unwatched.len()),
             ("live", self.live.keeps()),
         ];
         all.into_iter().filter(|(_, jobs)| *jobs > 0).collect()

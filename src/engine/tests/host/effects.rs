@@ -3,6 +3,7 @@
 
 use super::super::site::{HostJob, SITE_NODES};
 use super::{Answer, Host};
+use crate::engine::keepers::MOST_WATCHED;
 use crate::engine::{Effect, EndedJob, Event, Posting, Refusal, State, Timer};
 use crate::ids::JobId;
 use std::borrow::Cow;
@@ -180,6 +181,7 @@ impl Host {
             Effect::Subscribe(id) => {
                 self.jobs.get(id).ok_or(Refusal::Absent)?;
                 self.subscribed.insert(*id);
+                assert!(self.subscribed.len() <= MOST_WATCHED, "Flux goes through all of them");
             }
             // After a panic nobody knows to whom we are subscribed: there a subscription too many is given back.
             Effect::Unsubscribe(id) => {

@@ -1,0 +1,7 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+# What many jobs that wait for a time to begin cost others, and their own cancellation.
+# usage: waiting.sh PLUGIN.so...   (N=20000 jobs that wait, R=1000 submissions with a dependency that are refused)
+
+. "$(dirname "$0")/lib.sh"
+time_plugins waiting.py "${N:-20000}" "${R:-1000}" -- "$@"
