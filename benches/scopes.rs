@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What limits over scopes cost: 10,000 banks, 100,000 associations, 20,000 held jobs, with and without a limit on each
-//! bank, the site and each user. Both are timed by turns, so that what else the machine does shows in neither ratio.
+//! bank, the site and each user. Both are timed by turns, so that what else the machine does shows in neither ratio. And what it
+//! takes when very many associations wait for one limit. `cargo bench --bench scopes [cost|lines]`
 
+#[path = "common/processor.rs"]
+mod processor;
 #[path = "common/records.rs"]
 mod records;
 
-use mf_priority::accounts::{Cap, ConfigPatch, PolicyPart, SiteLimit, Target};
+use mf_priority::accounts::{AssociationRecord, Cap, ConfigPatch, Policy, PolicyPart, SiteLimit, Target};
 use mf_priority::engine::{Effect, Engine, Event, JobFacts, State};
 use mf_priority::ids::{Amount, BankName, JobId, Limit, Measure, Stage, UserId};
-use mf_priority::limits::{Allocation, Resources};
+use mf_priority::limits::{Allocation, Resources, Size};
 use mf_priority::standing::SitePart;
 use std::time::Instant;
 
@@ -24,13 +27,12 @@ fn bank(index: u32) -> BankName {
     format!("bank{index}").as_str().into()
 }
 
+fn limit(target: Target, stage: Stage, measure: Measure, cap: i64) -> SiteLimit {
+    let cap = Cap { limit: Limit(cap), is_given: false };
+    SiteLimit { target, queue: None, amount: Amount { stage, measure }, cap }
+}
+
 fn limits() -> Vec<SiteLimit> {
-    let limit = |target, stage, measure, cap| SiteLimit {
-        target,
-        queue: None,
-        amount: Amount { stage, measure },
-        cap: Cap { limit: Limit(cap), is_given: false },
-    };
     let banks = (0..BANKS).map(|at| limit(Target::Bank(bank(at)), Stage::Running, Measure::Gpus, 1_000_000));
     let root = Target::Bank("root".into());
     let others = [
@@ -88,13 +90,21 @@ fn facts(id: u64, state: State) -> JobFacts<'static> {
 }
 
 fn submit(engine: &mut Engine, id: u64) {
-    handle(engine, Event::Validate(facts(id, State::New)));
-    handle(engine, Event::New(facts(id, State::New)));
-    let effects = engine.handle(NOW, Event::Depend(JobId(id)));
-    if !effects.iter().any(|effect| matches!(effect, Effect::AddDependency(..))) {
-        handle(engine, Event::Priority(JobId(id), 16));
-        handle(engine, Event::Sched(JobId(id)));
+    submit_as(engine, facts(id, State::New));
+}
+
+/// Submits a job, and says whether it is held.
+fn submit_as(engine: &mut Engine, facts: JobFacts<'static>) -> bool {
+    let id = facts.id;
+    handle(engine, Event::Validate(facts.clone()));
+    handle(engine, Event::New(facts));
+    let effects = engine.handle(NOW, Event::Depend(id));
+    let is_held = effects.iter().any(|effect| matches!(effect, Effect::AddDependency(..)));
+    if !is_held {
+        handle(engine, Event::Priority(id, 16));
+        handle(engine, Event::Sched(id));
     }
+    is_held
 }
 
 fn run(engine: &mut Engine, id: u64) {
@@ -150,7 +160,7 @@ impl Side {
     }
 }
 
-fn main() {
+fn cost() {
     let (mut without, mut with) = (Side::new(Vec::new()), Side::new(limits()));
     for round in 0..ROUNDS {
         without.round(round);
@@ -163,5 +173,127 @@ fn main() {
         ("push", without.push, with.push),
     ] {
         println!("{what:10} {without:14.3} {with:14.3} {:7.3}", with / without);
+    }
+}
+
+/// Associations that wait for the nodes and cores of the whole site, of which one job takes all but one.
+struct Crowd {
+    engine: Engine,
+    next: u64,
+}
+
+/// Of all nodes and cores.
+const ALL: u64 = 1_000;
+/// Whose jobs run.
+const RUNNING: u32 = 1_000_000;
+
+impl Crowd {
+    /// So many associations, each with a higher price than the one before.
+    fn new(associations: u32) -> Crowd {
+        let record = |user: u32| AssociationRecord {
+            fairshare: (f64::from(user) / f64::from(associations)).min(1.0),
+            ..records::record(user, "bank", 2_147_483_647)
+        };
+        let root = || Target::Bank("root".into());
+        let on = |measure| limit(root(), Stage::Running, measure, ALL as i64);
+        let mut crowd = Crowd { engine: Engine::new(UserId(u32::MAX - 1)), next: 1 };
+        let policy = Policy {
+            associations: (0..associations).chain([RUNNING]).map(record).collect(),
+            projects: vec!["*".into()],
+            parents: vec![("bank".into(), "root".into())],
+            limits: vec![on(Measure::Nodes), on(Measure::Cores)],
+            ..Policy::default()
+        };
+        handle(&mut crowd.engine, Event::Policy(policy, SitePart::default()));
+        let id = crowd.submit(RUNNING, ALL - 1, ALL - 1, false);
+        run(&mut crowd.engine, id);
+        crowd
+    }
+
+    fn submit(&mut self, user: u32, nodes: u64, cores: u64, is_held: bool) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        let size = Ok(Size { nodes, cores, gpus: 0 });
+        let facts = JobFacts { size, ..records::facts(id, user, State::New, NOW) };
+        assert_eq!(submit_as(&mut self.engine, facts), is_held, "user {user}, {nodes} nodes, {cores} cores");
+        id
+    }
+
+    /// Each of so many waits for more than there is. Nobody was placed yet.
+    fn who_wait(associations: u32) -> Crowd {
+        let mut crowd = Crowd::new(associations);
+        for user in 0..associations {
+            crowd.submit(user, 3, 3, true);
+        }
+        crowd
+    }
+
+    /// Of each of so many one job lacks nodes, another cores.
+    fn who_lack_either(mut self, associations: u32) -> Crowd {
+        for user in 0..associations {
+            self.submit(user, 1, 3, true);
+            self.submit(user, 3, 1, true);
+        }
+        self
+    }
+
+    /// A job that no limit holds comes and ends.
+    fn pass(&mut self) {
+        let id = self.submit(RUNNING, 0, 0, false);
+        handle(&mut self.engine, Event::Inactive(JobId(id)));
+    }
+
+    /// Prices have moved, and a job ends.
+    fn pass_at_other_prices(&mut self) {
+        let records = vec![records::record(RUNNING, "bank", 2_147_483_647)];
+        handle(&mut self.engine, Event::Associations(records));
+        self.pass();
+    }
+
+    /// So many jobs have gone before everybody.
+    fn overtaken(mut self) -> Crowd {
+        (0..=mf_priority::limits::OVERTAKEN).for_each(|_| self.pass());
+        self
+    }
+}
+
+/// Milliseconds of processor time, and those of the next time.
+fn row(what: &str, mut crowd: Crowd, act: fn(&mut Crowd)) {
+    let mut taken = || {
+        let begun = processor::used();
+        act(&mut crowd);
+        (processor::used() - begun).as_secs_f64() * 1e3
+    };
+    let (first, again) = (taken(), taken());
+    println!("{what:64} {first:10.2} {again:10.2}");
+}
+
+fn lines() {
+    let reprioritize = |crowd: &mut Crowd| handle(&mut crowd.engine, Event::Reprioritize);
+    println!("{:64} {:>10} {:>10}", "ms of processor time", "first", "again");
+    row("20,000 are placed, the last of the line first", Crowd::who_wait(20_000), Crowd::pass);
+    row("20,000 wait, and prices moved", Crowd::who_wait(20_000), Crowd::pass_at_other_prices);
+    row(
+        "20,000 wait and were overtaken, and prices moved",
+        Crowd::who_wait(20_000).overtaken(),
+        Crowd::pass_at_other_prices,
+    );
+    row(
+        "2,000 wait of whom some job may fit, and none does",
+        Crowd::new(2_000).who_lack_either(2_000),
+        Crowd::pass,
+    );
+    row("everybody is looked at: 5,000", Crowd::who_wait(5_000), reprioritize);
+    row("1,000, of 100 of whom some job may fit", Crowd::who_wait(1_000).who_lack_either(100), reprioritize);
+    row("2,000, of 400 of whom some job may fit", Crowd::who_wait(2_000).who_lack_either(400), reprioritize);
+}
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
+    let tables: [(&str, fn()); 2] = [("cost", cost), ("lines", lines)];
+    for (name, table) in tables {
+        if wanted.is_empty() || wanted.iter().any(|want| want == name) {
+            table();
+        }
     }
 }

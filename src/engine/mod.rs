@@ -191,6 +191,8 @@ impl Engine {
     pub fn handle(&mut self, now: f64, event: Event<'_>) -> Vec<Effect> {
         self.now = now;
         self.revision = self.revision.saturating_add(u64::from(!event.is_of_jobs()));
+        // Whatever it changes, it may be that others go.
+        self.ledger.look_anew();
         match event {
             Event::Created { id, state, has_dependencies } => self.created(id, state, has_dependencies),
             Event::Validate(facts) => self.validate(&facts),

@@ -76,7 +76,7 @@ impl Engine {
         }
         let mut effects = Vec::new();
         loop {
-            effects.extend(self.place(&pass.walk));
+            effects.extend(self.place(&mut pass.walk));
             // Associations in the middle of a push are left out; ReleaseAll comes to them when it is whole.
             let undecided = &self.due.half_pushed;
             let released = self.ledger.release_next(&self.book, &mut pass.walk, undecided);
@@ -115,12 +115,12 @@ impl Engine {
     }
 
     /// Has whoever shares a limit stand in line where its price puts it.
-    fn place(&mut self, walk: &Walk) -> Vec<Effect> {
+    fn place(&mut self, walk: &mut Walk) -> Vec<Effect> {
         let mut effects = Vec::new();
         for unplaced in self.ledger.unplaced(&self.book, walk) {
             let heads = unplaced.heads().into_iter();
             let prices: Vec<(JobId, u32)> = heads.map(|id| (id, self.price_when_free(id))).collect();
-            if let Some(association) = self.ledger.place(&self.book, unplaced, &prices) {
+            if let Some(association) = self.ledger.place(&self.book, walk, unplaced, &prices) {
                 effects.extend(self.pass_later(association, Line::All));
             }
         }

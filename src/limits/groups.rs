@@ -175,6 +175,11 @@ impl Groups {
         all.flat_map(|(at, group)| group.since.iter().map(move |(_, id)| (GroupId(at as u32), *id)))
     }
 
+    /// All claims.
+    pub fn claims(&self) -> impl Iterator<Item = Claim> {
+        self.all.iter().flat_map(|group| group.claims.iter().copied())
+    }
+
     pub fn get(&self, id: GroupId) -> Option<&Group> {
         self.all.get(id.0 as usize)
     }

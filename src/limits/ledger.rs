@@ -12,6 +12,7 @@ pub(super) use account::{Account, Class};
 pub use excerpt::{PlaceInLine, Pressure};
 
 use super::groups::{GroupId, Groups};
+use super::in_vain::InVain;
 use super::line::HeldLine;
 use super::{Eligible, Job, RULES, Rules, Settled, Size, Usage};
 use crate::accounts::AssociationId;
@@ -46,6 +47,7 @@ pub struct Ledger {
     pub(super) groups: Groups,
     /// Associations in line whose place among others is to be worked out anew.
     pub(super) unplaced: BTreeSet<AssociationId>,
+    pub(super) in_vain: InVain,
     /// Counts how often prices moved.
     pub(super) epoch: u64,
     /// Counts claims.
@@ -76,6 +78,7 @@ impl Ledger {
             first: 0,
             groups: Groups::default(),
             unplaced: BTreeSet::new(),
+            in_vain: InVain::default(),
             epoch: 0,
             claims_made: 0,
             waiting: BTreeMap::new(),
@@ -226,7 +229,7 @@ impl Ledger {
         association: AssociationId,
         class: &Class,
         after: Option<JobId>,
-        is_right: impl Fn(Size) -> bool,
+        is_right: impl FnMut(Size) -> bool,
     ) -> Option<JobId> {
         self.line(association, class)?.next(after, is_right)
     }
@@ -305,6 +308,7 @@ impl Ledger {
     }
 
     fn deposit(&mut self, id: JobId, job: &Job) {
+        self.look_anew();
         self.unread += usize::from(job.is_unread());
         let Some(association) = job.association() else {
             self.waiting.entry(job.user).or_default().insert(id);
@@ -327,6 +331,7 @@ impl Ledger {
     }
 
     fn withdraw(&mut self, id: JobId, job: &Job) {
+        self.look_anew();
         self.unread = self.unread.saturating_sub(usize::from(job.is_unread()));
         let Some(association) = job.association() else {
             if let Some(jobs) = self.waiting.get_mut(&job.user) {

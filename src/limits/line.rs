@@ -83,13 +83,12 @@ impl<K: Ord + Copy> SizedLine<K> {
     }
 
     pub fn insert(&mut self, id: K, size: Size) {
-        let Some((_, block)) = self.blocks.range_mut(..=id).next_back() else {
+        if self.blocks.range(..=id).next_back().is_none() {
             // It comes before all others: the first block takes it, under its id.
-            let mut first = self.blocks.pop_first().map(|(_, block)| block.members).unwrap_or_default();
-            first.insert(id, size);
-            self.put(id, first);
-            return;
-        };
+            let first = self.blocks.pop_first().map(|(_, block)| block);
+            self.blocks.insert(id, first.unwrap_or_else(|| Block::of(BTreeMap::new())));
+        }
+        let Some((_, block)) = self.blocks.range_mut(..=id).next_back() else { return };
         block.members.insert(id, size);
         block.least = block.least.min_of(size);
         if block.members.len() > BLOCK
@@ -97,12 +96,8 @@ impl<K: Ord + Copy> SizedLine<K> {
         {
             let upper = block.members.split_off(&middle);
             *block = Block::of(std::mem::take(&mut block.members));
-            self.put(middle, upper);
+            self.blocks.insert(middle, Block::of(upper));
         }
-    }
-
-    fn put(&mut self, key: K, members: BTreeMap<K, Size>) {
-        self.blocks.insert(key, Block::of(members));
     }
 
     pub fn remove(&mut self, id: K) {
@@ -117,12 +112,15 @@ impl<K: Ord + Copy> SizedLine<K> {
     }
 
     /// The first job after `after` whose size is right. `is_right` must hold for each smaller size that it holds for.
-    pub fn next(&self, after: Option<K>, is_right: impl Fn(Size) -> bool) -> Option<K> {
+    pub fn next(&self, after: Option<K>, mut is_right: impl FnMut(Size) -> bool) -> Option<K> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         // Of the block that `after` belongs to, later members are left; then come all later blocks.
         let first = after.and_then(|id| self.blocks.range(..=id).next_back());
         let later = self.blocks.range((from, Bound::Unbounded));
-        first.into_iter().chain(later).filter(|(_, block)| is_right(block.least)).find_map(|(_, block)| {
+        first.into_iter().chain(later).find_map(|(_, block)| {
+            if !is_right(block.least) {
+                return None;
+            }
             let mut members = block.members.range((from, Bound::Unbounded));
             members.find(|(_, size)| is_right(**size)).map(|(id, _)| *id)
         })
@@ -149,6 +147,25 @@ mod tests {
             assert_eq!(line.least(), Some(least.min_of(of(5, 5, 5))));
             line.remove(JobId(2));
             assert_eq!(line.least(), Some(of(5, 5, 5)));
+        }
+    }
+
+    /// Lines are placed anew in any order of their prices, the last of them first too.
+    #[test]
+    fn no_block_grows_without_end_in_whichever_order_members_come() {
+        let many = 8 * BLOCK as u64;
+        let rising: Vec<u64> = (0..many).collect();
+        let falling: Vec<u64> = (0..many).rev().collect();
+        let outwards: Vec<u64> = (0..many / 2).flat_map(|at| [many / 2 + at, many / 2 - 1 - at]).collect();
+        for (what, ids) in [("rising", rising), ("falling", falling), ("outwards", outwards)] {
+            let mut line = HeldLine::default();
+            for id in ids {
+                line.insert(JobId(id), size(1 + id % 7, 1 + id % 5));
+                let longest = line.blocks.values().map(|block| block.members.len()).max();
+                assert!(longest <= Some(BLOCK), "{what}: {longest:?}");
+            }
+            assert!(line.ids().map(|id| id.0).eq(0..many), "{what}");
+            assert!(line.blocks.len() <= 1 + 2 * many as usize / BLOCK, "{what}");
         }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! `table` lists the limits that associations and queues bring, `scopes` those that the site sets over scopes; `job` says
 //! what a job counts as; `ledger` keeps the counters, `groups` those that associations share; `release` is the rule by which
-//! held jobs go, `place` says who comes first where associations share a limit.
+//! held jobs go, `place` says who comes first where associations share a limit, `in_vain` who need not be looked at again.
 #![forbid(unsafe_code)]
 
 mod allocation;
@@ -12,6 +12,7 @@ mod eligible;
 mod groups;
 mod hold;
 mod hold_names;
+mod in_vain;
 mod job;
 mod ledger;
 mod line;

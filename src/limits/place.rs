@@ -12,6 +12,7 @@
 //! nothing but these groups holds it, and while it would find room if nobody else were there.
 
 use super::groups::{Group, GroupId, Groups};
+use super::in_vain::InVain;
 use super::ledger::{Class, Ledger, Row};
 use super::{Job, Keepers, Size, Walk};
 use crate::accounts::{AssociationId, Book};
@@ -56,6 +57,8 @@ pub(super) struct Waiting {
     first: BTreeMap<GroupId, (JobId, u64)>,
     /// Its place among others, wherever they wait.
     pub key: Option<Key>,
+    /// Its claim, which is the same in all groups that it is on.
+    pub claim: Option<Claim>,
 }
 
 impl Waiting {
@@ -110,6 +113,7 @@ impl Ledger {
             return;
         }
         self.unplaced.clear();
+        self.in_vain = InVain::default();
         for index in 0..self.accounts.len() {
             let Some(id) = AssociationId::from_index(index) else { continue };
             let Some(account) = self.accounts.get_mut(index) else { continue };
@@ -148,9 +152,12 @@ impl Ledger {
 
     /// Whether others are kept from going because of this job.
     pub fn has_claim(&self, id: JobId) -> bool {
-        let Some(association) = self.job(id).and_then(Job::association) else { return false };
-        let claims = self.member_of(association).iter().filter_map(|group| self.groups.get(*group));
-        claims.flat_map(|group| &group.claims).any(|claim| claim.head == id)
+        let association = self.job(id).and_then(Job::association);
+        association.and_then(|of| self.claim_of(of)).is_some_and(|claim| claim.head == id)
+    }
+
+    fn claim_of(&self, association: AssociationId) -> Option<Claim> {
+        self.account_of(association)?.waiting.claim
     }
 
     /// Associations whose place must be known before the walk goes on.
@@ -174,6 +181,8 @@ impl Ledger {
             }
         }
         let mut all = std::mem::take(&mut self.unplaced);
+        // They stand where they would be put.
+        self.in_vain.passed_over.clear();
         all.extend(due);
         all.into_iter().map(|association| self.place_of(book, association)).collect()
     }
@@ -181,7 +190,8 @@ impl Ledger {
     /// Whether nobody waits for room that an association shares but itself, so that its place is no matter.
     fn is_alone(&self, association: AssociationId) -> bool {
         let mut groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
-        self.unplaced.iter().all(|other| *other == association)
+        let mut unplaced = self.unplaced.iter().chain(&self.in_vain.passed_over);
+        unplaced.all(|other| *other == association)
             && groups.all(|group| group.line.is_empty() && group.claims.is_empty())
     }
 
@@ -204,15 +214,17 @@ impl Ledger {
         classes.filter_map(|(class, line)| Some((class.keepers, line.ids().next()?))).min()
     }
 
-    /// Puts an association where it waits, given the prices of its first held jobs. Gives it back if it gave up a claim:
-    /// then others may go who could not.
+    /// Puts an association where it waits, given the prices of its first held jobs, in the midst of a walk. Gives it back if it
+    /// gave up a claim: then others may go who could not.
     pub fn place(
         &mut self,
         book: &Book,
+        walk: &mut Walk,
         unplaced: Unplaced,
         prices: &[(JobId, u32)],
     ) -> Option<AssociationId> {
         let Unplaced { association, first, lines } = unplaced;
+        let claim = self.claim_of(association);
         let former = self.leave_lines(association);
         let price = |head: JobId| {
             let found = prices.iter().find(|(id, _)| *id == head);
@@ -233,9 +245,13 @@ impl Ledger {
                 wanted = wanted.or(Some((key, id)));
             }
             groups.line_up(id, key, least, first.1);
+            walk.lines_up(id, key);
             account.waiting.lines.push((id, key));
         }
         let is_claimed = wanted.is_some_and(|(key, id)| self.claim(book, key, id, former));
+        if self.claim_of(association) != claim || (wanted.is_some() && !is_claimed) {
+            self.look_anew();
+        }
         (former.is_some() && !is_claimed).then_some(association)
     }
 
@@ -247,16 +263,13 @@ impl Ledger {
         for (id, key) in std::mem::take(&mut account.waiting.lines) {
             groups.step_out(id, key, account.waiting.first.get(&id).map(|(_, since)| *since));
         }
-        let mut former = None;
+        let claim = account.waiting.claim.take()?;
         for id in account.member_of.iter().flatten() {
-            let Some(group) = groups.get_mut(*id) else { continue };
-            let own = group.claims.iter().find(|claim| claim.association == association).copied();
-            if let Some(claim) = own {
+            if let Some(group) = groups.get_mut(*id) {
                 group.claims.remove(&claim);
-                former = Some((claim.head, claim.number));
             }
         }
-        former
+        Some((claim.head, claim.number))
     }
 
     /// Lays claim to room for a job that was overtaken often enough in a group; or counts anew if it may not.
@@ -285,10 +298,13 @@ impl Ledger {
         self.claims_made += 1;
         let number =
             former.filter(|(head, _)| *head == key.head).map_or(self.claims_made, |(_, number)| number);
+        let claim = Claim { number, association, head: key.head, size };
         let (groups, account) = self.groups_and_account(association);
-        for id in account.iter().flat_map(|account| account.member_of.iter().flatten()) {
+        let Some(account) = account else { return false };
+        account.waiting.claim = Some(claim);
+        for id in account.member_of.iter().flatten() {
             if let Some(group) = groups.get_mut(*id).filter(|group| group.has(queue.as_ref())) {
-                group.claims.insert(Claim { number, association, head: key.head, size });
+                group.claims.insert(claim);
             }
         }
         true
@@ -326,26 +342,36 @@ impl Ledger {
     }
 
     /// Whose turn it is in the groups of the walk's association, or its own, of those that were not looked at yet.
-    pub(super) fn candidate(&self, walk: &Walk) -> Option<AssociationId> {
+    pub(super) fn candidate(&self, walk: &mut Walk) -> Option<AssociationId> {
         let own = Some(walk.association()).filter(|own| !walk.was_tried(*own));
-        let own_key = own.and_then(|own| self.account_of(own)?.waiting.key);
-        let groups = self.member_of(walk.association()).iter().filter_map(|id| self.groups.get(*id));
-        let best = groups.filter_map(|group| self.next_in_group(group, walk)).chain(own_key).min();
+        let mut best = own.and_then(|own| self.account_of(own)?.waiting.key);
+        for id in self.member_of(walk.association()) {
+            let next = self.groups.get(*id).and_then(|group| self.next_in_group(*id, group, walk));
+            best = best.into_iter().chain(next).min();
+        }
         best.map(|key| key.association).or(own)
     }
 
-    fn next_in_group(&self, group: &Group, walk: &Walk) -> Option<Key> {
+    fn next_in_group(&self, id: GroupId, group: &Group, walk: &mut Walk) -> Option<Key> {
         if let Some(claim) = group.claims.first() {
             let key = self.account_of(claim.association)?.waiting.key?;
             return Some(key).filter(|_| group.fits(claim.size) && !walk.was_tried(claim.association));
         }
-        let mut after = None;
+        let begun = walk.passed(id, group);
+        let (mut after, mut looks) = (begun, 0);
         loop {
-            let key = group.line.next(after, |least| group.fits(least))?;
-            if !walk.was_tried(key.association) && walk.admits(key.is_kept()) {
-                return Some(key);
+            let found = group.line.next(after, |least| {
+                looks += 1;
+                group.fits(least)
+            });
+            let is_passed = |key: &Key| walk.was_tried(key.association) || !walk.admits(key.is_kept());
+            match found.filter(is_passed) {
+                Some(key) => after = Some(key),
+                None => {
+                    walk.pass(id, group, after.filter(|_| after != begun), looks);
+                    return found;
+                }
             }
-            after = Some(key);
         }
     }
 }

@@ -61,6 +61,10 @@ impl Ledger {
         let wrong = stands.symmetric_difference(&since);
         drift
             .extend(wrong.map(|(group, id)| (*id, format!("since when it stands in the line of {group:?}"))));
+        // Whose claim it is knows of it, and of no other.
+        let said: BTreeSet<_> = self.accounts.iter().filter_map(|account| account.waiting.claim).collect();
+        let wrong: Vec<_> = said.symmetric_difference(&self.groups.claims().collect()).copied().collect();
+        drift.extend(wrong.into_iter().map(|claim| (claim.association, format!("{claim:?}"))));
         // An association without live jobs must count nothing.
         let idle = |account: &Account| account.usage.equals(&Usage::default());
         let stale = |id: &AssociationId| self.account_of(*id).is_some_and(|a| !idle(a));

@@ -2,7 +2,9 @@
 //! Which held jobs may go: first come, first served, among those that nobody else keeps; then among the others. Where
 //! associations share a limit, the one whose first job would have the highest price comes first.
 
+use super::groups::{Group, GroupId};
 use super::ledger::Class;
+use super::place::Key;
 use super::{Demand, Grant, HoldName, HoldSet, Keepers, Ledger, Room, Size};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::JobId;
@@ -36,7 +38,7 @@ pub enum Line {
 /// out.
 ///
 /// Headroom only shrinks from one step to the next (whoever makes room begins a walk of their own), so an association of
-/// which nobody was found to change need not be looked at again.
+/// which nobody was found to change need not be looked at again, nor passed over in a line one by one.
 #[derive(Clone, Debug)]
 pub struct Walk {
     association: AssociationId,
@@ -45,7 +47,22 @@ pub struct Walk {
     courses: BTreeMap<AssociationId, Course>,
     /// Those of which nobody is left to change.
     tried: BTreeSet<AssociationId>,
+    /// How far it has come in the line of each group.
+    passed: BTreeMap<GroupId, Passed>,
+    /// What it has cost so far, in sizes that were compared with the room there is: of held jobs, and of who stands in line.
+    looks: usize,
 }
+
+/// Up to here whoever stands in the line of a group was looked at, or finds no room there, or takes no part.
+#[derive(Clone, Debug)]
+struct Passed {
+    upto: Key,
+    /// What was in use of the group's limits then. A job that ends meanwhile gives room back: for those that found none.
+    used: Box<[u64]>,
+}
+
+/// What it costs to find out which room there is for a class of held jobs, in looks.
+const ROOM: usize = 8;
 
 impl Walk {
     /// Whose held jobs these are.
@@ -53,12 +70,45 @@ impl Walk {
         self.association
     }
 
+    /// What it has cost so far.
+    pub fn looks(&self) -> usize {
+        self.looks
+    }
+
     pub(super) fn was_tried(&self, association: AssociationId) -> bool {
         self.tried.contains(&association)
     }
 
+    /// After whom the search in a line goes on.
+    pub(super) fn passed(&self, id: GroupId, group: &Group) -> Option<Key> {
+        let passed = self.passed.get(&id)?;
+        let gave_room = group.meters.iter().zip(&passed.used).any(|(meter, used)| meter.used < *used);
+        (!gave_room).then_some(passed.upto)
+    }
+
+    /// The search in a line has come to here, after so many looks; no further than it had if that is `None`.
+    pub(super) fn pass(&mut self, id: GroupId, group: &Group, upto: Option<Key>, looks: usize) {
+        self.looks += looks;
+        if let Some(upto) = upto {
+            let used = group.meters.iter().map(|meter| meter.used).collect();
+            self.passed.insert(id, Passed { upto, used });
+        }
+    }
+
+    /// An association stands in a line: one that is to be looked at yet is not to be missed.
+    pub(super) fn lines_up(&mut self, id: GroupId, key: Key) {
+        if !self.was_tried(key.association) && self.passed.get(&id).is_some_and(|passed| key < passed.upto) {
+            self.passed.remove(&id);
+        }
+    }
+
     pub(super) fn admits(&self, is_kept: bool) -> bool {
         self.line == Line::All || !is_kept
+    }
+
+    #[cfg(test)]
+    pub(super) fn begin_lines_anew(&mut self) {
+        self.passed.clear();
     }
 }
 
@@ -77,7 +127,14 @@ struct Course {
 impl Ledger {
     /// Begins a walk.
     pub fn walk(&self, association: AssociationId, line: Line) -> Walk {
-        Walk { association, line, courses: BTreeMap::new(), tried: BTreeSet::new() }
+        Walk {
+            association,
+            line,
+            courses: BTreeMap::new(),
+            tried: BTreeSet::new(),
+            passed: BTreeMap::new(),
+            looks: 0,
+        }
     }
 
     /// Goes on to the next held job that changes. A job none of whose limits is exceeded is freed and reserves its
@@ -96,22 +153,38 @@ impl Ledger {
                 walk.tried.insert(association);
                 continue;
             }
-            let course = walk.courses.remove(&association);
-            let mut course = course.unwrap_or_else(|| self.course(association, walk.line));
-            match self.next_of(book, &mut course) {
+            if self.in_vain.is_known(association, walk.line) {
+                walk.tried.insert(association);
+                if self.stands_in_line(association) {
+                    self.in_vain.passed_over.push(association);
+                }
+                continue;
+            }
+            let begun = walk.courses.remove(&association);
+            let is_all = begun.is_none();
+            let mut course = begun.unwrap_or_else(|| self.course(association, walk.line));
+            match self.next_of(book, &mut course, &mut walk.looks) {
                 Some(released) => {
                     walk.courses.insert(association, course);
                     return Some(released);
                 }
                 None => {
                     walk.tried.insert(association);
+                    // Whom a course passed before others went may find room since then, if they ended.
+                    if is_all {
+                        self.in_vain.note(association, walk.line);
+                    }
                     // It may turn out to wait elsewhere.
-                    if self.account_of(association).is_some_and(|account| !account.waiting.is_nowhere()) {
+                    if self.stands_in_line(association) {
                         self.unplaced.insert(association);
                     }
                 }
             }
         }
+    }
+
+    fn stands_in_line(&self, association: AssociationId) -> bool {
+        self.account_of(association).is_some_and(|account| !account.waiting.is_nowhere())
     }
 
     /// Nobody takes part while eventlogs are being read of the association's jobs, or of others with which it shares a limit:
@@ -149,12 +222,16 @@ impl Ledger {
         exceeded.is_empty() || !going(class.names, exceeded).is_empty()
     }
 
-    fn next_of(&mut self, book: &Book, course: &mut Course) -> Option<Released> {
+    fn next_of(&mut self, book: &Book, course: &mut Course, looks: &mut usize) -> Option<Released> {
         let association = course.association;
         loop {
             while let Some((class, after)) = course.unsought.pop() {
                 let own = self.own_room(book, association, class.queue.as_ref());
-                let changes = |size| self.may_change(association, &class, &own, size);
+                *looks += ROOM;
+                let changes = |size| {
+                    *looks += 1;
+                    self.may_change(association, &class, &own, size)
+                };
                 if let Some(id) = self.next_held(association, &class, after, changes) {
                     course.turns.push(Reverse((class.keepers, id, class)));
                 }

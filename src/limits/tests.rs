@@ -4,6 +4,7 @@
 mod excerpts;
 mod scopes;
 mod sets;
+mod walks;
 
 use super::ledger::Account;
 use super::*;

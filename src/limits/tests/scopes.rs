@@ -61,11 +61,11 @@ fn held_of(book: &Book, user: u32) -> Job {
 }
 
 /// Places whoever is to be placed anew, all at one price; tells whose prices that took.
-fn place(ledger: &mut Ledger, book: &Book, walk: &Walk) -> Vec<JobId> {
+fn place(ledger: &mut Ledger, book: &Book, walk: &mut Walk) -> Vec<JobId> {
     let due = ledger.unplaced(book, walk);
     let heads: Vec<JobId> = due.iter().flat_map(Unplaced::heads).collect();
     for unplaced in due {
-        ledger.place(book, unplaced, &[]);
+        ledger.place(book, walk, unplaced, &[]);
     }
     heads
 }
@@ -75,13 +75,13 @@ fn who_waits_alone_is_not_placed_and_two_are() {
     let (book, mut ledger) = site();
     come(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
     come(&mut ledger, &book, 2, held_of(&book, 1));
-    let walk = ledger.walk(of(&book, 1), Line::All);
-    assert_eq!(place(&mut ledger, &book, &walk), []);
+    let mut walk = ledger.walk(of(&book, 1), Line::All);
+    assert_eq!(place(&mut ledger, &book, &mut walk), []);
     come(&mut ledger, &book, 3, held_of(&book, 2));
-    assert_eq!(place(&mut ledger, &book, &walk), [JobId(2), JobId(3)]);
-    assert_eq!(place(&mut ledger, &book, &walk), [], "once");
+    assert_eq!(place(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
+    assert_eq!(place(&mut ledger, &book, &mut walk), [], "once");
     ledger.prices_moved();
-    assert_eq!(place(&mut ledger, &book, &walk), [JobId(2), JobId(3)], "and when prices moved");
+    assert_eq!(place(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)], "and when prices moved");
     assert_eq!(ledger.drift(), []);
 }
 
@@ -129,7 +129,7 @@ fn who_was_looked_at_in_vain_is_placed_anew_if_it_stands_in_a_line() {
     come(&mut ledger, &book, 2, held_of(&book, 1));
     come(&mut ledger, &book, 3, held_of(&book, 2));
     let mut walk = ledger.walk(of(&book, 1), Line::All);
-    place(&mut ledger, &book, &walk);
+    place(&mut ledger, &book, &mut walk);
     assert_eq!(ledger.release_next(&book, &mut walk, &BTreeSet::new()), None);
     assert_eq!(ledger.unplaced, [of(&book, 1)].into());
     ledger.unplaced.clear();
@@ -185,11 +185,11 @@ fn a_walk_of_those_that_nobody_else_keeps_passes_over_the_others() {
         come(&mut ledger, &book, 2, Job { keepers: Keepers::Others, ..held_of(&book, 2) });
         come(&mut ledger, &book, 3, held_of(&book, 3));
         let mut walk = ledger.walk(of(&book, 1), line);
-        place(&mut ledger, &book, &walk);
+        place(&mut ledger, &book, &mut walk);
         let mut freed = Vec::new();
         while let Some(released) = ledger.release_next(&book, &mut walk, &BTreeSet::new()) {
             freed.push(released.id.0);
-            place(&mut ledger, &book, &walk);
+            place(&mut ledger, &book, &mut walk);
         }
         assert_eq!(freed, wanted, "{line:?}");
     }
@@ -237,8 +237,8 @@ fn counted_anew_nobody_is_there_twice() {
     come(&mut ledger, &book, 3, held_of(&book, 2));
     let unread = Job { knowledge: Knowledge::Unread, ..job_of(&book, 3, Phase::Depend) };
     come(&mut ledger, &book, 4, unread);
-    let walk = ledger.walk(of(&book, 1), Line::All);
-    assert_eq!(place(&mut ledger, &book, &walk), [JobId(2), JobId(3)]);
+    let mut walk = ledger.walk(of(&book, 1), Line::All);
+    assert_eq!(place(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
     let claims = |ledger: &Ledger| {
         let of_first = ledger.member_of(of(&book, 1)).iter().filter_map(|id| ledger.groups.get(*id));
         of_first.map(|group| group.claims.len()).sum::<usize>()
@@ -248,7 +248,7 @@ fn counted_anew_nobody_is_there_twice() {
     }
     ledger.place_all_anew();
     for unplaced in ledger.unplaced(&book, &walk) {
-        ledger.place(&book, unplaced, &[(JobId(2), 1), (JobId(3), 1)]);
+        ledger.place(&book, &mut walk, unplaced, &[(JobId(2), 1), (JobId(3), 1)]);
     }
     assert!(claims(&ledger) > 0 && ledger.groups.lines().count() > 0 && ledger.groups.since().count() > 0);
     ledger.recount();
@@ -257,6 +257,6 @@ fn counted_anew_nobody_is_there_twice() {
     assert_eq!(ledger.unplaced, [of(&book, 1), of(&book, 2)].into());
     ledger.remove(JobId(4));
     assert!(!ledger.shares_with_unread(of(&book, 1), None), "nobody is read any more");
-    assert_eq!(place(&mut ledger, &book, &walk), [JobId(2), JobId(3)]);
+    assert_eq!(place(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
     assert_eq!(ledger.drift(), []);
 }

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Walks that pass over whom a look would find as it was, against walks that look at everybody: who is let go, in which order, and
+//! where everybody stands afterwards.
+
+use super::super::groups::GroupId;
+use super::super::place::Key;
+use super::*;
+use crate::accounts::{Cap, Policy, SiteLimit, Target};
+use crate::ids::Amount;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+const USERS: u32 = 8;
+const QUEUES: [Option<&str>; 2] = [None, Some("q1")];
+
+/// So many users in two banks, and limits on each bank, on both, and on each user.
+fn book_of(users: u32, caps: [i64; 6]) -> Book {
+    let record = |user: u32| {
+        let mut one = book(9).association(book(9).find(UserId(1), None).unwrap()).unwrap().clone();
+        (one.user, one.bank) = (UserId(user), if user.is_multiple_of(2) { "A" } else { "B" }.into());
+        one.max_running_jobs = Limit(if user == 3 { 1 } else { 5 });
+        AssociationRecord { def_bank: one.bank.clone(), association: one, fairshare: 0.5 }
+    };
+    let limit = |target, queue: Option<&str>, amount: &str, cap| SiteLimit {
+        target,
+        queue: queue.map(Into::into),
+        amount: Amount::parse(amount).unwrap(),
+        cap: Cap { limit: Limit(cap), is_given: false },
+    };
+    let bank = |name: &str| Target::Bank(name.into());
+    let mut book = Book::default();
+    book.replace(Policy {
+        associations: (1..=users).map(record).collect(),
+        parents: [("A", "root"), ("B", "root")].map(|(bank, above)| (bank.into(), above.into())).to_vec(),
+        limits: vec![
+            limit(bank("root"), None, "run-nodes", caps[0]),
+            limit(bank("root"), None, "run-cores", caps[1]),
+            limit(bank("A"), None, "run-sched-jobs", caps[2]),
+            limit(bank("B"), Some("q1"), "sched-nodes", caps[3]),
+            limit(Target::EachUser, None, "run-sched-jobs", caps[4]),
+            limit(Target::EachAssociation, Some("q1"), "run-cores", caps[5]),
+        ],
+        ..Policy::default()
+    });
+    book
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Come {
+        user: u32,
+        queue: usize,
+        nodes: u64,
+        cores: u64,
+        is_kept: bool,
+        runs: bool,
+    },
+    End(usize),
+    /// So many jobs take room before everybody.
+    Overtaken(u64),
+    Prices,
+    /// One after the other; of some nobody is let go.
+    Walks(Vec<(u32, Line)>, BTreeSet<u32>),
+    /// For all who stand in line, whose places are worked out anew.
+    All,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let line = || prop_oneof![4 => Just(Line::All), 1 => Just(Line::KeptByNobodyElse)];
+    let roots = prop::collection::vec((1..=USERS, line()), 1..6);
+    prop_oneof![
+        8 => (1..=USERS, 0..2usize, 0..4u64, 0..4u64, any::<bool>(), any::<bool>()).prop_map(
+            |(user, queue, nodes, cores, is_kept, runs)| Op::Come { user, queue, nodes, cores, is_kept, runs }
+        ),
+        3 => (0..32usize).prop_map(Op::End),
+        1 => (40..OVERTAKEN + 10).prop_map(Op::Overtaken),
+        1 => Just(Op::Prices),
+        3 => (roots, prop::collection::btree_set(1..=USERS, 0..2)).prop_map(|(roots, not)| Op::Walks(roots, not)),
+        2 => Just(Op::All),
+    ]
+}
+
+#[derive(Clone)]
+struct World {
+    book: Book,
+    ledger: Ledger,
+    /// Whether everybody is looked at.
+    is_plain: bool,
+    /// Raised when prices move.
+    shift: u64,
+    /// How many sizes were looked at.
+    looks: usize,
+}
+
+/// Where everybody stands, by group; who has a claim, the oldest first.
+type Places = (Vec<(GroupId, Key)>, Vec<(AssociationId, JobId)>, Vec<(GroupId, AssociationId)>);
+
+impl World {
+    fn new(book: &Book, is_plain: bool) -> World {
+        let mut ledger = Ledger::default();
+        ledger.regroup(book);
+        World { book: book.clone(), ledger, is_plain, shift: 0, looks: 0 }
+    }
+
+    fn of(&self, user: u32) -> AssociationId {
+        self.book.find(UserId(user), None).unwrap()
+    }
+
+    fn places(&self) -> Places {
+        let groups = &self.ledger.groups;
+        let claims = groups.claims().map(|claim| (claim.association, claim.head));
+        (groups.lines().collect(), claims.collect(), groups.since().collect())
+    }
+
+    /// One that finds no room is held; any other is in SCHED, or runs.
+    fn come(&mut self, id: u64, one: Job, runs: bool) {
+        let association = one.association().unwrap();
+        self.ledger.meet(&self.book, association);
+        let exceeded = self.ledger.exceeded(&self.book, association, one.queue.as_ref(), one.size);
+        let mut one = one;
+        if exceeded.is_empty() {
+            one.phase = if runs { Phase::Run } else { Phase::Sched };
+        } else {
+            one.names.add_all(RULES, exceeded);
+        }
+        self.ledger.insert(JobId(id), one);
+    }
+
+    fn end(&mut self, at: usize) {
+        let count = self.ledger.len().max(1);
+        let id = self.ledger.jobs().nth(at % count).map(|(id, _)| id);
+        id.into_iter().for_each(|id| drop(self.ledger.remove(id)));
+    }
+
+    fn step(&mut self, walk: &mut Walk, undecided: &BTreeSet<AssociationId>) -> Option<Released> {
+        self.anew(walk);
+        for unplaced in self.ledger.unplaced(&self.book, walk) {
+            let price = |id: JobId| (id, ((id.0 + self.shift) * 7_919 % 5) as u32);
+            let prices: Vec<(JobId, u32)> = unplaced.heads().into_iter().map(price).collect();
+            self.ledger.place(&self.book, walk, unplaced, &prices);
+        }
+        self.anew(walk);
+        self.ledger.release_next(&self.book, walk, undecided)
+    }
+
+    fn anew(&mut self, walk: &mut Walk) {
+        if self.is_plain {
+            self.ledger.look_anew();
+            walk.begin_lines_anew();
+        }
+    }
+
+    /// Most jobs go on when they are let go; some are kept by others, some rest, and some end others.
+    fn let_go(&mut self, id: JobId) {
+        match id.0 % 5 {
+            0 => {}
+            1 => {
+                self.ledger.change(id, |job| (job.demand, job.phase) = (Demand::Resting, Phase::Sched));
+            }
+            2 => {
+                self.ledger.change(id, |job| job.phase = Phase::Sched);
+                self.end(id.0 as usize);
+            }
+            _ => {
+                self.ledger.change(id, |job| job.phase = Phase::Sched);
+            }
+        }
+    }
+
+    fn walk(
+        &mut self,
+        user: u32,
+        line: Line,
+        undecided: &BTreeSet<AssociationId>,
+    ) -> Vec<(Released, Places)> {
+        let mut walk = self.ledger.walk(self.of(user), line);
+        let mut all = Vec::new();
+        while let Some(released) = self.step(&mut walk, undecided) {
+            if released.is_free {
+                self.let_go(released.id);
+            }
+            all.push((released, self.places()));
+        }
+        self.looks += walk.looks();
+        // What was promised to those that others keep is others'.
+        for (released, _) in &all {
+            let stays = |job: &&Job| job.phase == Phase::Depend && job.grant == Grant::Given;
+            if self.ledger.job(released.id).filter(stays).is_some() {
+                self.ledger.change(released.id, |job| job.grant = Grant::Blocked);
+            }
+        }
+        all
+    }
+
+    fn take(&mut self, id: u64, op: &Op) -> Vec<Vec<(Released, Places)>> {
+        // As with each event.
+        self.ledger.look_anew();
+        match op {
+            Op::Come { user, queue, nodes, cores, is_kept, runs } => {
+                let one = Job {
+                    user: UserId(*user),
+                    admission: Admission::Admitted(self.of(*user)),
+                    queue: QUEUES[*queue].map(Into::into),
+                    size: Size { nodes: *nodes, cores: *cores, gpus: 0 },
+                    keepers: if *is_kept { Keepers::Others } else { Keepers::NobodyElse },
+                    ..job(&self.book, Phase::Depend)
+                };
+                self.come(id, one, *runs);
+            }
+            Op::End(at) => self.end(*at),
+            Op::Overtaken(many) => self.ledger.overtake(*many),
+            Op::Prices => {
+                self.shift += 1;
+                self.ledger.prices_moved();
+            }
+            Op::Walks(roots, undecided) => {
+                let undecided = undecided.iter().map(|user| self.of(*user)).collect();
+                return roots.iter().map(|(user, line)| self.walk(*user, *line, &undecided)).collect();
+            }
+            Op::All => {
+                self.ledger.place_all_anew();
+                let all: BTreeSet<AssociationId> = self.ledger.in_line().collect();
+                let users = (1..=USERS).filter(|user| all.contains(&self.of(*user)));
+                let users: Vec<u32> = users.collect();
+                return users.into_iter().map(|user| self.walk(user, Line::All, &BTreeSet::new())).collect();
+            }
+        }
+        Vec::new()
+    }
+}
+
+impl Ledger {
+    fn overtake(&mut self, many: u64) {
+        let ids: BTreeSet<GroupId> =
+            self.accounts.iter().flat_map(|it| it.member_of.iter().flatten()).copied().collect();
+        for id in ids {
+            self.groups.get_mut(id).into_iter().for_each(|group| group.taken += many);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whom_a_walk_passes_over_it_would_have_looked_at_in_vain(
+        caps in prop::array::uniform6(1..7i64), ops in prop::collection::vec(op(), 1..120),
+    ) {
+        let book = book_of(USERS, caps);
+        let (mut ours, mut plain) = (World::new(&book, false), World::new(&book, true));
+        for (id, op) in (1..).zip(&ops) {
+            let (taken, wanted) = (ours.take(id, op), plain.take(id, op));
+            prop_assert_eq!(taken, wanted, "{:?}", op);
+            prop_assert_eq!(ours.places(), plain.places(), "{:?}", op);
+            prop_assert_eq!(ours.ledger.drift(), []);
+        }
+        prop_assert!(ours.looks <= plain.looks);
+    }
+}
+
+/// One job runs, and of each of so many users one job lacks nodes, the other cores: of neither kind is there room, and for the least of
+/// both there would be.
+fn who_lack_either(users: u32) -> World {
+    let mut world = World::new(&book_of(users, [9, 9, 999, 999, 999, 999]), false);
+    let mut come = |id: u64, user: u32, nodes, cores| {
+        let admission = Admission::Admitted(world.of(user));
+        let size = Size { nodes, cores, gpus: 0 };
+        let one = Job { user: UserId(user), admission, queue: None, size, ..job(&world.book, Phase::Depend) };
+        world.come(id, one, true);
+    };
+    come(1, 1, 8, 8);
+    for user in 2..=users {
+        come(1_000 + u64::from(user), user, 1, 3);
+        come(2_000 + u64::from(user), user, 3, 1);
+    }
+    world
+}
+
+/// What a walk costs in which nobody goes.
+fn cost(world: &mut World, user: u32) -> usize {
+    let before = world.looks;
+    assert_eq!(world.walk(user, Line::All, &BTreeSet::new()), []);
+    world.looks - before
+}
+
+/// Many wait for the same room, and each is looked at once, however many walks there are: the others go through the line.
+#[test]
+fn nobody_is_looked_at_twice_while_nothing_changes() {
+    let mut world = who_lack_either(USERS);
+    let first = cost(&mut world, 2);
+    let others: Vec<usize> = (3..=USERS).map(|user| cost(&mut world, user)).collect();
+    assert!(others.iter().all(|cost| cost * 4 < first), "{first} {others:?}");
+    // A job that comes or goes begins this anew.
+    come_and_go(&mut world);
+    let again = cost(&mut world, 3);
+    assert!(again * 2 > first, "{first} {again}");
+}
+
+/// Not from its front for each who stands there.
+#[test]
+fn a_walk_goes_through_a_line_once() {
+    let of = |users: u32| {
+        let mut world = who_lack_either(users);
+        // They are placed in the first.
+        (cost(&mut world, 2), come_and_go(&mut world), cost(&mut world, 3))
+    };
+    let ((_, (), few), (_, (), many)) = (of(100), of(400));
+    assert!(many < 5 * few, "{few} {many}");
+}
+
+fn come_and_go(world: &mut World) {
+    let admission = Admission::Admitted(world.of(1));
+    let one = Job { admission, size: Size { nodes: 0, cores: 0, gpus: 0 }, ..job(&world.book, Phase::Sched) };
+    world.ledger.insert(JobId(99), one);
+    world.ledger.remove(JobId(99));
+}
