@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! What the engine itself costs, without Flux: prices, pushes, and the release of held jobs.
+//! What the engine itself costs, without Flux: prices, pushes, the release of held jobs, and answers to guests.
 
 #[path = "common/records.rs"]
 mod records;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use mf_priority::accounts::AssociationRecord;
-use mf_priority::engine::{Engine, Event, JobFacts, State, Timer};
+use mf_priority::accounts::{Association, AssociationRecord, Queue};
+use mf_priority::engine::{Engine, Event, JobFacts, Open, StandingsWanted, State, Timer};
 use mf_priority::ids::{JobId, Limit, UserId};
 use mf_priority::limits::{Allocation, Resources, Size};
 use std::hint::black_box;
@@ -159,5 +159,88 @@ fn crowd(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, price, push, release, crowd);
+/// A user may run `jobs` nodes and cores, and does. Of 499 jobs that are held before the one he asks about each lacks all nodes or
+/// all cores, until all is over.
+fn held_behind_others(jobs: u64) -> (Engine, JobFacts<'static>) {
+    let sized = |id: u64, nodes: u64, cores: u64, state| JobFacts {
+        size: Ok(Size { nodes, cores, gpus: 0 }),
+        ..facts(id, state)
+    };
+    let mut engine = Engine::new(UserId(0));
+    let mut one = record(1, 2_147_483_647);
+    (one.association.max_nodes, one.association.max_cores) = (Limit(jobs as i64), Limit(jobs as i64));
+    engine.handle(NOW, Event::Associations(vec![one]));
+    for id in 1..=jobs {
+        let expiration = Some(NOW + id as f64);
+        let given = Allocation { nodes: 1, cores: 1, gpus: 0, start: Some(NOW), expiration };
+        let resources = Resources::Allocated(given);
+        engine.handle(NOW, Event::New(JobFacts { resources, ..facts(id, State::Run) }));
+    }
+    engine.handle(NOW, Event::Timer(Timer::Turn));
+    let mut hold = |facts: JobFacts<'static>| {
+        let id = facts.id;
+        engine.handle(NOW, Event::Validate(facts.clone()));
+        engine.handle(NOW, Event::New(facts));
+        engine.handle(NOW, Event::Depend(id));
+    };
+    for id in 10_000..10_499_u64 {
+        let (nodes, cores) = if id.is_multiple_of(2) { (jobs, 1) } else { (1, jobs) };
+        hold(sized(id, nodes, cores, State::New));
+    }
+    hold(sized(20_000, jobs, jobs, State::New));
+    (engine, sized(20_000, jobs, jobs, State::Depend))
+}
+
+/// One association in a thousand queues, each with limits.
+fn in_many_queues() -> Engine {
+    let mut engine = Engine::new(UserId(0));
+    let names: Vec<String> = (0..1_000).map(|number| format!("q{number:03}")).collect();
+    let queue = |name: &String| Queue {
+        name: name.as_str().into(),
+        priority: 0,
+        max_running_jobs: Limit(5),
+        max_nodes_per_assoc: Limit(5),
+        max_sched_jobs: Limit(5),
+        max_sched_nodes_per_assoc: Limit(5),
+        max_sched_cores_per_assoc: Limit(5),
+        min_nodes_per_job: 0,
+        max_nodes_per_job: 0,
+        max_time_per_job: 0,
+    };
+    engine.handle(NOW, Event::Queues(names.iter().map(queue).collect()));
+    let one = record(1, 5);
+    let queues = names.iter().map(|name| name.as_str().into()).collect();
+    let association = Association { queues, ..one.association };
+    engine.handle(NOW, Event::Associations(vec![AssociationRecord { association, ..one }]));
+    for (id, name) in (1..).zip(names) {
+        let facts = |state| JobFacts { queue: Some(&name), ..facts(id, state) };
+        engine.handle(NOW, Event::Validate(facts(State::New)));
+        engine.handle(NOW, Event::New(facts(State::New)));
+        engine.handle(NOW, Event::Depend(JobId(id)));
+        engine.handle(NOW, Event::Priority(JobId(id), 16));
+        engine.handle(NOW, Event::Sched(JobId(id)));
+    }
+    engine
+}
+
+/// What a guest may ask for as often as he likes.
+fn answers(c: &mut Criterion) {
+    let mut group = c.benchmark_group("answers");
+    group.sample_size(20);
+    for jobs in [50, 1_000] {
+        let (engine, facts) = held_behind_others(jobs);
+        group.bench_function(BenchmarkId::new("explain a job behind 499, running jobs", jobs), |b| {
+            b.iter(|| black_box(engine.why(&facts, NOW)));
+        });
+    }
+    let engine = in_many_queues();
+    let wanted =
+        StandingsWanted { user: Some(UserId(1)), bank: None, after: None, most: 100, open: Open::Own };
+    group.bench_function("standing in 1,000 queues", |b| {
+        b.iter(|| black_box(engine.standings(&wanted, NOW)));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, price, push, release, crowd, answers);
 criterion_main!(benches);

@@ -176,6 +176,42 @@ fn a_bank_that_refuses_the_project_is_no_help() {
     }
 }
 
+/// Of those before it one asks for all nodes, and the next for all cores: after each end of a job all of them are looked at, and none
+/// goes. Nobody works that out for as many ends as it takes.
+#[test]
+fn of_very_many_looks_nobody_says_when() {
+    let mut host = Host::new();
+    host.engine.handle(NOW, Event::Queues(vec![queue("q1")]));
+    let own = Association { max_nodes: Limit(500), max_cores: Limit(500), ..association(7, "A") };
+    host.engine.handle(NOW, Event::Associations(vec![record(own, "A")]));
+    let of = |state| HostJob {
+        state,
+        bank: Some("A".to_owned()),
+        project: Some("*".to_owned()),
+        ..HostJob::new(7)
+    };
+    for id in 1..=500 {
+        let limit = Some(f64::from(id as u32));
+        let job = HostJob { started: Some(NOW), limit, ..of(State::Run) };
+        host.engine.handle(NOW, Event::New(Host::facts(JobId(id), &job)));
+    }
+    host.engine.handle(NOW, Event::Timer(Timer::Turn));
+    let hold = |host: &mut Host, id: u64, nodes, cores| {
+        let job = of(State::New).size(nodes, cores);
+        host.engine.handle(NOW, Event::Validate(Host::facts(JobId(id), &job)));
+        host.engine.handle(NOW, Event::New(Host::facts(JobId(id), &job)));
+        host.engine.handle(NOW, Event::Depend(JobId(id)));
+    };
+    (1_000..1_499).for_each(|id| hold(&mut host, id, 1 + 499 * (id % 2), 500 - 499 * (id % 2)));
+    // Each of them goes before the one that is asked about, or may.
+    for (id, nodes, wanted) in [(1_499, 40, Ok(40.0)), (1_500, 300, Err("many"))] {
+        hold(&mut host, id, nodes, nodes);
+        let job = of(State::Depend).size(nodes, nodes);
+        let told = host.engine.why(&Host::facts(JobId(id), &job), NOW).unwrap().release;
+        assert_eq!(told.latest.map(|at| at - NOW).ok_or(told.reason.code), wanted, "{nodes} nodes");
+    }
+}
+
 /// Who is refused for the size of a job is told of a bank that would take it, if there is one.
 #[test]
 fn a_bank_that_would_take_a_refused_job_is_named() {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Levels of the tree as people are told of them, where they are large or empty.
 
+use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
-use super::site::{association, record};
+use super::site::{association, queue, record};
+use crate::accounts::{Association, Queue};
 use crate::engine::{Event, Open, StandingsWanted};
 use crate::fairshare::{Policy, Shares};
-use crate::ids::UserId;
+use crate::ids::{Limit, UserId};
 use crate::standing::{Bank, Leaf, SitePart};
 
 /// Of nothing there are no parts.
@@ -79,6 +81,28 @@ fn a_page_of_standings_ends_when_its_levels_are_full() {
     for open in [Open::Banks, Open::Own] {
         assert_eq!((page(None, open).0.len(), page(None, open).1), (16, None), "{open:?}");
     }
+}
+
+/// Limits on each of very many queues.
+#[test]
+fn a_page_of_standings_ends_when_its_limits_are_many() {
+    let name = |number: u32| format!("q{number:03}");
+    let queues = (0..700).map(|number| Queue { max_running_jobs: Limit(5), ..queue(&name(number)) });
+    let banks = ["A", "B", "C", "D", "E"];
+    let of = |bank: &str| Association {
+        queues: (0..700).map(|number| name(number).as_str().into()).collect(),
+        ..association(7, bank)
+    };
+    let host = Host::with(banks.map(|bank| record(of(bank), "A")).into(), queues.collect());
+    let page = |after: Option<&str>| {
+        let after = after.map(|bank| (UserId(7), bank.to_owned()));
+        let wanted = StandingsWanted { user: Some(UserId(7)), bank: None, after, most: 100, open: Open::Own };
+        let page = host.engine.standings(&wanted, host.now);
+        assert!(page.associations.iter().all(|it| it.limits.len() >= 700));
+        (page.associations.len(), page.next.map(|(_, bank)| bank.to_string()))
+    };
+    assert_eq!(page(None), (3, Some("C".to_owned())));
+    assert_eq!(page(Some("C")), (2, None));
 }
 
 /// A bank competes by what is below it, and is not ranked itself; who is out of use does not compete.

@@ -54,24 +54,27 @@ impl<'a> Enclosed<'a> {
         Enclosed { book, association, wanted, fullest, emptiest, behind: Vec::new(), ends, now }
     }
 
-    /// When the job is released at the latest, if anybody can say.
-    pub fn latest(mut self) -> Option<f64> {
+    /// When the job is released at the latest, if anybody can say, and if so many looks at held jobs tell: else none is left.
+    pub fn latest(mut self, looks: &mut usize) -> Option<f64> {
         let mut at = self.now;
         loop {
-            self.note_who_fits();
+            *looks = looks.saturating_sub(self.note_who_fits());
             let blocking = self.fullest.exceeded_by(self.book, self.wanted);
             if blocking.is_empty() {
                 return Some(at);
             }
-            self.let_overtake(blocking);
+            *looks = looks.saturating_sub(self.let_overtake(blocking));
             let ended = self.next_ends(&mut at)?;
             for id in &ended {
                 self.emptiest.remove(*id);
             }
             if ended.len() > 1 {
                 // Which of them ends first nobody can say: between two of them others may fit, and this one not.
-                self.note_who_fits();
-                self.let_overtake(blocking);
+                *looks = looks.saturating_sub(self.note_who_fits());
+                *looks = looks.saturating_sub(self.let_overtake(blocking));
+            }
+            if *looks == 0 {
+                return None;
             }
             for id in ended {
                 self.fullest.remove(id);
@@ -91,8 +94,8 @@ impl<'a> Enclosed<'a> {
         Some(ended)
     }
 
-    /// Held jobs that may have gone by now. Those that come before this one take their places.
-    fn note_who_fits(&mut self) {
+    /// Held jobs that may have gone by now. Those that come before this one take their places. Says how many looks that took.
+    fn note_who_fits(&mut self) -> usize {
         let mut walk = self.emptiest.walk(self.association, Line::All);
         let place = |ledger: &Ledger, id| ledger.job(id).map(|job| (job.keepers, id));
         let wanted = place(&self.fullest, self.wanted);
@@ -110,14 +113,18 @@ impl<'a> Enclosed<'a> {
                 self.behind.push(id);
             }
         }
+        walk.looks()
     }
 
-    /// Those that come after this one take their places too, but for such as every limit keeps back that may keep this one.
-    fn let_overtake(&mut self, blocking: HoldSet) {
-        let Some(wanted) = self.fullest.job(self.wanted) else { return };
+    /// Those that come after this one take their places too, but for such as every limit keeps back that may keep this one. Says at how
+    /// many that took a look.
+    fn let_overtake(&mut self, blocking: HoldSet) -> usize {
+        let Some(wanted) = self.fullest.job(self.wanted) else { return 0 };
         let (queue, size) = (wanted.queue.clone(), wanted.size);
         let of_queue = blocking.and(self.fullest.rules().select(Rule::is_of_queue));
-        for id in std::mem::take(&mut self.behind) {
+        let behind = std::mem::take(&mut self.behind);
+        let looks = behind.len();
+        for id in behind {
             let Some(job) = self.fullest.job(id) else { continue };
             let is_elsewhere = job.queue != queue && !of_queue.is_empty();
             if is_elsewhere || size.min_of(job.size) != size {
@@ -126,6 +133,7 @@ impl<'a> Enclosed<'a> {
                 self.behind.push(id);
             }
         }
+        looks
     }
 }
 

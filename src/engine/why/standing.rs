@@ -13,6 +13,8 @@ use std::cmp::Reverse;
 const MOST_SIBLINGS: usize = 200;
 /// Beyond so many of them no further association comes on a page: who has many banks asks for the next one.
 const MOST_SIBLINGS_OF_PAGE: usize = 2000;
+/// The same of limits: there are some on each queue.
+const MOST_LIMITS_OF_PAGE: usize = 2000;
 /// Among so many of them those are sought that stand first.
 const MOST_COMPARED: usize = 2000;
 
@@ -168,9 +170,10 @@ impl Engine {
         let comes =
             |record: &Association| after.is_none_or(|after| (record.user, record.bank.as_str()) > after);
         let mut page = StandingsPage::default();
-        let mut siblings = 0;
+        let (mut siblings, mut limits) = (0, 0);
         let mut add = |id, record: &Association| {
-            if page.associations.len() == wanted.most || siblings > MOST_SIBLINGS_OF_PAGE {
+            let is_full = siblings > MOST_SIBLINGS_OF_PAGE || limits > MOST_LIMITS_OF_PAGE;
+            if page.associations.len() == wanted.most || is_full {
                 page.next = page
                     .associations
                     .last()
@@ -179,6 +182,7 @@ impl Engine {
             }
             let standing = self.standing_of(id, record, wanted.open, now);
             siblings += standing.levels.iter().map(|level| level.siblings.len()).sum::<usize>();
+            limits += standing.limits.len();
             page.associations.push(standing);
             true
         };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A part of the ledger to try things on: what will happen to held jobs is found out by the rules that will make it happen.
 
-use super::super::{Hold, Line, Size, Tally};
+use super::super::{Hold, Line, Size, Tally, Usage};
 use super::{Account, Class, Job, Ledger};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
@@ -45,7 +45,8 @@ impl Ledger {
     ) -> Vec<Pressure> {
         let Some(limits) = book.association(association) else { return Vec::new() };
         let queue = queue.and_then(|queue| book.queue(queue.as_str()));
-        let usage = self.usage(association).cloned().unwrap_or_default();
+        let none = Usage::default();
+        let usage = self.usage(association).unwrap_or(&none);
         let mut all = Vec::new();
         for (hold, rule) in self.rules().all() {
             let tally = match queue.filter(|_| rule.is_of_queue()) {
@@ -146,14 +147,14 @@ impl Ledger {
         groups.any(|group| group.has(queue))
     }
 
-    /// Releases whoever may go, as a pass does whose jobs go at once, and says who went.
-    pub fn release_all_of(&mut self, book: &Book, association: AssociationId) -> Vec<JobId> {
+    /// Releases whoever may go, as a pass does whose jobs go at once. Says who went, and how many looks at held jobs that took.
+    pub fn release_all_of(&mut self, book: &Book, association: AssociationId) -> (Vec<JobId>, usize) {
         let mut walk = self.walk(association, Line::All);
         let mut freed = Vec::new();
         while let Some(released) = self.release_next(book, &mut walk, &BTreeSet::new()) {
             freed.extend(released.is_free.then_some(released.id));
         }
-        freed
+        (freed, walk.looks())
     }
 }
 
