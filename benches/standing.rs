@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Live fair-share of large sites: a refresh with few and with all associations running something, its longest slice, what
-//! is held in memory; and the plan for the order of 50,000 pending jobs.
+//! is held in memory; the plan for the order of 50,000 pending jobs; and the turns of users who have used nothing.
 #![allow(missing_docs, clippy::expect_used)] // criterion's macros; a bench that can't start should stop
 
 #[path = "common/counting.rs"]
@@ -175,5 +175,54 @@ fn orders(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, refreshes, orders);
+/// So many users who have used nothing, two jobs each, all in one bank or each in a bank of his own.
+fn turns(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("turns");
+    group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
+    for (users, banks) in [(5_000, 1), (1_000, 1_000)] {
+        let mut idle = site(users, Policy::FairTree);
+        let bank = |number| Bank {
+            name: bank_name(number),
+            parent: (number > 0).then(|| bank_name(0)),
+            shares: Shares::Count(1),
+            usage: None,
+            active: true,
+        };
+        idle.banks = (0..=banks).map(bank).collect();
+        for (user, leaf) in idle.associations.iter_mut().enumerate() {
+            leaf.bank = bank_name(1 + user % banks);
+            (leaf.shares, leaf.usage) = (Shares::Count(1), None);
+        }
+        let users_in: Vec<(UserId, BankName)> =
+            idle.associations.iter().map(|leaf| (leaf.user, leaf.bank.clone())).collect();
+        let mut standing = Standing::new(Memory::default());
+        standing.push(idle).expect("a site");
+        standing.refresh(T0);
+        let asked = || {
+            let indices = users_in.iter().filter_map(|(user, bank)| standing.find(*user, bank));
+            indices.map(|index| (index, vec![3_600.0; 2])).collect()
+        };
+        let (mut longest, mut slices) = (Duration::ZERO, 0);
+        let mut charging = standing.charging(asked(), T0).expect("a tree");
+        loop {
+            let begun = Instant::now();
+            let is_done = standing.charge_on(&mut charging, 4_000);
+            (longest, slices) = (longest.max(begun.elapsed()), slices + 1);
+            if is_done {
+                break;
+            }
+        }
+        println!("{users} users in {banks} banks: {slices} slices, the longest {longest:.2?}");
+        group.bench_function(BenchmarkId::new("users", format!("{users} in {banks} banks")), |bencher| {
+            bencher.iter(|| {
+                let mut charging = standing.charging(asked(), T0).expect("a tree");
+                while !standing.charge_on(&mut charging, 4_000) {}
+                black_box(&charging);
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, refreshes, orders, turns);
 criterion_main!(benches);

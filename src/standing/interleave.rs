@@ -24,6 +24,8 @@ pub struct Turns {
     root: NodeId,
     /// By bank: those below that have a job left.
     waiting: BTreeMap<NodeId, BTreeSet<Sibling>>,
+    /// Banks that were looked into since they were equal.
+    pub(super) looked_into: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -54,7 +56,8 @@ impl Turns {
         if !policy.is_rank() && policy != Policy::Pbs {
             return None;
         }
-        let mut turns = Turns { nodes: HashMap::new(), root: tree.root(), waiting: BTreeMap::new() };
+        let root = tree.root();
+        let mut turns = Turns { nodes: HashMap::new(), root, waiting: BTreeMap::new(), looked_into: 0 };
         for (leaf, jobs) in pending {
             if jobs == 0 || !tree.is_active(leaf) {
                 continue;
@@ -76,7 +79,17 @@ impl Turns {
 
     /// The association whose turn it is, `None` if nobody has a job left. It has one job less then, and is charged with this usage, in the tree's units.
     pub fn next(&mut self, cost: f64) -> Option<NodeId> {
-        let leaf = self.most_deserving(self.root)?;
+        self.take(|_| cost)
+    }
+
+    /// The same, at a cost that depends on whose turn it is.
+    pub fn take(&mut self, cost: impl FnOnce(NodeId) -> f64) -> Option<NodeId> {
+        let leaf = self.first()?;
+        self.charge(leaf, cost(leaf))?;
+        Some(leaf)
+    }
+
+    fn charge(&mut self, leaf: NodeId, cost: f64) -> Option<()> {
         let cost = if cost > 0.0 { cost } else { 0.0 };
         let mut at = Some(leaf);
         while let Some(number) = at {
@@ -93,14 +106,7 @@ impl Turns {
                 }
             }
         }
-        Some(leaf)
-    }
-
-    /// As [`Turns::next`], at a cost that depends on whose turn it is.
-    pub fn take(&mut self, cost: impl FnOnce(NodeId) -> f64) -> Option<NodeId> {
-        let leaf = self.most_deserving(self.root).filter(|leaf| *leaf != self.root)?;
-        let cost = cost(leaf);
-        self.next(cost)
+        Some(())
     }
 
     /// All turns there are, each at its cost: the costs of an association's jobs in their order.
@@ -123,43 +129,62 @@ impl Turns {
         self.nodes.get(&node).map(|node| node.usage)
     }
 
+    /// The most deserving of all.
+    fn first(&mut self) -> Option<NodeId> {
+        let mut looked_into = 0;
+        let leaf = self.most_deserving(self.root, &mut looked_into);
+        self.looked_into += looked_into;
+        leaf.filter(|leaf| *leaf != self.root)
+    }
+
     /// The most deserving association below a node. Banks that are equal are looked into, all of them.
-    fn most_deserving(&self, node: NodeId) -> Option<NodeId> {
+    fn most_deserving(&self, node: NodeId, looked_into: &mut usize) -> Option<NodeId> {
         let mut node = node;
         loop {
             let Some(siblings) = self.waiting.get(&node) else { return Some(node) };
             let &(first, best) = siblings.first()?;
-            let mut equal = siblings.iter().take_while(|(quotient, _)| *quotient == first).skip(1).peekable();
-            if equal.peek().is_none() {
+            if self.equal(siblings).nth(1).is_none() {
                 node = best;
                 continue;
             }
-            let mut tied: Vec<NodeId> = vec![best];
-            tied.extend(equal.map(|(_, node)| *node));
-            return self.best_of(tied, first == f64::INFINITY.to_bits());
+            let tied = self.equal(siblings).collect();
+            return self.best_of(tied, first == f64::INFINITY.to_bits(), looked_into);
         }
+    }
+
+    /// Who is equal to the first of some siblings. In a tree all associations come before all banks, so where the first is one it
+    /// comes before all who are equal to it, and is the only one that counts: most users of a site may have the same usage, none.
+    fn equal<'a>(&self, siblings: &'a BTreeSet<Sibling>) -> impl Iterator<Item = NodeId> + use<'a> {
+        let first = siblings.first().copied();
+        let is_bank = first.is_some_and(|(_, node)| self.waiting.contains_key(&node));
+        let equal = siblings.iter().take_while(move |it| first.is_some_and(|first| it.0 == first.0));
+        equal.map(|(_, node)| *node).take(if is_bank { usize::MAX } else { 1 })
     }
 
     /// Of equal siblings, level by level. Where a path ends, or nobody has a target, the one in front in the tree's order is
     /// taken: that is breadth first, so that an association comes before all who are below banks on its level.
-    fn best_of(&self, mut tied: Vec<NodeId>, without_target: bool) -> Option<NodeId> {
+    fn best_of(
+        &self,
+        mut tied: Vec<NodeId>,
+        without_target: bool,
+        looked_into: &mut usize,
+    ) -> Option<NodeId> {
         let mut ended = without_target;
         loop {
             let leaves = tied.iter().copied().filter(|node| !self.waiting.contains_key(node));
             if let Some(first) = leaves.min() {
                 return Some(first);
             }
+            *looked_into += tied.len();
             let below = |bank: &NodeId| self.waiting.get(bank).and_then(|siblings| siblings.first()).copied();
             if ended {
-                return tied.iter().filter_map(below).filter_map(|(_, node)| self.most_deserving(node)).min();
+                let best = |(_, node)| self.most_deserving(node, looked_into);
+                return tied.iter().filter_map(below).filter_map(best).min();
             }
             let first = tied.iter().filter_map(below).map(|(quotient, _)| quotient).min()?;
-            tied = tied
-                .iter()
-                .filter_map(|bank| self.waiting.get(bank))
-                .flat_map(|siblings| siblings.iter().take_while(|(quotient, _)| *quotient == first))
-                .map(|(_, node)| *node)
-                .collect();
+            let is_first = |siblings: &&BTreeSet<Sibling>| siblings.first().is_some_and(|it| it.0 == first);
+            let siblings = tied.iter().filter_map(|bank| self.waiting.get(bank)).filter(is_first);
+            tied = siblings.flat_map(|siblings| self.equal(siblings)).collect();
             ended = first == f64::INFINITY.to_bits();
         }
     }
@@ -207,7 +232,7 @@ impl Standing {
         Some(Charging { now, asked, turns, by_leaf, taken, order: Vec::new(), fairshares: Vec::new() })
     }
 
-    /// Charges so many jobs more, or one association's. True when all are.
+    /// Charges so many jobs more, fewer where banks are equal; or one association's. True when all are.
     pub fn charge_on(&self, charging: &mut Charging, budget: usize) -> bool {
         let Charging { now, asked, turns, by_leaf, taken, order, fairshares } = charging;
         let factor = self.scale().map_or(1.0, |scale| scale.factor(*now));
@@ -219,7 +244,15 @@ impl Standing {
                 *taken += 1;
                 asked.get(at).and_then(|(_, costs)| costs.get(*taken - 1)).map_or(0.0, |cost| cost * factor)
             };
-            return !(0..budget).all(|_| turns.take(&mut cost).is_some());
+            // Where banks are equal a turn costs a look into each, however many they are.
+            let (before, mut charged) = (turns.looked_into, 0);
+            while charged + turns.looked_into - before < budget {
+                if turns.take(&mut cost).is_none() {
+                    return true;
+                }
+                charged += 1;
+            }
+            return false;
         }
         let Some(mut charged) = self.charged() else { return true };
         let mut left = budget;

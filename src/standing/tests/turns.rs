@@ -101,6 +101,46 @@ fn banks_that_are_equal_to_an_association_send_their_best() {
     assert_eq!([1, 2].map(|at| turns.usage(standing.node(Index(at))?)), [Some(0.0), Some(5.0)]);
 }
 
+/// Forty users who have used nothing, so many in a bank.
+fn idle(of_bank: u32) -> Standing {
+    let mut idle = site(Policy::FairTree);
+    let name = |user: u32| format!("bank{:02}", user / of_bank);
+    idle.banks = vec![bank("root", None, 1)];
+    idle.banks.extend((0..40).step_by(of_bank as usize).map(|user| bank(&name(user), Some("root"), 1)));
+    idle.associations = (0..40).map(|user| leaf(user, &name(user), 0.0, Watermark::default())).collect();
+    let mut standing = standing(idle);
+    standing.refresh(T0);
+    standing
+}
+
+/// Most users of a site may have used nothing: of those in one bank nobody is looked at but the first.
+#[test]
+fn of_equal_associations_only_the_first_is_looked_at_and_of_equal_banks_all() {
+    for (of_bank, looked_into) in [(40, 0), (1, 40), (10, 4)] {
+        let standing = idle(of_bank);
+        let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
+        let mut turns =
+            Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 2))).expect("it has levels");
+        assert_eq!(turns.next(1.0), tree.leaves().next());
+        assert_eq!(turns.looked_into, looked_into, "{of_bank}");
+    }
+}
+
+/// A slice is one of work, not of turns.
+#[test]
+fn banks_that_are_looked_into_count_as_turns_do() {
+    // The second turn looks into one bank less: the first has been charged.
+    for (of_bank, budget, taken) in [(40, 40, 40), (1, 40, 1), (1, 41, 1), (1, 42, 2), (1, 80, 2), (1, 82, 3)]
+    {
+        let standing = idle(of_bank);
+        let asked = (0..40).map(|user| (Index(user), vec![1.0, 1.0])).collect();
+        let mut charging = standing.charging(asked, T0).expect("a tree");
+        assert!(!standing.charge_on(&mut charging, budget));
+        let turns: usize = standing.priced_turns(charging, 1e-6).iter().map(|(_, prices)| prices.len()).sum();
+        assert_eq!(turns, taken, "{of_bank} {budget}");
+    }
+}
+
 /// Whose turn it is, by what the turns are priced at.
 fn in_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
     let mut priced: Vec<(f64, u32)> = standing
