@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 /// Held jobs that are looked at because they may go before.
 const MOST_RIVALS: usize = 500;
 /// Looks at held jobs, over all ends of jobs after each of which somebody may go. Each end may have all of them looked at, and whoever
-/// submitted them chooses their sizes so that it does: a thousand ends of five hundred took a tenth of a second. With so many an answer
-/// takes some 2 ms, as long as it takes to put the jobs aside that it is tried on; and nobody plans by what comes after so much.
+/// submitted them chooses their sizes so that it does: a thousand ends of five hundred took a tenth of a second, in which nobody else is
+/// served. Nobody plans by what comes after so much.
 const MOST_LOOKS: usize = 40_000;
 
 /// When a job is released.
