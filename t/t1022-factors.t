@@ -81,7 +81,7 @@ test_expect_success 'a size is a part of the site, as resource.R tells' '
 	settings "{refresh: 1, weights: {size: 1000}}" && soon prio_is $b 50500 && soon prio_is $c 50250 && test $(live .ages.site_nodes) = 4
 '
 test_expect_success 'a weight that was pushed goes before' '
-	mf push factor size 0 && wait_for priority $b priority=50000
+	mf push factor size 0 && soon prio_is $b 50000
 '
 test_expect_success 'a promise gives the age its weight, and who waits for long is listed' '
 	settings "{refresh: 1, \"max-wait-behind\": \"4s\"}" && sleep 1 && live .ages &&

@@ -137,8 +137,9 @@ test_expect_success 'the next run makes it good' '
 test_expect_success 'killed in the middle: nothing stored, and the next run makes it good' '
 	cp start.db ours.db && relay --stall 300 &&
 	{ "$FAIRSHARE_UNDER_TEST" sync --only fetch -p ours.db --uri "$through" & fetch_pid=$!; } &&
-	stalled &&
-	kill -9 $fetch_pid; wait $fetch_pid; end_relay; cmp start.db ours.db &&
+	stalled
+	rc=$?; kill -9 $fetch_pid; wait $fetch_pid; killed=$?; end_relay
+	test $rc = 0 && test $killed = 137 && cmp start.db ours.db &&
 	fetch && rows ours.db >ours && test_cmp theirs ours
 '
 test_expect_success 'the database is not locked while Flux is waited for' '

@@ -59,11 +59,17 @@ test_expect_success 'view-bank -t reads our usage' '
 	total=$(sql "SELECT job_usage FROM bank_table WHERE bank = \"root\"") && shown=$(awk "/^root/ { print \$NF }" out) &&
 	jq -ne "($total - $shown) | fabs < 0.006"
 '
+# shows NAME USAGE: in its row of ./out, of which two decimals are shown.
+shows() {
+	jq -ne "$(awk -v name="$1" '$1 == name { print $NF }' out) - $2 | fabs < 0.006" >/dev/null || { echo "of $1 it is not $2"; return 1; }
+}
+# used_by USERID...: by hand, of all of them.
+used_by() { awk -v ids=" $* " 'index(ids, " " $1 " ") { sum += $2 } END { print sum }' hand; }
 test_expect_success 'show-usage reads that of associations' '
-	flux account show-usage associations >out && cat out && grep user5003 out
+	flux account show-usage associations >out && cat out && for id in 5001 5002 5003; do shows user$id $(used_by $id) || return 1; done
 '
 test_expect_success 'and that of banks' '
-	flux account show-usage banks >out && cat out && grep "A" out
+	flux account show-usage banks >out && cat out && shows A $(used_by 5001 5002) && shows B $(used_by 5003)
 '
 test_expect_success 'view-job-records reads our records' '
 	flux account view-job-records >out && cat out && test $(grep -c " 500[123] " out) = 4

@@ -249,7 +249,7 @@ fn lasting() {
     let rest = play.site.host.take_log().into_iter().map(|line| line.text);
     let panics = rest.chain(play.log.drain(..)).filter(|line| line.contains("panic at")).count();
     println!("struck {what} {panics} times");
-    assert!(panics < 200, "{panics} panics");
+    assert!((1..200).contains(&panics), "{panics} panics");
     disarm();
     // The next requests find it well.
     play.is_trusting = false;
