@@ -22,8 +22,23 @@ export FLUX_EXEC_PATH=$PWD/exec${FLUX_EXEC_PATH:+:$FLUX_EXEC_PATH}
 make_site() {
 	# An instance waits for the service: a script that ended before it would leave both behind.
 	cleanup 'test -z "$FLUX_URI" || stop_service >/dev/null 2>&1; :'
+	test -n "$MF_SHARED" || { new_site; return; }
+	# The first to come makes it for all.
+	(
+		flock 9 || exit
+		if test -e "$MF_SHARED/site.db"; then
+			cp "$MF_SHARED/site.db" "$DB" && serve_site
+		else
+			new_site && cp "$DB" "$MF_SHARED/site.part" && mv "$MF_SHARED/site.part" "$MF_SHARED/site.db"
+		fi
+	) 9>"$MF_SHARED/site.lock"
+}
+
+serve_site() { flux account-service -p "$PWD/$DB" -t 9>&-; }
+
+new_site() {
 	flux account -p "$PWD/$DB" create-db >create.log 2>&1 &&
-	flux account-service -p "$PWD/$DB" -t &&
+	serve_site &&
 	flux account add-bank root 1 &&
 	flux account add-bank --parent-bank=root A 30 &&
 	flux account add-bank --parent-bank=root B 70 &&

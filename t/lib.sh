@@ -4,6 +4,7 @@
 #   PLUGIN_UNDER_TEST  path of the mf_priority.so to test (default: the release build of this tree)
 #   MF_WAIT            seconds to wait for an event (default 30)
 #   MF_WRAP            command to run the broker under, as words joined by commas (valgrind)
+#   MF_SHARED          a directory where what takes long and several tests need is made once (t/run.sh has one)
 #
 # The test script itself stays outside: start_instance runs a broker in the background and points
 # FLUX_URI at it, so that job ids in shell variables outlive a restart of the instance.
@@ -48,12 +49,13 @@ mf() {
 	python3 -IS "$T_DIR/scripts/asks.py" "$mf_socket" "$@"
 }
 
-# write_conf [JQ_FILTER]: the broker's configuration; the filter adds to it.
+# write_conf [JQ_FILTER]: the broker's configuration; the filter adds to it. Of what Flux has Python do to each job before the plugin sees
+# it nothing is needed here: with_frobnicator is a filter for who wants jobs to come as they do at a site with queues.
 write_conf() {
 	jq -n --arg so "$PLUGIN" '{
 		"fake-resources": {nnodes: 4, "cores-per-node": 4},
 		exec: {testexec: {"allow-guests": true}},
-		ingest: {validator: {disable: true}},
+		ingest: {validator: {disable: true}, frobnicator: {disable: true}},
 		"job-manager": {plugins: [{remove: ".priority-default"}]}
 	} | '"${1:-.}" >conf.json
 }
@@ -74,6 +76,8 @@ with_queues() {
 	echo .
 }
 
+with_frobnicator() { echo 'del(.ingest.frobnicator)'; }
+
 # A filter for write_conf: a finished job stays in CLEANUP for as long as the file ./linger exists.
 with_linger() {
 	cat <<-EOF
@@ -81,6 +85,11 @@ with_linger() {
 	."job-manager".epilog = {command: ["sh", "-c", "while test -e \"$PWD/linger\"; do sleep 0.05; done"]}
 	EOF
 }
+
+# What a site has its brokers do at their start (rc1.d) is not done here: flux-accounting's script gives the plugin whatever database this
+# machine has. A Flux that has no such task would refuse the name.
+no_rc1=
+grep -q "@task(\"run-all-rc1\"" "$(flux config builtin libexecdir 2>/dev/null)/modprobe/rc1.py" 2>/dev/null && no_rc1=FLUX_MODPROBE_DISABLE=run-all-rc1
 
 # start_instance: bring up a broker on ./state with ./conf.json; returns when it serves.
 start_instance() {
@@ -90,7 +99,7 @@ start_instance() {
 	mkfifo leash
 	# The initial program lives as long as we hold the leash: no orphan survives this script.
 	# No descriptor of sharness goes along: a reader of the test's output would wait for the broker.
-	flux start ${MF_WRAP:+--wrap="$MF_WRAP"} -c conf.json -Sstatedir="$PWD/state" \
+	env $no_rc1 flux start ${MF_WRAP:+--wrap="$MF_WRAP"} -c conf.json -Sstatedir="$PWD/state" \
 		-Slog-stderr-level=3 -Slog-ring-size=65536 \
 		bash -c 'flux getattr local-uri >uri.part && mv uri.part uri && cat leash' \
 		>>broker.log 2>&1 4>&- 5>&- 6>&- 7>&- 8>&- 9>&- &
@@ -129,18 +138,11 @@ restart_instance() {
 	stop_instance && start_instance
 }
 
-# load_plugin [FILE]: load the plugin into the running instance, with the document of FILE if given.
-load_plugin() {
-	if test $# -gt 0; then
-		flux jobtap load "$PLUGIN" "config=$(cat "$1")"
-	else
-		flux jobtap load "$PLUGIN"
-	fi
-}
+# load_plugin [FILE]: load the plugin into the running instance, with the document of FILE if given. What Flux has its own commands for,
+# which t1001 and others run, mf does where it is done hundreds of times: they take as long to start as a test needs for all the rest.
+load_plugin() { mf load "$PLUGIN" "$@"; }
 
-remove_plugin() {
-	flux jobtap remove mf_priority.so
-}
+remove_plugin() { mf remove mf_priority.so; }
 
 # reload_plugin [FILE]
 reload_plugin() {
@@ -148,8 +150,8 @@ reload_plugin() {
 }
 
 # With the queues stopped, jobs go as far as SCHED and stay there.
-stop_queues() { flux queue stop --all --quiet; }
-start_queues() { flux queue start --all --quiet; }
+stop_queues() { mf queues stop; }
+start_queues() { mf queues start; }
 
 # wait_for EVENT ID [KEY=VALUE]
 wait_for() {
@@ -176,14 +178,7 @@ cancel() {
 }
 
 # is_state STATE ID...: what the job manager says now.
-is_state() {
-	local want=$1 have id
-	shift
-	some "$@" && for id; do
-		have=$(mf state "$id")
-		test "$have" = "$want" || { echo "$id is in $have, not $want"; return 1; }
-	done
-}
+is_state() { some "${@:2}" && mf is_state "$@"; }
 
 # held_in_sched ID...: in SCHED, at priority 0, whatever the urgency.
 held_in_sched() {
@@ -254,17 +249,8 @@ unlog_end() {
 	flux kvs put --raw "$key=-" <unlogged
 }
 
-# cancel_all: end every job that is left. However slow the machine is, it goes on as long as there are fewer of them. Not by `flux queue
-# idle`: of a job that a killed broker left in CLEANUP, with nothing to give back, Flux counts the end but not that it ran, and so is
-# never idle.
-cancel_all() {
-	local left= before
-	flux cancel --all --user=all --quiet 2>/dev/null
-	until flux queue drain --timeout="${MF_WAIT}s"; do
-		before=$left left=$(flux jobs --no-header --user=all --format="{id}" | wc -l)
-		test -z "$before" || test "$left" -lt "$before" || { flux jobs --user=all; flux queue status -v; flux dmesg | tail -20; return 1; }
-	done
-}
+# cancel_all: end every job that is left, however slow the machine is.
+cancel_all() { mf cancel_all "$MF_WAIT" || { flux jobs --user=all; flux queue status -v; flux dmesg | tail -20; return 1; }; }
 
 # finish: the last line of a test. Our own plugin must also agree with its recount, and have logged no trouble. Another one that knows no
 # check is let off; a test that ends without any says so by NO_PLUGIN.

@@ -82,6 +82,16 @@ tally() {
 	done < <(sed -nE 's/^test result: .* ([0-9]+) passed; ([0-9]+) failed; ([0-9]+) ignored.*/\1 \2 \3/p' "$1")
 }
 
+# The command that cargo test has built is what is tested in Flux too: a copy, since others build in target/debug meanwhile, stripped as
+# packages have it.
+take_command() {
+	[ -z "${FAIRSHARE_UNDER_TEST:-}" ] || return 0
+	export FAIRSHARE_UNDER_TEST=$PWD/target/tested/flux-fairshare
+	mkdir -p target/tested && rm -f "$FAIRSHARE_UNDER_TEST"
+	# Where it did not come to tests, what lies there is of another day.
+	! grep -q '^test result' "$1" || strip -o "$FAIRSHARE_UNDER_TEST" target/debug/flux-fairshare || failed=$((failed + 1))
+}
+
 rust_tests() {
 	local log=$out/cargo.log n
 	need gcc libc6-dev libjansson-dev bsdutils || { failed=$((failed + 1)); return; }
@@ -94,14 +104,15 @@ rust_tests() {
 		tail -30 "$log"
 		failed=1
 	fi
+	take_command "$log"
 	say "Rust: $passed passed, $failed failed, $skipped ignored"
 }
 
 build() {
-	# The tests that run the command (t50xx, t0900, t1035) need none of the minutes that making it takes at its fastest; the
-	# plugin is what sites load.
+	# The tests that run the command (t50xx, t0900, t1035) need none of the minutes that making it takes at its fastest, and where
+	# cargo test runs it makes one; the plugin is what sites load.
 	# It comes last: the command's build makes a .so too, one with the command's features in it.
-	{ [ -z "$rust$random" ] && ! list | grep -qE '/t(5|0900|1035)' ||
+	{ [ -z "$random" ] && { [ -n "$rust" ] || ! list | grep -qE '/t(5|0900|1035)'; } ||
 		CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 \
 			cargo build --release --bin flux-fairshare
 	} >"$out/build.log" 2>&1 &&
@@ -213,6 +224,8 @@ sharness() {
 	# What packages are looked at with; without, that test says what it skips.
 	! printf '%s\n' "${tests[@]}" | grep -q '/t504[57]' || need rpm cpio man-db binutils || :
 	[ -z "$plugin" ] || export PLUGIN_UNDER_TEST=$plugin
+	export MF_SHARED=$out/shared
+	mkdir -p "$MF_SHARED"
 	say "sharness: ${#tests[@]} files in real Flux, plugin ${PLUGIN_UNDER_TEST:-target/release/libmf_priority.so}"
 	for t in "${tests[@]}"; do
 		while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
@@ -255,7 +268,7 @@ page() {
 
 # The random driver, for $1 seconds: its oracle's own cases, then one history a seed and place.
 random() {
-	local log=$out/random.log only=() python=python3 rc n found place
+	local log=$out/random.log only=() python=python3 rc n found place command=${FAIRSHARE_UNDER_TEST:-target/release/flux-fairshare}
 	need gcc libc6-dev || { failed=$((failed + 1)); return; }
 	say "random histories: $1 s, plugin ${plugin:-target/release/libmf_priority.so}"
 	if (cd t/random && python3 -m unittest -q test_oracle test_scopes) >"$log" 2>&1; then
@@ -273,8 +286,8 @@ random() {
 		skipped=$((skipped + 4))
 		only+=(--only embedded)
 	fi
-	if [ ! -x target/release/flux-fairshare ]; then
-		say "no target/release/flux-fairshare: the random histories in the embedded job manager are skipped"
+	if [ ! -x "$command" ]; then
+		say "no $command: the random histories in the embedded job manager are skipped"
 		skipped=$((skipped + 4))
 		only=(--only flux)
 	fi
@@ -282,7 +295,7 @@ random() {
 	for found in t/random/found/*.json; do
 		place=$(sed -n 's/^ *"place": "\(.*\)",/\1/p' "$found")
 		case "$place:${only[*]}" in flux:*embedded | embedded:*flux) skipped=$((skipped + 1)); continue ;; esac
-		if $python t/random/run ${plugin:+--plugin "$plugin"} --replay "$found" >"$log" 2>&1; then
+		if $python t/random/run ${plugin:+--plugin "$plugin"} --command "$command" --replay "$found" >"$log" 2>&1; then
 			passed=$((passed + 1))
 		else
 			tail -20 "$log"
@@ -290,7 +303,7 @@ random() {
 			failed=$((failed + 1))
 		fi
 	done
-	$python t/random/run --seconds "$1" ${plugin:+--plugin "$plugin"} "${only[@]}" 2>&1 | tee "$log"
+	$python t/random/run --seconds "$1" ${plugin:+--plugin "$plugin"} --command "$command" "${only[@]}" 2>&1 | tee "$log"
 	rc=${PIPESTATUS[0]}
 	n=$(grep -c '^DIFFERENCE' "$log")
 	[ "$n" -gt 0 ] || [ "$rc" -eq 0 ] || n=1

@@ -4,7 +4,7 @@ test_description='the same scenarios in the embedded job manager and in Flux: th
 
 . "$(dirname "$0")/lib.sh"
 
-FAIRSHARE=${FAIRSHARE:-$T_DIR/../target/release/flux-fairshare}
+FAIRSHARE=${FAIRSHARE_UNDER_TEST:-$T_DIR/../target/release/flux-fairshare}
 export PLUGIN
 if ! test -x "$FAIRSHARE"; then
 	skip_all="no command at $FAIRSHARE: build it with cargo build --release"

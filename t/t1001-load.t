@@ -5,6 +5,10 @@ test_description='loading, load-time configuration, removing'
 # A sequence: the first test starts the instance, and each works with the jobs and records of those before it.
 . "$(dirname "$0")/lib.sh"
 
+# By Flux's own command, as an administrator does it.
+load_plugin() { flux jobtap load "$PLUGIN" ${1:+"config=$(cat "$1")"}; }
+remove_plugin() { flux jobtap remove mf_priority.so; }
+
 test_expect_success 'an instance' 'start_instance && mkdir other && ln -s "$PLUGIN_UNDER_TEST" other/mf_priority.so'
 
 test_expect_success 'it loads without configuration and starts empty' '
@@ -37,7 +41,7 @@ test_expect_success 'twenty loads and removals, with jobs there' '
 	mf doc assoc 5001 A max_running_jobs=1 project "*" >doc &&
 	reload_plugin doc && a=$(mf submit 5001) && running $a &&
 	b=$(mf submit 5001) && held_by $b max-running-jobs-user-limit &&
-	for i in $(seq 20); do reload_plugin doc || return 1; done && settled &&
+	for i in $(seq 20); do mf remove mf_priority.so && mf load "$PLUGIN" doc || return 1; done && settled &&
 	is_state DEPEND $b && mf counts 5001 A active=2 run=1 held=1 && cancel $a && running $b && cancel $b && ended $b
 '
 test_expect_success 'a whole document at load time is in force at once' '

@@ -6,7 +6,7 @@ test_description='job.validate: each reason to refuse a job, its text, and which
 . "$(dirname "$0")/lib.sh"
 
 test_expect_success 'an instance with queues that the plugin does and does not know' '
-	write_conf "$(with_queues gold silver strange)" && start_instance && stop_queues && load_plugin
+	write_conf "$(with_queues gold silver strange) | $(with_frobnicator)" && start_instance && stop_queues && load_plugin
 '
 bank_text="unable to unpack bank arg"
 test_expect_success 'bank, queue or project that is no string is refused, even before data' '

@@ -96,27 +96,20 @@ test_expect_success 'a shadow policy is reported, and has no effect' '
 	test "$(live ".shadow | [.policy, .associations, (.kendall_tau * 6 | round), .inversions, .pairs, .moved]")" = "[\"classic\",4,4,1,1,2]" &&
 	settled && test "$(mf prio $f) $(mf prio $g)" = "$alone"
 '
-# starts ID...: whose these are, in the order in which they started.
-starts() {
-	local id
-	for id; do echo "$(when $id start) $(flux job info $id eventlog | head -1 | jq .context.userid)"; done | sort -n | cut -d" " -f2 | tr "\n" " "
-}
 submit_both() {
-	ids=
-	for user in 5001 5002; do
-		for i in $(seq 20); do ids="$ids $(mf submit $user -n 16 --run 0.05s -t 60)" || return 1; done
-	done
-	scheduled $ids
+	local first second
+	first=$(mf submit 5001 -n 16 --run 0.05s -t 60 -j 20) && second=$(mf submit 5002 -n 16 --run 0.05s -t 60 -j 20) && ids="$first $second" &&
+		scheduled $ids
 }
 test_expect_success 'without interleave one starts all of his jobs first' '
 	cancel_all && settings "{refresh: 0}" && submit_both && tree fair-tree 1000 1000 && settled && start_queues && ended $ids && stop_queues &&
-	starts $ids >out && cat out && uniq_users=$(tr " " "\n" <out | uniq | grep -c .) && test $uniq_users = 2
+	mf starts $ids >out && cat out && uniq_users=$(tr " " "\n" <out | uniq | grep -c .) && test $uniq_users = 2
 '
 # Of every two starts one is of each; who is first of the two is a matter of ids where both have the same price.
 for policy in fair-tree weighted-walk classic depth-oblivious pbs; do
 	test_expect_success "with it two equal users take turns ($policy)" '
 		settings "{refresh: 0, interleave: true}" && submit_both && tree $policy 1000 1000 && settled &&
-		start_queues && ended $ids && stop_queues && starts $ids >out && cat out &&
+		start_queues && ended $ids && stop_queues && mf starts $ids >out && cat out &&
 		test $(tr " " "\n" <out | grep . | paste -d" " - - | grep -c -e "5001 5002" -e "5002 5001") = 20
 	'
 done

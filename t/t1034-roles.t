@@ -12,7 +12,7 @@ as() { mf rpc --as "$@"; }
 
 test_expect_success 'an instance with jobs of two users' '
 	test $(echo "$methods" | wc -l) -ge 20 &&
-	write_conf "$(with_queues q r)" && start_instance && load_plugin &&
+	write_conf "$(with_queues q r) | $(with_frobnicator)" && start_instance && load_plugin &&
 	mf push assoc 5001 A queues=q assoc 5002 A queues=q queue q project "*" bank A 0 &&
 	one=$(mf submit 5001 -q q -t 3600) && other=$(mf submit 5002 -q q -t 3600) && running $one $other && settled
 '

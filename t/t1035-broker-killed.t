@@ -109,8 +109,9 @@ test_expect_success 'killed while nothing happens: the same again' '
 	cancel_all && mf check >left && cat left && jq -e ".jobs == 0" left
 '
 
-PUSH="$T_DIR/../target/release/flux-fairshare push"
-test -x "$T_DIR/../target/release/flux-fairshare" && test_set_prereq COMMAND
+FAIRSHARE=${FAIRSHARE_UNDER_TEST:-$T_DIR/../target/release/flux-fairshare}
+PUSH="$FAIRSHARE push"
+test -x "$FAIRSHARE" && test_set_prereq COMMAND
 test_expect_success COMMAND 'kill -9 of a push at twelve moments: the old values or the new, never a mix' '
 	jq ".associations += [range(6000; 8000) as \$u | .associations[0] | .userid = \$u]" doc2 >large2 &&
 	sed "s/\"max_running_jobs\": *2,/\"max_running_jobs\": 3,/g" large2 >large3 && ! cmp -s large2 large3 &&

@@ -14,7 +14,7 @@ cmd=$(pkg-config --variable=fluxcmddir flux-core)
 share=$(pkg-config --variable=prefix flux-core)/share
 so=$dest$lib/job-manager/plugins/mf_priority.so
 # What is installed here is what is being tested, whatever it is.
-mkdir built && cp "$T_DIR/../target/release/flux-fairshare" built/ && cp "${PLUGIN_UNDER_TEST:-$T_DIR/../target/release/libmf_priority.so}" built/libmf_priority.so
+mkdir built && cp "$FAIRSHARE_UNDER_TEST" built/flux-fairshare && cp "$PLUGIN_UNDER_TEST" built/libmf_priority.so
 setup() { bash "$SETUP" --destdir "$dest" --from built "$@"; }
 files() { (cd "$dest" && find . -type f | sort); }
 # As flux-accounting's own package leaves it.

@@ -4,32 +4,23 @@ test_description='packages: what is in them, what it needs, and that it runs whe
 
 # A sequence: packages are made once.
 #   PACKAGE_KINDS  which are made (default: "deb rpm")
-#   PACKAGE_TOOLS  where cargo-deb and cargo-generate-rpm are, or are installed to (default: a directory in the user's cache)
-home=$HOME # sharness gives a test one of its own, where no toolchain is
+home=$HOME
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
-unset FLUX_EXEC_PATH # the command that was installed
+. "$T_DIR/packages.sh"
 
-TOP=$T_DIR/..
-tools=${PACKAGE_TOOLS:-${XDG_CACHE_HOME:-$home/.cache}/flux-fairshare-tools}
-root=$PWD/root packages=$PWD/packages
+root=$PWD/root
 so=usr/lib/flux/flux-fairshare/mf_priority.so cmd=usr/libexec/flux/cmd
-# What is packed is what is being tested.
-mkdir built && cp "$FAIRSHARE_UNDER_TEST" built/flux-fairshare && cp "$PLUGIN_UNDER_TEST" built/libmf_priority.so
-# What is packed lies below the root of the sources: one at a time.
-# Tools that are not there are built first: as quickly as may be, for so long, and behind everybody else.
-pack() {
+asked_for() {
 	case " ${PACKAGE_KINDS:-deb rpm} " in *" $1 "*) ;; *) echo "not asked for" >"$1.out"; return 1 ;; esac
-	HOME=$home CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 nice -n 10 timeout 300 \
-		flock "$TOP/target" bash "$TOP/etc/package.sh" --from "$PWD/built" --out "$packages" --tools "$tools" --quick "$1" >"$1.out" 2>&1
 }
 # newest FILE: the newest version of glibc's symbols that it needs.
 newest() { readelf -VW "$1" | grep -o "GLIBC_[0-9.]*" | sed "s/GLIBC_//" | sort -Vu | tail -1; }
 # The oldest glibc that the documents name.
 named=$(sed -n 's/^| glibc | \([0-9.]*\) or newer.*/\1/p' "$TOP/docs/admin.md")
 
-pack deb && test_set_prereq DEB || { tail -5 deb.out >&2; echo "!! cargo-deb cannot be had: the Debian package is NOT tested" >&2; }
-pack rpm && test_set_prereq RPM || { tail -5 rpm.out >&2; echo "!! cargo-generate-rpm cannot be had: the RPM is NOT tested" >&2; }
+asked_for deb && pack deb && test_set_prereq DEB || { tail -5 deb.out >&2; echo "!! cargo-deb cannot be had: the Debian package is NOT tested" >&2; }
+asked_for rpm && pack rpm && test_set_prereq RPM || { tail -5 rpm.out >&2; echo "!! cargo-generate-rpm cannot be had: the RPM is NOT tested" >&2; }
 command -v rpm2cpio >/dev/null && command -v cpio >/dev/null && test_set_prereq RPM_THERE || echo "!! rpm or cpio is not installed: only that the RPM is made is tested" >&2
 test "$(uname -m)" = x86_64 && test_set_prereq X86_64
 

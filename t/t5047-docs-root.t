@@ -3,26 +3,18 @@
 test_description='the documents: what root does to a machine, as it stands there, on a machine of its own'
 
 # Each test has a root of its own (t/scripts/private-root.sh), of which nothing is left; packages are made once.
-#   PACKAGE_TOOLS  as in t5045
-home=$HOME # sharness gives a test one of its own, where no toolchain is
+home=$HOME
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
-unset FLUX_EXEC_PATH # the command that was installed
-TOP=$(cd "$T_DIR/.." && pwd)
-tools=${PACKAGE_TOOLS:-${XDG_CACHE_HOME:-$home/.cache}/flux-fairshare-tools}
+. "$T_DIR/packages.sh"
 export TOP docs="$TOP/t/scripts/docs.sh" admin="$TOP/docs/admin.md"
 
-# What is installed is what is being tested.
-mkdir built && cp "$FAIRSHARE_UNDER_TEST" built/flux-fairshare && cp "$PLUGIN_UNDER_TEST" built/libmf_priority.so
-# What is packed lies below the root of the sources: one at a time.
-pack() {
-	HOME=$home CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 timeout 300 \
-		flock "$TOP/target" bash "$TOP/etc/package.sh" --from "$PWD/built" --out "$PWD" --tools "$tools" --quick "$1" >"$1.out" 2>&1
-}
+# packed KIND: one in this directory, which is all that a root of its own shares with this machine.
+packed() { pack "$1" && cp "$packages"/*."$1" .; }
 if bash "$TOP/t/scripts/private-root.sh" true; then
 	test_set_prereq ROOT
-	pack deb && test_set_prereq DEB || { tail -5 deb.out >&2; echo "!! cargo-deb cannot be had: what docs/admin.md does with the Debian package is NOT run" >&2; }
-	command -v rpm >/dev/null && pack rpm && test_set_prereq RPM ||
+	packed deb && test_set_prereq DEB || { tail -5 deb.out >&2; echo "!! cargo-deb cannot be had: what docs/admin.md does with the Debian package is NOT run" >&2; }
+	command -v rpm >/dev/null && packed rpm && test_set_prereq RPM ||
 		{ tail -5 rpm.out >&2; echo "!! rpm or cargo-generate-rpm cannot be had: what docs/admin.md does with the RPM is NOT run" >&2; }
 else
 	echo "!! no root of its own can be made here (root, mount namespaces, overlayfs): what root does in the documents is NOT run" >&2

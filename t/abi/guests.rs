@@ -31,7 +31,9 @@ unsafe extern "C" fn with_whoami(plugin: *mut c_void) -> c_int {
 fn a_method_for_guests_is_a_row() {
     let this = std::env::current_exe().unwrap();
     let test = "abi::guests::guests_call_their_methods_and_no_others";
-    let output = Command::new(this).args(["--exact", test, "--ignored", "--nocapture"]).output().unwrap();
+    let mut command = Command::new(this);
+    command.args(["--exact", test, "--ignored", "--nocapture"]).env(super::PLUGIN, super::plugin());
+    let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }

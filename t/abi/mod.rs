@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The real .so in the embedded job manager: everything a broker can do to it through its C interface.
 //!
-//! The .so is built here once, without default features, or taken from `PLUGIN_UNDER_TEST`. Each test loads a copy
-//! of its own: the dynamic linker maps one file once, however many hosts open it.
+//! The .so is built here once, without default features, or taken from `PLUGIN_UNDER_TEST`, which a test that has a process
+//! of its own is told, as is `FAULTY_UNDER_TEST`: asking cargo takes longer than many of them. Each test loads a copy of its
+//! own: the dynamic linker maps one file once, however many hosts open it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -58,26 +59,30 @@ fn build(features: &[&str], directory: &str) -> PathBuf {
     target.join("debug/libmf_priority.so")
 }
 
+const PLUGIN: &str = "PLUGIN_UNDER_TEST";
+const FAULTY: &str = "FAULTY_UNDER_TEST";
+
+fn named_or_built(variable: &str, features: &[&str], directory: &str) -> PathBuf {
+    std::env::var_os(variable).map_or_else(|| build(features, directory), PathBuf::from)
+}
+
 /// The plugin under test.
 pub fn plugin() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| match std::env::var_os("PLUGIN_UNDER_TEST") {
-        Some(path) => PathBuf::from(path),
-        None => build(&[], "abi"),
-    })
+    BUILT.get_or_init(|| named_or_built(PLUGIN, &[], "abi"))
 }
 
 /// The plugin that panics where it is told to.
 fn faulty() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build(&["--features", "fault"], "abi-fault"))
+    BUILT.get_or_init(|| named_or_built(FAULTY, &["--features", "fault"], "abi-fault"))
 }
 
 /// Runs an ignored test in a process of its own: other tests allocate, too.
 fn alone(test: &str) {
-    plugin();
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &format!("abi::{test}"), "--ignored", "--nocapture"])
+        .env(PLUGIN, plugin())
         // What a thread keeps for itself counts as allocated.
         .env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")
         .output()

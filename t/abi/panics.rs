@@ -16,7 +16,7 @@ use super::interrupted::amid_the_parts_of;
 use super::play::{Play, full_document};
 use super::remember::pushed;
 use super::why::{QUEUE_STATUS, STOPPED};
-use super::{OWNER, SO, faulty, job, topic};
+use super::{FAULTY, OWNER, SO, faulty, job, topic};
 
 const FAULT: &str = "MF_PRIORITY_FAULT";
 /// So many calls of a kind are cut short in each place, one in each history; `STRIKES` says otherwise.
@@ -32,9 +32,9 @@ fn texts(list: &'static [&'static std::ffi::CStr]) -> impl Iterator<Item = &'sta
 
 /// Runs the ignored test `name` in a process of its own.
 fn in_a_process(name: &str, what: &str) {
-    faulty();
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &format!("abi::panics::{name}"), "--ignored", "--nocapture"])
+        .env(FAULTY, faulty())
         .env("WHAT", what)
         .env_remove(FAULT)
         .output()

@@ -16,9 +16,14 @@ Run it inside an instance: flux python mf.py COMMAND ...
   in_order                    how many pend, and who of them got the last price before one that goes earlier
   jobs [UID]                  id, user, state and priority of the active jobs
   state ID | deps ID | prio ID | events ID | times ID EVENT | spec ID    about one job
+  is_state STATE ID...   all of these are in that state, or it is said which is not
+  starts ID...   whose these are, in the order in which they started
   counts UID BANK KEY=N...    compare the query's counters of one association
   query [EXPR]                the query document, or the Python value of EXPR over q (the document)
+  load PLUGIN [FILE] | remove NAME    as `flux jobtap` does it, a load with the document of FILE as its configuration
   reload FILE PLUGIN TOPIC JSON   a request, and in the same breath reload the plugin with the document of FILE
+  queues start|stop   all of them, as `flux queue start --all` does it
+  cancel_all SECONDS  end every job; it goes on as long as there are fewer of them whenever so much time has passed
   alive                       two round trips through the job manager
   check                       the plugin's own recount; fails on drift
 
@@ -317,6 +322,16 @@ def cmd_state(argv):
         print(STATES[job["state"]] if job else "INACTIVE")
 
 
+def cmd_is_state(argv):
+    want, *jobids = argv
+    states = {job["id"]: STATES[job["state"]] for job in active(flux.Flux())}
+    for jobid in jobids:
+        have = states.get(int(JobID(jobid)), "INACTIVE")
+        if have != want:
+            print(f"{jobid} is in {have}, not {want}")
+            sys.exit(1)
+
+
 def journal(handle):
     """(id, events) of every job, as the job manager has them in its memory: the KVS gets them later, a batch at a time."""
     backlog = handle.rpc("job-manager.events-journal", {"full": True}, flags=flux.constants.FLUX_RPC_STREAMING)
@@ -367,6 +382,15 @@ def cmd_posted(argv):
     logs = dict(journal(flux.Flux()))
     for jobid in argv[1:]:
         print(sum(event["name"] == argv[0] for event in logs[int(JobID(jobid))]))
+
+
+def cmd_starts(argv):
+    logs, started = dict(journal(flux.Flux())), []
+    for jobid in argv:
+        first, *events = logs[int(JobID(jobid))]
+        when = next(event["timestamp"] for event in events if event["name"] == "start")
+        started.append((when, first["context"]["userid"]))
+    print(*(user for _, user in sorted(started)))
 
 
 def cmd_in_order(_argv):
@@ -466,6 +490,63 @@ def cmd_query(argv):
         return
     result = eval(argv[0], {"q": doc})  # test scripts only: the expression is theirs
     print(result if isinstance(result, str) else json.dumps(result))
+
+
+def trouble(command, text):
+    """An error as Flux's own commands tell it."""
+    print(f"{command}: ERROR: {text}", file=sys.stderr)
+    sys.exit(1)
+
+
+def jobtap(request, name):
+    try:
+        flux.Flux().rpc("job-manager.jobtap", request).get()
+    except FileNotFoundError:
+        trouble("flux-jobtap", f"{name} not found")
+    except OSError as exc:
+        trouble("flux-jobtap", exc.strerror or exc)
+
+
+def cmd_load(argv):
+    request = {"load": argv[0]}
+    if len(argv) > 1:
+        with open(argv[1], encoding="utf-8") as stream:
+            request["conf"] = {"config": json.load(stream)}
+    jobtap(request, argv[0])
+
+
+def cmd_remove(argv):
+    jobtap({"remove": argv[0]}, argv[0])
+
+
+def cmd_queues(argv):
+    request = {"start": {"start": True, "stop": False}[argv[0]], "all": True, "nocheckpoint": False}
+    future = flux.Flux().rpc("job-manager.queue-start", request, nodeid=0)
+    try:
+        future.get()
+    except OSError:
+        trouble("flux-queue", f"start: {future.error_string()}")
+
+
+def cmd_cancel_all(argv):
+    """Not by what `flux queue idle` asks: of a job that a killed broker left in CLEANUP, with nothing to give back, Flux counts the end
+    but not that it ran, and so is never idle."""
+    handle, left = flux.Flux(), None
+    states = flux.constants.FLUX_JOB_STATE_PENDING | flux.constants.FLUX_JOB_STATE_RUNNING
+    everybody = {"dry_run": False, "userid": flux.constants.FLUX_USERID_UNKNOWN, "states": states}
+    handle.rpc("job-manager.raiseall", {**everybody, "severity": 0, "type": "cancel"}).get()
+    while True:
+        drained = handle.rpc("job-manager.drain")
+        try:
+            drained.wait_for(float(argv[0]))
+            drained.get()
+            return
+        except OSError as exc:
+            text = "timeout" if exc.errno == errno.ETIMEDOUT else drained.error_string()
+            print(f"flux-queue: ERROR: drain: {text}", file=sys.stderr)
+        before, left = left, len(active(handle))
+        if before is not None and left >= before:
+            sys.exit(1)
 
 
 def cmd_reload(argv):
