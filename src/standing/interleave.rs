@@ -24,7 +24,7 @@ pub struct Turns {
     root: NodeId,
     /// By bank: those below that have a job left.
     waiting: BTreeMap<NodeId, BTreeSet<Sibling>>,
-    /// Banks that were looked into since they were equal.
+    /// Siblings that were looked at since they were equal.
     pub(super) looked_into: usize,
 }
 
@@ -171,11 +171,11 @@ impl Turns {
     ) -> Option<NodeId> {
         let mut ended = without_target;
         loop {
+            *looked_into += tied.len();
             let leaves = tied.iter().copied().filter(|node| !self.waiting.contains_key(node));
             if let Some(first) = leaves.min() {
                 return Some(first);
             }
-            *looked_into += tied.len();
             let below = |bank: &NodeId| self.waiting.get(bank).and_then(|siblings| siblings.first()).copied();
             if ended {
                 let best = |(_, node)| self.most_deserving(node, looked_into);
@@ -244,7 +244,7 @@ impl Standing {
                 *taken += 1;
                 asked.get(at).and_then(|(_, costs)| costs.get(*taken - 1)).map_or(0.0, |cost| cost * factor)
             };
-            // Where banks are equal a turn costs a look into each, however many they are.
+            // Where banks are equal a turn costs a look at each, and at who comes first there, however many they are.
             let (before, mut charged) = (turns.looked_into, 0);
             while charged + turns.looked_into - before < budget {
                 if turns.take(&mut cost).is_none() {

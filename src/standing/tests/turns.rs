@@ -116,7 +116,7 @@ fn idle(of_bank: u32) -> Standing {
 /// Most users of a site may have used nothing: of those in one bank nobody is looked at but the first.
 #[test]
 fn of_equal_associations_only_the_first_is_looked_at_and_of_equal_banks_all() {
-    for (of_bank, looked_into) in [(40, 0), (1, 40), (10, 4)] {
+    for (of_bank, looked_into) in [(40, 0), (1, 80), (10, 8)] {
         let standing = idle(of_bank);
         let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
         let mut turns =
@@ -130,8 +130,7 @@ fn of_equal_associations_only_the_first_is_looked_at_and_of_equal_banks_all() {
 #[test]
 fn banks_that_are_looked_into_count_as_turns_do() {
     // The second turn looks into one bank less: the first has been charged.
-    for (of_bank, budget, taken) in [(40, 40, 40), (1, 40, 1), (1, 41, 1), (1, 42, 2), (1, 80, 2), (1, 82, 3)]
-    {
+    for (of_bank, budget, taken) in [(40, 40, 40), (1, 81, 1), (1, 82, 2), (1, 160, 2), (1, 161, 3)] {
         let standing = idle(of_bank);
         let asked = (0..40).map(|user| (Index(user), vec![1.0, 1.0])).collect();
         let mut charging = standing.charging(asked, T0).expect("a tree");
