@@ -21,6 +21,7 @@ SHOWN = [
     ("explain", "jobs", "explain"),
     ("restart", "jobs", "restart of the instance"),
     ("restart: the job manager", "jobs", "restart, processor time"),
+    ("restart: first push", "jobs", "the first push after it"),
     ("push: all new", "leaves", "push, each new"),
     ("push: all changed", "leaves", "push, each changed"),
     ("push: memory", "leaves", "memory of an association"),
