@@ -25,7 +25,7 @@ pub struct Turns {
     /// By bank: those below that have a job left.
     waiting: BTreeMap<NodeId, BTreeSet<Sibling>>,
     /// Siblings that were looked at since they were equal.
-    pub(super) looked_into: usize,
+    pub(super) looks: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl Turns {
             return None;
         }
         let root = tree.root();
-        let mut turns = Turns { nodes: HashMap::new(), root, waiting: BTreeMap::new(), looked_into: 0 };
+        let mut turns = Turns { nodes: HashMap::new(), root, waiting: BTreeMap::new(), looks: 0 };
         for (leaf, jobs) in pending {
             if jobs == 0 || !tree.is_active(leaf) {
                 continue;
@@ -131,14 +131,14 @@ impl Turns {
 
     /// The most deserving of all.
     fn first(&mut self) -> Option<NodeId> {
-        let mut looked_into = 0;
-        let leaf = self.most_deserving(self.root, &mut looked_into);
-        self.looked_into += looked_into;
+        let mut looks = 0;
+        let leaf = self.most_deserving(self.root, &mut looks);
+        self.looks += looks;
         leaf.filter(|leaf| *leaf != self.root)
     }
 
     /// The most deserving association below a node. Banks that are equal are looked into, all of them.
-    fn most_deserving(&self, node: NodeId, looked_into: &mut usize) -> Option<NodeId> {
+    fn most_deserving(&self, node: NodeId, looks: &mut usize) -> Option<NodeId> {
         let mut node = node;
         loop {
             let Some(siblings) = self.waiting.get(&node) else { return Some(node) };
@@ -148,7 +148,7 @@ impl Turns {
                 continue;
             }
             let tied = self.equal(siblings).collect();
-            return self.best_of(tied, first == f64::INFINITY.to_bits(), looked_into);
+            return self.best_of(tied, first == f64::INFINITY.to_bits(), looks);
         }
     }
 
@@ -163,22 +163,17 @@ impl Turns {
 
     /// Of equal siblings, level by level. Where a path ends, or nobody has a target, the one in front in the tree's order is
     /// taken: that is breadth first, so that an association comes before all who are below banks on its level.
-    fn best_of(
-        &self,
-        mut tied: Vec<NodeId>,
-        without_target: bool,
-        looked_into: &mut usize,
-    ) -> Option<NodeId> {
+    fn best_of(&self, mut tied: Vec<NodeId>, without_target: bool, looks: &mut usize) -> Option<NodeId> {
         let mut ended = without_target;
         loop {
-            *looked_into += tied.len();
+            *looks += tied.len();
             let leaves = tied.iter().copied().filter(|node| !self.waiting.contains_key(node));
             if let Some(first) = leaves.min() {
                 return Some(first);
             }
             let below = |bank: &NodeId| self.waiting.get(bank).and_then(|siblings| siblings.first()).copied();
             if ended {
-                let best = |(_, node)| self.most_deserving(node, looked_into);
+                let best = |(_, node)| self.most_deserving(node, looks);
                 return tied.iter().filter_map(below).filter_map(best).min();
             }
             let first = tied.iter().filter_map(below).map(|(quotient, _)| quotient).min()?;
@@ -245,8 +240,8 @@ impl Standing {
                 asked.get(at).and_then(|(_, costs)| costs.get(*taken - 1)).map_or(0.0, |cost| cost * factor)
             };
             // Where banks are equal a turn costs a look at each, and at who comes first there, however many they are.
-            let (before, mut charged) = (turns.looked_into, 0);
-            while charged + turns.looked_into - before < budget {
+            let (before, mut charged) = (turns.looks, 0);
+            while charged + turns.looks - before < budget {
                 if turns.take(&mut cost).is_none() {
                     return true;
                 }

@@ -116,19 +116,19 @@ fn idle(of_bank: u32) -> Standing {
 /// Most users of a site may have used nothing: of those in one bank nobody is looked at but the first.
 #[test]
 fn of_equal_associations_only_the_first_is_looked_at_and_of_equal_banks_all() {
-    for (of_bank, looked_into) in [(40, 0), (1, 80), (10, 8)] {
+    for (of_bank, looks) in [(40, 0), (1, 80), (10, 8)] {
         let standing = idle(of_bank);
         let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
         let mut turns =
             Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 2))).expect("it has levels");
         assert_eq!(turns.next(1.0), tree.leaves().next());
-        assert_eq!(turns.looked_into, looked_into, "{of_bank}");
+        assert_eq!(turns.looks, looks, "{of_bank}");
     }
 }
 
 /// A slice is one of work, not of turns.
 #[test]
-fn banks_that_are_looked_into_count_as_turns_do() {
+fn banks_that_are_looks_count_as_turns_do() {
     // The second turn looks into one bank less: the first has been charged.
     for (of_bank, budget, taken) in [(40, 40, 40), (1, 81, 1), (1, 82, 2), (1, 160, 2), (1, 161, 3)] {
         let standing = idle(of_bank);
@@ -271,7 +271,7 @@ proptest! {
 
     /// Whole numbers, so that ties are frequent on every level. Of those that are equal all the way it is the first of the tree.
     #[test]
-    fn ties_are_looked_into_level_by_level(
+    fn ties_are_looks_level_by_level(
         rows in prop::collection::vec((0..4usize, 0..3u32, 1..4usize), 1..10), costs in prop::collection::vec(1..3u32, 1..5),
     ) {
         let mut site = site(Policy::Pbs);
