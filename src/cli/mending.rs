@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use super::Failure;
 use super::database::{Found, VARIABLE};
 use super::printable::printable;
+use super::{Failure, failure};
 use crate::fairshare::TreeError;
+use crate::pipeline::PipelineError;
 use crate::store::{Reason, StoreError, StoredLimit};
 
 /// A database that can't be opened, and where else to look; also for a document, where the command reads one.
@@ -29,11 +30,22 @@ pub(super) fn unopened(error: &StoreError, found: &Found, reads_documents: bool)
     Failure::Message(told)
 }
 
+/// A step of the pipeline that failed; of a tree with the command that mends it.
+pub(super) fn failed(error: PipelineError) -> Failure {
+    match error {
+        PipelineError::Tree { path, error } => no_tree(&path, &error),
+        error => failure(error),
+    }
+}
+
 /// Rows of a database that are no tree, and the command that mends them.
 pub(super) fn no_tree(source: &Path, error: &TreeError) -> Failure {
     let mend = match error {
         TreeError::NoBanks => "\"flux account add-bank root 1\" makes the first".to_owned(),
-        TreeError::NoRoot => "the one above all must have none; it takes sqlite3 to say so".to_owned(),
+        TreeError::NoRoot => format!(
+            "the one above all must have none: {}",
+            sqlite3(source, "UPDATE bank_table SET parent_bank = '' WHERE bank = 'root'")
+        ),
         TreeError::SeveralRoots(_, other) => {
             format!("{} puts it below another", flux(&["edit-bank", "--parent-bank=PARENT", other]))
         }
@@ -56,7 +68,12 @@ pub(super) fn no_tree(source: &Path, error: &TreeError) -> Failure {
         TreeError::BadUsage { .. } => {
             "\"flux fairshare recount --write\" counts it anew from the records of jobs".to_owned()
         }
-        TreeError::DuplicateBank(_) | TreeError::TooLarge => {
+        TreeError::DuplicateBank(bank) => format!(
+            "{} shows its rows, {} removes one",
+            flux(&["view-bank", bank]),
+            sqlite3(source, "DELETE FROM bank_table WHERE bank_id = ID")
+        ),
+        TreeError::TooLarge => {
             return Failure::Message(format!("{}: {error}", source.display()));
         }
     };
@@ -76,6 +93,14 @@ pub(super) fn lost(limits: &[StoredLimit]) -> Vec<String> {
     // Limits are in order: those on the same lie together.
     lost.dedup();
     lost
+}
+
+/// A statement to be run on the database, in quotes.
+fn sqlite3(database: &Path, statement: &str) -> String {
+    let path = database.display().to_string();
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_=./".contains(letter);
+    let path = if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) };
+    format!("`sqlite3 {path} \"{statement}\"`")
 }
 
 /// A command of flux-accounting's, in quotes.

@@ -14,8 +14,9 @@ use super::printable::{count, printable_json};
 use super::sync::now;
 use super::{Answer, Failure, Outcome, failure, mending, remark, say};
 use crate::flux::{Flux, FluxError, user_name};
+use crate::pipeline::fairshare::checked_tree;
 use crate::plugin::document;
-use crate::store::{Access, AssociationRecord, BankRecord, PolicyData, StoreError, formats};
+use crate::store::{Access, AssociationRecord, BankRecord, PolicyData, Snapshot, StoreError, formats};
 
 /// Send the database to the priority plugin
 ///
@@ -180,7 +181,7 @@ fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
         let data = {
             let mut database = push.wait.open(push.found, Access::Read)?;
             let snapshot = database.snapshot().map_err(failure)?;
-            snapshot.policy_data(now(None)).map_err(failure)?
+            read_snapshot(&snapshot, now(None))?
         };
         if dry_run {
             judge(path, &serde_json::to_string(&data).map_err(failure)?)?;
@@ -194,6 +195,23 @@ fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
     for note in mending::lost(&data.lost_limits) {
         remark(format_args!("{}: {note}", path.display()));
     }
+    Ok(data)
+}
+
+/// Reads what the database would have sent at `now`, in seconds since the epoch; refuses what update and sync refuse.
+fn read_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<PolicyData, Failure> {
+    let data = snapshot.policy_data(now).map_err(failure)?;
+    if data.tree.is_some() {
+        let inactive = snapshot.site_policy().map_err(failure)?.options.inactive_usage;
+        checked_tree(snapshot, inactive, &mut |_| ()).map_err(mending::failed)?;
+    }
+    Ok(data)
+}
+
+/// Checks what the database would have sent, as the plugin would.
+pub(super) fn judge_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<PolicyData, Failure> {
+    let data = read_snapshot(snapshot, now)?;
+    judge(snapshot.path(), &serde_json::to_string(&data).map_err(failure)?)?;
     Ok(data)
 }
 

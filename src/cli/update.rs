@@ -9,7 +9,7 @@ use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
 use super::printable::count;
 use super::progress::Progress;
 use super::show::facts;
-use super::{Answer, Failure, Outcome, failure};
+use super::{Answer, Failure, Outcome, failure, mending};
 use crate::pipeline::fairshare::Ranked;
 use crate::store::{Access, SitePolicy};
 
@@ -67,7 +67,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     args.rules.apply_to(&[policy])?;
     progress.phase("reading", || snapshot.association_estimate());
     let mut ranked =
-        Ranked::new(&snapshot, policy, &options, &mut |done| progress.at(done)).map_err(failure)?;
+        Ranked::new(&snapshot, policy, &options, &mut |done| progress.at(done)).map_err(mending::failed)?;
     if args.dry_run {
         // Whoever reads what is printed takes as long as they like, and nobody can write while a snapshot is open.
         drop(snapshot);

@@ -21,6 +21,8 @@ pub const MAX_RATE: f64 = 1e30;
 pub const MAX_TIME: f64 = 1e12;
 /// No usage that is pushed may be larger: there is room left to scale it.
 pub const MAX_PUSHED: f64 = 1e250;
+/// What a node-, core- or GPU-second counts is not more.
+pub const MAX_WEIGHT: f64 = 1e12;
 /// A scale is good for so many half-lives before and after its epoch.
 const REACH: f64 = 64.0;
 

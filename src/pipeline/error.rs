@@ -4,6 +4,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::fairshare::TreeError;
 use crate::store::StoreError;
 
 /// Why nothing was worked out. The database is as it was.
@@ -11,8 +12,15 @@ use crate::store::StoreError;
 pub enum PipelineError {
     /// The database.
     Store(StoreError),
-    /// The tree of banks and associations is none, or can't be ranked.
+    /// The banks and associations are no tree.
     Tree {
+        /// The database.
+        path: PathBuf,
+        /// What is wrong.
+        error: TreeError,
+    },
+    /// The tree can't be ranked by the policy.
+    Rank {
         /// The database.
         path: PathBuf,
         /// What is wrong.
@@ -51,7 +59,8 @@ impl fmt::Display for PipelineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PipelineError::Store(error) => error.fmt(f),
-            PipelineError::Tree { path, text } => write!(f, "{}: {text}", path.display()),
+            PipelineError::Tree { path, error } => write!(f, "{}: {error}", path.display()),
+            PipelineError::Rank { path, text } => write!(f, "{}: {text}", path.display()),
             // No difference in the text: `--watch` tells a trouble again whenever its text changes.
             PipelineError::ClockWentBack { was } => write!(
                 f,

@@ -46,7 +46,10 @@ pub(super) fn plan(
     let (end, half_life) = (settings.period_end, settings.half_life);
     let periods = Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })?;
     let marks = snapshot.marks()?;
-    let ledger = snapshot.ledger(progress)?;
+    let ledger = match traces {
+        Some(_) => snapshot.ledger_to_recount(progress)?,
+        None => snapshot.ledger(progress)?,
+    };
     let key = |account: &Account| Marks::key(&account.user, ledger.bank_name(account));
     let keys: Vec<u64> = ledger.accounts.iter().map(key).collect();
     let known = keys.iter().map(|key| marks.as_ref().map_or(0.0, |marks| marks.newest(*key))).collect();

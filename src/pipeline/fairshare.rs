@@ -2,7 +2,7 @@
 //! The last step in the database: fair-shares of the usage that is stored.
 
 use super::PipelineError;
-use crate::fairshare::{NodeId, Options, Policy, Ranking, Tree};
+use crate::fairshare::{InactiveUsage, NodeId, Options, Policy, Ranking, Tree};
 use crate::store::{Snapshot, StoredAssociation};
 
 /// The ranked tree, and whose stored fair-share is not the computed one.
@@ -34,6 +34,20 @@ impl Change {
     }
 }
 
+/// Reads the tree and checks it, with the numbers by which usage counts and decays. `push`, `update` and `sync` all refuse
+/// a database that this refuses. `progress` hears how many associations were read, now and then.
+pub fn checked_tree(
+    snapshot: &Snapshot<'_>,
+    inactive: InactiveUsage,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(Tree, Vec<StoredAssociation>), PipelineError> {
+    snapshot.check_usage_rule()?;
+    let stored = snapshot.tree(inactive, progress)?;
+    let path = || snapshot.path().to_owned();
+    let tree = stored.builder.build().map_err(|error| PipelineError::Tree { path: path(), error })?;
+    Ok((tree, stored.associations))
+}
+
 impl Ranked {
     /// Reads the tree and ranks it. `progress` hears how many associations were read, now and then.
     pub fn new(
@@ -42,13 +56,12 @@ impl Ranked {
         options: &Options,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Ranked, PipelineError> {
-        let stored = snapshot.tree(options.inactive_usage, progress)?;
-        let about = |text: String| PipelineError::Tree { path: snapshot.path().to_owned(), text };
-        let tree = stored.builder.build().map_err(|error| about(error.to_string()))?;
+        let (tree, stored) = checked_tree(snapshot, options.inactive_usage, progress)?;
+        let about = |text: String| PipelineError::Rank { path: snapshot.path().to_owned(), text };
         let ranking = tree.rank(policy, options).map_err(|error| about(error.to_string()))?;
         let change = |node: NodeId| {
             let fairshare = ranking.fairshare(node)?;
-            let stored = *stored.associations.get(tree.list_index(node))?;
+            let stored = *stored.get(tree.list_index(node))?;
             (stored.fairshare != Some(fairshare)).then_some(Change { node, stored, fairshare })
         };
         let mut changes: Vec<Change> = tree.leaves().filter_map(change).collect();

@@ -3,14 +3,11 @@
 
 use super::draft::Drafted;
 use super::{Bank, Draft, Index, Leaf, Ranked, Rules, Site, SiteError, Standing};
-use crate::fairshare::accrual::{MAX_PUSHED, MAX_TIME, Mode, Scale};
+use crate::fairshare::accrual::{MAX_PUSHED, MAX_TIME, MAX_WEIGHT, Mode, Scale};
 use crate::fairshare::periods::Weights;
 use crate::fairshare::{Builder, InactiveUsage, NodeId, Ranking, inactive_banks};
 use crate::ids::BankName;
 use std::collections::HashSet;
-
-/// No resource weighs more.
-const MAX_WEIGHT: f64 = 1e12;
 
 impl Standing {
     /// Takes a site. What can't be right is refused with the name of it, and the site before stays. The fair-shares are

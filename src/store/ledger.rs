@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 
 use super::schema::{Column, Table};
-use super::values::Cells;
+use super::values::{Cells, edit_config};
 use super::{Reason, Snapshot, StoreError};
+use crate::fairshare::accrual::MAX_WEIGHT;
 use crate::fairshare::periods::Weights;
 
 /// How usage is counted here.
@@ -91,6 +92,8 @@ const FACTOR: [Column; 4] =
     [("username", None), ("userid", None), ("bank", None), ("last_job_timestamp", None)];
 /// More periods than this are a mistake: 100,000 hours are eleven years.
 pub(super) const MOST_PERIODS: i64 = 100_000;
+/// What a node-, core- or GPU-second may count.
+const WEIGHTS: std::ops::RangeInclusive<f64> = 0.0..=MAX_WEIGHT;
 /// flux-accounting's own default: a week.
 const WEEK: f64 = 604_800.0;
 
@@ -133,6 +136,28 @@ impl Snapshot<'_> {
 
     /// How usage is counted; what the schema lacks has flux-accounting's defaults.
     pub fn usage_settings(&self) -> Result<UsageSettings, StoreError> {
+        let ends = "SELECT end_half_life_period FROM t_half_life_period_table WHERE cluster = 'cluster'";
+        let mut period_end = None;
+        self.each_row(ends, "t_half_life_period_table", &["end_half_life_period"], |cells| {
+            if period_end.is_none() {
+                period_end = Some(cells.number(0)?);
+            }
+            Ok(())
+        })?;
+        let Some(period_end) = period_end else {
+            return Err(self.schema_error("t_half_life_period_table has no row for cluster \"cluster\""));
+        };
+        self.usage_rule(period_end)
+    }
+
+    /// Checks the numbers of `config_table` by which usage counts and decays. Push, update and sync all refuse what this
+    /// refuses.
+    pub fn check_usage_rule(&self) -> Result<(), StoreError> {
+        self.usage_rule(0.0).map(drop)
+    }
+
+    /// Reads and checks the settings of `config_table`; `period_end` is stored elsewhere.
+    fn usage_rule(&self, period_end: f64) -> Result<UsageSettings, StoreError> {
         let mut known: HashMap<String, f64> = HashMap::new();
         let mut notes = Vec::new();
         if self.table("config_table")?.is_some() {
@@ -155,17 +180,6 @@ impl Snapshot<'_> {
         let get = |key: &str, default: f64| known.get(key).copied().unwrap_or(default);
         let half_life = get("priority_decay_half_life", WEEK);
         let bins = if columns > 0 { columns as f64 } else { 4.0 };
-        let ends = "SELECT end_half_life_period FROM t_half_life_period_table WHERE cluster = 'cluster'";
-        let mut period_end = None;
-        self.each_row(ends, "t_half_life_period_table", &["end_half_life_period"], |cells| {
-            if period_end.is_none() {
-                period_end = Some(cells.number(0)?);
-            }
-            Ok(())
-        })?;
-        let Some(period_end) = period_end else {
-            return Err(self.schema_error("t_half_life_period_table has no row for cluster \"cluster\""));
-        };
         let settings = UsageSettings {
             period_end,
             half_life,
@@ -179,12 +193,19 @@ impl Snapshot<'_> {
             reconfigured: get("reconfigure_time", 0.0),
             notes,
         };
-        for (key, value) in
-            [("priority_decay_half_life", half_life), ("priority_usage_reset_period", settings.reset_period)]
-        {
-            if value <= 0.0 {
-                return Err(self
-                    .error(Reason::Value(format!("config_table: {key} is {value}, expected a number > 0"))));
+        let Weights { node, core, gpu } = settings.weights;
+        let weights = [("node_weight", node), ("core_weight", core), ("gpu_weight", gpu)];
+        let weights = weights.map(|(key, value)| (key, value, WEIGHTS.contains(&value), "from 0 to 1e12"));
+        let lengths =
+            [("priority_decay_half_life", half_life), ("priority_usage_reset_period", settings.reset_period)];
+        let lengths = lengths.map(|(key, value)| (key, value, value > 0.0, "> 0"));
+        let decay = ("decay_factor", settings.decay, (0.0..=1.0).contains(&settings.decay), "from 0 to 1");
+        for (key, value, fits, range) in weights.into_iter().chain(lengths).chain([decay]) {
+            if !fits {
+                return Err(self.error(Reason::Value(format!(
+                    "config_table: {key} is {value}, expected a number {range}; {}",
+                    edit_config(key)
+                ))));
             }
         }
         if settings.reset_period / half_life > MOST_PERIODS as f64 {
@@ -198,6 +219,19 @@ impl Snapshot<'_> {
 
     /// All associations and banks. `progress` hears how many associations were read, now and then.
     pub fn ledger(&self, progress: &mut dyn FnMut(u64)) -> Result<Ledger, StoreError> {
+        self.read_ledger(progress, |cells, at| cells.number(at))
+    }
+
+    /// The same for a recount, which replaces the stored usages: one that is no number becomes NaN.
+    pub fn ledger_to_recount(&self, progress: &mut dyn FnMut(u64)) -> Result<Ledger, StoreError> {
+        self.read_ledger(progress, |cells, at| Ok(cells.number_if_any(at).unwrap_or(f64::NAN)))
+    }
+
+    fn read_ledger(
+        &self,
+        progress: &mut dyn FnMut(u64),
+        usage: fn(&Cells<'_, '_>, usize) -> Result<f64, String>,
+    ) -> Result<Ledger, StoreError> {
         let mut ledger = Ledger::default();
         let (table, select) = self.numbered("bank_table", &BANK)?;
         let mut parents = Vec::new();
@@ -212,7 +246,7 @@ impl Snapshot<'_> {
                     name: cells.text(0)?.to_owned(),
                     parent: None,
                     is_root: parent.is_none(),
-                    usage: cells.number(2)?,
+                    usage: usage(cells, 2)?,
                     ignore_older_than: cells.number_if_any(3),
                 });
                 parents.push(parent.map(str::to_owned));
@@ -253,7 +287,7 @@ impl Snapshot<'_> {
                 userid: cells.integer(1)?,
                 bank,
                 is_default: cells.optional_text(3)? == Some(name),
-                usage: cells.number(4)?,
+                usage: usage(cells, 4)?,
                 counted: None,
             });
             if accounts.len() % 8192 == 0 {

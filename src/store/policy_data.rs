@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::policy_tree::{BranchRecord, LeafRecord, TreeRecord};
 use super::schema::Column;
 use super::site_limits::{LimitRecord, StoredLimit};
-use super::values::Cells;
+use super::values::{Cells, edit_config};
 use super::{Reason, Snapshot, StoreError};
 
 /// Everything the plugin needs to know, in the shape `flux account export-json` prints.
@@ -170,7 +170,7 @@ impl Snapshot<'_> {
             Vec::new()
         });
         let project = [("project", None)];
-        let read = |cells: &Cells<'_, '_>| Ok(ProjectRecord { project: cells.text(0)?.to_owned() });
+        let read = |cells: &Cells<'_, '_>| Ok(ProjectRecord { project: cells.name(0)?.to_owned() });
         let projects = self.records("project_table", &project, &mut notes, read)?.unwrap_or_else(|| {
             notes.push("project_table: '*'".to_owned());
             vec![ProjectRecord { project: "*".to_owned() }]
@@ -221,7 +221,7 @@ impl Snapshot<'_> {
         self.rows(NAME, &sql, &columns, |cells| {
             Ok(AssociationRecord {
                 userid: cells.integer(0)?,
-                bank: cells.text(1)?.to_owned(),
+                bank: cells.name(1)?.to_owned(),
                 def_bank: cells.text(2)?.to_owned(),
                 fairshare: cells.number(3)?,
                 max_running_jobs: cells.integer(4)?,
@@ -247,7 +247,7 @@ impl Snapshot<'_> {
         also_select(&mut sql, &mut columns, branch.as_deref());
         self.rows(NAME, &sql, &columns, |cells| {
             Ok(BankRecord {
-                bank: cells.text(0)?.to_owned(),
+                bank: cells.name(0)?.to_owned(),
                 priority: cells.number(1)?,
                 branch: branch.as_ref().map(|_| BranchRecord::read(cells, BANK.len())).transpose()?,
             })
@@ -267,10 +267,12 @@ impl Snapshot<'_> {
         let mut config = ConfigRecord::default();
         for (key, value) in pairs {
             match (key.as_str(), value.as_str()) {
-                ("zero_score", _) => config.zero_score = Some(value),
-                (_, "true" | "false") => config.deny_unknown_queues = value == "true",
+                ("zero_score", "hold" | "floor") => config.zero_score = Some(value),
+                ("deny_unknown_queues", "true" | "false") => config.deny_unknown_queues = value == "true",
                 _ => {
-                    let text = format!("{NAME}: {key} is \"{value}\", expected true or false");
+                    let expected = if key == "zero_score" { "hold or floor" } else { "true or false" };
+                    let mend = edit_config(&key);
+                    let text = format!("{NAME}: {key} is \"{value}\", expected {expected}; {mend}");
                     return Err(self.error(Reason::Value(text)));
                 }
             }
@@ -323,7 +325,7 @@ fn also_select(
 
 fn queue_record(cells: &Cells<'_, '_>) -> Result<QueueRecord, String> {
     Ok(QueueRecord {
-        queue: cells.text(0)?.to_owned(),
+        queue: cells.name(0)?.to_owned(),
         min_nodes_per_job: cells.integer(1)?,
         max_nodes_per_job: cells.integer(2)?,
         max_time_per_job: cells.integer(3)?,

@@ -93,9 +93,9 @@ impl LeafRecord {
     /// What [`LeafRecord::columns`] select, from the cell `first` on. Up to when jobs are counted stands elsewhere.
     pub(super) fn read(cells: &Cells<'_, '_>, first: usize) -> Result<Self, String> {
         Ok(LeafRecord {
-            username: cells.text(first)?.to_owned(),
+            username: cells.name(first)?.to_owned(),
             shares: cells.count(first + 1)?,
-            usage: cells.number(first + 2)?,
+            usage: cells.usage(first + 2)?,
             counted_until: 0.0,
         })
     }
@@ -119,6 +119,7 @@ impl Snapshot<'_> {
         if !is_tree {
             return Ok(None);
         }
+        self.check_usage_rule()?;
         let marks = self.marks()?;
         self.tell_counted(associations, marks.as_ref(), now)?;
         let (site, pace) = (self.site_policy()?, self.pace()?);

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::schema::Column;
-use super::{Snapshot, StoreError};
+use super::{Reason, Snapshot, StoreError};
+use crate::accounts::measures;
+use crate::ids::Amount;
 
 const TABLE: &str = "fairshare_limit_table";
 const COLUMNS: [Column; 6] =
@@ -43,6 +45,26 @@ pub struct StoredLimit {
     pub measure: String,
     pub value: i64,
     pub is_given: bool,
+}
+
+impl StoredLimit {
+    /// What the plugin would refuse, and how to take it back. Only another program can have written that.
+    fn fault(&self) -> Option<String> {
+        let StoredLimit { scope, name, measure, value, .. } = self;
+        let what = match Amount::parse(measure) {
+            None => format!("measure is \"{measure}\", expected one of {}", measures().join(", ")),
+            Some(_) if *value < 0 => format!("value is {value}, expected a whole number >= 0"),
+            Some(_) => return None,
+        };
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+        let delete = format!(
+            "DELETE FROM {TABLE} WHERE scope = {} AND name = {} AND measure = {}",
+            quoted(scope),
+            quoted(name),
+            quoted(measure)
+        );
+        Some(format!("{TABLE}: {scope} {name}: {what}; `sqlite3 DATABASE \"{delete}\"` takes the limit back"))
+    }
 }
 
 impl Snapshot<'_> {
@@ -123,6 +145,9 @@ impl Snapshot<'_> {
     /// The limits as the plugin is told, and those on users whom the database does not know any more.
     pub(super) fn limit_records(&self) -> Result<(Vec<LimitRecord>, Vec<StoredLimit>), StoreError> {
         let stored = self.stored_limits()?;
+        if let Some(fault) = stored.iter().find_map(StoredLimit::fault) {
+            return Err(self.error(Reason::Value(fault)));
+        }
         let mut lost = Vec::new();
         if stored.is_empty() {
             return Ok((Vec::new(), lost));

@@ -78,7 +78,7 @@ impl Snapshot<'_> {
             let number = associations.len() + 1;
             let cells = Cells { table: "association_table", row, number, columns: &columns };
             let mut add = || -> Result<(), String> {
-                let (user, bank) = (cells.text(0)?, cells.text(1)?);
+                let (user, bank) = (cells.name(0)?, cells.name(1)?);
                 let dead = !dead.is_empty() && dead.contains(bank);
                 if drop && dead {
                     return Ok(());
@@ -88,7 +88,7 @@ impl Snapshot<'_> {
                     user,
                     bank,
                     Shares::Count(cells.count(2)?),
-                    Some(cells.number(3)?),
+                    Some(cells.usage(3)?),
                     active,
                 );
                 associations
@@ -116,7 +116,7 @@ impl Snapshot<'_> {
             let read = || -> Result<BankRow, String> {
                 let parent = cells.optional_text(1)?.filter(|parent| !parent.is_empty());
                 Ok(BankRow {
-                    name: cells.text(0)?.to_owned(),
+                    name: cells.name(0)?.to_owned(),
                     parent: parent.map(str::to_owned),
                     shares: cells.count(2)?,
                     active: cells.integer(3)? != 0,

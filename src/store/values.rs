@@ -4,6 +4,8 @@
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
+use crate::fairshare::accrual::MAX_PUSHED;
+
 /// One row being read: which table, and how to name the row in a message.
 pub(super) struct Cells<'a, 'stmt> {
     pub(super) table: &'static str,
@@ -41,9 +43,20 @@ impl<'a> Cells<'a, '_> {
             self.value(at).as_str().ok().map(|name| format!("'{}'", name.replace('\'', "'\\''")))
         };
         let option = column.replace('_', "-");
+        if let ("config_table", "value") = (self.table, column) {
+            let at = self.columns.iter().position(|name| *name == "key")?;
+            return self.value(at).as_str().ok().map(edit_config);
+        }
         let command = match (self.table, column) {
-            (_, "job_usage") => return Some("\"flux account-update-usage\" computes usages anew".to_owned()),
-            ("association_table", "username" | "userid" | "bank" | "active" | "fairshare") => return None,
+            (_, "job_usage") => {
+                return Some("\"flux fairshare recount --write\" counts all usage again".to_owned());
+            }
+            ("association_table", "fairshare") => {
+                return Some("\"flux fairshare update\" computes it again".to_owned());
+            }
+            ("association_table", "username" | "userid" | "bank" | "active") => {
+                return self.statement(column);
+            }
             ("association_table", _) => {
                 format!(
                     "edit-user --bank={} --{option}=VALUE {}",
@@ -68,9 +81,28 @@ impl<'a> Cells<'a, '_> {
             ("priority_factor_weight_table", "weight") => {
                 format!("edit-factor --factor={} --weight=VALUE", named("factor")?)
             }
-            _ => return None,
+            _ => return self.statement(column),
         };
         Some(format!("\"flux account {command}\" puts it right"))
+    }
+
+    /// The SQL statement that puts a value right where no command does: it removes a row without a name.
+    fn statement(&self, column: &str) -> Option<String> {
+        let keys = ["username", "bank", "queue", "project", "factor", "key", "scope", "name"];
+        let equals = |key: &&str| {
+            let at = self.columns.iter().position(|name| name == key)?;
+            let text = self.value(at).as_str().ok().filter(|text| !text.contains('\0'))?;
+            Some(format!("{key} = '{}'", text.replace('\'', "''")))
+        };
+        let rows: Vec<String> = keys.iter().filter_map(equals).collect();
+        let statement = match (rows.is_empty(), keys.contains(&column)) {
+            (true, _) => return None,
+            (false, true) => format!("DELETE FROM {} WHERE {}", self.table, rows.join(" AND ")),
+            (false, false) => {
+                format!("UPDATE {} SET {column} = VALUE WHERE {}", self.table, rows.join(" AND "))
+            }
+        };
+        Some(format!("`sqlite3 DATABASE \"{statement}\"` puts it right"))
     }
 
     /// Text, borrowed from the row.
@@ -110,10 +142,31 @@ impl<'a> Cells<'a, '_> {
         number(self.value(index)).ok_or_else(|| self.complain(index, "a finite number"))
     }
 
+    /// A usage that the plugin accepts, in the unit of the site's weights.
+    pub(super) fn usage(&self, index: usize) -> Result<f64, String> {
+        let usage = number(self.value(index)).filter(|usage| (0.0..=MAX_PUSHED).contains(usage));
+        usage.ok_or_else(|| self.complain(index, "a number from 0 to 1e250"))
+    }
+
+    /// A name: text that is not empty, without the character NUL.
+    pub(super) fn name(&self, index: usize) -> Result<&'a str, String> {
+        let name = self.text(index)?;
+        let is_name = !name.is_empty() && !name.contains('\0');
+        is_name.then_some(name).ok_or_else(|| self.complain(index, "a name"))
+    }
+
     /// A finite number, or `None` for anything else.
     pub(super) fn number_if_any(&self, index: usize) -> Option<f64> {
         number(self.value(index))
     }
+}
+
+/// The command of flux-accounting's that sets a key of `config_table`, as the end of a message.
+pub(super) fn edit_config(key: &str) -> String {
+    let pair = format!("{key}=VALUE");
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_=.".contains(letter);
+    let pair = if pair.chars().all(is_plain) { pair } else { format!("'{}'", pair.replace('\'', "'\\''")) };
+    format!("\"flux account edit-config {pair}\" puts it right")
 }
 
 fn number(value: ValueRef<'_>) -> Option<f64> {
@@ -130,6 +183,7 @@ fn show(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Null => "NULL".to_owned(),
         ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) if number.is_finite() && number.abs() >= 1e16 => format!("{number:e}"),
         ValueRef::Real(number) => number.to_string(),
         ValueRef::Text(text) => format!("\"{}\"", String::from_utf8_lossy(text)),
         ValueRef::Blob(bytes) => format!("a blob of {} bytes", bytes.len()),

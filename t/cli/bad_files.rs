@@ -132,10 +132,10 @@ fn trees_that_can_not_be() {
             "UPDATE association_table SET bank = 'Z' WHERE username = 'ann'",
             "user \"ann\": bank \"Z\" does not exist",
         ),
-        ("UPDATE association_table SET job_usage = -1 WHERE username = 'ann'", "usage -1"),
+        ("UPDATE association_table SET job_usage = -1 WHERE username = 'ann'", "job_usage is -1"),
         (
             "UPDATE association_table SET job_usage = 1e299 WHERE username = 'ann'",
-            "user \"ann\" in bank \"A\": usage 1e299 is not a number from 0 to 1e298",
+            "association_table: username \"ann\" bank \"A\": job_usage is 1e299, expected a number from 0 to 1e250",
         ),
         (
             "UPDATE association_table SET shares = -1 WHERE username = 'ann'",
@@ -143,7 +143,7 @@ fn trees_that_can_not_be() {
         ),
         (
             "UPDATE association_table SET job_usage = 'much' WHERE username = 'ann'",
-            "job_usage is \"much\", expected a finite number",
+            "job_usage is \"much\", expected a number from 0 to 1e250",
         ),
         ("UPDATE association_table SET job_usage = 9e999 WHERE username = 'ann'", "job_usage is inf"),
         (

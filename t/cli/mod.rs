@@ -2,6 +2,7 @@
 //! `flux fairshare` as a user runs it: arguments in, output, exit status and files out.
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "helpers of tests may fail as tests do")]
 
+mod agreement;
 mod bad_files;
 mod complaints;
 mod databases;

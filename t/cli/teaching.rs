@@ -144,8 +144,8 @@ fn a_datum_that_is_wrong_names_the_command_that_mends_it() {
     for (index, (sql, mend)) in [
         ("UPDATE association_table SET shares = -1 WHERE username = 'ann'", "\"flux account edit-user --bank='A' --shares=VALUE 'ann'\" puts it right"),
         ("UPDATE bank_table SET shares = 1.5 WHERE bank = 'A'", "\"flux account edit-bank --shares=VALUE 'A'\" puts it right"),
-        ("UPDATE association_table SET job_usage = 'much' WHERE username = 'ann'", "\"flux account-update-usage\" computes usages anew"),
-        ("UPDATE association_table SET job_usage = -1 WHERE username = 'ann'", "\"flux fairshare recount --write\" counts it anew from the records of jobs"),
+        ("UPDATE association_table SET job_usage = 'much' WHERE username = 'ann'", "\"flux fairshare recount --write\" counts all usage again"),
+        ("UPDATE association_table SET job_usage = -1 WHERE username = 'ann'", "\"flux fairshare recount --write\" counts all usage again"),
         ("UPDATE association_table SET bank = 'Z' WHERE username = 'ann'", "\"flux account add-bank --parent-bank=root Z SHARES\" makes it, \"flux account delete-user --force ann Z\" removes the user from it"),
         ("UPDATE bank_table SET parent_bank = 'A' WHERE bank = 'A'", "\"flux account edit-bank --parent-bank=root A\" takes it out of the circle"),
         ("DELETE FROM bank_table", "\"flux account add-bank root 1\" makes the first"),

@@ -17,7 +17,7 @@ use super::output::OutputArgs;
 use super::progress::Progress;
 use super::push::{self, Push};
 use super::watch;
-use super::{Answer, Failure, Outcome, after_storing, failure, remark};
+use super::{Answer, Failure, Outcome, after_storing, failure, mending, remark};
 use crate::flux::Flux;
 use crate::pipeline::fairshare::Ranked;
 use crate::pipeline::{PipelineError, Plan, Rule};
@@ -224,6 +224,9 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
             done.ranked = Some(fairshare(args, &snapshot, &mut progress)?);
         }
         if args.dry_run {
+            if args.asks(Step::Push) {
+                push::judge_snapshot(&snapshot, now(args.now))?;
+            }
             drop(snapshot);
         } else {
             progress.phase("storing", || 0);
@@ -265,7 +268,8 @@ fn fairshare(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> R
     progress.phase("ranking", || snapshot.association_estimate());
     let site = snapshot.site_policy().map_err(failure)?;
     let (policy, options) = (args.policy.over(site), args.rules.over(site)?);
-    let ranked = Ranked::new(snapshot, policy, &options, &mut |done| progress.at(done)).map_err(failure)?;
+    let ranked =
+        Ranked::new(snapshot, policy, &options, &mut |done| progress.at(done)).map_err(mending::failed)?;
     progress.phase("writing fair-shares", || ranked.changes.len() as u64);
     ranked.write(snapshot, &mut |done| progress.at(done)).map_err(failure)?;
     Ok(ranked)
