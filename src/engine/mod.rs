@@ -45,16 +45,19 @@ pub use effect::{Effect, Level, Posting};
 pub use event::{EndedJob, Event, JobFacts, Past, Refusal, State};
 pub use hand_over::{Fate, HandedOver};
 pub use kept::{Kept, Rest};
-pub use live::{Cause, LastRefresh, LiveOutline, LiveSnapshot, Price, PricedJob, ShadowReport, Turn, Used};
+pub use live::{
+    Cause, LastRefresh, LiveOutline, LiveSnapshot, Price, PricedJob, RefreshProgress, ShadowReport, Turn,
+    Used,
+};
 pub use preview::{Move, Preview};
 pub use settings::{Memo, Settings};
 pub use snapshot::{AssociationSnapshot, Extent, HeldJob, Page, PageWanted, Snapshot};
 pub use step::Step;
 pub use timer::Timer;
 pub use why::{
-    AssociationStanding, BankStats, Freeing, HoldNow, JobSums, JobsPage, JobsWanted, Keeper, Lag, LevelShown,
-    LimitShown, ListedJob, Note, Open, RankShown, Release, Sibling, StandingsPage, StandingsWanted, Stats,
-    Why,
+    AssociationStanding, BankStats, Freeing, HoldNow, JobState, JobSums, JobsPage, JobsWanted, Keeper, Lag,
+    LevelShown, LimitShown, ListedJob, Note, Open, RankShown, Release, Sibling, StandingsPage,
+    StandingsWanted, Stats, Why,
 };
 
 use crate::accounts::{AssociationId, Book};

@@ -40,6 +40,7 @@ mod scopes;
 mod settled;
 mod shadow;
 mod site;
+mod states;
 mod strict;
 mod tables;
 mod taken;

@@ -20,7 +20,7 @@ pub struct Allocation {
 
 impl Allocation {
     /// What it counts as.
-    pub(super) fn size(&self) -> Size {
+    pub fn size(&self) -> Size {
         Size { nodes: self.nodes, cores: self.cores, gpus: self.gpus }
     }
 }

@@ -4,7 +4,7 @@
 //! A group is there from when the first association that belongs to it gets a job, and only where the site set a limit on
 //! it. Which groups an association belongs to is worked out once, when the limits change or its first job comes.
 
-use super::counts::Tally;
+use super::counts::{Counts, Tally};
 use super::hold::Hold;
 use super::job::{Footprint, Job};
 use super::ledger::Ledger;
@@ -30,6 +30,8 @@ pub(super) struct Meter {
     pub cap: Cap,
     /// By jobs that are charged, and by those to which it is promised.
     pub used: u64,
+    /// The part of `used` that is reserved for released jobs.
+    pub reserved: u64,
 }
 
 impl Meter {
@@ -37,6 +39,11 @@ impl Meter {
     fn of(&self, footprint: Footprint) -> u64 {
         let Footprint { charged, reserved, .. } = footprint;
         Tally { charged, reserved }.used(self.amount.stage, self.amount.measure, self.cap.is_given)
+    }
+
+    /// What is reserved of it for a job.
+    fn reserved_of(&self, footprint: Footprint) -> u64 {
+        self.of(Footprint { charged: Counts::default(), ..footprint })
     }
 
     /// What is in use, by others than this job.
@@ -90,14 +97,16 @@ impl Group {
         self.meters.iter().all(|meter| meter.cap.limit.admits(0, size.of(meter.amount.measure)))
     }
 
-    /// What is in use of a limit of it.
-    fn used(&self, amount: Amount) -> u64 {
-        self.meters.iter().find(|meter| meter.amount == amount).map_or(0, |meter| meter.used)
+    /// What is in use of a limit of it, reservations included, and the reservations alone.
+    fn used(&self, amount: Amount) -> (u64, u64) {
+        let meter = self.meters.iter().find(|meter| meter.amount == amount);
+        meter.map_or((0, 0), |meter| (meter.used, meter.reserved))
     }
 
     fn apply(&mut self, footprint: Footprint, op: fn(u64, u64) -> u64) {
         for meter in &mut self.meters {
             meter.used = op(meter.used, meter.of(footprint));
+            meter.reserved = op(meter.reserved, meter.reserved_of(footprint));
         }
     }
 }
@@ -154,7 +163,7 @@ impl Groups {
     /// The same groups without jobs.
     pub fn emptied(mut self) -> Groups {
         for group in &mut self.all {
-            group.meters.iter_mut().for_each(|meter| meter.used = 0);
+            group.meters.iter_mut().for_each(|meter| (meter.used, meter.reserved) = (0, 0));
             group.line = SizedLine::default();
             group.unread = 0;
             group.since.clear();
@@ -202,7 +211,13 @@ impl Groups {
             }
             let id = GroupId(u32::try_from(self.all.len()).ok()?);
             let scope = key.0.scope(key.1.is_some());
-            let meter = |(amount, cap)| Meter { hold: Row { scope, amount }.hold(), amount, cap, used: 0 };
+            let meter = |(amount, cap)| Meter {
+                hold: Row { scope, amount }.hold(),
+                amount,
+                cap,
+                used: 0,
+                reserved: 0,
+            };
             self.all.push(Group {
                 target: key.0.clone(),
                 queue: key.1.clone(),
@@ -307,8 +322,10 @@ pub struct Holding {
 pub struct ScopeUsage {
     /// The limit.
     pub limit: SiteLimit,
-    /// What is in use and promised. `None` of what is said of each: that is as many limits as there are.
+    /// What is in use, reservations included. `None` for a limit on each: that is as many limits as there are.
     pub used: Option<u64>,
+    /// The reservations of released jobs.
+    pub reserved: Option<u64>,
 }
 
 impl Ledger {
@@ -374,10 +391,14 @@ impl Ledger {
     pub fn scope_usages(&self) -> Vec<ScopeUsage> {
         let shown = |(target, queue, amount, cap): (&Target, Option<&QueueName>, Amount, Cap)| {
             let is_each = target.each().is_none();
-            let used =
-                (!is_each).then(|| self.groups.find(target, queue).map_or(0, |group| group.used(amount)));
+            let used = (!is_each)
+                .then(|| self.groups.find(target, queue).map_or((0, 0), |group| group.used(amount)));
             let limit = SiteLimit { target: target.clone(), queue: queue.cloned(), amount, cap };
-            ScopeUsage { limit, used }
+            ScopeUsage {
+                limit,
+                used: used.map(|(used, _)| used),
+                reserved: used.map(|(_, reserved)| reserved),
+            }
         };
         self.groups.limits().iter().map(shown).collect()
     }
@@ -388,9 +409,10 @@ impl Ledger {
             let scope = target.scope(queue.is_some());
             let group = self.groups.find(&target, queue.as_ref());
             caps.into_iter().map(move |(amount, cap)| {
-                let used = group.map_or(0, |group| group.used(amount));
+                let (used, reserved) = group.map_or((0, 0), |group| group.used(amount));
                 let limit = SiteLimit { target: target.clone(), queue: queue.clone(), amount, cap };
-                (Row { scope, amount }.hold(), ScopeUsage { limit, used: Some(used) })
+                let usage = ScopeUsage { limit, used: Some(used), reserved: Some(reserved) };
+                (Row { scope, amount }.hold(), usage)
             })
         };
         self.groups.limits().on(user, bank).into_iter().flat_map(of_target).collect()

@@ -175,7 +175,7 @@ impl MfPriority {
 
     fn query(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
         let snapshot = self.read(Engine::snapshot).ok_or(Failed)?;
-        args.merge(&query::document(&snapshot, self.updated.get()))
+        args.merge(&query::document(&snapshot, self.updated.get(), self.refresh_cost.get()))
             .or_else(|fault| complain(host, "plugin.query", &fault))
     }
 }

@@ -28,8 +28,8 @@ pub(super) fn read(array: &RawValue, place: &str) -> Result<Vec<SiteLimit>, Wire
     Ok(limits)
 }
 
-/// A limit with what is in use of it; of what is said of each that is null.
-pub(super) fn shown(limit: &SiteLimit, used: Option<u64>) -> Value {
+/// A limit with what is in use of it, reservations included, and the reservations alone. Both are null for a limit on each.
+pub(super) fn shown(limit: &SiteLimit, used: Option<u64>, reserved: Option<u64>) -> Value {
     let SiteLimit { target, queue, amount, cap } = limit;
     json!({
         "scope": target.kind(),
@@ -38,6 +38,7 @@ pub(super) fn shown(limit: &SiteLimit, used: Option<u64>) -> Value {
         "measure": amount.to_string(),
         "limit": cap.limit.0,
         "used": used,
+        "reserved": reserved,
         "counts": if cap.is_given { "given" } else { "asked" },
     })
 }

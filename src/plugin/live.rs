@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Live fair-share in queries: the key `live` of the document, and the method `prices`.
 
+use super::costs::Cost;
 use super::services::{busy, refuse};
 use super::{MfPriority, terms, wire};
 use crate::engine::{LastRefresh, LiveSnapshot, PricedJob};
@@ -10,7 +11,7 @@ use crate::jobtap::{Host, Reply};
 use serde_json::{Map, Value, json};
 
 /// What the document says of live fair-share.
-pub(super) fn document(live: &LiveSnapshot) -> Value {
+pub(super) fn document(live: &LiveSnapshot, cost: Cost) -> Value {
     let (associations, running, ended) = live.counts;
     let settings = &live.settings;
     let options = live.rule.map(|(policy, options)| {
@@ -34,17 +35,18 @@ pub(super) fn document(live: &LiveSnapshot) -> Value {
         "pending": live.pending,
         "lagging": live.lagging,
         "refreshing": live.is_refreshing,
-        "last": live.last.as_ref().map(last),
+        "last": live.last.as_ref().map(|one| last(one, cost)),
         "interleave": settings.interleave,
         "ages": terms::ages(&live.ages),
         "shadow": live.shadow.as_ref().map(terms::shadow),
     })
 }
 
-pub(super) fn last(last: &LastRefresh) -> Value {
+/// The last refresh; `cost` is that of refreshes.
+pub(super) fn last(last: &LastRefresh, cost: Cost) -> Value {
     json!({
         "when": last.when,
-        "seconds": last.seconds,
+        "seconds": cost.last.map(|(_, seconds)| seconds),
         "worked_out": last.worked_out,
         "ranked": last.ranked,
         "changed": last.changed,

@@ -22,9 +22,9 @@ pub(super) fn is_everybodys(method: &Method<MfPriority>) -> bool {
     method.role == Role::Guest
 }
 
-/// Whether a method brings data.
+/// Whether a request of this method is, or may be, one of a push. `reprioritize` ends a push of flux-accounting's tools.
 pub(super) fn is_push(method: &Method<MfPriority>) -> bool {
-    ["rec_", "policy_"].iter().any(|kind| method.title().starts_with(kind))
+    ["rec_", "policy_", "reprioritize"].iter().any(|kind| method.title().starts_with(kind))
 }
 
 /// All of them. Those that flux-accounting has are its instance owner's alone, as there.

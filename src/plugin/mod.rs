@@ -2,6 +2,7 @@
 //! The plugin: the one place that knows both Flux and the engine.
 
 mod answers;
+mod costs;
 pub mod document;
 mod effects;
 mod ended;
@@ -33,13 +34,14 @@ use crate::engine::{Effect, Engine, Event, Level, Refusal, Settings, Timer};
 use crate::ids::{JobId, UserId};
 use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request};
 use answers::{AllCalls, Asked};
+use costs::{Cost, PushStep};
 use jobtap::Found;
 use pace::Pace;
 use parts::Parts;
 use queue_states::QueueStates;
 use reading::Reader;
 use remember::Remember;
-use services::{Pushed, Pushes};
+use services::Pushed;
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
 use std::time::{Instant, SystemTime};
@@ -52,8 +54,10 @@ pub struct MfPriority {
     engine: RefCell<Engine>,
     parts: RefCell<Parts>,
     pushed: Cell<Pushed>,
-    /// What pushes cost.
-    pushes: Cell<Pushes>,
+    push_cost: Cell<Cost>,
+    refresh_cost: Cell<Cost>,
+    /// What the request under way did for a push.
+    push_step: Cell<PushStep>,
     /// When data last came, at load or in a push.
     updated: Cell<Option<SystemTime>>,
     /// What Flux refused first since a request came, in words.
@@ -172,7 +176,9 @@ impl Jobtap for MfPriority {
             engine: RefCell::new(engine),
             parts: RefCell::default(),
             pushed: Cell::default(),
-            pushes: Cell::default(),
+            push_cost: Cell::default(),
+            refresh_cost: Cell::default(),
+            push_step: Cell::default(),
             updated: Cell::new(came),
             refusal: RefCell::default(),
             rejected: RefCell::default(),
@@ -208,10 +214,18 @@ impl Jobtap for MfPriority {
         if request.caller.is_owner() && self.read(Engine::is_doubtful) == Some(true) {
             let _ = self.drive(host, None, Event::TryAgain);
         }
+        if !methods::is_push(method) {
+            return Some((method.answer)(self, host, request));
+        }
+        self.push_step.set(PushStep::Part);
         let began = Instant::now();
-        let reply = (method.answer)(self, host, request);
-        if methods::is_push(method) && reply.is_ok() {
-            self.note_cost(host.now(), began.elapsed());
+        let reply = self.refreshing(host, || (method.answer)(self, host, request));
+        let step = self.push_step.take();
+        // Data that are in force have been pushed, even if Flux refused what follows from them.
+        if reply.is_ok() || step != PushStep::Part {
+            let mut cost = self.push_cost.get();
+            cost.push(step, host.now(), began.elapsed());
+            self.push_cost.set(cost);
         }
         Some(reply)
     }
@@ -233,7 +247,7 @@ impl Jobtap for MfPriority {
             self.logger.log(LogLevel::Info, &format!("mf_priority: took over {}", counted(jobs, "live job")));
         }
         // Outside a callback there is nobody to tell of a failure.
-        let _ = self.drive(host, None, Event::Timer(timer));
+        let _ = self.refreshing(host, || self.drive(host, None, Event::Timer(timer)));
     }
 
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {

@@ -7,6 +7,7 @@
 //! and so does silence: a timer then gives back what the parts took up.
 
 use super::MfPriority;
+use super::costs::PushStep;
 use super::reading::Reader;
 use super::services::{busy, error, refuse, tell, warn, warn_of_the_rest};
 use super::wire::{self, Beginning};
@@ -67,6 +68,7 @@ impl MfPriority {
         self.remember_steps_aside();
         self.effect(host, Event::PolicyBegin { keeps_config: beginning.keeps_config })?;
         let mut parts = self.parts.try_borrow_mut().map_err(|_| busy())?;
+        self.push_step.set(PushStep::Begin);
         parts.latest += 1;
         let number = parts.latest;
         parts.end(&format!("push {number} began and took its place"));
@@ -152,6 +154,7 @@ impl MfPriority {
             };
         }
         self.ended(number, "it was committed");
+        self.push_step.set(PushStep::End);
         let reply = self.put_in_force(host, Event::PolicyCommit);
         if reply.is_err() {
             self.ended(number, "its commit was refused");
@@ -171,6 +174,7 @@ impl MfPriority {
     pub(super) fn put_in_force(&self, host: Host<'_, Self>, event: Event<'_>) -> Reply {
         let done = self.effect(host, event);
         if let Some(fault) = self.rejected.take() {
+            self.push_step.set(PushStep::Drop);
             let fault = wire::WireError::Record(format!("tree: {fault}"));
             return Err(refuse(host.plugin(), "policy_update", &fault));
         }
@@ -223,6 +227,7 @@ impl MfPriority {
 
     fn give_up(&self, host: Host<'_, Self>, open: Open, why: &str) {
         self.ended(open.number, why);
+        self.push_step.set(PushStep::Drop);
         // It changes the book alone, so there is nothing that could be refused.
         let _ = self.drive(host, None, Event::PolicyAbort);
     }

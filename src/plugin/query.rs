@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The document `flux jobtap query` shows. Keys, nesting and order are an interface; keys may be added at the top.
 
+use super::costs::Cost;
 use super::{limits, live, settings};
 use crate::accounts::{Queue, ZeroScore};
 use crate::engine::{AssociationSnapshot, Check, HeldJob, Page, Snapshot};
@@ -133,8 +134,8 @@ fn by_id<S: Serializer>(held: &BTreeMap<u64, ShownHold<'_>>, serializer: S) -> R
 /// Users without data who are shown by id; before the first push that may be everybody.
 const MAX_WAITING: usize = 1000;
 
-/// The document. `updated` is when data last came.
-pub fn document(snapshot: &Snapshot, updated: Option<SystemTime>) -> Document<'_> {
+/// The document. `updated` is when data last came, `cost` that of refreshes.
+pub(super) fn document(snapshot: &Snapshot, updated: Option<SystemTime>, cost: Cost) -> Document<'_> {
     let since_epoch = |time: SystemTime| time.duration_since(UNIX_EPOCH).ok();
     Document {
         mf_priority_map: users(&snapshot.associations),
@@ -143,7 +144,7 @@ pub fn document(snapshot: &Snapshot, updated: Option<SystemTime>) -> Document<'_
         generation: snapshot.generation,
         factors: &snapshot.weights,
         banks: snapshot.banks.iter().map(|(bank, priority)| (bank.as_str(), *priority)).collect(),
-        limits: snapshot.limits.iter().map(|one| limits::shown(&one.limit, one.used)).collect(),
+        limits: snapshot.limits.iter().map(|one| limits::shown(&one.limit, one.used, one.reserved)).collect(),
         config: ShownConfig {
             deny_unknown_queues: snapshot.config.deny_unknown_queues,
             zero_score: match snapshot.config.zero_score {
@@ -156,7 +157,7 @@ pub fn document(snapshot: &Snapshot, updated: Option<SystemTime>) -> Document<'_
         removed_associations: removed(&snapshot.removed),
         version: env!("CARGO_PKG_VERSION"),
         updated: updated.and_then(since_epoch).map(|since| since.as_secs_f64()),
-        live: live::document(&snapshot.live),
+        live: live::document(&snapshot.live, cost),
         running_limits: settings::running_limits(&snapshot.live.settings),
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The RPC methods. Each payload is applied whole or not at all; each that is refused is logged, and the sender told why.
 
+use super::costs::PushStep;
 use super::reading::{Reader, Warnings};
 use super::wire::{self, WireError};
 use super::{MfPriority, query};
@@ -8,24 +9,13 @@ use crate::accounts::Difference;
 use crate::engine::{Engine, Event, Preview};
 use crate::jobtap::{EINVAL, EIO, EPROTO, Host, LogLevel, Plugin, Reply, RequestError};
 use serde_json::json;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// What was pushed since the last line in the log about it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pushed {
     is_due: bool,
     difference: Difference,
-}
-
-/// What pushes cost so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pushes {
-    /// Requests that brought data.
-    pub total: u64,
-    /// Seconds over all.
-    pub seconds: f64,
-    /// When the last one came, and how long it took.
-    pub last: Option<(f64, f64)>,
 }
 
 impl MfPriority {
@@ -50,13 +40,6 @@ impl MfPriority {
         Ok(None)
     }
 
-    /// What a request that brought data took.
-    pub(super) fn note_cost(&self, now: f64, took: Duration) {
-        let Pushes { total, seconds, .. } = self.pushes.get();
-        let took = took.as_secs_f64();
-        self.pushes.set(Pushes { total: total + 1, seconds: seconds + took, last: Some((now, took)) });
-    }
-
     /// What is pushed piece by piece is told of when it comes to bear.
     fn note_push(&self, counts: bool) -> Result<(), RequestError> {
         let mut pushed = self.pushed.get();
@@ -77,6 +60,7 @@ impl MfPriority {
         if pushed.is_due {
             let generation = self.read(Engine::generation).ok_or_else(busy)?;
             tell(host.plugin(), "push", generation, pushed.difference);
+            self.push_step.set(PushStep::End);
         }
         self.effect(host, Event::Reprioritize)?;
         Ok(None)
@@ -89,6 +73,7 @@ impl MfPriority {
             .map_err(|fault| refuse(host.plugin(), "policy_update", &fault))?;
         warn(host.plugin(), &mut reader.warnings);
         warn_of_the_rest(host.plugin(), &reader.warnings);
+        self.push_step.set(if dry_run { PushStep::Drop } else { PushStep::Whole });
         if dry_run {
             site.check().map_err(|fault| {
                 let fault = WireError::Record(format!("tree: {fault}"));

@@ -73,9 +73,9 @@ pub(in crate::cli) struct Limit {
     pub(in crate::cli) queue: Option<String>,
     #[serde(default)]
     pub(in crate::cli) measure: String,
-    /// None where it is not shown: it would tell what others use.
+    /// In use, reservations excluded. `None` where the caller may not see what others use.
     pub(in crate::cli) used: Option<u64>,
-    /// None where it is not counted apart.
+    /// Reserved for released jobs.
     pub(in crate::cli) reserved: Option<u64>,
     /// None is unlimited.
     pub(in crate::cli) limit_is: Option<u64>,

@@ -20,7 +20,6 @@ pub(in crate::cli) struct Stats {
     pub(in crate::cli) queues: u64,
     pub(in crate::cli) jobs: Jobs,
     pub(in crate::cli) held_by_limit: BTreeMap<String, u64>,
-    pub(in crate::cli) kept_by_others: u64,
     pub(in crate::cli) pending: Vec<Load>,
     pub(in crate::cli) held: Vec<Load>,
     pub(in crate::cli) running: Vec<Load>,
@@ -33,15 +32,19 @@ pub(in crate::cli) struct Stats {
     pub(in crate::cli) drift: Option<u64>,
 }
 
-/// All jobs, by what they are about.
+/// Active jobs by state. Each counts in exactly one.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(in crate::cli) struct Jobs {
-    pub(in crate::cli) live: u64,
     pub(in crate::cli) pending: u64,
     pub(in crate::cli) held: u64,
     pub(in crate::cli) running: u64,
+    /// Jobs of users without data.
     pub(in crate::cli) waiting: u64,
+    /// Jobs in DEPEND that no limit of ours holds.
+    pub(in crate::cli) blocked: u64,
+    /// Jobs in CLEANUP.
+    pub(in crate::cli) ending: u64,
 }
 
 /// The jobs of a bank in a queue.
@@ -68,20 +71,17 @@ pub(in crate::cli) struct Bank {
     pub(in crate::cli) usage_part: f64,
     /// Of all usage of the site.
     pub(in crate::cli) delivered: f64,
-    pub(in crate::cli) fairshare: Option<f64>,
     pub(in crate::cli) associations: u64,
 }
 
 impl Bank {
-    /// What it is compared with its siblings by: as the plugin says, or else its share over its usage, which is more than any
-    /// number where nothing was used.
+    /// Its share over its usage, both as parts of its siblings'; infinite if it has used nothing.
     pub(in crate::cli) fn level(&self) -> Option<f64> {
-        let quotient = || match (self.shares_part, self.usage_part) {
+        match (self.shares_part, self.usage_part) {
             (0.0, _) => None,
             (_, 0.0) => Some(f64::INFINITY),
             (share, usage) => Some(share / usage),
-        };
-        self.fairshare.or_else(quotient)
+        }
     }
 }
 

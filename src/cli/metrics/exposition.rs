@@ -30,7 +30,7 @@ pub(super) struct Sample {
 }
 
 /// Units that a metric's name may end in.
-const UNITS: [&str; 2] = ["seconds", "ratio"];
+const UNITS: [&str; 3] = ["weighted_seconds", "seconds", "ratio"];
 
 impl Family {
     /// A family without samples yet.

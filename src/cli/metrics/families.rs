@@ -38,27 +38,26 @@ pub(super) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
         held.add(&[("limit", limit)], *jobs as f64);
     }
     all.push(held);
-    all.push(gauge(
-        "flux_fairshare_kept_jobs",
-        "Jobs kept by others than our limits",
-        stats.kept_by_others as f64,
-    ));
     all.extend(loads(stats, most));
     all.extend(banks(stats, window, most));
     let refresh = &stats.refresh;
     let last = refresh.last.as_ref();
     all.extend([
         counter("flux_fairshare_refreshes", "Refreshes of the fair-shares", refresh.total as f64),
-        counter("flux_fairshare_refresh_seconds", "Time spent in refreshes", refresh.seconds_total),
         counter(
-            "flux_fairshare_touched_jobs",
-            "Jobs whose priority a refresh set anew",
+            "flux_fairshare_refresh_seconds",
+            "Time that refreshes kept the job manager busy, pauses between their turns excluded",
+            refresh.seconds_total,
+        ),
+        counter(
+            "flux_fairshare_posted_priorities",
+            "Priorities that refreshes posted",
             refresh.touched_total as f64,
         ),
         Family::of(
             "flux_fairshare_last_refresh_seconds",
             Gauge,
-            "How long the last refresh took",
+            "Time that the last refresh kept the job manager busy",
             last.map(|last| last.seconds),
         ),
         Family::of(
@@ -68,14 +67,14 @@ pub(super) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
             last.map(|last| (stats.now - last.when).max(0.0)),
         ),
         Family::of(
-            "flux_fairshare_last_touched_jobs",
+            "flux_fairshare_last_posted_priorities",
             Gauge,
-            "Jobs that the last refresh touched",
+            "Priorities that the last refresh posted",
             last.map(|last| last.touched as f64),
         ),
         gauge(
-            "flux_fairshare_lagging_jobs",
-            "Jobs whose priority is not the exact one",
+            "flux_fairshare_stale_jobs",
+            "Pending jobs whose posted priority differs from the current one",
             refresh.lagging as f64,
         ),
         gauge(
@@ -83,12 +82,16 @@ pub(super) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
             "Whether a refresh is under way",
             f64::from(u8::from(refresh.under_way)),
         ),
-        counter("flux_fairshare_pushes", "Pushes of data", stats.push.total as f64),
-        counter("flux_fairshare_push_seconds", "Time spent in pushes", stats.push.seconds_total),
+        counter("flux_fairshare_pushes", "Pushes that put data in force", stats.push.total as f64),
+        counter(
+            "flux_fairshare_push_seconds",
+            "Time that these pushes kept the job manager busy, over all their requests",
+            stats.push.seconds_total,
+        ),
         Family::of(
             "flux_fairshare_last_push_seconds",
             Gauge,
-            "How long the last push took",
+            "Time that the last push kept the job manager busy, over all its requests",
             stats.push.last.as_ref().map(|last| last.seconds),
         ),
         Family::of(
@@ -111,7 +114,11 @@ pub(super) fn down() -> Vec<Family> {
 pub(super) fn users(standing: &Standing, words: &Words<'_>) -> Vec<Family> {
     let mut fairshare =
         Family::new("flux_fairshare_association_fairshare", Gauge, "Fair-share of an association");
-    let mut usage = Family::new("flux_fairshare_association_usage", Gauge, "Decayed usage of an association");
+    let mut usage = Family::new(
+        "flux_fairshare_association_usage_weighted_seconds",
+        Gauge,
+        "Decayed usage of an association: seconds of its nodes, cores and GPUs, each by its weight",
+    );
     let mut waiting =
         Family::new("flux_fairshare_association_jobs", Gauge, "Jobs of an association, by state");
     for association in &standing.associations {
@@ -135,12 +142,17 @@ fn jobs(stats: &Stats) -> Family {
     let mut family = Family::new(
         "flux_fairshare_jobs",
         Gauge,
-        "Active jobs, by state; waiting are those of users without data",
+        "Active jobs, each in one state; held: by a limit, waiting: for data of its user, blocked: in DEPEND by others",
     );
     let jobs = stats.jobs;
-    for (state, jobs) in
-        [("running", jobs.running), ("pending", jobs.pending), ("held", jobs.held), ("waiting", jobs.waiting)]
-    {
+    for (state, jobs) in [
+        ("running", jobs.running),
+        ("pending", jobs.pending),
+        ("held", jobs.held),
+        ("waiting", jobs.waiting),
+        ("blocked", jobs.blocked),
+        ("ending", jobs.ending),
+    ] {
         family.add(&[("state", state)], jobs as f64);
     }
     family
@@ -149,7 +161,7 @@ fn jobs(stats: &Stats) -> Family {
 /// Jobs and nodes by bank and queue. Pairs beyond the bound, of fewest jobs, are summed under empty names.
 fn loads(stats: &Stats, most: usize) -> Vec<Family> {
     type Pick = fn(&Load) -> u64;
-    let kinds: [(&'static str, &'static str, &[Load], Pick); 4] = [
+    let kinds: [(&'static str, &'static str, &[Load], Pick); 6] = [
         ("flux_fairshare_pending_jobs", "Pending jobs, by bank and queue", &stats.pending, |load| load.jobs),
         (
             "flux_fairshare_pending_nodes",
@@ -157,12 +169,24 @@ fn loads(stats: &Stats, most: usize) -> Vec<Family> {
             &stats.pending,
             |load| load.nodes,
         ),
+        (
+            "flux_fairshare_pending_cores",
+            "Cores that pending jobs ask for, by bank and queue",
+            &stats.pending,
+            |load| load.cores,
+        ),
         ("flux_fairshare_running_jobs", "Running jobs, by bank and queue", &stats.running, |load| load.jobs),
         (
             "flux_fairshare_running_nodes",
-            "Nodes that running jobs have, by bank and queue",
+            "Nodes that running jobs have, by bank and queue; jobs that share a node count it each",
             &stats.running,
             |load| load.nodes,
+        ),
+        (
+            "flux_fairshare_running_cores",
+            "Cores that running jobs have, by bank and queue",
+            &stats.running,
+            |load| load.cores,
         ),
     ];
     let family = |(name, help, loads, pick): (&'static str, &'static str, &[Load], Pick)| {
@@ -192,14 +216,17 @@ fn banks(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
         new("flux_fairshare_bank_promised_ratio", "Part of the site that a bank's shares make");
     let mut used =
         new("flux_fairshare_bank_usage_ratio", "Part of the site's decayed usage that is a bank's");
-    let mut usage = new("flux_fairshare_bank_usage", "Decayed usage of a bank, weighted resource-seconds");
-    let mut fairshare = new(
-        "flux_fairshare_bank_fairshare",
-        "What a bank is compared with its siblings by: share over usage",
+    let mut usage = new(
+        "flux_fairshare_bank_usage_weighted_seconds",
+        "Decayed usage of a bank: seconds of its nodes, cores and GPUs, each by its weight",
+    );
+    let mut level = new(
+        "flux_fairshare_bank_level_ratio",
+        "Share of a bank over its usage, both as parts of its siblings'; 1 is even",
     );
     let mut delivered = new(
         "flux_fairshare_bank_delivered_ratio",
-        "Part of the nodes in use that a bank had over the window, while it had pending jobs",
+        "Part of the cores in use that a bank had over the window, while it had pending jobs",
     );
     let mut demand =
         new("flux_fairshare_bank_demand_ratio", "Part of the window in which a bank had pending jobs");
@@ -212,7 +239,7 @@ fn banks(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
         used.add(&labels, bank.delivered);
         usage.add(&labels, bank.usage);
         if let Some(value) = bank.level() {
-            fairshare.add(&labels, value);
+            level.add(&labels, value);
         }
         if let Some(got) = got.iter().find(|got| got.bank == bank.bank) {
             demand.add(&labels, got.demand);
@@ -226,7 +253,7 @@ fn banks(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
         promised,
         used,
         usage,
-        fairshare,
+        level,
         delivered,
         demand,
         Family::of(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What banks got of what they were promised, over a window, while they had demand.
 //!
-//! Promised is a bank's part of the site by the shares of the tree. Delivered is its part of the nodes on which jobs ran, over
+//! Promised is a bank's part of the site by the shares of the tree. Delivered is its part of the cores that running jobs had, over
 //! the time in which jobs of it were pending: who wants nothing is not wronged by getting nothing, and what others could not
 //! use is no promise. Each look at the plugin counts for the time until the next one.
 
@@ -30,7 +30,7 @@ struct Look {
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     promised: f64,
-    /// Its part of the nodes in use.
+    /// Its part of the cores in use.
     delivered: f64,
     demand: bool,
     /// Whether associations are right below it.
@@ -141,7 +141,7 @@ fn seen(stats: &Stats) -> BTreeMap<String, Seen> {
             (bank.bank.clone(), seen)
         })
         .collect();
-    let all: u64 = stats.running.iter().map(|load| load.nodes).sum();
+    let all: u64 = stats.running.iter().map(|load| load.cores).sum();
     let mut add = |load: &Load, add: &dyn Fn(&mut Seen)| {
         let mut bank = load.bank.as_deref();
         // A tree is no deeper than it has banks; a circle would have no end.
@@ -154,7 +154,7 @@ fn seen(stats: &Stats) -> BTreeMap<String, Seen> {
         }
     };
     for load in &stats.running {
-        add(load, &|seen| seen.delivered += if all > 0 { load.nodes as f64 / all as f64 } else { 0.0 });
+        add(load, &|seen| seen.delivered += if all > 0 { load.cores as f64 / all as f64 } else { 0.0 });
     }
     for load in stats.pending.iter().filter(|load| load.jobs > 0) {
         add(load, &|seen| seen.demand = true);

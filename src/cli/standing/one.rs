@@ -72,7 +72,9 @@ impl Teller<'_> {
                 Cell::Count(most),
                 Cell::Text(unit(limit).to_owned()),
                 limit.reserved.filter(|reserved| *reserved > 0).map_or(Cell::None, Cell::Count),
-                limit.used.map_or(Cell::None, |used| Cell::Text(bar(used, most))),
+                limit
+                    .used
+                    .map_or(Cell::None, |used| Cell::Text(bar(used + limit.reserved.unwrap_or(0), most))),
             ]
         });
         let columns = vec![
@@ -80,7 +82,7 @@ impl Teller<'_> {
             column("used", "Used", Style::Count),
             column("limit_is", "of", Style::Count),
             column("measure", "", Style::Text),
-            column("reserved", "Promised", Style::Count),
+            column("reserved", "Reserved", Style::Count),
             column("bar", "", Style::Signed),
         ];
         let promised = set.iter().any(|limit| limit.reserved.is_some_and(|reserved| reserved > 0));
@@ -243,9 +245,8 @@ fn jobs(association: &Association) -> String {
     let jobs = association.jobs;
     let many = |number: u64, what: &str| count(usize::try_from(number).unwrap_or(usize::MAX), what);
     format!(
-        "Jobs: {} running on {} and {}, {} pending, {} held.",
+        "Jobs: {} running on {}, {} pending, {} held.",
         number(jobs.running),
-        many(jobs.nodes, "node"),
         many(jobs.cores, "core"),
         number(jobs.pending),
         number(jobs.held)

@@ -156,10 +156,9 @@ fn tell(args: &Args, state: &State, summary: &Summary, check: Option<&Check>) ->
     line(
         "jobs",
         format!(
-            "{} active, {} running on {} and {}",
+            "{} active, {} running on {}",
             summary.active,
             summary.running,
-            count(usize::try_from(summary.nodes).unwrap_or(0), "node"),
             count(usize::try_from(summary.cores).unwrap_or(0), "core")
         ),
     )?;

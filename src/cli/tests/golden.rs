@@ -173,7 +173,7 @@ pub(in crate::cli) fn standing() -> Value {
     };
     let shared = |scope: &str, of: &str, queue: Value, limit: &str, used: u64, most: u64| {
         json!({"limit": limit, "scope": scope, "name": of, "queue": queue, "measure": "gpus", "stage": "both", "used": used,
-            "reserved": null, "limit_is": most})
+            "reserved": 0, "limit_is": most})
     };
     json!({
         "now": NOW, "generation": 3, "live": true, "live_generation": 12, "policy": "fair-tree", "options": {}, "public": "banks",
@@ -184,7 +184,7 @@ pub(in crate::cli) fn standing() -> Value {
             "jobs": {"active": 6, "max_active": 10, "held": 2, "pending": 1, "running": 3, "nodes": 4, "cores": 16},
             "limits": [
                 limit("max-active-jobs", Value::Null, "jobs", 6, 0, json!(10)),
-                limit("max-running-jobs-user-limit", Value::Null, "jobs", 4, 1, json!(4)),
+                limit("max-running-jobs-user-limit", Value::Null, "jobs", 3, 1, json!(4)),
                 limit("max-resources-user-limit", Value::Null, "nodes", 4, 0, json!(400)),
                 limit("max-run-jobs-queue", json!("debug"), "jobs", 0, 0, json!(0)),
                 limit("max-sched-jobs", Value::Null, "jobs", 0, 0, Value::Null),
@@ -218,9 +218,8 @@ pub(in crate::cli) fn stats() -> Value {
     json!({
         "now": NOW, "version": "0.1.0", "generation": 3, "live": true, "live_generation": 12, "policy": "fair-tree",
         "updated": NOW - 90.0, "associations": 18, "queues": 2,
-        "jobs": {"live": 40, "pending": 12, "held": 5, "running": 22, "waiting": 1},
+        "jobs": {"live": 43, "pending": 12, "held": 5, "running": 22, "waiting": 1, "blocked": 2, "ending": 1},
         "held_by_limit": {"max-running-jobs-user-limit": 4, "max-nodes-user-limit": 2},
-        "kept_by_others": 1,
         "pending": [load("chem", "debug", 9, 18), load("phys", "debug", 2, 2), load(EVIL, "a\tb", 1, 1)],
         "held": [load("chem", "debug", 5, 10)],
         "running": [load("chem", "debug", 2, 30), load("phys", "debug", 20, 10)],

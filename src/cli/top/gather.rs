@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::model::{Bank, Job, Snapshot, Standing};
-use crate::cli::answers::{JobsPage, Row, Standing as Answer, Stats};
+use crate::cli::answers::{JobsPage, Load, Row, Standing as Answer, Stats};
 use crate::cli::ask::{Refusal, ask};
 use crate::cli::figures::{duration, number};
 use crate::cli::printable::printable;
@@ -150,10 +150,11 @@ fn facts(stats: Option<&Stats>, standing: &Answer, page: &JobsPage) -> Vec<Strin
 
 /// Banks in the order of the tree.
 fn banks(stats: &Stats) -> Vec<Bank> {
-    let mut pending: BTreeMap<&str, u64> = BTreeMap::new();
-    for load in stats.pending.iter().chain(&stats.held) {
-        *pending.entry(load.bank.as_deref().unwrap_or_default()).or_default() += load.jobs;
-    }
+    let parents: BTreeMap<&str, Option<&str>> =
+        stats.banks.iter().map(|bank| (bank.bank.as_str(), bank.parent.as_deref())).collect();
+    let [running, pending, held] =
+        [&stats.running, &stats.pending, &stats.held].map(|loads| below_each(loads, &parents));
+    let count = |jobs: &BTreeMap<&str, u64>, bank: &str| Some(jobs.get(bank).copied().unwrap_or(0));
     let mut below: BTreeMap<Option<&str>, Vec<usize>> = BTreeMap::new();
     for (at, bank) in stats.banks.iter().enumerate() {
         below.entry(bank.parent.as_deref()).or_default().push(at);
@@ -170,7 +171,9 @@ fn banks(stats: &Stats) -> Vec<Bank> {
             share: bank.shares_part,
             usage: bank.usage_part,
             level_fs: bank.level(),
-            pending: Some(pending.get(bank.bank.as_str()).copied().unwrap_or(0)),
+            running: count(&running, &bank.bank),
+            pending: count(&pending, &bank.bank),
+            held: count(&held, &bank.bank),
         });
         walk.extend(
             below.get(&Some(bank.bank.as_str())).into_iter().flatten().rev().map(|at| (*at, depth + 1)),
@@ -179,19 +182,38 @@ fn banks(stats: &Stats) -> Vec<Bank> {
     banks
 }
 
+/// Jobs of each bank, those of the banks below it included.
+fn below_each<'a>(loads: &'a [Load], parents: &BTreeMap<&'a str, Option<&'a str>>) -> BTreeMap<&'a str, u64> {
+    let mut jobs: BTreeMap<&str, u64> = BTreeMap::new();
+    for load in loads {
+        let mut bank = load.bank.as_deref();
+        // A tree is no deeper than it has banks; a circle would have no end.
+        for _ in 0..=parents.len() {
+            let Some(name) = bank else { break };
+            *jobs.entry(name).or_default() += load.jobs;
+            bank = parents.get(name).copied().flatten();
+        }
+    }
+    jobs
+}
+
 /// The banks that a guest sees: those above his associations and beside these.
 fn banks_of_levels(standing: &Answer) -> Vec<Bank> {
     let mut banks: Vec<Bank> = Vec::new();
+    // The root has no siblings, of which the plugin would tell its part: it has all of the site.
+    let of_root = |depth| if depth == 0 { 1.0 } else { 0.0 };
     let mut add = |depth, name: &str, share: Option<f64>, usage: Option<f64>, level_fs| {
         let name = printable(name).into_owned();
         if !banks.iter().any(|bank| bank.name == name) {
             banks.push(Bank {
                 depth,
                 name,
-                share: share.unwrap_or(0.0),
-                usage: usage.unwrap_or(0.0),
+                share: share.unwrap_or(of_root(depth)),
+                usage: usage.unwrap_or(of_root(depth)),
                 level_fs,
+                running: None,
                 pending: None,
+                held: None,
             });
         }
     };
@@ -214,13 +236,13 @@ fn cost(stats: &Stats) -> Vec<(String, String)> {
     if let Some(last) = &stats.refresh.last {
         add("last refresh", milliseconds(last.seconds));
         add("fair-shares changed", number(last.changed));
-        add("jobs touched", number(last.touched));
+        add("priorities posted", number(last.touched));
     }
     if stats.refresh.total > 0 {
         add("refreshes", number(stats.refresh.total));
         add("of them each", milliseconds(stats.refresh.seconds_total / stats.refresh.total as f64));
     }
-    add("jobs lagging", number(stats.refresh.lagging));
+    add("stale jobs", number(stats.refresh.lagging));
     if let Some(last) = &stats.push.last {
         add("last push", milliseconds(last.seconds));
     }

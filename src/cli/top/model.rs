@@ -33,7 +33,10 @@ pub(super) struct Bank {
     pub(super) share: f64,
     pub(super) usage: f64,
     pub(super) level_fs: Option<f64>,
+    /// Jobs, those of the banks below included; `None` where the caller may not see them.
+    pub(super) running: Option<u64>,
     pub(super) pending: Option<u64>,
+    pub(super) held: Option<u64>,
 }
 
 /// An association.
@@ -123,7 +126,7 @@ impl Model {
     pub(super) fn titles(&self) -> Vec<String> {
         let fixed = |titles: &[&str]| titles.iter().map(|title| (*title).to_owned()).collect::<Vec<_>>();
         match self.page {
-            Page::Overview => fixed(&["tree", "share", "usage", "level", "pending"]),
+            Page::Overview => fixed(&["tree", "share", "usage", "level", "running", "pending", "held"]),
             Page::Standings => fixed(&["place", "user", "bank", "fair-share", "running", "pending", "held"]),
             Page::Jobs => {
                 let mut titles = fixed(&["priority", "user", "bank", "queue", "held by"]);
@@ -147,7 +150,9 @@ impl Model {
                 1 => b.share.total_cmp(&a.share),
                 2 => b.usage.total_cmp(&a.usage),
                 3 => descending(a.level_fs, b.level_fs),
-                4 => b.pending.cmp(&a.pending),
+                4 => b.running.cmp(&a.running),
+                5 => b.pending.cmp(&a.pending),
+                6 => b.held.cmp(&a.held),
                 _ => Ordering::Equal,
             },
         )

@@ -19,6 +19,8 @@ fn of_owner() -> Snapshot {
 
 fn of(stats: Option<&Stats>) -> Snapshot {
     let mut standing: Standing = serde_json::from_value(standing()).expect("a standing");
+    let root = &mut standing.associations[0].levels[0];
+    (root.shares_part, root.usage_part) = (None, None);
     let page: JobsPage = serde_json::from_value(jobs()).expect("a page");
     let mut other = standing.associations[0].clone();
     (other.userid, other.bank, other.rank) = (5003, "phys".to_owned(), None);
@@ -97,6 +99,9 @@ fn screens_of_a_guest() {
     model.take(of(None));
     let text = drawn(&mut model, (80, 24), false);
     check("top-guest", 80, &text);
+    // The plugin tells no part of the root, which has no siblings.
+    let root = text.lines().find(|line| line.starts_with("root")).expect("the root");
+    assert_eq!(root.split_whitespace().collect::<Vec<_>>(), ["root", "100.00", "%", "100.00", "%"]);
     assert!(text.contains("chem") && text.contains("phys"), "{text}");
     model.snapshot.trouble = Some("the connection to Flux is lost".to_owned());
     assert!(drawn(&mut model, (80, 24), true).contains("the connection to Flux is lost"));

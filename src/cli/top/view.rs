@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! How `top` looks: a function of the model and the size of the terminal.
 
+use std::ops::Range;
+
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -174,14 +176,21 @@ fn pairs(title: &str, pairs: &[(String, String)], area: Rect, look: Look) -> Vec
     lines
 }
 
+/// The places of the columns that count jobs, on the page of banks.
+const JOBS: Range<usize> = 4..7;
+
 fn banks(model: &Model, room: u16) -> (Vec<Column>, Vec<Row>) {
     let bar = if room >= 100 { 30 } else { 20 };
-    let columns = vec![
+    // Guests do not see the jobs of whole banks.
+    let has_jobs = model.snapshot.banks.iter().any(|bank| bank.pending.is_some());
+    let mut columns = vec![
         Column { title: "Bank".into(), width: 0, right: false, leave: 0 },
         Column { title: "Share".into(), width: 9, right: true, leave: 0 },
         Column { title: "Used".into(), width: 9, right: true, leave: 0 },
         Column { title: "Level".into(), width: 9, right: true, leave: 1 },
-        Column { title: "Pending".into(), width: 8, right: true, leave: 2 },
+        Column { title: "Running".into(), width: 7, right: true, leave: 4 },
+        Column { title: "Pending".into(), width: 7, right: true, leave: 2 },
+        Column { title: "Held".into(), width: 6, right: true, leave: 2 },
         Column { title: "Used|Share".into(), width: bar, right: false, leave: 3 },
     ];
     let as_tree = model.sorted_by().0 == "tree" && model.filter.is_empty();
@@ -197,11 +206,18 @@ fn banks(model: &Model, room: u16) -> (Vec<Column>, Vec<Row>) {
             plain(percent(bank.share)),
             Text { text: percent(bank.usage), tone },
             plain(bank.level_fs.map(ratio).unwrap_or_default()),
+            plain(bank.running.map(number).unwrap_or_default()),
             plain(bank.pending.map(number).unwrap_or_default()),
+            plain(bank.held.map(number).unwrap_or_default()),
             plain(if bank.depth == 0 { String::new() } else { self::bar(bank.usage, bank.share, bar) }),
         ]
     });
-    (columns, rows.collect())
+    let mut rows: Vec<Row> = rows.collect();
+    if !has_jobs {
+        columns.drain(JOBS);
+        rows.iter_mut().for_each(|row| drop(row.drain(JOBS)));
+    }
+    (columns, rows)
 }
 
 fn standings(model: &Model) -> (Vec<Column>, Vec<Row>) {

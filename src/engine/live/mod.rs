@@ -33,7 +33,7 @@ mod shadow;
 mod terms;
 
 pub use interleave::Turn;
-pub use outline::LiveOutline;
+pub use outline::{LiveOutline, RefreshProgress};
 pub use prices::{Cause, Price, PricedJob};
 pub use refresh::{LastRefresh, LiveSnapshot, Used};
 pub use shadow::ShadowReport;
@@ -91,8 +91,8 @@ pub(super) struct Live {
     /// Something moved since.
     shadow_due: bool,
     posting: LastRefresh,
-    /// Refreshes that were done, their seconds, and the prices that they posted.
-    totals: (u64, f64, u64),
+    /// Refreshes that have ended, and the priorities that they posted.
+    totals: (u64, u64),
 }
 
 #[cfg(test)]
@@ -136,7 +136,7 @@ impl Live {
             }
         }
         if is_told {
-            self.totals.2 = self.totals.2.saturating_sub(jobs.len() as u64);
+            self.totals.1 = self.totals.1.saturating_sub(jobs.len() as u64);
         }
     }
 

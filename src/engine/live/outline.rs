@@ -21,10 +21,25 @@ pub struct LiveOutline {
     pub refreshed: Option<f64>,
 }
 
+/// How far refreshes have come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RefreshProgress {
+    /// Refreshes that have ended.
+    pub total: u64,
+    /// Whether one is under way.
+    pub is_under_way: bool,
+}
+
 impl Engine {
-    /// Refreshes that were done, their seconds, and the prices that they posted.
-    pub(in crate::engine) fn refreshes(&self) -> (u64, f64, u64) {
+    /// Refreshes that have ended, and the priorities that they posted.
+    pub(in crate::engine) fn refreshes(&self) -> (u64, u64) {
         self.live.totals
+    }
+
+    /// How many refreshes have ended, and whether one is under way.
+    pub fn refresh_progress(&self) -> RefreshProgress {
+        let is_under_way = !matches!(self.live.stage, Stage::Idle);
+        RefreshProgress { total: self.live.totals.0, is_under_way }
     }
 
     /// The last refresh that was done, and whether one is under way.

@@ -141,10 +141,8 @@ impl Engine {
 
     /// A refresh is done, but for what the shadow policy makes of it.
     fn refreshed(&mut self) -> Option<Effect> {
-        self.live.posting.seconds = (self.now - self.live.posting.when).max(0.0);
-        let (count, seconds, touched) = &mut self.live.totals;
+        let (count, touched) = &mut self.live.totals;
         *count += 1;
-        *seconds += self.live.posting.seconds;
         *touched += self.live.posting.touched as u64;
         self.live.last = Some(self.live.posting);
         let shadowing = self.shadowing();

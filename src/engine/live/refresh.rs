@@ -51,8 +51,6 @@ pub(super) enum Stage {
 pub struct LastRefresh {
     /// As of when.
     pub when: f64,
-    /// How long it took, over all turns.
-    pub seconds: f64,
     /// Associations worked out.
     pub worked_out: usize,
     /// Whether the tree was ranked.

@@ -25,7 +25,7 @@ pub use release::Release;
 pub use standing::{
     AssociationStanding, LevelShown, LimitShown, Open, RankShown, Sibling, StandingsPage, StandingsWanted,
 };
-pub use stats::{BankStats, JobSums, Stats};
+pub use stats::{BankStats, JobState, JobSums, Stats};
 
 /// A code for programs and a text for people.
 pub(super) fn note(code: &'static str, text: impl Into<String>) -> Note {

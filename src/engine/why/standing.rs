@@ -77,9 +77,9 @@ pub struct LimitShown {
     pub measure: &'static str,
     /// Of which jobs.
     pub stage: &'static str,
-    /// In use, promises included; `None` where that is not for who asks.
+    /// In use, reservations excluded; `None` where the caller may not see it.
     pub used: Option<u64>,
-    /// Promised to released jobs that are not there yet; `None` where it is not counted apart.
+    /// Reserved for released jobs; `None` where the caller may not see it.
     pub reserved: Option<u64>,
     /// The cap, if there is one.
     pub cap: Option<u64>,
@@ -151,7 +151,7 @@ pub struct AssociationStanding {
     pub held: usize,
     /// Jobs with a price.
     pub pending: usize,
-    /// Running jobs, their nodes and cores.
+    /// Running jobs, and the nodes and cores that they were given. Jobs that share a node count it each.
     pub running: [u64; 3],
     /// Its limits.
     pub limits: Vec<LimitShown>,
@@ -213,7 +213,7 @@ impl Engine {
     ) -> AssociationStanding {
         let index = self.standing.find(record.user, &record.bank);
         let usage = self.ledger.usage(id);
-        let run = usage.map(|usage| usage.total.charged.run).unwrap_or_default();
+        let run = usage.map(|usage| usage.total.charged.given).unwrap_or_default();
         let node = index.and_then(|index| self.standing.node(index)).filter(|_| self.is_live());
         AssociationStanding {
             association: record.clone(),
@@ -248,7 +248,7 @@ impl Engine {
             queue: queue.cloned(),
             measure: pressure.measure.name(),
             stage: pressure.stage.which(),
-            used: Some(pressure.used),
+            used: Some(pressure.used.saturating_sub(pressure.reserved)),
             reserved: Some(pressure.reserved),
             cap: pressure.cap.at_most(),
         };
@@ -260,24 +260,26 @@ impl Engine {
         queues.dedup();
         for queue in queues {
             let of_queue = self.ledger.pressures(&self.book, id, Some(queue));
+            let is_shown = |it: &LimitShown| it.cap.is_some() || it.used > Some(0) || it.reserved > Some(0);
             let of_queue = of_queue.iter().filter(|it| it.is_of_queue);
-            shown.extend(
-                of_queue.map(|it| show(it, Some(queue))).filter(|it| it.cap.is_some() || it.used > Some(0)),
-            );
+            shown.extend(of_queue.map(|it| show(it, Some(queue))).filter(is_shown));
         }
         // What all in a bank have in use is what others use.
         let is_open =
             |target: &Target| open != Open::Own || !matches!(target, Target::Bank(_) | Target::EachBank);
         let over_scopes = self.ledger.scope_usages_on(record.user, &record.bank);
-        shown.extend(over_scopes.into_iter().map(|(hold, ScopeUsage { limit, used })| LimitShown {
-            limit: hold.name(),
-            used: is_open(&limit.target).then_some(used.unwrap_or_default()),
-            target: Some(limit.target),
-            queue: limit.queue,
-            measure: limit.amount.measure.name(),
-            stage: limit.amount.stage.which(),
-            reserved: None,
-            cap: limit.cap.limit.at_most(),
+        shown.extend(over_scopes.into_iter().map(|(hold, ScopeUsage { limit, used, reserved })| {
+            LimitShown {
+                limit: hold.name(),
+                used: is_open(&limit.target)
+                    .then(|| used.unwrap_or_default().saturating_sub(reserved.unwrap_or_default())),
+                reserved: reserved.filter(|_| is_open(&limit.target)),
+                target: Some(limit.target),
+                queue: limit.queue,
+                measure: limit.amount.measure.name(),
+                stage: limit.amount.stage.which(),
+                cap: limit.cap.limit.at_most(),
+            }
         }));
         shown
     }

@@ -5,7 +5,7 @@
 use super::super::{Engine, LiveSnapshot};
 use crate::fairshare::Shares;
 use crate::ids::{BankName, QueueName};
-use crate::limits::{Job, Keepers, Phase};
+use crate::limits::{Allocation, Job, Phase, Size};
 use std::collections::BTreeMap;
 
 /// Jobs of a bank in a queue.
@@ -20,10 +20,62 @@ pub struct JobSums {
 }
 
 impl JobSums {
-    fn add(&mut self, job: &Job) {
+    fn add(&mut self, size: Size) {
         self.jobs += 1;
-        self.nodes = self.nodes.saturating_add(job.size.nodes);
-        self.cores = self.cores.saturating_add(job.size.cores);
+        self.nodes = self.nodes.saturating_add(size.nodes);
+        self.cores = self.cores.saturating_add(size.cores);
+    }
+}
+
+/// What a live job counts as. Each counts as exactly one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum JobState {
+    /// It has resources.
+    Running,
+    /// It is in PRIORITY or SCHED, and no limit holds it.
+    Pending,
+    /// One of our limits holds it.
+    Held,
+    /// Its user has no data here.
+    Waiting,
+    /// It is in DEPEND, and none of our limits holds it.
+    Blocked,
+    /// It is in CLEANUP without resources.
+    Ending,
+}
+
+impl JobState {
+    /// All of them.
+    pub const ALL: [JobState; 6] = [
+        JobState::Running,
+        JobState::Pending,
+        JobState::Held,
+        JobState::Waiting,
+        JobState::Blocked,
+        JobState::Ending,
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            JobState::Running => "running",
+            JobState::Pending => "pending",
+            JobState::Held => "held",
+            JobState::Waiting => "waiting",
+            JobState::Blocked => "blocked",
+            JobState::Ending => "ending",
+        }
+    }
+
+    fn of_job(job: &Job) -> JobState {
+        match job.phase {
+            Phase::Run => JobState::Running,
+            Phase::Cleanup => JobState::Ending,
+            _ if job.association().is_none() => JobState::Waiting,
+            _ if job.is_held() => JobState::Held,
+            Phase::Sched | Phase::Priority => JobState::Pending,
+            Phase::New | Phase::Depend => JobState::Blocked,
+        }
     }
 }
 
@@ -64,22 +116,20 @@ pub struct Stats {
     pub queues: usize,
     /// Live jobs.
     pub live: usize,
-    /// Of these, those that wait for an association.
-    pub waiting: usize,
+    /// The same by what they count as.
+    pub states: BTreeMap<JobState, u64>,
     /// Those that exceed each limit now.
     pub held_by_limit: Vec<(&'static str, u64)>,
-    /// Those that others keep in DEPEND.
-    pub kept_by_others: u64,
-    /// Those with a price, or on their way to one.
+    /// Pending jobs, with what they ask for.
     pub pending: ByPlace,
-    /// Held ones.
+    /// Held jobs, with what they ask for.
     pub held: ByPlace,
-    /// Running ones.
+    /// Running jobs, with what they were given. Jobs that share a node count it each.
     pub running: ByPlace,
     /// The banks of the tree.
     pub banks: Vec<BankStats>,
-    /// How often a refresh was done, how long they took over all, how many prices they posted.
-    pub refreshes: (u64, f64, u64),
+    /// Refreshes that have ended, and the priorities that they posted.
+    pub refreshes: (u64, u64),
     /// Live fair-share.
     pub snapshot: LiveSnapshot,
 }
@@ -91,11 +141,19 @@ impl Engine {
         let mut held_by_limit: Vec<(&'static str, u64)> =
             rules.all().map(|(hold, _)| (hold.name(), 0)).collect();
         let (mut pending, mut held, mut running) = (ByPlace::new(), ByPlace::new(), ByPlace::new());
-        let mut kept_by_others = 0;
+        let mut states: BTreeMap<JobState, u64> = JobState::ALL.map(|state| (state, 0)).into();
         for (id, job) in self.ledger.jobs() {
             let place = || (self.bank_of(job.association()).or_else(|| job.bank.clone()), job.queue.clone());
-            if job.is_held() {
-                held.entry(place()).or_default().add(job);
+            let state = JobState::of_job(job);
+            *states.entry(state).or_default() += 1;
+            let given = job.allocation.as_deref().map_or(job.size, Allocation::size);
+            match state {
+                JobState::Running => running.entry(place()).or_default().add(given),
+                JobState::Pending => pending.entry(place()).or_default().add(job.size),
+                JobState::Held => held.entry(place()).or_default().add(job.size),
+                JobState::Waiting | JobState::Blocked | JobState::Ending => {}
+            }
+            if state == JobState::Held {
                 let exceeded = self.ledger.exceeded_by(&self.book, id);
                 for hold in rules.members(exceeded) {
                     match held_by_limit.iter_mut().find(|(name, _)| *name == hold.name()) {
@@ -103,23 +161,15 @@ impl Engine {
                         None => held_by_limit.push((hold.name(), 1)),
                     }
                 }
-            } else {
-                match job.phase {
-                    Phase::Run => running.entry(place()).or_default().add(job),
-                    Phase::Sched | Phase::Priority => pending.entry(place()).or_default().add(job),
-                    Phase::New | Phase::Depend | Phase::Cleanup => {}
-                }
             }
-            kept_by_others += u64::from(job.phase == Phase::Depend && job.keepers == Keepers::Others);
         }
         let extent = self.extent();
         Stats {
             associations: extent.associations,
             queues: extent.queues,
             live: self.ledger.len(),
-            waiting: self.ledger.waiting().count(),
+            states,
             held_by_limit,
-            kept_by_others,
             pending,
             held,
             running,

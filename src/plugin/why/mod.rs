@@ -202,11 +202,11 @@ impl MfPriority {
         let check = check.map_err(|fault| unreadable("stats", fault))?;
         let mut reply = self.heading(host)?;
         let stats = self.read(|engine| engine.stats(host.now())).ok_or_else(busy)?;
-        show::stats(&mut reply, &stats);
+        show::stats(&mut reply, &stats, self.refresh_cost.get());
         let since_epoch = self.updated.get().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         put(&mut reply, "version", json!(env!("CARGO_PKG_VERSION")));
         put(&mut reply, "updated", json!(since_epoch.map(|since| since.as_secs_f64())));
-        let pushes = self.pushes.get();
+        let pushes = self.push_cost.get();
         put(
             &mut reply,
             "push",

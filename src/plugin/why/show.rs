@@ -7,6 +7,7 @@ use crate::engine::{
 };
 use crate::fairshare::Shares;
 use crate::ids::{BankName, QueueName};
+use crate::plugin::costs::Cost;
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 use serde_json::{Value, json};
@@ -230,9 +231,8 @@ fn by_place(places: &BTreeMap<(Option<BankName>, Option<QueueName>), JobSums>) -
     rows.collect()
 }
 
-/// The instance in numbers, into `reply`.
-pub(super) fn stats(reply: &mut Value, stats: &Stats) {
-    let total = |places: &BTreeMap<_, JobSums>| places.values().map(|sums| sums.jobs).sum::<u64>();
+/// The instance in numbers, into `reply`; `cost` is that of refreshes.
+pub(super) fn stats(reply: &mut Value, stats: &Stats, cost: Cost) {
     let banks = stats.banks.iter().map(|bank| {
         json!({
             "bank": bank.bank,
@@ -247,31 +247,28 @@ pub(super) fn stats(reply: &mut Value, stats: &Stats) {
             "associations": bank.associations,
         })
     });
-    let (count, seconds, touched) = stats.refreshes;
+    let (count, touched) = stats.refreshes;
     let live = &stats.snapshot;
+    let mut jobs = json!({"live": stats.live});
+    for (state, count) in &stats.states {
+        put(&mut jobs, state.name(), json!(count));
+    }
     let held: serde_json::Map<String, Value> =
         stats.held_by_limit.iter().map(|(name, jobs)| ((*name).to_owned(), json!(jobs))).collect();
     let more = json!({
         "associations": stats.associations,
         "queues": stats.queues,
-        "jobs": {
-            "live": stats.live,
-            "pending": total(&stats.pending),
-            "held": total(&stats.held),
-            "running": total(&stats.running),
-            "waiting": stats.waiting,
-        },
+        "jobs": jobs,
         "held_by_limit": held,
-        "kept_by_others": stats.kept_by_others,
         "pending": by_place(&stats.pending),
         "held": by_place(&stats.held),
         "running": by_place(&stats.running),
         "banks": banks.collect::<Vec<_>>(),
         "refresh": {
             "total": count,
-            "seconds_total": seconds,
+            "seconds_total": cost.seconds,
             "touched_total": touched,
-            "last": live.last.as_ref().map(super::super::live::last),
+            "last": live.last.as_ref().map(|last| super::super::live::last(last, cost)),
             "under_way": live.is_refreshing,
             "lagging": live.lagging,
         },

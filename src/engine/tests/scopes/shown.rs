@@ -87,3 +87,32 @@ fn an_association_is_shown_the_limits_under_which_its_jobs_come() {
     }
     exact(&host);
 }
+
+/// A released job reserves what it will run with: that is shown as reserved, and nothing as used before it runs.
+#[test]
+fn what_released_jobs_reserve_is_shown_apart_from_what_runs() {
+    let mut host = site(vec![limit(bank("C"), None, "run-jobs", 2)]);
+    let of_c = |host: &Host| {
+        let wanted =
+            StandingsWanted { user: Some(UserId(9)), bank: None, after: None, most: 9, open: Open::All };
+        let mut page = host.engine.standings(&wanted, host.now);
+        let limits = page.associations.remove(0).limits;
+        let limit = limits.into_iter().find(|it| it.target == Some(bank("C"))).unwrap();
+        assert_eq!(limit.cap, Some(2));
+        (limit.used.unwrap(), limit.reserved.unwrap())
+    };
+    let jobs = [0; 4].map(|_| host.submit(job(9, "C", 0)).unwrap());
+    assert_eq!(of_c(&host), (0, 0), "they may run: none was held");
+    host.start(jobs[0]);
+    host.start(jobs[1]);
+    assert_eq!(of_c(&host), (2, 0));
+    let held = host.submit(job(9, "C", 0)).unwrap();
+    assert_eq!((host.state(held), of_c(&host)), (Some(State::Depend), (2, 0)));
+    host.end(jobs[0]);
+    assert_eq!((host.state(held), of_c(&host)), (Some(State::Sched), (1, 1)), "released, and does not run");
+    host.end(jobs[1]);
+    assert_eq!(of_c(&host), (0, 1), "nothing runs");
+    host.start(held);
+    assert_eq!(of_c(&host), (1, 0));
+    exact(&host);
+}

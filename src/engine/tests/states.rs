@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The states by which active jobs are counted.
+
+use super::host::Host;
+use super::site::{HostJob, association, record};
+use crate::accounts::Association;
+use crate::engine::JobState;
+use crate::ids::Limit;
+
+/// Every active job counts in one state, whatever has happened to it.
+#[test]
+fn each_active_job_counts_in_exactly_one_state() {
+    let own = Association { max_running_jobs: Limit(1), ..association(7, "A") };
+    let mut host = Host::with(vec![record(own, "A"), record(association(8, "A"), "A")], Vec::new());
+    let states = |host: &Host| {
+        let stats = host.engine.stats(host.now);
+        let counts: Vec<_> = JobState::ALL.iter().map(|state| stats.states[state]).collect();
+        assert_eq!(counts.iter().sum::<u64>(), stats.live as u64);
+        counts
+    };
+    assert_eq!(states(&host), [0; 6]);
+    // In the order running, pending, held, waiting, blocked, ending.
+    let running = host.submit(HostJob::new(7)).unwrap();
+    host.start(running);
+    assert_eq!(states(&host), [1, 0, 0, 0, 0, 0]);
+    let held = host.submit(HostJob::new(7)).unwrap();
+    assert_eq!(states(&host), [1, 0, 1, 0, 0, 0]);
+    host.submit(HostJob::new(8)).unwrap();
+    host.submit(HostJob { urgency: 0, ..HostJob::new(8) }).unwrap();
+    assert_eq!(states(&host), [1, 2, 1, 0, 0, 0]);
+    host.submit(HostJob::new(8).after("afterany:1")).unwrap();
+    assert_eq!(states(&host), [1, 2, 1, 0, 1, 0]);
+    host.end(running);
+    assert_eq!(states(&host), [0, 3, 0, 0, 1, 0]);
+    host.start(held);
+    assert_eq!(states(&host), [1, 2, 0, 0, 1, 0]);
+    // Jobs of users without data are on their way to SCHED, and not pending as well.
+    let mut host = Host::new();
+    for user in [5, 5, 6] {
+        host.submit(HostJob::new(user)).unwrap();
+    }
+    host.submit(HostJob::new(6).after("afterany:1")).unwrap();
+    assert_eq!(states(&host), [0, 0, 0, 4, 0, 0]);
+    let stats = host.engine.stats(host.now);
+    assert!(stats.pending.is_empty() && stats.held.is_empty() && stats.running.is_empty());
+}

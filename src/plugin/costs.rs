@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! How long pushes and refreshes keep the job manager's thread busy, in seconds of the wall clock.
+//!
+//! A push may take many requests and a refresh many reactor turns. Only the time inside of them counts, not the pauses between.
+
+use super::MfPriority;
+use crate::engine::Engine;
+use crate::jobtap::Host;
+use std::time::{Duration, Instant};
+
+/// The cost of pushes, or of refreshes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost {
+    /// How many have ended.
+    pub total: u64,
+    /// Seconds of all that have ended.
+    pub seconds: f64,
+    /// Seconds of the one that has not ended.
+    under_way: f64,
+    /// When the last one ended, and its seconds.
+    pub last: Option<(f64, f64)>,
+}
+
+/// What a request did for a push.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum PushStep {
+    /// It brought records of a push that has not ended.
+    #[default]
+    Part,
+    /// It began a push.
+    Begin,
+    /// It ended a push: the data are in force.
+    End,
+    /// It was a push by itself.
+    Whole,
+    /// It ended a push without effect: a dry run, or a push that was given up.
+    Drop,
+}
+
+impl Cost {
+    /// Adds time to the one under way.
+    pub(super) fn spend(&mut self, took: Duration) {
+        self.under_way += took.as_secs_f64();
+    }
+
+    /// Forgets the one under way.
+    pub(super) fn drop_current(&mut self) {
+        self.under_way = 0.0;
+    }
+
+    /// Ends the one under way.
+    pub(super) fn end(&mut self, now: f64) {
+        let took = std::mem::take(&mut self.under_way);
+        self.total += 1;
+        self.seconds += took;
+        self.last = Some((now, took));
+    }
+
+    /// Adds a request of a push that took so long.
+    pub(super) fn push(&mut self, step: PushStep, now: f64, took: Duration) {
+        if matches!(step, PushStep::Begin | PushStep::Whole) {
+            self.drop_current();
+        }
+        self.spend(took);
+        match step {
+            PushStep::Part | PushStep::Begin => {}
+            PushStep::End | PushStep::Whole => self.end(now),
+            PushStep::Drop => self.drop_current(),
+        }
+    }
+}
+
+impl MfPriority {
+    /// Does `work`, and adds its time to the refresh that goes on in it, if one does.
+    pub(super) fn refreshing<R>(&self, host: Host<'_, Self>, work: impl FnOnce() -> R) -> R {
+        let look = || self.read(Engine::refresh_progress).unwrap_or_default();
+        let (before, began) = (look(), Instant::now());
+        let result = work();
+        let after = look();
+        let mut cost = self.refresh_cost.get();
+        if !before.is_under_way {
+            cost.drop_current();
+        }
+        let has_ended = after.total != before.total;
+        if has_ended || after.is_under_way || before.is_under_way {
+            cost.spend(began.elapsed());
+        }
+        if has_ended {
+            cost.end(host.now());
+        }
+        self.refresh_cost.set(cost);
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The time of ten requests is the time of one push; what had no effect counts nowhere.
+    #[test]
+    fn a_push_in_many_requests_is_one_push() {
+        let ms = Duration::from_millis;
+        let steps: [(&[PushStep], u64, u64, Option<u64>); 7] = [
+            (&[PushStep::Whole], 1, 1, Some(1)),
+            (&[PushStep::Begin, PushStep::Part, PushStep::Part, PushStep::End], 1, 10, Some(10)),
+            (&[PushStep::Part, PushStep::Part, PushStep::End], 1, 6, Some(6)),
+            (&[PushStep::Begin, PushStep::Part, PushStep::Drop], 0, 0, None),
+            (&[PushStep::Begin, PushStep::Part], 0, 0, None),
+            (&[PushStep::Part, PushStep::Begin, PushStep::End], 1, 5, Some(5)),
+            (&[PushStep::Part, PushStep::Whole, PushStep::Part, PushStep::End], 2, 9, Some(7)),
+        ];
+        for (steps, total, milliseconds, last) in steps {
+            let mut cost = Cost::default();
+            for (at, step) in steps.iter().enumerate() {
+                cost.push(*step, at as f64, ms(at as u64 + 1));
+            }
+            assert_eq!(cost.total, total, "{steps:?}");
+            assert!((cost.seconds * 1e3 - milliseconds as f64).abs() < 1e-9, "{steps:?} {cost:?}");
+            let took = cost.last.map(|(_, seconds)| (seconds * 1e3).round() as u64);
+            assert_eq!(took, last, "{steps:?}");
+        }
+    }
+}
