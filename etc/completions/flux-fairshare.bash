@@ -22,6 +22,9 @@ _flux__fairshare() {
             flux__fairshare,compare)
                 cmd="flux__fairshare__subcmd__compare"
                 ;;
+            flux__fairshare,config)
+                cmd="flux__fairshare__subcmd__config"
+                ;;
             flux__fairshare,doctor)
                 cmd="flux__fairshare__subcmd__doctor"
                 ;;
@@ -89,7 +92,7 @@ _flux__fairshare() {
 
     case "${cmd}" in
         flux__fairshare)
-            opts="-h -V --help --version show update policy limit push sync recount usage scrub compare report why what-if simulate jobs standing top metrics status check-import doctor migrate"
+            opts="-h -V --help --version show update policy limit push sync recount usage scrub compare report why what-if simulate jobs standing top metrics status check-import doctor config migrate"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -235,6 +238,20 @@ _flux__fairshare() {
                     fi
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        flux__fairshare__subcmd__config)
+            opts="-h --json --help check"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;

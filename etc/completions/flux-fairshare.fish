@@ -47,6 +47,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "metri
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "status" -d 'Show the state of the priority plugin that is loaded: its data, jobs held by each limit, a recount'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "check-import" -d 'Compare the values in a document with ours: how many agree, and which do not'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "doctor" -d 'Look the database and the plugin over for what goes wrong quietly, and say what to do about each'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "config" -d 'Check Flux\'s configuration files before Flux reads them'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "migrate" -d 'Before going back to flux-accounting\'s plugin: which held jobs it would lose, and how it loses none'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
@@ -523,6 +524,8 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l stale -d 'Data and usage are old after so many hours' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l json -d 'Print a JSON document'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand config" -l json -d 'Print a JSON document'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand config" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''

@@ -67,7 +67,7 @@ pub(super) fn no<'a>(command: &str, usual: &'a str) -> Option<&'a str> {
         "update" | "push" | "sync" | "policy" | "recount" | "scrub" | "compare" | "what-if" | "simulate"
         | "top" | "metrics" | "report" => None,
         // Their descriptions say it.
-        "doctor" | "status" | "check-import" | "migrate" => Some("see above"),
+        "doctor" | "status" | "check-import" | "migrate" | "config" => Some("see above"),
         _ => Some(usual),
     }
 }
@@ -192,6 +192,10 @@ fn examples(command: &str) -> &'static [Entry] {
                 "flux fairshare doctor --json",
                 "The same for a monitoring system; exit status 1 if something is to be done.",
             ),
+        ],
+        "config" => &[
+            ("flux fairshare config check /etc/flux/system/conf.d", "Whether Flux would start with it."),
+            ("flux fairshare config check new.toml --json", "The same of one file, for programs."),
         ],
         "migrate" => &[
             ("flux fairshare migrate", "Which held jobs flux-accounting's plugin would lose, or has lost."),

@@ -9,6 +9,7 @@ mod ask;
 mod check_import;
 mod columns;
 mod compare;
+mod config;
 mod database;
 mod demo;
 mod doctor;
@@ -106,6 +107,7 @@ enum Command {
     Status(status::Args),
     CheckImport(check_import::Args),
     Doctor(doctor::Args),
+    Config(config::Args),
     Migrate(migrate::Args),
     Generate(generate::Args),
     Demo(demo::Args),
@@ -209,6 +211,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         Command::Status(args) => status::run(&args),
         Command::CheckImport(args) => check_import::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Config(args) => config::run(&args),
         Command::Migrate(args) => migrate::run(&args),
         Command::Generate(args) => generate::run(&args),
         Command::Demo(args) => demo::run(&args),

@@ -31,8 +31,8 @@ struct Key {
 }
 
 const YES_OR_NO: &str = "true or false";
-const DURATION: &str = "seconds, or a duration such as \"30s\", \"2h\" or \"7d\"";
-const WEIGHT: &str = "an integer";
+const DURATION: &str = "0 to 36600 days, in seconds or as a duration such as \"30s\", \"2h\" or \"7d\"";
+const WEIGHT: &str = "an integer of 64 bits";
 const RUNNING_LIMITS: &str = "running-limits";
 const RULES_OF_RUNNING: &str = "\"upstream\" or \"strict\"";
 /// Nothing is to take longer than a hundred years.
@@ -88,7 +88,7 @@ const KEYS: [Key; 15] = [
     },
     Key {
         name: "age-max",
-        takes: "a positive duration such as \"7d\", or seconds",
+        takes: "more than 0 and at most 36600 days, in seconds or as a duration such as \"7d\"",
         set: |to, value| put(&mut to.age_max, duration(value).filter(|seconds| *seconds > 0.0)),
     },
     Key {

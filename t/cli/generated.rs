@@ -208,7 +208,7 @@ fn manual_pages_tell_of_the_exit_status_of_their_command() {
     for never in ["policy", "sync", "recount", "scrub", "update", "push"] {
         assert_eq!(one(never), None, "{never}");
     }
-    for other in ["doctor", "status", "check-import", "migrate"] {
+    for other in ["doctor", "status", "check-import", "migrate", "config"] {
         assert_eq!(one(other).as_deref(), Some("see above"), "{other}");
     }
     for usual in ["show", "why", "jobs", "standing", "limit", "usage"] {

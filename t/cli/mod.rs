@@ -5,6 +5,7 @@
 mod agreement;
 mod bad_files;
 mod complaints;
+mod config;
 mod databases;
 mod disk;
 mod disk_faults;

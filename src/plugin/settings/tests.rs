@@ -62,15 +62,15 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         (r#"{"live": "yes"}"#, "fairshare.live: expected true or false, got \"yes\""),
         (
             r#"{"refresh": -1}"#,
-            "fairshare.refresh: expected seconds, or a duration such as \"30s\", \"2h\" or \"7d\", got integer -1",
+            "fairshare.refresh: expected 0 to 36600 days, in seconds or as a duration such as \"30s\", \"2h\" or \"7d\", got integer -1",
         ),
         (
             r#"{"refresh": "NaN"}"#,
-            "fairshare.refresh: expected seconds, or a duration such as \"30s\", \"2h\" or \"7d\", got \"NaN\"",
+            "fairshare.refresh: expected 0 to 36600 days, in seconds or as a duration such as \"30s\", \"2h\" or \"7d\", got \"NaN\"",
         ),
         (
             r#"{"refresh": "1e9d"}"#,
-            "fairshare.refresh: expected seconds, or a duration such as \"30s\", \"2h\" or \"7d\", got \"1e9d\"",
+            "fairshare.refresh: expected 0 to 36600 days, in seconds or as a duration such as \"30s\", \"2h\" or \"7d\", got \"1e9d\"",
         ),
         (r#"{"depth": 0}"#, "fairshare.depth: expected an integer from 1 to 1000000, got integer 0"),
         (r#"{"depth": 2.5}"#, "fairshare.depth: expected an integer from 1 to 1000000, got real 2.5"),
@@ -86,7 +86,7 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
         ),
         (
             r#"{"age-max": 0}"#,
-            "fairshare.age-max: expected a positive duration such as \"7d\", or seconds, got integer 0",
+            "fairshare.age-max: expected more than 0 and at most 36600 days, in seconds or as a duration such as \"7d\", got integer 0",
         ),
         (r#"{"weights": 3}"#, "fairshare.weights: expected a table, got integer 3"),
         (r#"{"weights": {"aeg": 3}}"#, "fairshare.weights.aeg: unknown key; known are age, size"),
@@ -104,7 +104,7 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
             r#"{"queues": {"batch": {"running-limits": true}}}"#,
             "fairshare.queues.batch.running-limits: expected \"upstream\" or \"strict\", got boolean true",
         ),
-        (r#"{"weights": {"age": "3"}}"#, "fairshare.weights.age: expected an integer, got \"3\""),
+        (r#"{"weights": {"age": "3"}}"#, "fairshare.weights.age: expected an integer of 64 bits, got \"3\""),
     ] {
         assert_eq!(read(table), Err(told.to_owned()), "{table}");
     }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare config check` without Flux. `t/t5049-config.t` compares it with Flux.
+
+use serde_json::json;
+
+use super::{directory, fairshare};
+
+#[test]
+fn a_refused_key_is_told_with_file_value_range_and_remedy() {
+    let room = directory("config_refused");
+    let file = room.join("fairshare.toml");
+    std::fs::write(&file, "[fairshare]\nrefesh = 5\ndepth = 0\n").expect("written");
+    let file = file.to_str().expect("text");
+    let ran = fairshare(["config", "check", file]);
+    assert_eq!((ran.status, ran.err.as_str()), (1, ""), "{ran:?}");
+    let lines: Vec<&str> = ran.out.lines().collect();
+    assert_eq!(lines.len(), 2, "{ran:?}");
+    assert!(lines[0].starts_with(&format!("{file}: fairshare.depth: expected an integer from 1 to 1000000, got integer 0; correct the value, or remove the key")), "{ran:?}");
+    assert!(
+        lines[1].starts_with(&format!("{file}: fairshare.refesh: unknown key; known are live, refresh,"))
+            && lines[1].ends_with("correct the key or remove it; did you mean \"refresh\"?"),
+        "{ran:?}"
+    );
+    let ran = fairshare(["config", "check", "--json", room.to_str().expect("text")]);
+    let told: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
+    assert_eq!((ran.status, &told["accepted"]), (1, &json!(false)));
+    assert_eq!(told["faults"][0]["file"], json!(file));
+    assert_eq!(told["faults"][0]["key"], json!("fairshare.depth"));
+    assert_eq!(told["faults"][0]["value"], json!(0));
+}
+
+#[test]
+fn files_are_one_configuration_and_json_is_read_by_its_name() {
+    let room = directory("config_accepted");
+    let (toml, json) = (room.join("a.toml"), room.join("b.json"));
+    std::fs::write(&toml, "[fairshare]\nrefresh = \"often\"\n").expect("written");
+    std::fs::write(&json, r#"{"fairshare": {"refresh": 5, "queues": {"q": {}}}, "queues": {"q": {}}}"#)
+        .expect("written");
+    let ran = fairshare(["config".as_ref(), "check".as_ref(), toml.as_os_str(), json.as_os_str()]);
+    assert!(ran.ok().ends_with("b.json: accepted\n"), "{ran:?}");
+    let ran = fairshare(["config".as_ref(), "check".as_ref(), toml.as_os_str()]);
+    assert_eq!(ran.status, 1, "{ran:?}");
+    std::fs::write(&toml, "").expect("written");
+    assert!(fairshare(["config", "check", toml.to_str().expect("text")]).ok().ends_with(": accepted\n"));
+}
+
+#[test]
+fn a_file_that_can_not_be_read_is_an_error() {
+    let ran = fairshare(["config", "check", "/nowhere/at/all.toml"]);
+    assert!(ran.error().contains("/nowhere/at/all.toml: can't be read: No such file"), "{ran:?}");
+    assert_eq!(fairshare(["config", "check"]).status, 2);
+}

@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='flux fairshare config check: what it accepts, Flux starts with; what it refuses keeps Flux from starting'
+
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+
+# check STATUS: the command's answer about conf.d is this exit status, and a start of Flux ends accordingly.
+check() {
+	test_expect_code "$1" flux fairshare config check conf.d >out 2>err || { cat out err; return 1; }
+	cat out
+	if test "$1" -eq 0; then
+		flux start -c conf.d -Slog-stderr-level=3 true 2>start.err || { cat start.err; return 1; }
+	else
+		! flux start -c conf.d -Slog-stderr-level=3 true 2>start.err || { echo "Flux starts with it"; return 1; }
+	fi
+}
+# fragment NAME: a file of conf.d, from standard input.
+fragment() { cat >"conf.d/$1.toml"; }
+# only FRAGMENT: this one besides the plugin and two queues.
+only() {
+	rm -rf conf.d && mkdir conf.d &&
+	fragment 10-plugin <<-END &&
+	[job-manager]
+	plugins = [ { remove = ".priority-default", load = "$PLUGIN" } ]
+	END
+	printf '[queues.batch]\n[queues.debug]\n' | fragment 20-queues && printf "$1\n" | fragment 30-fairshare
+}
+
+test_expect_success 'what the check accepts, Flux starts with' '
+	only "[fairshare]\nrefresh = \"30s\"\ndepth = 200\nweights = { age = 1000 }" && check 0 &&
+	only "[fairshare.queues.batch]\nrunning-limits = \"strict\"" && check 0 &&
+	only "[[fairshare.limits]]\nscope = \"bank\"\nname = \"chem\"\nrun-gpus = 4" && check 0 &&
+	only "[other]\nkey = 1979-05-27T07:32:00Z" && check 0
+'
+while IFS='|' read -r name text said; do
+	test_expect_success "Flux does not start with what the check refuses: $name" '
+		only "$text" && check 1 && grep -F "conf.d/30-fairshare.toml: $said" out
+	'
+done <<'END'
+an unknown key|[fairshare]\nrefesh = 3|fairshare.refesh: unknown key
+a duration that is none|[fairshare]\nrefresh = "often"|fairshare.refresh: expected 0 to 36600 days, in seconds or as a duration such as "30s", "2h" or "7d", got "often"
+a number out of range|[fairshare]\ndepth = 0|fairshare.depth: expected an integer from 1 to 1000000, got integer 0
+a weight that is text|[fairshare.weights]\nage = "3"|fairshare.weights.age: expected an integer of 64 bits, got "3"
+an unknown measure|[[fairshare.limits]]\nscope = "bank"\nname = "chem"\ngpus = 4|fairshare.limits[0].gpus: unknown key
+a queue that is not there|[fairshare.queues.bach]\nrunning-limits = "strict"|fairshare.queues.bach: no such queue; known are batch, debug
+a table that is none|fairshare = 3|[fairshare]: expected a table, got integer 3
+a syntax error|[fairshare]\nrefresh = = 3|line 2: not TOML
+a number that Flux does not read|[fairshare]\nrefresh = nan|the number NaN is in it
+END
+test_expect_success 'Flux does not start with what the check refuses: an option at load' '
+	only "[fairshare]\ndepth = 5" && fragment 40-load <<-END &&
+	[job-manager]
+	plugins = [ { remove = ".priority-default", load = "$PLUGIN", conf = { depth = 0 } } ]
+	END
+	check 1 && grep "conf.d/40-load.toml: job-manager.plugins: depth: expected an integer from 1 to 1000000" out
+'
+test_expect_success 'a later file takes precedence, as in Flux' '
+	only "[fairshare]\nrefresh = \"often\"" && printf "[fairshare]\nrefresh = 5\n" | fragment 40-later && check 0
+'
+test_expect_success 'files that do not end in .toml are left alone, as by Flux' '
+	only "[fairshare]\nrefresh = 5" && printf "[fairshare]\nrefesh = 5\n" >conf.d/50-old.toml.bak && check 0
+'
+test_done
