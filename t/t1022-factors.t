@@ -56,6 +56,12 @@ test_expect_success 'who waits longer goes first, by the time between their subm
 test_expect_success 'all grow older alike: nothing is posted for it' '
 	before=$(mf events $a | wc -l) && sleep 3 && test $(mf events $a | wc -l) = $before && prio_is $a $first
 '
+test_expect_success 'the age that people are shown is the time eligible over age-max, and terms sum to the priority' '
+	mf rpc jobs "{}" | sed "s/^ok //" >jobs.json && jq -e ".terms | index(\"age_offset\") == index(\"age\") + 1" jobs.json &&
+	jq -e ".now as \$now | .weighings as \$all | (.terms | index(\"age\")) as \$age | .jobs | length > 0 and all(.[];
+		(.values[\$age] - ([1, (\$now - .submitted) / 1000] | min) | fabs) < 0.001 and
+		([.values, \$all[.weighing]] | transpose | map(.[0] * .[1]) | add | round) == .priority)" jobs.json
+'
 test_expect_success 'the query names the instant as of which ages are shown' '
 	live .ages && jq -ne "$(live .ages.reference) - now | . > 0 and . <= 1000"
 '

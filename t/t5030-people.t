@@ -66,7 +66,7 @@ test_expect_success 'jobs shows the terms that each priority was made of, to the
 	asks own jobs -A --json >out && is out "(.jobs | length) == 4" &&
 	for id in $two $three $four; do
 		is out ".jobs[] | select(.id == \"$(flux job id --to=f58 $id)\") | .priority == $(posted $id) and (.sum | round) == .priority and
-			(.fairshare + .queue_term + .bank_term + .urgency_term + .age + .size - .sum | fabs) < 1e-6" || return 1
+			(.fairshare + .queue_term + .bank_term + .urgency_term + .age + .age_offset + .size - .sum | fabs) < 1e-6" || return 1
 	done &&
 	is out ".jobs[] | select(.userid == 5003) | .bank_term == 2000 and .queue_term == 20000"
 '

@@ -134,6 +134,17 @@ impl Engine {
         self.ages.value(since, self.now)
     }
 
+    /// A job's age at `now` as a part of `age-max`: at most 1, without an end under a promise.
+    pub(super) fn true_age(&self, job: &Job, now: f64) -> f64 {
+        let age = job.eligible.seconds(now) / self.settings.age_max;
+        if self.settings.max_wait_behind > 0.0 { age } else { age.min(1.0) }
+    }
+
+    /// The same of a live job by its id; 0 for any other.
+    pub fn age_of(&self, id: JobId, now: f64) -> f64 {
+        self.ledger.job(id).map_or(0.0, |job| self.true_age(job, now))
+    }
+
     /// Whether time counts for a job: of one in DEPEND as far as is known.
     pub(super) fn note_eligible(&mut self, id: JobId, urgency: Option<i64>) {
         let Some(job) = self.ledger.job(id) else { return };

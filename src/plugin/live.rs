@@ -56,9 +56,9 @@ pub(super) fn last(last: &LastRefresh, cost: Cost) -> Value {
     })
 }
 
-fn price(id: JobId, priced: &PricedJob) -> Value {
+fn price(id: JobId, priced: &PricedJob, age: f64) -> Value {
     let [posted, exact] = [&priced.posted, &priced.exact].map(|made| {
-        let terms = made.terms().iter().map(|term| {
+        let terms = made.shown_terms(age).into_iter().map(|term| {
             json!({"name": term.name, "value": term.value, "weight": term.weight, "product": term.product})
         });
         json!({"priority": made.priority, "sum": made.sum, "terms": terms.collect::<Vec<_>>()})
@@ -98,7 +98,9 @@ impl MfPriority {
             let ids = wanted.ids.unwrap_or_else(|| engine.pending_after(wanted.after, wanted.most));
             let is_last = ids.len() < wanted.most;
             let next = ids.last().filter(|_| !is_last).map(|id| id.0);
-            let jobs = ids.into_iter().filter_map(|id| Some(price(id, &engine.priced(id)?)));
+            let jobs = ids
+                .into_iter()
+                .filter_map(|id| Some(price(id, &engine.priced(id)?, engine.age_of(id, host.now()))));
             json!({"jobs": jobs.collect::<Vec<_>>(), "next": next})
         });
         Ok(Some(found.ok_or_else(busy)?.to_string()))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! How a priority came about, from the terms to the number. What Flux gets is the last field of what people are shown.
 
-use super::{MAX_FACTORS, PRIORITY_MAX};
+use super::{AGE, AGE_OFFSET, MAX_FACTORS, PRIORITY_MAX};
 use crate::accounts::ZeroScore;
 
 /// One weighted factor of a job.
@@ -68,6 +68,23 @@ impl Explanation {
     /// The terms, in the order of the table. None where the urgency alone decides.
     pub fn terms(&self) -> &[Term] {
         self.terms.get(..self.count).unwrap_or_default()
+    }
+
+    /// The terms as people are shown them: the term of the age with `age`, the job's true age, and behind it a term with what the
+    /// common reference adds to all ages ([`super::Ages`]). They sum to the same.
+    pub fn shown_terms(&self, age: f64) -> Vec<Term> {
+        let mut shown = Vec::with_capacity(self.count + 1);
+        for term in self.terms() {
+            if term.name != AGE {
+                shown.push(*term);
+                continue;
+            }
+            let product = term.weight as f64 * age;
+            shown.push(Term { value: age, product, ..*term });
+            let (value, product) = (term.value - age, term.product - product);
+            shown.push(Term { name: AGE_OFFSET, value, product, ..*term });
+        }
+        shown
     }
 
     /// The values of the terms, in their order, and 0 where there are no more: with weights they say it all again.

@@ -61,6 +61,8 @@ pub const FACTORS: [Factor; 6] = [
 pub const FAIRSHARE: &str = "fairshare";
 /// The name of the factor that grows with the time a job is eligible.
 pub const AGE: &str = "age";
+/// The name of the term that all ages have in common, where people are shown terms.
+pub const AGE_OFFSET: &str = "age_offset";
 /// The name of the factor of a job's part of the site.
 pub const SIZE: &str = "size";
 

@@ -42,6 +42,7 @@ use crate::ids::JobId;
 use crate::priority::{Pending, Priced};
 use ended::Asking;
 use interleave::InTurn;
+pub(super) use prices::shown;
 use prices::{Groups, Posted, Weighing};
 use refresh::Stage;
 use std::collections::{HashMap, HashSet};

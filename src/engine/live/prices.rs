@@ -6,7 +6,7 @@ use super::Turn;
 use crate::accounts::{AssociationId, ZeroScore};
 use crate::ids::JobId;
 use crate::limits::{Job, Phase};
-use crate::priority::{Explanation, MAX_FACTORS, Priced, Weighed};
+use crate::priority::{AGE, AGE_OFFSET, Explanation, MAX_FACTORS, Priced, Weighed};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
@@ -61,9 +61,11 @@ pub struct Price {
 }
 
 impl Price {
-    /// What the terms weighed, one weight for each.
-    pub fn weights(&self) -> Vec<i64> {
-        self.weighing.weighed.all().map(|(_, weight)| weight).collect()
+    /// What the terms weighed that people are shown, one weight for each.
+    pub fn shown_weights(&self) -> Vec<i64> {
+        shown(self.weighing.weighed.all().map(|(factor, weight)| (factor.name, weight)))
+            .map(|(_, weight)| weight)
+            .collect()
     }
 
     /// Two prices made by the same weights have the same.
@@ -77,6 +79,16 @@ impl Posted {
         let Weighing { weighed, zero } = self.weighing.as_ref();
         weighed.recall(i64::from(self.urgency), &self.values, *zero)
     }
+}
+
+/// The terms that people are shown, of those that the table has: behind the age what all ages have in common.
+pub(in crate::engine) fn shown<T: Copy>(
+    terms: impl Iterator<Item = (&'static str, T)>,
+) -> impl Iterator<Item = (&'static str, T)> {
+    terms.flat_map(|(name, of)| {
+        let offset = (name == AGE).then_some((AGE_OFFSET, of));
+        std::iter::once((name, of)).chain(offset)
+    })
 }
 
 /// Both prices of a job.

@@ -5,7 +5,7 @@ use super::examples::{site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, SITE_NODES, association, queue, record};
 use crate::accounts::{Association, Policy, Queue};
-use crate::engine::{Effect, Engine, Event, Memo, Past, Settings, State, Timer};
+use crate::engine::{Effect, Engine, Event, JobsWanted, Memo, Past, Settings, State, Timer};
 use crate::ids::{JobId, Limit};
 use crate::limits::Eligible;
 use crate::standing::SitePart;
@@ -349,4 +349,46 @@ fn what_is_shown_of_ages() {
         (submitted[..2].to_vec(), 2),
         "three quarters of forty hours, or more"
     );
+}
+
+/// People are shown how old a job is; what the common reference adds to all ages is a term by itself.
+#[test]
+fn the_age_of_a_job_is_shown_as_it_is_and_terms_still_sum_to_its_priority() {
+    for (max_wait_behind, waited, most) in [
+        (0.0, 4.0, 1.0),
+        (0.0, 10.0 * HOUR, 1.0),
+        (0.0, 250.0 * HOUR, 1.0),
+        (48.0 * HOUR, 250.0 * HOUR, f64::INFINITY),
+    ] {
+        let mut host = aged(Settings { max_wait_behind, ..settings() });
+        let ids = [1, 1].map(|nodes| submit(&mut host, nodes));
+        host.now += waited;
+        let later = submit(&mut host, 1);
+        let names = host.engine.term_names();
+        assert_eq!(names, ["fairshare", "queue", "bank", "urgency", "age", "age_offset", "size"]);
+        let page = host.engine.jobs_page(&JobsWanted { most: 9, ..JobsWanted::default() }, host.now);
+        assert!(
+            page.weighings.iter().all(|weights| weights.len() == names.len() && weights[4] == weights[5])
+        );
+        let offsets: Vec<f64> = page
+            .jobs
+            .iter()
+            .map(|job| {
+                let made = &job.price.as_ref().unwrap().made;
+                let terms = made.shown_terms(job.age);
+                assert_eq!(terms.iter().map(|term| term.name).collect::<Vec<_>>(), names);
+                let expected = ((host.now - job.submitted.unwrap()) / MOST).min(most);
+                assert!((terms[4].value - expected).abs() < 1e-9, "{waited}: {terms:?}");
+                let sum: f64 = terms.iter().map(|term| term.product).sum();
+                assert!((sum - made.sum).abs() < 1e-6, "{sum} {made:?}");
+                assert_eq!(sum.round(), f64::from(job.price.as_ref().unwrap().posted));
+                terms[5].value
+            })
+            .collect();
+        assert_eq!(page.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), [ids[0], ids[1], later]);
+        if waited < MOST {
+            let is_alike = |offset: &f64| (offset - offsets[0]).abs() < 1e-9;
+            assert!(offsets.iter().all(is_alike), "one reference: {offsets:?}");
+        }
+    }
 }

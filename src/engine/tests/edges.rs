@@ -57,8 +57,9 @@ fn a_page_of_as_many_as_were_looked_at_is_the_last() {
     let ids = ["q1", "q2"].map(|queue| host.submit(HostJob::new(7).queue(queue)).unwrap());
     let of = |most| {
         let (user, queue) = (Some(UserId(7)), Some("q1".to_owned()));
-        let page =
-            host.engine.jobs_page(&JobsWanted { after: None, ids: None, user, bank: None, queue, most });
+        let page = host
+            .engine
+            .jobs_page(&JobsWanted { after: None, ids: None, user, bank: None, queue, most }, host.now);
         (page.jobs.iter().map(|job| job.id).collect::<Vec<JobId>>(), page.next)
     };
     assert_eq!(of(2), (vec![ids[0]], None));

@@ -41,8 +41,9 @@ fn resources_that_were_on_their_way_start_a_job_that_is_held_in_sched() {
     host.force_update(moved, None, Some("B".to_owned()));
     assert_eq!((host.state(moved), host.jobs[&moved].priority, held(&host)), (Some(Sched), Some(0), 1));
     let ids = Some(vec![moved]);
-    let page =
-        host.engine.jobs_page(&JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 });
+    let page = host
+        .engine
+        .jobs_page(&JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 }, host.now);
     assert_eq!(page.jobs.iter().map(|job| job.state).collect::<Vec<_>>(), ["sched"]);
     assert!(host.engine.is_held(moved) && !host.engine.is_held(there));
     // Whatever is asked for or changes, it stays there.
@@ -233,8 +234,9 @@ fn a_job_that_is_held_in_priority_counts_when_it_comes_to_sched_all_the_same() {
     host.event(Event::Reprioritize);
     assert_eq!((host.state(held), host.state(running)), (Some(Priority), Some(Run)));
     let ids = Some(vec![held]);
-    let page =
-        host.engine.jobs_page(&JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 });
+    let page = host
+        .engine
+        .jobs_page(&JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 }, host.now);
     assert_eq!(page.jobs[0].state, "priority");
     host.engine.handle(NOW, Event::Sched(held));
     assert_eq!(host.engine.ledger().job(held).unwrap().phase, Phase::Sched);

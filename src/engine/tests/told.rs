@@ -272,22 +272,22 @@ fn lists_hold_what_is_asked_for() {
         ("queue", JobsWanted { queue: text("q1"), ..all() }, vec![held, unknown]),
         ("bank and queue", JobsWanted { bank: text("B"), queue: text("q1"), ..all() }, vec![]),
     ] {
-        let page = host.engine.jobs_page(&wanted);
+        let page = host.engine.jobs_page(&wanted, host.now);
         assert_eq!(page.jobs.iter().map(|job| job.id).collect::<Vec<_>>(), ids, "{what}");
         assert_eq!(page.next, None, "{what}");
     }
-    let page = host.engine.jobs_page(&all());
+    let page = host.engine.jobs_page(&all(), host.now);
     let of: Vec<_> =
         page.jobs.iter().map(|job| (job.state, job.is_kept, job.weighing, job.holds.len())).collect();
     let depend = |is_kept, holds| ("depend", is_kept, None, holds);
     let sched = ("sched", false, Some(0), 0);
     assert_eq!(of, [depend(false, 1), depend(true, 0), sched, sched]);
     let names = host.engine.term_names();
-    assert_eq!(names, ["fairshare", "queue", "bank", "urgency", "age", "size"]);
-    assert_eq!(page.weighings, [[100_000, 10_000, 0, 1_000, 0, 0]]);
+    assert_eq!(names, ["fairshare", "queue", "bank", "urgency", "age", "age_offset", "size"]);
+    assert_eq!(page.weighings, [[100_000, 10_000, 0, 1_000, 0, 0, 0]]);
     host.event(Event::Weights(vec![("fairshare".to_owned(), 7)]));
     host.set_urgency(unknown, 17);
-    let page = host.engine.jobs_page(&all());
+    let page = host.engine.jobs_page(&all(), host.now);
     assert_eq!(page.jobs.iter().filter_map(|job| job.weighing).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(page.weighings.iter().map(|it| it[0]).collect::<Vec<_>>(), [100_000, 7]);
     // Of one user in pages: none is left out though a page has nobody of the queue that is asked for.
@@ -297,13 +297,13 @@ fn lists_hold_what_is_asked_for() {
     let (mut after, mut got) = (None, 0);
     loop {
         let (user, queue) = (Some(UserId(8)), text("q2"));
-        let page = host.engine.jobs_page(&JobsWanted { after, user, queue, most: 2, ..all() });
+        let page = host.engine.jobs_page(&JobsWanted { after, user, queue, most: 2, ..all() }, host.now);
         got += page.jobs.len();
         let Some(next) = page.next else { break };
         after = Some(next);
     }
     assert_eq!(got, 1);
-    let just = host.engine.jobs_page(&JobsWanted { user: Some(UserId(7)), most: 2, ..all() });
+    let just = host.engine.jobs_page(&JobsWanted { user: Some(UserId(7)), most: 2, ..all() }, host.now);
     assert_eq!((just.jobs.len(), just.next), (2, None));
     for (id, user, queue) in
         [(first, Some(7), None), (held, Some(7), Some(Some("q1"))), (kept, Some(8), Some(None))]

@@ -272,7 +272,7 @@ proptest! {
                 .collect();
             let (mut after, mut got) = (None, Vec::new());
             loop {
-                let page = host.engine.jobs_page(&JobsWanted { after, user: user.map(UserId), most, ..JobsWanted::default() });
+                let page = host.engine.jobs_page(&JobsWanted { after, user: user.map(UserId), most, ..JobsWanted::default() }, host.now);
                 prop_assert!(page.jobs.len() <= most);
                 for job in &page.jobs {
                     let told = why(&host, job.id);

@@ -47,6 +47,8 @@ pub struct Why {
     pub submitted: Option<f64>,
     /// The fair-share of its association.
     pub fairshare: Option<f64>,
+    /// Its true age, as a part of `age-max`.
+    pub age: f64,
     /// Its prices, if it has any.
     pub priced: Option<PricedJob>,
     /// Why the posted one was computed.
@@ -107,6 +109,7 @@ impl Engine {
             size: job.size,
             duration: Some(job.duration).filter(|seconds| *seconds > 0.0),
             submitted: job.submitted,
+            age: self.true_age(job, now),
             fairshare: association.and_then(|association| self.fairshare(association)),
             made: priced.as_ref().map(|priced| self.made(priced.cause)),
             lag: priced.as_ref().and_then(|priced| self.lag(id, priced)),

@@ -2,7 +2,7 @@
 //! Pending and held jobs in short, page by page.
 
 use super::super::Engine;
-use super::super::live::Price;
+use super::super::live::{Price, shown};
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Job, Keepers, Phase, Room, Size};
@@ -47,6 +47,8 @@ pub struct ListedJob {
     pub submitted: Option<f64>,
     /// The posted price by what made it, and the exact one as of the last refresh.
     pub price: Option<Price>,
+    /// Its true age now, as a part of `age-max`.
+    pub age: f64,
     /// By which of the page's weights it was made.
     pub weighing: Option<usize>,
     /// The limits that hold it now.
@@ -75,13 +77,15 @@ struct Shared {
 }
 
 impl Engine {
-    /// The names of the terms, in their order.
+    /// The names of the terms that people are shown, in their order.
     pub fn term_names(&self) -> Vec<&'static str> {
-        self.weighed.all().map(|(factor, _)| factor.name).collect()
+        shown(self.weighed.all().map(|(factor, weight)| (factor.name, weight)))
+            .map(|(name, _)| name)
+            .collect()
     }
 
     /// A page of the pending and held jobs.
-    pub fn jobs_page(&self, wanted: &JobsWanted) -> JobsPage {
+    pub fn jobs_page(&self, wanted: &JobsWanted, now: f64) -> JobsPage {
         let (mut page, mut shared) = (JobsPage::default(), Shared::default());
         let (candidates, is_all) = self.candidates(wanted);
         let mut last = None;
@@ -94,7 +98,8 @@ impl Engine {
             last = Some(id);
             let Some(job) = self.ledger.job(id).filter(|job| job.phase < Phase::Run) else { continue };
             if self.is_wanted(job, wanted) {
-                let listed = self.as_listed(id, job, &mut page, &mut shared);
+                let mut listed = self.as_listed(id, job, &mut page, &mut shared);
+                listed.age = self.true_age(job, now);
                 page.jobs.push(listed);
             }
         }
@@ -163,7 +168,7 @@ impl Engine {
         let price = self.price_of(id);
         let weighing = price.as_ref().map(|price| {
             *shared.weighings.entry(price.weighing_key()).or_insert_with(|| {
-                page.weighings.push(price.weights());
+                page.weighings.push(price.shown_weights());
                 page.weighings.len() - 1
             })
         });
@@ -191,6 +196,7 @@ impl Engine {
             size: job.size,
             submitted: job.submitted,
             price,
+            age: 0.0,
             weighing,
             holds,
             is_kept: job.phase == Phase::Depend && job.keepers == Keepers::Others,

@@ -36,7 +36,7 @@ pub(super) fn shares(shares: Shares) -> Value {
 pub(super) fn job(why: &Why, facts: &JobFacts<'_>) -> Value {
     let priced = why.priced.as_ref();
     let posted = priced.map(|priced| {
-        let mut posted = price(priced, false);
+        let mut posted = price(priced, why.age, false);
         put(&mut posted, "when", json!(priced.when));
         put(&mut posted, "generation", json!(priced.generation));
         put(&mut posted, "reason", json!(why.made.as_ref().map(note)));
@@ -56,7 +56,7 @@ pub(super) fn job(why: &Why, facts: &JobFacts<'_>) -> Value {
         "duration": why.duration,
         "fairshare": why.fairshare,
         "posted": posted,
-        "exact": priced.map(|priced| price(priced, true)),
+        "exact": priced.map(|priced| price(priced, why.age, true)),
         "lag": why.lag.as_ref().map(|lag| json!({"by": lag.by, "code": lag.reason.code, "text": lag.reason.text})),
         "turn": priced.and_then(|priced| priced.turn).map(|turn| json!({"number": turn.number, "fairshare": turn.fairshare})),
         "held": why.is_held,
@@ -83,10 +83,10 @@ fn state(state: State) -> &'static str {
     }
 }
 
-/// The posted price of a job, or the exact one.
-fn price(priced: &PricedJob, is_exact: bool) -> Value {
+/// The posted price of a job of this age, or the exact one.
+fn price(priced: &PricedJob, age: f64, is_exact: bool) -> Value {
     let made = if is_exact { &priced.exact } else { &priced.posted };
-    let terms = made.terms().iter().map(|term| {
+    let terms = made.shown_terms(age).into_iter().map(|term| {
         json!({"name": term.name, "value": term.value, "weight": term.weight, "product": term.product})
     });
     let by_terms = made.is_by_terms();
@@ -161,7 +161,7 @@ struct Row<'a> {
 
 /// The values of the terms.
 fn values<S: Serializer>(job: &ListedJob, serializer: S) -> Result<S::Ok, S::Error> {
-    let terms = job.price.as_ref().map(|price| price.made.terms()).unwrap_or_default();
+    let terms = job.price.as_ref().map(|price| price.made.shown_terms(job.age)).unwrap_or_default();
     let mut sequence = serializer.serialize_seq(Some(terms.len()))?;
     for term in terms {
         sequence.serialize_element(&term.value)?;
@@ -206,7 +206,7 @@ fn row(job: &ListedJob) -> Row<'_> {
 
 /// A page of jobs, as text: it may be long.
 pub(super) fn jobs(engine: &Engine, wanted: &JobsWanted, now: f64) -> Result<String, serde_json::Error> {
-    let page = engine.jobs_page(wanted);
+    let page = engine.jobs_page(wanted, now);
     serde_json::to_string(&Rows {
         now,
         generation: engine.generation(),
