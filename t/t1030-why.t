@@ -35,7 +35,7 @@ test_expect_success 'a price is shown by the terms that it was made of, to the u
 	is out "(.jobs[0].posted.terms | map(.product) | add) == .jobs[0].posted.sum and .jobs[0].posted.sum == .jobs[0].posted.priority" &&
 	is out ".jobs[0].posted.terms | all(.value * .weight == .product)" &&
 	is out ".jobs[0].posted.terms | map({key: .name, value: .value}) | from_entries | .fairshare == 0.5 and .queue == 2 and .bank == 3" &&
-	is out "(.jobs[0].posted.when - $(when_posted $pend) | fabs) < 1" && is out ".jobs[0].posted.reason.code == \"asked\" and .jobs[0].lag == null" &&
+	is out "(.jobs[0].posted.when - $(when_posted $pend) | fabs) < 1" && is out ".jobs[0].posted.reason.code == \"submitted\" and .jobs[0].lag == null" &&
 	is out ".jobs[0] | .bank == \"B\" and .queue == \"q\" and .userid == 5002 and .state == \"sched\" and .urgency == 16" &&
 	is out ".jobs[0].exact.priority == .jobs[0].posted.priority"
 '

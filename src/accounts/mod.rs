@@ -19,7 +19,7 @@ mod weights;
 
 pub use association::Association;
 pub use config::{Config, ConfigPatch, ZeroScore};
-pub use diff::{Difference, Policy};
+pub use diff::{Counts, Difference, Others, Policy, TreeChange};
 pub use queue::Queue;
 pub use running_limits::{RunningLimits, RunningLimitsOf};
 pub use site_limits::{Cap, Caps, Scope, SiteLimit, SiteLimits, Target, measures};
@@ -28,6 +28,7 @@ pub use weights::Weights;
 
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
 use derived::FairShares;
+use diff::Next;
 use site_limits::LimitSources;
 use staging::Staged;
 use std::collections::BTreeMap;
@@ -80,6 +81,8 @@ pub struct Book {
     /// Number of associations in force.
     present: usize,
     latest: Difference,
+    /// What the push that is about to be committed changes of the tree.
+    tree_change: TreeChange,
     queues: BTreeMap<QueueName, Queue>,
     projects: Vec<ProjectName>,
     banks: BTreeMap<BankName, f64>,
@@ -275,33 +278,49 @@ impl Book {
 
     /// Replaces all queues.
     pub fn set_queues(&mut self, queues: Vec<Queue>) {
-        self.queues = queues.into_iter().map(|q| (q.name.clone(), q)).collect();
-        self.generation += 1;
+        let queues = queues.into_iter().map(|q| (q.name.clone(), q)).collect();
+        let others = self.compared(&Next { queues: &queues, ..self.held() }, &TreeChange::default());
+        self.note_piece(others);
+        self.queues = queues;
     }
 
     /// Replaces all projects, keeping their order.
     pub fn set_projects(&mut self, projects: Vec<ProjectName>) {
+        let others = self.compared(&Next { projects: &projects, ..self.held() }, &TreeChange::default());
+        self.note_piece(others);
         self.projects = projects;
-        self.generation += 1;
     }
 
     /// Replaces all bank priorities.
     pub fn set_banks(&mut self, banks: Vec<(BankName, f64)>) {
-        self.banks = banks.into_iter().collect();
-        self.generation += 1;
+        let banks = banks.into_iter().collect();
+        let others = self.compared(&Next { banks: &banks, ..self.held() }, &TreeChange::default());
+        self.note_piece(others);
+        self.banks = banks;
     }
 
     /// Sets the listed weights, leaving others as they are.
-    pub fn set_weights(&mut self, weights: Vec<(String, i64)>) {
-        for (factor, weight) in weights {
-            self.weights.set(&factor, weight);
+    pub fn set_weights(&mut self, listed: Vec<(String, i64)>) {
+        let mut weights = self.weights.clone();
+        for (factor, weight) in listed {
+            weights.set(&factor, weight);
         }
-        self.generation += 1;
+        let others = self.compared(&Next { weights: &weights, ..self.held() }, &TreeChange::default());
+        self.note_piece(others);
+        self.weights = weights;
     }
 
     /// Sets the switches that `patch` mentions, leaving others as they are.
     pub fn set_config(&mut self, patch: ConfigPatch) {
-        self.config = self.config.patched(patch);
+        let config = self.config.patched(patch);
+        let others = self.compared(&Next { config, ..self.held() }, &TreeChange::default());
+        self.note_piece(others);
+        self.config = config;
+    }
+
+    /// Notes what a piece of a push changes that is no association.
+    fn note_piece(&mut self, others: Others) {
+        self.latest = Difference { others, ..Difference::default() };
         self.generation += 1;
     }
 }

@@ -4,7 +4,7 @@
 //! A part is compared with what is in force when it comes, and written beside it. Nothing of it shows before the
 //! commit, which costs the same whatever the number of associations; nor is there anything to throw away afterwards.
 
-use super::diff::Difference;
+use super::diff::{Difference, Next, TreeChange};
 use super::{
     Association, AssociationId, AssociationRecord, Book, Config, ConfigPatch, Queue, SiteLimit, Weights,
     id_of,
@@ -50,6 +50,19 @@ pub(super) struct Staged {
 }
 
 impl Staged {
+    /// The weights that it lists.
+    fn weights(&self) -> Weights {
+        let mut weights = Weights::default();
+        self.weights.iter().flatten().for_each(|(factor, weight)| weights.set(factor, *weight));
+        weights
+    }
+
+    /// The switches once it is committed over `config`.
+    fn config_after(&self, config: Config) -> Config {
+        let before = if self.keeps_config { config } else { Config::default() };
+        before.patched(self.config)
+    }
+
     fn count(&mut self, kind: Kind) -> &mut usize {
         match kind {
             Kind::Added => &mut self.difference.added,
@@ -127,31 +140,60 @@ impl Book {
         arrays.into_iter().find(|(_, is_there)| !is_there).map(|(array, _)| array)
     }
 
+    /// What committing the open push changes of the tree, which counts as a change of the associations and banks that it concerns.
+    pub fn note_tree(&mut self, change: TreeChange) {
+        self.tree_change = change;
+    }
+
+    /// How many associations differ by nothing but what the tree has of them.
+    fn changed_in_tree(&self) -> usize {
+        let is_unchanged = |id: &AssociationId| {
+            self.staged_values(*id).is_some_and(|pushed| self.present_values(*id) == Some(pushed))
+        };
+        let found = self
+            .tree_change
+            .associations
+            .iter()
+            .filter_map(|(user, bank)| self.users.get(user)?.banks.get(bank).copied());
+        found.filter(is_unchanged).count()
+    }
+
     /// What committing the open push would change.
-    pub fn staged_difference(&self) -> Difference {
-        let difference = self.staged.as_ref().map(|staged| staged.difference).unwrap_or_default();
-        let stays = difference.changed + difference.unchanged;
-        Difference { removed: self.present.saturating_sub(stays), ..difference }
+    fn staged_difference(&self) -> Difference {
+        let Some(staged) = &self.staged else { return Difference::default() };
+        let mut difference = staged.difference;
+        difference.removed = self.present.saturating_sub(difference.changed + difference.unchanged);
+        let in_tree = self.changed_in_tree();
+        difference.changed += in_tree;
+        difference.unchanged = difference.unchanged.saturating_sub(in_tree);
+        let (queues, banks) =
+            (staged.queues.clone().unwrap_or_default(), staged.banks.clone().unwrap_or_default());
+        let next = Next {
+            queues: &queues,
+            projects: staged.projects.as_deref().unwrap_or_default(),
+            banks: &banks,
+            limits: &staged.limits,
+            weights: &staged.weights(),
+            config: staged.config_after(self.config),
+        };
+        difference.others = self.compared(&next, &self.tree_change);
+        difference
     }
 
     /// Makes the book exactly what the parts of the open push listed. Ids of associations that remain stay theirs; a
     /// removed one keeps its record for the jobs that still count in it, and takes its id up again if it returns.
     pub fn commit(&mut self) -> Difference {
         let difference = self.staged_difference();
+        self.tree_change = TreeChange::default();
         let Some(staged) = self.staged.take() else { return difference };
         self.epochs.commit();
         self.present = difference.added + difference.changed + difference.unchanged;
         self.has_data |= self.present > 0;
+        (self.weights, self.config) = (staged.weights(), staged.config_after(self.config));
         self.queues = staged.queues.unwrap_or_default();
         self.projects = staged.projects.unwrap_or_default();
         self.banks = staged.banks.unwrap_or_default();
         self.set_pushed_limits(staged.limits, staged.parents);
-        self.weights = Weights::default();
-        for (factor, weight) in staged.weights.into_iter().flatten() {
-            self.weights.set(&factor, weight);
-        }
-        let before = if staged.keeps_config { self.config } else { Config::default() };
-        self.config = before.patched(staged.config);
         self.generation += 1;
         self.latest = difference;
         difference
@@ -160,7 +202,7 @@ impl Book {
     /// Gives the open push up.
     pub fn abort(&mut self) {
         self.epochs.abort();
-        self.staged = None;
+        (self.staged, self.tree_change) = (None, TreeChange::default());
     }
 
     fn stage_record(&mut self, staged: &mut Staged, record: AssociationRecord) {

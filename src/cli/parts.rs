@@ -10,7 +10,16 @@ use super::{Failure, failure};
 use crate::flux::{Flux, FluxError};
 use crate::store::{AssociationRecord, PolicyData};
 
-/// What the plugin says a push has changed, in numbers of associations.
+/// How many records of a kind were added, changed and removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Counts {
+    added: u64,
+    changed: u64,
+    removed: u64,
+}
+
+/// What the plugin says a push has changed; at the top, in numbers of associations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub(super) struct Changes {
@@ -19,6 +28,48 @@ pub(super) struct Changes {
     pub(super) changed: u64,
     pub(super) removed: u64,
     pub(super) unchanged: u64,
+    #[serde(default)]
+    pub(super) queues: Counts,
+    #[serde(default)]
+    pub(super) projects: Counts,
+    #[serde(default)]
+    pub(super) banks: Counts,
+    #[serde(default)]
+    pub(super) limits: Counts,
+    #[serde(default)]
+    pub(super) factors: Counts,
+    #[serde(default)]
+    pub(super) config: Counts,
+}
+
+impl Changes {
+    /// The counts in words. Kinds of which nothing differs are not named, but for associations.
+    pub(super) fn words(&self) -> String {
+        let Changes { added, changed, removed, unchanged, .. } = self;
+        let mut text = format!(
+            "associations: {added} added, {changed} changed, {removed} removed, {unchanged} unchanged"
+        );
+        let kinds = [
+            ("banks", self.banks),
+            ("queues", self.queues),
+            ("factors", self.factors),
+            ("projects", self.projects),
+            ("limits", self.limits),
+            ("config", self.config),
+        ];
+        for (kind, counts) in kinds {
+            let counted = [(counts.added, "added"), (counts.changed, "changed"), (counts.removed, "removed")];
+            let told: Vec<String> = counted
+                .into_iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, what)| format!("{count} {what}"))
+                .collect();
+            if !told.is_empty() {
+                text += &format!("; {kind}: {}", told.join(", "));
+            }
+        }
+        text
+    }
 }
 
 /// Records of one part: fewer than the plugin takes, since other requests come between two parts only.

@@ -62,12 +62,8 @@ fn named(userid: u32) -> String {
 impl Preview {
     /// The answer in words, a line each.
     pub(super) fn lines(&self) -> Vec<String> {
-        let Changes { added, changed, removed, unchanged, .. } = self.changes;
         let mut lines = vec![
-            format!(
-                "the plugin would take it: associations: {added} added, {changed} changed, {removed} removed, {unchanged} \
-                 unchanged"
-            ),
+            format!("the plugin would take it: {}", self.changes.words()),
             format!(
                 "of {} {} would get another priority, {} would stand elsewhere in {}",
                 count(self.pending, "pending job"),

@@ -141,11 +141,7 @@ impl Sent {
             )
         });
         let changes = self.changes.as_ref().map_or(String::new(), |changes| {
-            let Changes { generation, added, changed, removed, unchanged } = changes;
-            format!(
-                "; associations: {added} added, {changed} changed, {removed} removed, {unchanged} unchanged; \
-                 generation {generation} is in the plugin"
-            )
+            format!("; {}; generation {} is in the plugin", changes.words(), changes.generation)
         });
         format!("sent {}{owner}{changes}", summary(data))
     }

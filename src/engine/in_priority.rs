@@ -78,6 +78,7 @@ impl Engine {
             job.is_in_sched &= !is_in_priority;
         });
         self.live.forget(id);
+        self.note_held_again(id);
     }
 
     /// A job that was in SCHED, at priority 0, wakes too late: it stands in line. What it leaves is others' in the next reactor turn, when

@@ -46,8 +46,8 @@ pub use event::{EndedJob, Event, JobFacts, Past, Refusal, State};
 pub use hand_over::{Fate, HandedOver};
 pub use kept::{Kept, Rest};
 pub use live::{
-    Cause, LastRefresh, LiveOutline, LiveSnapshot, Price, PricedJob, RefreshProgress, ShadowReport, Turn,
-    Used,
+    Change, Changes, LastRefresh, LiveOutline, LiveSnapshot, Price, PricedJob, RefreshProgress, ShadowReport,
+    Turn, Used,
 };
 pub use preview::{Move, Preview};
 pub use settings::{Memo, Settings};

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What committing the open push would do to jobs. It is done to a copy of what is configured, and then looked at.
 
-use super::{Engine, Tables};
+use super::{Effect, Engine, Tables};
+use crate::accounts::{Difference, Policy};
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Job, Origin, Project};
 use crate::priority::URGENCY_DEFAULT;
+use crate::standing::SitePart;
 use std::collections::HashMap;
 
 /// What a push would do to jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Preview {
+    /// What of the data would be others.
+    pub difference: Difference,
     /// Pending jobs that have a price.
     pub pending: usize,
     /// How many of them would get another one.
@@ -56,7 +60,7 @@ impl Engine {
     /// What committing the open push would do; the `most` largest moves. `Err` says why it would be rejected.
     pub fn preview(&self, now: f64, most: usize) -> Result<Preview, String> {
         let next = self.committed(now)?;
-        let mut preview = Preview::default();
+        let mut preview = Preview { difference: next.book.latest(), ..Preview::default() };
         let mut moves = Vec::new();
         for (id, job) in self.ledger.jobs() {
             if let Some(posted) = self.priced(id) {
@@ -99,8 +103,23 @@ impl Engine {
         Ok(preview)
     }
 
+    /// What of the data a push of one part would change. `Err` says why it would be rejected.
+    pub fn difference(&self, policy: Policy, site: SitePart) -> Result<Difference, String> {
+        let mut next = self.without_jobs(self.now);
+        rejection(&next.policy(policy, site))?;
+        Ok(next.book.latest())
+    }
+
     /// What is configured once the open push is committed, with fair-shares as of now; it has no jobs.
     fn committed(&self, now: f64) -> Result<Engine, String> {
+        let mut next = self.without_jobs(now);
+        rejection(&next.policy_commit())?;
+        next.standing.refresh(now);
+        Ok(next)
+    }
+
+    /// A copy of what is configured, without jobs.
+    fn without_jobs(&self, now: f64) -> Engine {
         let tables = Tables { rules: self.ledger.rules(), factors: self.weighed.factors() };
         let mut next = Engine::with_tables(self.owner, tables);
         next.now = now;
@@ -109,11 +128,7 @@ impl Engine {
         next.settings = self.settings.clone();
         (next.ages, next.site_nodes) = (self.ages, self.site_nodes);
         next.draft = self.draft.clone();
-        if let Some(text) = next.policy_commit().iter().find_map(|effect| effect.rejected_policy()) {
-            return Err(text.to_owned());
-        }
-        next.standing.refresh(now);
-        Ok(next)
+        next
     }
 
     /// The price of a job without regard to turns.
@@ -135,6 +150,12 @@ impl Engine {
         self.forbidden_queue(association, job.queue.as_ref().map(|queue| queue.as_str()))
             .or_else(|| self.forbidden_project(association, project))
     }
+}
+
+/// Why a push was rejected, if it was.
+fn rejection(effects: &[Effect]) -> Result<(), String> {
+    let text = effects.iter().find_map(|effect| effect.rejected_policy());
+    text.map_or(Ok(()), |text| Err(text.to_owned()))
 }
 
 /// Gives each job its place in its queue, by price and then by id.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The price of a job, and what comes before it: an association for a job that waits, bank and project in its jobspec.
 
-use super::live::Cause;
 use super::{Effect, Engine, Level, Memo, Posting, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
@@ -53,7 +52,7 @@ impl Engine {
         if self.ledger.job(id).is_some_and(Job::is_awaiting) {
             return self.stays(id, urgency);
         }
-        let price = self.price(id, urgency, Completion::Now(Posting::Current), Cause::Asked);
+        let price = self.price(id, urgency, Completion::Now(Posting::Current));
         if price.is_err() {
             self.unpriced.insert(id);
         } else {
@@ -112,7 +111,7 @@ impl Engine {
         let completion = Completion::in_phase(phase, Posting::Current);
         // Flux asks for every job: what only a note needs is looked up where there is one.
         let former = self.settings.annotate.then(|| self.posted_price(id)).flatten();
-        match self.price(id, urgency, completion, self.cause_of_loop()) {
+        match self.price(id, urgency, completion) {
             Ok((mut effects, price)) => {
                 effects.push(Effect::SetPriority(price));
                 effects.extend(self.annotation(id).filter(|_| former != Some(price)));
@@ -167,7 +166,7 @@ impl Engine {
             return effects;
         }
         let (completion, is_in_sched) = (Completion::in_phase(job.phase, Posting::ById), job.is_in_sched);
-        match self.price(id, urgency, completion, Cause::ById) {
+        match self.price(id, urgency, completion) {
             Ok((mut effects, price)) => {
                 self.unpriced.remove(&id);
                 // Flux does not say that it comes to where it is.
@@ -240,7 +239,6 @@ impl Engine {
         id: JobId,
         urgency: i64,
         completion: Completion,
-        cause: Cause,
     ) -> Result<(Vec<Effect>, u32), Pending> {
         // What is settled is what was noted last.
         self.ledger.settle(id, None);
@@ -255,7 +253,7 @@ impl Engine {
                 return Err(pending);
             }
         };
-        self.note_price(id, urgency, &explanation, cause);
+        self.note_price(id, urgency, &explanation);
         effects.extend(self.memo(id, &explanation));
         Ok((effects, explanation.priority))
     }

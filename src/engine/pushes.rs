@@ -2,10 +2,10 @@
 //! Data from the accounting database. It changes no job before the next reprioritize, only who is counted where.
 
 use super::{Effect, Engine, Step, Timer};
-use crate::accounts::{AssociationId, AssociationRecord, Book, Difference, Policy, PolicyPart};
+use crate::accounts::{AssociationId, AssociationRecord, Book, Difference, Policy, PolicyPart, TreeChange};
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Origin, Phase};
-use crate::standing::{Draft, SitePart};
+use crate::standing::{Draft, SiteChange, SitePart};
 use std::collections::BTreeSet;
 
 impl Engine {
@@ -63,9 +63,17 @@ impl Engine {
 
     /// Puts a whole policy in force. A tree that can't be right rejects all of it.
     fn replaced(&mut self, draft: Draft, replace: impl FnOnce(&mut Book) -> Difference) -> Vec<Effect> {
-        if let Err(fault) = self.standing.push_draft(draft, self.settings.accrual) {
-            self.book.abort();
-            return vec![Effect::RejectPolicy(fault.to_string())];
+        match self.standing.push_draft(draft, self.settings.accrual) {
+            Ok(change) => {
+                self.note_site_change(&change);
+                let rules = usize::from(change.policy) + usize::from(change.accounting);
+                let SiteChange { associations, banks, .. } = change;
+                self.book.note_tree(TreeChange { associations, banks, rules });
+            }
+            Err(fault) => {
+                self.book.abort();
+                return vec![Effect::RejectPolicy(fault.to_string())];
+            }
         }
         replace(&mut self.book);
         (self.due.push_ended, self.due.limits_moved) = (true, true);

@@ -2,7 +2,7 @@
 //! What is configured and going on at one moment, as values: for queries. Nothing here refers to the engine's state.
 
 use super::{Engine, LiveSnapshot};
-use crate::accounts::{Association, AssociationId, Config, Difference, Policy, Queue};
+use crate::accounts::{Association, AssociationId, Config, Difference, Queue};
 use crate::ids::{BankName, JobId, ProjectName, QueueName, UserId};
 use crate::limits::{Counts, Holding, Knowledge, ScopeUsage, Size};
 use std::collections::BTreeMap;
@@ -162,16 +162,6 @@ impl Engine {
     /// What the last push of associations or of a whole policy changed.
     pub fn latest_difference(&self) -> Difference {
         self.book.latest()
-    }
-
-    /// What a policy would change.
-    pub fn difference(&self, policy: &Policy) -> Difference {
-        self.book.difference(policy)
-    }
-
-    /// What committing the open push would change.
-    pub fn staged_difference(&self) -> Difference {
-        self.book.staged_difference()
     }
 
     /// An array that no part of the open push spoke of: it is not whole yet.

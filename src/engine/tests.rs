@@ -33,6 +33,7 @@ mod preview;
 mod promises;
 mod properties;
 mod pushed;
+mod reasons;
 mod refreshes;
 mod refused;
 mod rows;

@@ -115,6 +115,7 @@ impl Engine {
 
     /// Takes over what the jobspec says now. Every count and reservation of the job moves with it.
     pub(super) fn updated(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
+        self.note_jobspec_update(facts.id);
         let Some(job) = self.ledger.job(facts.id) else { return Vec::new() };
         let (id, before) = (facts.id, (job.association(), job.queue.clone(), job.size));
         let (counted_by, was_unread) = (job.running, job.is_unread());

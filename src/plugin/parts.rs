@@ -142,11 +142,10 @@ impl MfPriority {
         warn_of_the_rest(host.plugin(), &open.reader.warnings);
         if open.beginning.dry_run {
             let now = host.plugin().now();
-            let look = |engine: &Engine| (engine.staged_difference(), engine.preview(now, MOST_MOVES));
-            let (difference, preview) = self.read(look).ok_or_else(busy)?;
+            let preview = self.read(|engine| engine.preview(now, MOST_MOVES)).ok_or_else(busy)?;
             self.give_up(host, open, "it was a dry run");
             return match preview {
-                Ok(preview) => self.would_change(difference, &preview),
+                Ok(preview) => self.would_change(&preview),
                 Err(fault) => {
                     let fault = wire::WireError::Record(format!("tree: {fault}"));
                     Err(refuse(host.plugin(), "policy_commit", &fault))

@@ -3,12 +3,13 @@
 
 use super::costs::PushStep;
 use super::reading::{Reader, Warnings};
+use super::why::put;
 use super::wire::{self, WireError};
 use super::{MfPriority, query};
-use crate::accounts::Difference;
+use crate::accounts::{Counts, Difference};
 use crate::engine::{Engine, Event, Preview};
 use crate::jobtap::{EINVAL, EIO, EPROTO, Host, LogLevel, Plugin, Reply, RequestError};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::SystemTime;
 
 /// What was pushed since the last line in the log about it.
@@ -32,7 +33,7 @@ impl MfPriority {
         warn_of_the_rest(host.plugin(), &reader.warnings);
         let carried_out = self.effect(host, event);
         // The data are in force, whatever Flux made of what follows from them.
-        self.note_push(method == "rec_update")?;
+        self.note_push()?;
         self.forget_policy(host);
         carried_out.map_err(|refused| {
             error(refused.errno, format!("the data are in force, but: {}", refused.text))
@@ -41,16 +42,11 @@ impl MfPriority {
     }
 
     /// What is pushed piece by piece is told of when it comes to bear.
-    fn note_push(&self, counts: bool) -> Result<(), RequestError> {
+    fn note_push(&self) -> Result<(), RequestError> {
         let mut pushed = self.pushed.get();
         pushed.is_due = true;
         self.updated.set(Some(SystemTime::now()));
-        if counts {
-            let latest = self.read(Engine::latest_difference).ok_or_else(busy)?;
-            pushed.difference.added += latest.added;
-            pushed.difference.changed += latest.changed;
-            pushed.difference.unchanged += latest.unchanged;
-        }
+        pushed.difference.add(self.read(Engine::latest_difference).ok_or_else(busy)?);
         self.pushed.set(pushed);
         Ok(())
     }
@@ -75,11 +71,11 @@ impl MfPriority {
         warn_of_the_rest(host.plugin(), &reader.warnings);
         self.push_step.set(if dry_run { PushStep::Drop } else { PushStep::Whole });
         if dry_run {
-            site.check().map_err(|fault| {
+            let difference = self.read(|engine| engine.difference(policy, site)).ok_or_else(busy)?;
+            let difference = difference.map_err(|fault| {
                 let fault = WireError::Record(format!("tree: {fault}"));
                 refuse(host.plugin(), "policy_update", &fault)
             })?;
-            let difference = self.read(|engine| engine.difference(&policy)).ok_or_else(busy)?;
             return self.changed(difference, true);
         }
         self.supersede_parts();
@@ -89,23 +85,30 @@ impl MfPriority {
 
     /// What a whole policy changes, for who sent it.
     pub(super) fn changed(&self, difference: Difference, dry_run: bool) -> Reply {
-        let generation = self.read(Engine::generation).ok_or_else(busy)?;
-        let reply = json!({
-            "generation": generation,
+        Ok(Some(self.difference(difference, dry_run)?.to_string()))
+    }
+
+    fn difference(&self, difference: Difference, dry_run: bool) -> Result<Value, RequestError> {
+        let mut reply = json!({
+            "generation": self.read(Engine::generation).ok_or_else(busy)?,
             "dry_run": dry_run,
             "added": difference.added,
             "changed": difference.changed,
             "removed": difference.removed,
             "unchanged": difference.unchanged,
+            "config": {"changed": difference.others.config},
         });
-        Ok(Some(reply.to_string()))
+        for (kind, Counts { added, changed, removed }) in difference.others.kinds() {
+            put(&mut reply, kind, json!({"added": added, "changed": changed, "removed": removed}));
+        }
+        Ok(reply)
     }
 
     /// What a whole policy would change, jobs included.
-    pub(super) fn would_change(&self, difference: Difference, preview: &Preview) -> Reply {
+    pub(super) fn would_change(&self, preview: &Preview) -> Reply {
         /// Jobs that would end are named up to here, and counted beyond.
         const MOST_NAMED: usize = 100;
-        let generation = self.read(Engine::generation).ok_or_else(busy)?;
+        let mut reply = self.difference(preview.difference, true)?;
         let moves = preview.moves.iter().map(|job| {
             json!({
                 "id": job.id.0,
@@ -121,13 +124,7 @@ impl MfPriority {
         let removed = preview.removed.iter().take(MOST_NAMED);
         let removed =
             removed.map(|(user, bank, jobs)| json!({"userid": user.0, "bank": bank.as_str(), "jobs": jobs}));
-        let reply = json!({
-            "generation": generation,
-            "dry_run": true,
-            "added": difference.added,
-            "changed": difference.changed,
-            "removed": difference.removed,
-            "unchanged": difference.unchanged,
+        let of_jobs = json!({
             "pending": preview.pending,
             "repriced": preview.repriced,
             "moved": preview.moved,
@@ -137,6 +134,9 @@ impl MfPriority {
             "removed_with_jobs": removed.collect::<Vec<_>>(),
             "removed_with_jobs_count": preview.removed.len(),
         });
+        if let (Value::Object(reply), Value::Object(of_jobs)) = (&mut reply, of_jobs) {
+            reply.extend(of_jobs);
+        }
         Ok(Some(reply.to_string()))
     }
 
@@ -216,11 +216,20 @@ pub(super) fn warn_of_the_rest(plugin: Plugin, warnings: &Warnings) {
 
 /// One line in the log about what a push changed.
 pub(super) fn tell(plugin: Plugin, what: &str, generation: u64, difference: Difference) {
-    let Difference { added, changed, removed, unchanged } = difference;
-    let text = format!(
+    let Difference { added, changed, removed, unchanged, others } = difference;
+    let mut text = format!(
         "mf_priority: {what}: generation {generation}, associations: {added} added, {changed} changed, \
          {removed} removed, {unchanged} unchanged"
     );
+    for (kind, counts) in others.kinds() {
+        let Counts { added, changed, removed } = counts;
+        if !counts.is_empty() {
+            text += &format!("; {kind}: {added} added, {changed} changed, {removed} removed");
+        }
+    }
+    if others.config > 0 {
+        text += &format!("; config: {} changed", others.config);
+    }
     plugin.log(LogLevel::Info, &text);
 }
 

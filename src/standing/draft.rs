@@ -68,7 +68,7 @@ impl SitePart {
     pub fn check(self) -> Result<(), SiteError> {
         let (mut apart, mut draft) = (Standing::default(), Draft::default());
         draft.absorb(self, &mut apart);
-        apart.push_draft(draft, Mode::Elapsed)
+        apart.push_draft(draft, Mode::Elapsed).map(drop)
     }
 }
 

@@ -39,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 mod cell;
+mod change;
 mod draft;
 mod interleave;
 mod jobs;
@@ -59,6 +60,7 @@ use crate::ids::{BankName, JobId, UserId};
 use cell::Cell;
 use refresh::Work;
 
+pub use change::SiteChange;
 pub use draft::{Draft, RESET, Rule, SitePart};
 pub use interleave::{Charging, Turns};
 pub use jobs::{BadJob, Job};

@@ -2,7 +2,7 @@
 //! A new site takes the place of the old one: all of it or nothing.
 
 use super::draft::Drafted;
-use super::{Bank, Draft, Index, Leaf, Ranked, Rules, Site, SiteError, Standing};
+use super::{Bank, Draft, Index, Leaf, Ranked, Rules, Site, SiteChange, SiteError, Standing};
 use crate::fairshare::accrual::{MAX_PUSHED, MAX_TIME, MAX_WEIGHT, Mode, Scale};
 use crate::fairshare::periods::Weights;
 use crate::fairshare::{Builder, InactiveUsage, NodeId, Ranking, inactive_banks};
@@ -10,25 +10,25 @@ use crate::ids::BankName;
 use std::collections::HashSet;
 
 impl Standing {
-    /// Takes a site. What can't be right is refused with the name of it, and the site before stays. The fair-shares are
-    /// those of the next refresh; one that is under way begins anew.
-    pub fn push(&mut self, site: Site) -> Result<(), SiteError> {
+    /// Takes a site, and returns what it changed. What can't be right is refused with the name of it, and the site before stays.
+    /// The fair-shares are those of the next refresh; one that is under way begins anew.
+    pub fn push(&mut self, site: Site) -> Result<SiteChange, SiteError> {
         let rows = rows_of(&site);
         self.put(Drafted { site, rows, cells: Vec::new(), freed: self.freed })
     }
 
     /// The same of a site that came in parts; without a rule for it there is no tree from now on.
-    pub fn push_draft(&mut self, draft: Draft, mode: Mode) -> Result<(), SiteError> {
+    pub fn push_draft(&mut self, draft: Draft, mode: Mode) -> Result<SiteChange, SiteError> {
         match draft.whole(mode) {
             Some(drafted) => self.put(drafted),
             None => {
                 self.forget_site();
-                Ok(())
+                Ok(SiteChange::default())
             }
         }
     }
 
-    fn put(&mut self, drafted: Drafted) -> Result<(), SiteError> {
+    fn put(&mut self, drafted: Drafted) -> Result<SiteChange, SiteError> {
         let ready = check(&drafted.site).and_then(|()| {
             let drafted = without_inactive(self.without_repeats(drafted));
             let tree = drafted.rows.build()?;
@@ -45,14 +45,22 @@ impl Standing {
         }
         let row = |leaf: NodeId| cells.get(tree.list_index(leaf)).map_or(u32::MAX, |cell| cell.0);
         let cell_of: Vec<u32> = tree.leaves().map(row).collect();
+        let mut change = SiteChange::default();
+        let before = self.site.as_ref();
         for (leaf, &at) in tree.leaves().zip(&cell_of) {
             if let Some(cell) = self.cells.get_mut(at as usize) {
+                if let (Some(before), Some((user, bank))) = (before, &cell.key) {
+                    let old = cell.leaf.map(|leaf| (&before.tree, leaf));
+                    change.note_leaf((*user, bank), old, (&tree, leaf));
+                }
                 cell.leaf = Some(leaf);
             }
         }
         for (at, cell) in self.cells.iter_mut().enumerate() {
             // Of an association that this tree lacks it is that of the one before.
-            cell.leaf = cell.leaf.filter(|leaf| cell_of.get(leaf.index()) == Some(&(at as u32)));
+            let leaf = cell.leaf.filter(|leaf| cell_of.get(leaf.index()) == Some(&(at as u32)));
+            change.members |= leaf != cell.leaf;
+            cell.leaf = leaf;
             cell.recount(site.weights);
         }
         let own = |bank: NodeId| tree.own_usage(bank).filter(|usage| *usage > 0.0).map(|usage| (bank, usage));
@@ -60,13 +68,17 @@ impl Standing {
         let scale = Scale::new(site.instant, site.half_life);
         let Site { instant, reset, weights, mode, policy, options, .. } = site;
         let rules = Rules { instant, reset, weights, mode, policy, options };
+        if let Some(before) = &self.site {
+            change.note_banks(&before.tree, &tree);
+            change.note_rules((&before.rules, &before.scale), (&rules, &scale));
+        }
         // Nobody has a rank before the refresh.
         let ranking = Ranking::default();
         self.site = Some(Ranked { rules, tree, scale, ranking, is_ranked: false, cell_of, own_usage });
         self.generation += 1;
         self.tidy();
         self.restart();
-        Ok(())
+        Ok(change)
     }
 
     /// With the cell of each association. Those that were noted are theirs unless cells became free since.

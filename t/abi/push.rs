@@ -321,17 +321,23 @@ fn the_log_tells_of_load_push_and_removal_in_one_line_each() {
     site.load(&document());
     let version = env!("CARGO_PKG_VERSION");
     assert_eq!(told(&site), [format!("mf_priority: loaded (version {version}): 4 associations, 2 queues")]);
-    let line = |what, generation, changes: [usize; 4]| {
+    let line = |what, generation, changes: [usize; 4], others: &str| {
         let [added, changed, removed, unchanged] = changes;
         [format!(
             "mf_priority: {what}: generation {generation}, associations: {added} added, {changed} changed, \
-             {removed} removed, {unchanged} unchanged"
+             {removed} removed, {unchanged} unchanged{others}"
         )]
     };
     site.push(&next());
-    assert_eq!(told(&site), line("push", 7, [1, 1, 0, 1]));
+    assert_eq!(
+        told(&site),
+        line("push", 7, [1, 1, 0, 1], "; queues: 0 added, 1 changed, 1 removed; config: 1 changed")
+    );
     push_parts(&site, &document(), 2);
-    assert_eq!(told(&site), line("policy", 8, [0, 1, 1, 3]));
+    assert_eq!(
+        told(&site),
+        line("policy", 8, [0, 1, 1, 3], "; queues: 1 added, 1 changed, 0 removed; config: 1 changed")
+    );
     site.rpc("reprioritize", &json!({})).unwrap();
     assert_eq!(told(&site), [""; 0]);
     site.submit(&job(5002, 1));

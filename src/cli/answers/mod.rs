@@ -78,6 +78,15 @@ pub(super) struct Price {
     pub(super) terms: Vec<Term>,
     pub(super) when: Option<f64>,
     pub(super) reason: Option<Reason>,
+    /// Why the priority before was posted, where usage has moved it since.
+    pub(super) before: Option<Before>,
+}
+
+/// Why a former priority was posted.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Before {
+    pub(super) when: f64,
+    pub(super) text: String,
 }
 
 /// A factor with its weight and their product.

@@ -22,6 +22,7 @@
 //!   names none, it counts when the accounting database has it. A job whose R can't be read, likewise.
 
 mod accrual;
+mod changes;
 mod cost;
 mod ended;
 mod interleave;
@@ -32,9 +33,10 @@ mod refresh;
 mod shadow;
 mod terms;
 
+pub use changes::{Change, Changes};
 pub use interleave::Turn;
 pub use outline::{LiveOutline, RefreshProgress};
-pub use prices::{Cause, Price, PricedJob};
+pub use prices::{Price, PricedJob};
 pub use refresh::{LastRefresh, LiveSnapshot, Used};
 pub use shadow::ShadowReport;
 
@@ -55,6 +57,12 @@ pub(super) struct Live {
     /// Every job with a posted price, in its queue.
     pending: Pending<Posted>,
     groups: Groups,
+    /// What pushes changed since the last refresh that priced all jobs.
+    site_change: changes::Pushed,
+    /// Pending jobs whose jobspec was updated since their priority was posted.
+    updated: HashSet<JobId>,
+    /// Jobs that had a priority, and that limits hold since.
+    held_again: HashSet<JobId>,
     /// The weights of the price posted last.
     weighing: Option<Arc<Weighing>>,
     stage: Stage,
@@ -100,7 +108,11 @@ pub(super) struct Live {
 impl Live {
     /// How many jobs and groups of jobs it has something of.
     pub fn keeps(&self) -> usize {
-        self.pending.len() + self.groups.len() + self.under_way.len()
+        self.pending.len()
+            + self.groups.len()
+            + self.under_way.len()
+            + self.updated.len()
+            + self.held_again.len()
     }
 }
 
@@ -117,6 +129,8 @@ impl Live {
     /// The job pends no more.
     pub fn forget(&mut self, id: JobId) {
         self.under_way.remove(&id);
+        self.updated.remove(&id);
+        self.held_again.remove(&id);
         let Some(posted) = self.pending.remove(id) else { return };
         self.moved = true;
         self.groups.leave(posted.association, id);

@@ -3,6 +3,7 @@
 
 use super::super::Engine;
 use super::Turn;
+use super::changes::{Changes, Moves, Pushed};
 use crate::accounts::{AssociationId, ZeroScore};
 use crate::ids::JobId;
 use crate::limits::{Job, Phase};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(super) struct Weighing {
     weighed: Weighed,
-    zero: ZeroScore,
+    pub zero: ZeroScore,
 }
 
 /// A posted price, by what made it.
@@ -24,24 +25,15 @@ pub(super) struct Posted {
     pub association: AssociationId,
     when: f64,
     /// Which refresh its fair-share is of.
-    generation: u64,
-    weighing: Arc<Weighing>,
+    pub generation: u64,
+    /// Whether its fair-share is live, and not what was pushed for the association.
+    pub is_live: bool,
+    pub weighing: Arc<Weighing>,
     values: [f64; MAX_FACTORS],
     pub urgency: u8,
-    cause: Cause,
-}
-
-/// What had a price worked out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// Flux asked about this job.
-    Asked,
-    /// Flux asked about all.
-    Loop,
-    /// A refresh.
-    Refresh,
-    /// It was put right by id.
-    ById,
+    changes: Changes,
+    /// The last change that somebody made, where what has changed since moves by itself, and when it was posted.
+    earlier: Option<(Changes, f64)>,
 }
 
 /// A posted price by what made it, and the exact one as of the last refresh.
@@ -75,7 +67,7 @@ impl Price {
 }
 
 impl Posted {
-    fn explanation(&self) -> Explanation {
+    pub fn explanation(&self) -> Explanation {
         let Weighing { weighed, zero } = self.weighing.as_ref();
         weighed.recall(i64::from(self.urgency), &self.values, *zero)
     }
@@ -100,8 +92,10 @@ pub struct PricedJob {
     pub when: f64,
     /// Which generation of live fair-shares it was made of.
     pub generation: u64,
-    /// What had it worked out.
-    pub cause: Cause,
+    /// What had changed when it was posted.
+    pub changes: Changes,
+    /// The last change that somebody made, where what has changed since moves by itself, and when it was posted.
+    pub earlier: Option<(Changes, f64)>,
     /// The urgency that it was made with.
     pub urgency: u8,
     /// What it should sort by now.
@@ -116,6 +110,8 @@ struct Group {
     jobs: BTreeSet<JobId>,
     /// The fair-share by which all their exact prices were worked out.
     fairshare: Option<f64>,
+    /// Why that changed.
+    moves: Moves,
 }
 
 /// Pending jobs by association.
@@ -132,7 +128,7 @@ impl Groups {
     fn join(&mut self, association: AssociationId, id: JobId, fairshare: Option<f64>) {
         self.0
             .entry(association)
-            .or_insert_with(|| Group { jobs: BTreeSet::new(), fairshare })
+            .or_insert_with(|| Group { jobs: BTreeSet::new(), fairshare, moves: Moves::default() })
             .jobs
             .insert(id);
     }
@@ -156,6 +152,11 @@ impl Groups {
         self.0.get(&association).into_iter().flat_map(move |group| group.jobs.range(from).copied())
     }
 
+    /// Why the fair-share of an association changed.
+    pub fn moves(&self, association: AssociationId) -> Moves {
+        self.0.get(&association).map(|group| group.moves).unwrap_or_default()
+    }
+
     /// All associations with pending jobs.
     pub fn all(&self) -> Vec<AssociationId> {
         self.0.keys().copied().collect()
@@ -175,21 +176,22 @@ impl Engine {
         self.standing.fairshare(index)
     }
 
+    /// Whether the fair-share by which an association's jobs are priced is live.
+    pub(super) fn is_live_for(&self, id: AssociationId) -> bool {
+        self.is_live() && self.live_fairshare(id).is_some()
+    }
+
     /// Whether usage accrues here and prices follow.
     pub(in crate::engine) fn is_live(&self) -> bool {
         self.settings.live && self.standing.tree().is_some()
     }
 
     /// A price is being posted that is exact now.
-    pub(in crate::engine) fn note_price(
-        &mut self,
-        id: JobId,
-        urgency: i64,
-        made: &Explanation,
-        cause: Cause,
-    ) {
+    pub(in crate::engine) fn note_price(&mut self, id: JobId, urgency: i64, made: &Explanation) {
         let Some(association) = self.ledger.job(id).and_then(Job::association) else { return };
-        let posted = self.posted(association, urgency, made, cause);
+        let posted = self.posted(id, association, urgency, made);
+        self.live.updated.remove(&id);
+        self.live.held_again.remove(&id);
         let queue = self.ledger.job(id).and_then(|job| job.queue.as_ref());
         let priced = Priced { id, posted: made.priority, exact: made.priority, is_outdated: false };
         let former = self.live.pending.put(queue, priced, posted).map(|former| former.association);
@@ -203,13 +205,19 @@ impl Engine {
         self.live.moved = true;
     }
 
-    fn posted(
-        &mut self,
-        association: AssociationId,
-        urgency: i64,
-        made: &Explanation,
-        cause: Cause,
-    ) -> Posted {
+    fn posted(&mut self, id: JobId, association: AssociationId, urgency: i64, made: &Explanation) -> Posted {
+        let urgency = u8::try_from(urgency).unwrap_or(u8::MAX);
+        let mut changes = self.changes(id, association, urgency, made);
+        let (mut when, mut earlier) = (self.now, None);
+        if let Some((priced, before)) = self.live.pending.get(id) {
+            if changes.is_empty() || priced.posted == made.priority && !changes.is_of_job() {
+                // Flux posts no number that is the same: the reason is that of the one it has.
+                (changes, when, earlier) = (before.changes, before.when, before.earlier);
+            } else if changes.is_gradual() {
+                let made = (!before.changes.is_gradual()).then_some((before.changes, before.when));
+                earlier = made.or(before.earlier);
+            }
+        }
         let zero = self.book.config().zero_score;
         let same = |known: &&Arc<Weighing>| known.zero == zero && known.weighed.weighs_like(&self.weighed);
         let weighing = match self.live.weighing.as_ref().filter(same) {
@@ -222,12 +230,14 @@ impl Engine {
         };
         Posted {
             association,
-            when: self.now,
+            when,
             generation: self.standing.generation(),
+            is_live: self.is_live_for(association),
             weighing,
             values: made.values(),
-            urgency: u8::try_from(urgency).unwrap_or(u8::MAX),
-            cause,
+            urgency,
+            changes,
+            earlier,
         }
     }
 
@@ -241,10 +251,14 @@ impl Engine {
         most: usize,
     ) -> (usize, Option<JobId>) {
         let fairshare = self.fairshare(association);
+        let (pushed, generation): (Pushed, u64) = (self.live.site_change, self.standing.generation());
         let Some(group) = self.live.groups.0.get_mut(&association) else { return (0, None) };
         if after.is_none() {
             if !always && group.fairshare == fairshare {
                 return (0, None);
+            }
+            if group.fairshare != fairshare {
+                group.moves.note(pushed, generation);
             }
             // Should it change before all are priced, it differs from this at the next refresh.
             group.fairshare = fairshare;
@@ -270,7 +284,7 @@ impl Engine {
         let exact = self.exact(id)?;
         let (_, before) = self.live.pending.get(id)?;
         let (association, urgency) = (before.association, i64::from(before.urgency));
-        let posted = self.posted(association, urgency, &exact, Cause::Refresh);
+        let posted = self.posted(id, association, urgency, &exact);
         self.live.pending.set_exact(id, exact.priority);
         let before = self.live.pending.set_posted(id, exact.priority, posted)?;
         if before.0.posted == exact.priority {
@@ -353,11 +367,6 @@ impl Engine {
         self.live.pending.get(id).is_some_and(|(priced, _)| priced.posted != priced.exact)
     }
 
-    /// Why prices are asked for while Flux asks for all.
-    pub(in crate::engine) fn cause_of_loop(&self) -> Cause {
-        if self.live.touching.is_some() { Cause::Refresh } else { Cause::Loop }
-    }
-
     /// The price that Flux has for a pending job, by its terms then, and the one that it should have, by its terms now.
     pub fn priced(&self, id: JobId) -> Option<PricedJob> {
         let (_, posted) = self.live.pending.get(id)?;
@@ -365,7 +374,8 @@ impl Engine {
             posted: posted.explanation(),
             when: posted.when,
             generation: posted.generation,
-            cause: posted.cause,
+            changes: posted.changes,
+            earlier: posted.earlier,
             urgency: posted.urgency,
             exact: self.exact(id)?,
             turn: self.turn(id, posted.association),

@@ -143,6 +143,9 @@ impl Engine {
             return asked.into_iter().flatten().collect();
         }
         self.standing.set_mode(self.settings.accrual);
+        if before.accrual != self.settings.accrual {
+            self.note_other_accrual();
+        }
         self.book.set_configured_limits(self.settings.limits.clone());
         self.regroup();
         // A loop that began now would ask the other plugins only: this one is not in Flux's list yet. Flux asks for all prices by itself
@@ -299,6 +302,7 @@ impl Engine {
                 Stage::Pricing(list, all, after) => {
                     let (all, after) = (*all, *after);
                     let Some(association) = list.front().copied() else {
+                        self.live.site_change = Default::default();
                         if !self.seeks() {
                             return self.post_plan(None);
                         }

@@ -4,7 +4,7 @@
 use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
-use crate::accounts::{Association, AssociationRecord, Queue};
+use crate::accounts::{Association, AssociationRecord, Policy as Accounts, Queue};
 use crate::engine::{Event, JobsWanted, Open, PageWanted, StandingsWanted};
 use crate::fairshare::{Policy, Shares};
 use crate::ids::{JobId, Limit, UserId};
@@ -326,10 +326,12 @@ fn what_is_open_has_a_name() {
 #[test]
 fn what_a_push_changed_and_would_change() {
     let mut host = live(Policy::FairTree);
-    let nothing = host.engine.difference(&accounts());
+    let difference =
+        |host: &Host, policy: &Accounts| host.engine.difference(policy.clone(), SitePart::default()).unwrap();
+    let nothing = difference(&host, &accounts());
     let mut less = accounts();
     less.associations.pop();
-    assert_ne!(host.engine.difference(&less), nothing);
+    assert_ne!(difference(&host, &less), nothing);
     host.event(Event::PolicyBegin { keeps_config: false });
     assert!(host.engine.lacks().is_some_and(|what| !what.is_empty() && what != "xyzzy"));
     let part = crate::accounts::PolicyPart {
@@ -344,9 +346,8 @@ fn what_a_push_changed_and_would_change() {
     };
     host.event(Event::PolicyPart(part, SitePart::default()));
     assert_eq!(host.engine.lacks(), None);
-    assert_eq!(host.engine.staged_difference(), host.engine.difference(&less));
-    assert_ne!(host.engine.staged_difference(), nothing);
-    let wanted = host.engine.difference(&less);
+    let wanted = difference(&host, &less);
+    assert_eq!(host.engine.preview(host.now, 1).unwrap().difference, wanted);
     host.event(Event::PolicyCommit);
     assert_eq!(host.engine.latest_difference(), wanted);
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! All that there is to say of one job.
 
-use super::super::live::Cause;
-use super::super::{Engine, JobFacts, PricedJob};
+use super::super::{Change, Changes, Engine, JobFacts, PricedJob};
 use super::holds::HoldNow;
 use super::note;
 use super::others::Keeper;
 use super::release::Release;
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Job, Phase, PlaceInLine, Size};
+use crate::priority::{AGE, SIZE};
 
 /// A code for programs and a text for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,8 +51,10 @@ pub struct Why {
     pub age: f64,
     /// Its prices, if it has any.
     pub priced: Option<PricedJob>,
-    /// Why the posted one was computed.
-    pub made: Option<Note>,
+    /// What had changed when the posted one was posted, the most telling first.
+    pub made: Vec<Note>,
+    /// The last change that somebody made, where it posted the priority before, and when that was.
+    pub made_before: Option<(Vec<Note>, f64)>,
     /// That it is not today's.
     pub lag: Option<Lag>,
     /// Whether limits hold it: in DEPEND, in PRIORITY, or in SCHED at priority 0.
@@ -111,7 +113,8 @@ impl Engine {
             submitted: job.submitted,
             age: self.true_age(job, now),
             fairshare: association.and_then(|association| self.fairshare(association)),
-            made: priced.as_ref().map(|priced| self.made(priced.cause)),
+            made: priced.as_ref().map(|it| self.made(job, it, it.changes)).unwrap_or_default(),
+            made_before: priced.as_ref().and_then(|it| self.made_before(job, it)),
             lag: priced.as_ref().and_then(|priced| self.lag(id, priced)),
             priced,
             is_held: job.is_held() || !holds.is_empty(),
@@ -127,15 +130,76 @@ impl Engine {
         })
     }
 
-    fn made(&self, cause: Cause) -> Note {
-        match cause {
-            Cause::Asked => note("asked", "Flux asked: the job came here, or its urgency or jobspec changed"),
-            Cause::Loop => {
-                note("reprioritize", "all prices were asked for: data were pushed, or somebody asked for it")
+    /// Why the posted priority was posted.
+    fn made(&self, job: &Job, priced: &PricedJob, changes: Changes) -> Vec<Note> {
+        changes.all().map(|change| self.changed(job, priced, changes, change)).collect()
+    }
+
+    /// What somebody changed before usage or age moved it on.
+    fn made_before(&self, job: &Job, priced: &PricedJob) -> Option<(Vec<Note>, f64)> {
+        let (changes, when) = priced.earlier?;
+        let is_first = [Change::Submitted, Change::Loaded].into_iter().any(|change| changes.has(change));
+        (!is_first).then(|| (self.made(job, priced, changes), when))
+    }
+
+    fn changed(&self, job: &Job, priced: &PricedJob, changes: Changes, change: Change) -> Note {
+        let bank = || self.bank_of(job.association()).map_or(String::new(), |bank| format!(" {bank}"));
+        match change {
+            Change::Submitted => note("submitted", "it is the first since the job was submitted"),
+            Change::Loaded => note("loaded", "it is the first since the plugin was loaded or Flux restarted"),
+            Change::Data => note("data", "a push brought the association that the job had waited for"),
+            Change::Released => note("released", "a limit had held the job, and released it"),
+            Change::Urgency => {
+                let former = changes.former_urgency().unwrap_or_default();
+                note("urgency", format!("the job's urgency was changed from {former} to {}", priced.urgency))
             }
-            Cause::Refresh => note("refresh", "usage moved: a refresh of live fair-share posted it"),
-            Cause::ById => note("by-id", "it was put right by id after Flux had left it where it was"),
+            Change::Jobspec => note("jobspec", "the job's jobspec was updated"),
+            Change::Weights => self.changed_weights(changes),
+            Change::ZeroScore => {
+                note("zero-score", "a push changed what a score of 0 or less means (zero_score)")
+            }
+            Change::QueuePriority => {
+                let queue = job.queue.as_ref().map_or(String::new(), |queue| format!(" {queue}"));
+                note("queue-priority", format!("a push changed the priority of queue{queue}"))
+            }
+            Change::BankPriority => {
+                note("bank-priority", format!("a push changed the priority of bank{}", bank()))
+            }
+            Change::Shares => note("shares", "a push changed shares of banks or users"),
+            Change::Members => note("members", "a push added, removed, moved or deactivated banks or users"),
+            Change::Policy => note("policy", "a push changed the ranking policy or its options"),
+            Change::Accounting => note(
+                "accounting",
+                "a push or the configuration changed how usage is counted or how fast it decays",
+            ),
+            Change::Live => {
+                note("live", "live fair-share was switched on or off, by a push or the configuration")
+            }
+            Change::Fairshare => {
+                note("fairshare", format!("a push changed the fair-share of its user in bank{}", bank()))
+            }
+            Change::SiteNodes => note("site-nodes", "the number of nodes of the site changed"),
+            Change::Usage => note("usage", "usage moved: a refresh of live fair-share posted it"),
+            Change::Turn => note("turn", "its turn among the jobs of its association changed"),
+            Change::Age => note("age", "the job has been eligible for longer: its age counts more"),
         }
+    }
+
+    fn changed_weights(&self, changes: Changes) -> Note {
+        let factors = self.weighed.all().enumerate();
+        let names: Vec<&str> = factors
+            .filter(|(place, _)| changes.has_weight(*place))
+            .map(|(_, (factor, _))| factor.name)
+            .collect();
+        let by = match names.iter().any(|name| [AGE, SIZE].contains(name)) {
+            true => "a push or the configuration",
+            false => "a push",
+        };
+        let text = match names.as_slice() {
+            [name] => format!("{by} changed the weight of factor {name}"),
+            names => format!("{by} changed the weights of factors {}", names.join(", ")),
+        };
+        note("weight", text)
     }
 
     fn lag(&self, id: JobId, priced: &PricedJob) -> Option<Lag> {

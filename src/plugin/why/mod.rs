@@ -16,7 +16,7 @@ use crate::engine::{Engine, JobsWanted, Keeper, Open, StandingsWanted, State, Wh
 use crate::ids::{JobId, QueueName, UserId};
 use crate::jobtap::{Caller, EINVAL, EPERM, EPROTO, Host, Reply, Request, RequestError};
 use serde_json::{Value, json};
-use show::put;
+pub(super) use show::put;
 use std::time::UNIX_EPOCH;
 use wanted::Wanted;
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Adds a member to an object.
-pub(super) fn put(object: &mut Value, key: &str, value: Value) {
+pub(in crate::plugin) fn put(object: &mut Value, key: &str, value: Value) {
     if let Value::Object(members) = object {
         members.insert(key.to_owned(), value);
     }
@@ -22,6 +22,12 @@ pub(super) fn put(object: &mut Value, key: &str, value: Value) {
 
 fn note(note: &Note) -> Value {
     json!({"code": note.code, "text": note.text})
+}
+
+/// The reasons as one: the code of the first, and the texts of all.
+fn reason(notes: &[Note]) -> Value {
+    let text = notes.iter().map(|note| note.text.as_str()).collect::<Vec<_>>().join("; ");
+    notes.first().map_or(Value::Null, |first| json!({"code": first.code, "text": text}))
 }
 
 /// Shares as a number, or that they are those of the bank above.
@@ -39,7 +45,14 @@ pub(super) fn job(why: &Why, facts: &JobFacts<'_>) -> Value {
         let mut posted = price(priced, why.age, false);
         put(&mut posted, "when", json!(priced.when));
         put(&mut posted, "generation", json!(priced.generation));
-        put(&mut posted, "reason", json!(why.made.as_ref().map(note)));
+        put(&mut posted, "reason", reason(&why.made));
+        put(&mut posted, "reasons", why.made.iter().map(note).collect());
+        let before = why.made_before.as_ref().map(|(notes, when)| {
+            let mut before = reason(notes);
+            put(&mut before, "when", json!(when));
+            before
+        });
+        put(&mut posted, "before", json!(before));
         posted
     });
     json!({

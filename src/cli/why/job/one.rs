@@ -104,7 +104,11 @@ impl Teller<'_> {
     fn price(&self, job: &Job, price: &Price, explained: &Explained, out: &mut dyn Write) -> io::Result<()> {
         let when = price.when.map(|when| format!(", set {}", self.words.when(when))).unwrap_or_default();
         let why = price.reason.as_ref().map(|reason| format!(": {}", reason.text)).unwrap_or_default();
-        self.line(&format!("Its priority is {}{when}{why}", number(price.priority)), out)?;
+        self.line(&format!("Its priority is {}{when}{why}.", number(price.priority)), out)?;
+        if let Some(before) = &price.before {
+            let when = self.words.when(before.when);
+            self.line(&format!("The priority before was set {when}: {}.", before.text), out)?;
+        }
         if !price.terms.is_empty() {
             writeln!(out)?;
             self.table(terms(price), &[], out)?;

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Why a priority was posted: what had changed since the priority that was posted before it.
+//!
+//! The terms of both are compared: a weight, a queue's or a bank's priority is what it is said to be. A fair-share has a history,
+//! which is kept by association: refreshes that follow a push which changed the tree or its rules are told apart from those by
+//! which usage alone was moved.
+
+use super::super::Engine;
+use super::prices::Posted;
+use crate::accounts::AssociationId;
+use crate::ids::JobId;
+use crate::limits::Origin;
+use crate::priority::{AGE, Explanation, FAIRSHARE, SIZE};
+use crate::standing::SiteChange;
+
+/// What may have changed, in the order in which it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The job was submitted, and had no priority before.
+    Submitted,
+    /// The plugin was loaded, or Flux restarted: it is the first priority since.
+    Loaded,
+    /// A push brought the association of a job that waited for it.
+    Data,
+    /// A job that had a priority was held by a limit, and was released.
+    Released,
+    /// The job's urgency.
+    Urgency,
+    /// The job's jobspec.
+    Jobspec,
+    /// The weights of factors.
+    Weights,
+    /// What becomes of a score of 0 or less.
+    ZeroScore,
+    /// The priority of the job's queue.
+    QueuePriority,
+    /// The priority of the job's bank.
+    BankPriority,
+    /// Shares of banks or users in the tree.
+    Shares,
+    /// Banks or users of the tree.
+    Members,
+    /// The ranking policy or its options.
+    Policy,
+    /// How usage is counted.
+    Accounting,
+    /// Fair-share came to be live, or ceased to be.
+    Live,
+    /// The fair-share that is pushed for the association.
+    Fairshare,
+    /// The number of nodes of the site.
+    SiteNodes,
+    /// The usage of associations.
+    Usage,
+    /// The job's turn among those of its association.
+    Turn,
+    /// The job's age.
+    Age,
+}
+
+/// All that there is, in the order of [`Change`].
+const ALL: [Change; 20] = [
+    Change::Submitted,
+    Change::Loaded,
+    Change::Data,
+    Change::Released,
+    Change::Urgency,
+    Change::Jobspec,
+    Change::Weights,
+    Change::ZeroScore,
+    Change::QueuePriority,
+    Change::BankPriority,
+    Change::Shares,
+    Change::Members,
+    Change::Policy,
+    Change::Accounting,
+    Change::Live,
+    Change::Fairshare,
+    Change::SiteNodes,
+    Change::Usage,
+    Change::Turn,
+    Change::Age,
+];
+
+/// What had changed when a priority was posted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// A bit for each [`Change`].
+    set: u32,
+    /// A bit for each factor whose weight changed.
+    weights: u8,
+    /// The urgency before.
+    former_urgency: u8,
+}
+
+impl Changes {
+    fn of(change: Change) -> Changes {
+        let mut changes = Changes::default();
+        changes.put(change);
+        changes
+    }
+
+    fn put(&mut self, change: Change) {
+        self.set |= 1 << change as u32;
+    }
+
+    /// Whether nothing had changed.
+    pub fn is_empty(self) -> bool {
+        self.set == 0
+    }
+
+    /// Whether it is among what had changed.
+    pub fn has(self, change: Change) -> bool {
+        self.set & (1 << change as u32) != 0
+    }
+
+    /// What had changed, the most telling first.
+    pub fn all(self) -> impl Iterator<Item = Change> {
+        ALL.into_iter().filter(move |change| self.has(*change))
+    }
+
+    /// Whether the weight of the factor at a place in the table had changed.
+    pub fn has_weight(self, place: usize) -> bool {
+        u32::try_from(place)
+            .ok()
+            .and_then(|place| 1u8.checked_shl(place))
+            .is_some_and(|bit| self.weights & bit != 0)
+    }
+
+    /// The urgency before, where that had changed.
+    pub fn former_urgency(self) -> Option<u8> {
+        self.has(Change::Urgency).then_some(self.former_urgency)
+    }
+
+    /// Whether Flux posts it though the number is the same: the job came, or was changed by its user.
+    pub(super) fn is_of_job(self) -> bool {
+        let of_job = [
+            Change::Submitted,
+            Change::Loaded,
+            Change::Data,
+            Change::Released,
+            Change::Urgency,
+            Change::Jobspec,
+        ];
+        of_job.into_iter().any(|change| self.has(change))
+    }
+
+    /// Whether it moves by itself: usage, turns, ages.
+    pub(super) fn is_gradual(self) -> bool {
+        let gradual = [Change::Usage, Change::Turn, Change::Age];
+        !self.is_empty() && self.all().all(|change| gradual.contains(&change))
+    }
+
+    fn put_weight(&mut self, place: usize) {
+        self.put(Change::Weights);
+        self.weights |= u32::try_from(place).ok().and_then(|place| 1u8.checked_shl(place)).unwrap_or(0);
+    }
+}
+
+/// What changed the tree or its rules since fair-shares were worked out last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pushed {
+    shares: bool,
+    members: bool,
+    policy: bool,
+    accounting: bool,
+}
+
+impl Pushed {
+    fn note(&mut self, change: &SiteChange) {
+        self.shares |= change.shares;
+        self.members |= change.members;
+        self.policy |= change.policy;
+        self.accounting |= change.accounting;
+    }
+
+    /// What it is, in the order of [`Moves`].
+    fn marks(self) -> [bool; 4] {
+        [self.shares, self.members, self.policy, self.accounting]
+    }
+}
+
+/// By which generation of fair-shares an association's was last changed for each reason: shares, members, policy, accounting;
+/// and for no other reason than usage.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Moves {
+    pushed: [u64; 4],
+    usage: u64,
+}
+
+/// The reasons in the order of [`Moves`].
+const OF_PUSHES: [Change; 4] = [Change::Shares, Change::Members, Change::Policy, Change::Accounting];
+
+impl Moves {
+    /// The association has another fair-share since `generation`.
+    pub fn note(&mut self, pushed: Pushed, generation: u64) {
+        let marks = pushed.marks();
+        if !marks.contains(&true) {
+            self.usage = generation;
+        }
+        for (mark, _) in self.pushed.iter_mut().zip(marks).filter(|(_, is)| *is) {
+            *mark = generation;
+        }
+    }
+}
+
+impl Engine {
+    /// A push changed the tree or its rules.
+    pub(in crate::engine) fn note_site_change(&mut self, change: &SiteChange) {
+        self.live.site_change.note(change);
+    }
+
+    /// The configuration changed how running jobs count.
+    pub(super) fn note_other_accrual(&mut self) {
+        self.live.site_change.accounting = true;
+    }
+
+    /// A job's jobspec was updated.
+    pub(in crate::engine) fn note_jobspec_update(&mut self, id: JobId) {
+        if self.live.pending.get(id).is_some() {
+            self.live.updated.insert(id);
+        }
+    }
+
+    /// A job that has a priority is held.
+    pub(in crate::engine) fn note_held_again(&mut self, id: JobId) {
+        self.live.held_again.insert(id);
+    }
+
+    /// What has changed since the priority that is posted for a job was made, if `made` is to take its place.
+    pub(super) fn changes(
+        &self,
+        id: JobId,
+        association: AssociationId,
+        urgency: u8,
+        made: &Explanation,
+    ) -> Changes {
+        let Some((_, before)) = self.live.pending.get(id) else { return Changes::of(self.first(id)) };
+        let mut changes = Changes::default();
+        if before.urgency != urgency {
+            changes.put(Change::Urgency);
+            changes.former_urgency = before.urgency;
+        }
+        let is_updated = before.association != association || self.live.updated.contains(&id);
+        if is_updated {
+            changes.put(Change::Jobspec);
+        }
+        let former = before.explanation();
+        if !former.is_by_terms() || !made.is_by_terms() {
+            return changes;
+        }
+        let mut has_aged = false;
+        let mut by_itself = None;
+        for (place, (old, new)) in former.terms().iter().zip(made.terms()).enumerate() {
+            if old.weight != new.weight && (old.value != 0.0 || new.value != 0.0) {
+                changes.put_weight(place);
+            }
+            if old.value == new.value || (old.weight, new.weight) == (0, 0) {
+                continue;
+            }
+            match new.name {
+                AGE => has_aged = true,
+                // All the others hang on the jobspec.
+                _ if is_updated => {}
+                FAIRSHARE => by_itself = self.note_fairshare_change(before, association, &mut changes),
+                "queue" => changes.put(Change::QueuePriority),
+                "bank" => changes.put(Change::BankPriority),
+                // The number of nodes is asked for when sizes come to weigh something.
+                SIZE if old.weight != 0 => changes.put(Change::SiteNodes),
+                _ => {}
+            }
+        }
+        if before.weighing.zero != self.book.config().zero_score && made.rounded <= 0.0 {
+            changes.put(Change::ZeroScore);
+        }
+        // Usage and ages move all the time: they are the reason where there is no other.
+        if changes.is_empty()
+            && let Some(change) = by_itself.or(has_aged.then_some(Change::Age))
+        {
+            changes.put(change);
+        }
+        changes
+    }
+
+    /// Why a job that had no priority gets one.
+    fn first(&self, id: JobId) -> Change {
+        let is_submission = self.ledger.job(id).is_some_and(|job| job.origin == Origin::Submitted);
+        match (self.live.held_again.contains(&id), is_submission, self.unpriced.contains(&id)) {
+            (true, ..) => Change::Released,
+            (_, true, true) => Change::Data,
+            (_, true, false) => Change::Submitted,
+            (_, false, _) => Change::Loaded,
+        }
+    }
+
+    /// Notes why an association has another fair-share than when a priority was posted. Returns what it is where nothing was pushed.
+    fn note_fairshare_change(
+        &self,
+        before: &Posted,
+        association: AssociationId,
+        changes: &mut Changes,
+    ) -> Option<Change> {
+        let is_live = self.is_live_for(association);
+        if is_live != before.is_live {
+            changes.put(Change::Live);
+            return None;
+        }
+        if !is_live {
+            changes.put(Change::Fairshare);
+            return None;
+        }
+        let moves = self.live.groups.moves(association);
+        // Fair-shares may be worked out whose jobs have yet to be priced.
+        let marks = moves.pushed.map(|generation| generation > before.generation);
+        let is_known = marks.contains(&true) || moves.usage > before.generation;
+        let marks = if is_known { marks } else { self.live.site_change.marks() };
+        OF_PUSHES.into_iter().zip(marks).filter(|(_, is)| *is).for_each(|(change, _)| changes.put(change));
+        let is_turn = self.settings.interleave && moves.usage <= before.generation;
+        Some(if is_turn { Change::Turn } else { Change::Usage })
+    }
+}
