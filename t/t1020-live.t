@@ -185,7 +185,7 @@ for stall in 0 50ms; do
 	'
 done
 test_expect_success 'a stall below 0 is refused' '
-	test_must_fail settings "{\"max-stall\": -1}" 2>err && cat err && grep -F "fairshare.max-stall: expected seconds, or a duration" err
+	test_must_fail settings "{\"max-stall\": -1}" 2>err && cat err && grep -F "fairshare.max-stall: expected 0 to 36600 days, in seconds or as a duration" err
 '
 
 cancel_all

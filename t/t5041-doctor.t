@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='flux fairshare doctor: what goes wrong quietly, and what to do about it'
+test_description='flux fairshare doctor: what goes wrong quietly, and remedies that work'
 
 # A sequence: the instance and the site of the first test are those of all.
 . "$(dirname "$0")/lib.sh"
@@ -13,37 +13,162 @@ found() {
 }
 doctor() { flux fairshare doctor -p $DB "$@"; }
 
+# tells CODE [OPTION...]: a finding of this code is there; its remedy is in the file remedy.
+tells() {
+	test_might_fail flux fairshare doctor -p $DB --json "${@:2}" >doctor.json &&
+	jq -er --arg code "$1" '[.findings[] | select(.code == $code) | .remedy][0]' doctor.json >remedy || { cat doctor.json; return 1; }
+}
+# mends CODE EDIT [OPTION...]: the finding is there; its remedy, with the sed EDIT in place of what NAME and the like stand for, is run as it
+# is printed; then the finding is gone. Of alternatives the first is run.
+mends() {
+	local command
+	tells "$1" "${@:3}" || return 1
+	command=$(sed -E -e 's/^"([^"]*)".*/\1/;t e' -e 's/^`([^`]*)`.*/\1/;t e' -e 's/(, or |, and see|; | \().*//' -e ':e' -e "$2" remedy)
+	echo "\$ $command" && bash -c "$command" || { cat remedy; return 1; }
+	test_might_fail flux fairshare doctor -p $DB --json "${@:3}" >doctor.json &&
+	jq -e --arg code "$1" 'all(.findings[]; .code != $code)' doctor.json >/dev/null || { cat doctor.json; return 1; }
+}
+# restored: all tables as they were in healthy.db.
+restored() {
+	flux python -c 'import sqlite3, sys
+with sqlite3.connect(sys.argv[1]) as db:
+    db.execute("ATTACH ? AS healthy", ("healthy.db",))
+    for (table,) in db.execute("SELECT name FROM healthy.sqlite_master WHERE type = \"table\" AND name NOT LIKE \"sqlite%\"").fetchall():
+        db.execute(f"DELETE FROM main.{table}")
+        db.execute(f"INSERT INTO main.{table} SELECT * FROM healthy.{table}")
+    db.commit()' "$DB" && flux fairshare push -p $DB
+}
+# A file with the definitions of queues, which the next test may need.
 test_expect_success 'without a plugin that is the first thing to do' '
-	start_instance && make_site && found 1 not-loaded && test_expect_code 1 doctor >out && grep -e "-> flux jobtap load -r .priority-default mf_priority.so" out
+	start_instance && make_site && found 1 not-loaded && test_expect_code 1 doctor >out && grep -e "-> flux jobtap load mf_priority.so && flux fairshare push" out
 '
 test_expect_success 'a plugin without data is told of' '
 	load_plugin && found 1 no-data && test_expect_code 1 doctor >out && grep "!! no-data: the plugin has no data: all jobs wait" out
 '
 test_expect_success 'of a site whose data are in the plugin nothing is told, and that is success' '
-	flux fairshare push -p $DB && found 0 && doctor >out && grep "nothing is wrong with $DB" out
+	mends no-data "" && found 0 && doctor >out && grep "nothing is wrong with $DB" out
 '
 test_expect_success 'what the database gets wrong is told with whom it is about' '
 	flux account add-user --username=user5009 --userid=5009 --bank=B --shares=1 --max-running-jobs=0 && flux fairshare push -p $DB &&
-	found 1 limits-hold-everything && jq -e ".findings[0].whom == [\"user5009 in B\"]" doctor.json
+	found 1 limits-hold-everything && jq -e ".findings[0].whom == [\"user5009 in B\"]" doctor.json &&
+	mends limits-hold-everything "s/NAME/user5009/;s/BANK/B/;s/LIMIT=N/max-running-jobs=5/"
 '
 test_expect_success 'what was not pushed is told' '
-	flux account edit-user user5009 --max-running-jobs=5 && for u in 5010 5011; do
-		flux account add-user --username=user$u --userid=$u --bank=B || return 1; done && found 1 not-pushed && flux fairshare push -p $DB && found 0
+	for u in 5010 5011; do flux account add-user --username=user$u --userid=$u --bank=B || return 1; done &&
+	found 1 not-pushed && mends not-pushed "" && found 0 &&
+	flux account edit-user user5010 --bank=B --max-nodes=7 && found 1 not-pushed && grep "1 association changed" doctor.json && mends not-pushed "" && found 0 &&
+	flux account delete-user --force user5011 B && flux account delete-user --force user5010 B && found 1 not-pushed && mends not-pushed "" && found 0
 '
-test_expect_success 'a job that waits for its user is told of' '
-	remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && a=$(mf submit 5077) && wait_for depend $a && settled &&
-	test_expect_code 1 doctor --json >doctor.json &&
-	jq -e "[.findings[] | select(.code == \"waiting\") | .whom] == [[\"user 5077\"]]" doctor.json &&
+test_expect_success 'a job whose user has no record is told of, and a record lets it go' '
+	cp $DB before.db && remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && a=$(mf submit 5077) && wait_for depend $a && settled &&
+	found 1 no-data && ! grep add-user doctor.json && flux fairshare push -p $DB || return 1
+	remove_plugin && load_plugin && settled && test_might_fail doctor --json >doctor.json && cat doctor.json
 	cancel $a && ended $a && flux fairshare push -p $DB && found 0
 '
-test_expect_success 'old data are told of, after as many hours as asked for' '
-	sleep 2 && test_expect_code 1 doctor --stale 0.0001 >out && grep "data-old: " out
+test_expect_success 'old data are told of, after as many hours as asked for, and a push mends that' '
+	sleep 4 && mends data-old "" --stale 0.001
 '
 test_expect_success 'without Flux the database is looked at, and that is said' '
 	(unset FLUX_URI; test_might_fail flux fairshare doctor -p $DB --uri local:///nonexistent >out) && grep "no-flux: the plugin was not asked" out
 '
 test_expect_success 'a database that is not there is the trouble' '
-	test_expect_code 1 flux fairshare doctor -p nowhere.db >out && grep "!! no-database: " out && grep "flux account create-db" out
+	test_expect_code 1 flux fairshare doctor -p nowhere.db >out && grep "!! no-database: " out && grep "flux account -p nowhere.db create-db" out &&
+	(DB=nowhere.db && mends no-database "" && rm nowhere.db && : >nowhere.db && mends no-database "")
+'
+test_expect_success 'a database that nobody may read, or that is locked or damaged, is no reason to make another' '
+	dd if=$DB of=cut.db bs=1024 count=9 2>/dev/null && test_expect_code 1 flux fairshare doctor -p cut.db >out && ! grep create-db out &&
+	grep "!! damaged-database: " out && grep "restore cut.db from a backup" out
+'
+cp $DB healthy.db
+while IFS='|' read -r name code edit sql; do
+	test_expect_success "the remedy works: $name" '
+		sql "$sql" && mends "$code" "$edit" && restored
+	'
+done <<'END'
+a bank in two places|refused|s/= ID/= (SELECT max(bank_id) FROM bank_table)/|INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('A', 'root', 3)
+banks in a circle|refused||UPDATE bank_table SET parent_bank = CASE bank WHEN 'A' THEN 'B' ELSE 'A' END WHERE bank IN ('A', 'B')
+no root|refused||UPDATE bank_table SET parent_bank = 'A' WHERE bank = 'root'
+two roots|refused|s/PARENT/root/|INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('R', '', 3)
+a parent that is not there|refused|s/PARENT/root/|UPDATE bank_table SET parent_bank = 'Z' WHERE bank = 'A'
+a bank that is not there|refused|s/SHARES/1/|UPDATE association_table SET bank = 'Z' WHERE userid = 5001
+a bank without a name|refused||INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('', 'root', 3)
+a negative usage|refused||UPDATE association_table SET job_usage = -8 WHERE userid = 5001
+a usage that is no number|refused||UPDATE association_table SET job_usage = 'nan' WHERE userid = 5001
+an infinite usage|refused||UPDATE association_table SET job_usage = 9e999 WHERE userid = 5001
+a negative weight of nodes|refused|s/VALUE/1.0/|UPDATE config_table SET value = '-1' WHERE key = 'node_weight'
+a weight of GPUs that is no number|refused|s/VALUE/0.0/|UPDATE config_table SET value = 'nan' WHERE key = 'gpu_weight'
+a half-life of nothing|refused|s/VALUE/604800/|UPDATE config_table SET value = '0' WHERE key = 'priority_decay_half_life'
+a half-life that is no number|refused|s/VALUE/604800/|UPDATE config_table SET value = 'week' WHERE key = 'priority_decay_half_life'
+a decay factor beyond 1|refused|s/VALUE/0.5/|UPDATE config_table SET value = '7' WHERE key = 'decay_factor'
+a policy that is none|refused|s/NAME/weighted-walk/|INSERT INTO config_table VALUES ('fairshare.policy', 'xx')
+an option of the policy that is none|refused||INSERT INTO config_table VALUES ('fairshare.ties', 'xx')
+a switch that is none|refused|s/VALUE/false/|UPDATE config_table SET value = 'xx' WHERE key = 'deny_unknown_queues'
+a zero_score that is none|refused|s/VALUE/hold/|INSERT INTO config_table VALUES ('zero_score', 'xx')
+negative shares of a user|refused|s/VALUE/1/|UPDATE association_table SET shares = -1 WHERE userid = 5001
+negative shares of a bank|refused|s/VALUE/1/|UPDATE bank_table SET shares = -1 WHERE bank = 'A'
+a priority of a bank that is no number|refused|s/VALUE/1/|UPDATE bank_table SET priority = 'x' WHERE bank = 'A'
+a fair-share that is no number|refused||UPDATE association_table SET fairshare = 'x' WHERE userid = 5001
+a limit that is no number|refused|s/VALUE/5/|UPDATE association_table SET max_nodes = 'many' WHERE userid = 5001
+an active flag that is none|refused|s/VALUE/1/|UPDATE association_table SET active = 'yes' WHERE userid = 5001
+a weight of a factor that is no number|refused|s/VALUE/10000/|UPDATE priority_factor_weight_table SET weight = 'x' WHERE factor = 'queue'
+a limit of a queue that is no number|refused|s/VALUE/5/|UPDATE queue_table SET max_sched_nodes_per_assoc = 'x'
+a bank without shares|no-shares|s/NAME/A/;s/N$/30/|UPDATE bank_table SET shares = 0 WHERE bank = 'A'
+a default bank that is none|no-default-bank|s/NAME/user5001/;s/BANK/A/|UPDATE association_table SET default_bank = 'B' WHERE userid = 5001
+a user of no known queue|refused-in-all-queues|s/NAME/user5001/;s/BANK/A/;s/QUEUES/silver/|UPDATE association_table SET queues = 'gold' WHERE userid = 5001
+an unknown queue of a user|unknown-queues|s/QUEUE/gold/|UPDATE association_table SET queues = 'gold,silver' WHERE userid = 5001
+an unknown project of a user|unknown-projects|s/PROJECT/bio/|UPDATE association_table SET default_project = 'bio' WHERE userid = 5001
+a limit that ends jobs|limit-ends-jobs|s/NAME/user5001/;s/BANK/A/;s/N$/5/|UPDATE association_table SET max_running_jobs = -1 WHERE userid = 5001
+a limit that holds everything|limits-hold-everything|s/NAME/user5001/;s/BANK/A/;s/LIMIT=N/max-sched-jobs=5/|UPDATE association_table SET max_sched_jobs = 0 WHERE userid = 5001
+a queue for nobody|queues-for-nobody|s/QUEUE/silver/;s/LIMIT=N/max-nodes-per-assoc=5/|UPDATE queue_table SET max_nodes_per_assoc = 0
+a disabled user|disabled-users|s/nothing.*//;s/^$/flux account add-user --username=user5001 --bank=A/|UPDATE association_table SET active = 0 WHERE userid = 5001
+no weights|no-weights|s/NAME/fairshare/;s/N$/100000/|UPDATE priority_factor_weight_table SET weight = 0
+a fair-share that does not count|fairshare-does-not-count|s/NAME/fairshare/;s/N$/100000/|UPDATE priority_factor_weight_table SET weight = 0 WHERE factor = 'fairshare'
+a negative fair-share|negative-fairshare|s/NAME/fairshare/;s/N$/100000/|UPDATE priority_factor_weight_table SET weight = -100000 WHERE factor = 'fairshare'
+a weight that decides ties at most|weights-too-small|s/NAME/urgency/;s/N$/1000/|UPDATE priority_factor_weight_table SET weight = 1 WHERE factor = 'urgency'
+weights beyond the highest priority|priorities-clamp|s/NAME/fairshare/;s/N$/100000/|UPDATE priority_factor_weight_table SET weight = 5000000000 WHERE factor = 'fairshare'
+a half-life period that nobody ended|decay-behind||UPDATE t_half_life_period_table SET end_half_life_period = 1700000000.0
+END
+test_expect_success 'limits on banks, users and queues that are not there are told, and taken back' '
+	flux fairshare limit set -p $DB bank A run-gpus=4 && flux fairshare push -p $DB && found 0 &&
+	for values in "\"bank\", \"Z\", \"\"" "\"bank\", \"A\", \"gold\"" "\"association\", \"user5001/Z\", \"\"" "\"user\", \"ghost\", \"\""; do
+		sql "INSERT INTO fairshare_limit_table VALUES ($values, \"run-gpus\", 3, \"asked\")" && mends lost-limits "" || return 1
+	done && sql "INSERT INTO fairshare_limit_table VALUES (\"bank\", \"A\", \"\", \"run-jbs\", 3, \"asked\")" && mends refused "" &&
+	flux fairshare limit unset -p $DB bank A && flux fairshare push -p $DB && found 0
+'
+test_expect_success 'a column that this version does not know is told as soon as it holds other than its default' '
+	sql "ALTER TABLE queue_table ADD COLUMN max_gold int NOT NULL DEFAULT 2147483647" && found 0 &&
+	sql "UPDATE queue_table SET max_gold = 4" && found 0 unknown-columns &&
+	tells unknown-columns && command=$(sed "s/.*\(sqlite3 .*\)/\1/" remedy) && bash -c "$command" && found 0 && sql "ALTER TABLE queue_table DROP COLUMN max_gold"
+'
+test_expect_success 'usage that nobody counted is told, and a sync mends that' '
+	sql "DROP TABLE IF EXISTS fairshare_usage_marks" && flux fairshare sync -p $DB --only usage --now $(($(date +%s) - 10000)) && mends usage-old "" &&
+	flux fairshare push -p $DB && found 0
+'
+test_expect_success 'usage that was counted by a clock ahead of this one is told, and counted again' '
+	flux fairshare sync -p $DB --only usage --now $(($(date +%s) + 5000)) && found 1 refused && grep "1.4 hours ahead of this clock" doctor.json &&
+	mends refused "" && flux fairshare push -p $DB && found 0
+'
+test_expect_success 'a second priority plugin is told, and removed' '
+	flux jobtap load .priority-default && found 1 two-priority-plugins && mends two-priority-plugins "" && found 0
+'
+test_expect_success 'a configuration with which Flux would not start is told' '
+	cp conf.json conf.good && jq ".fairshare.refesh = 3" conf.good >conf.json && found 1 config-refused && grep "fairshare.refesh: unknown key" doctor.json &&
+	cp conf.good conf.json && found 0
+'
+test_expect_success 'after a reload that failed the remedy loads the plugin, from where it is installed beside the other' '
+	mkdir -p usr/libexec/flux/cmd usr/share/flux-fairshare && sed "s|load = \"mf_priority.so\"|load = \"$PLUGIN\"|" "$T_DIR/../etc/flux-fairshare.toml" >usr/share/flux-fairshare/flux-fairshare.toml &&
+	FLUX_EXEC_PATH=$PWD/usr/libexec/flux/cmd:$FLUX_EXEC_PATH && test_must_fail flux jobtap load -r mf_priority.so "$PLUGIN" depth=0 &&
+	found 1 not-loaded && mends not-loaded "" && found 0 && flux jobtap query mf_priority.so | jq -e ".path == \"$PLUGIN\""
+'
+test_expect_success 'the remedy replaces the default plugin where that is loaded' '
+	remove_plugin && flux jobtap load .priority-default && found 1 not-loaded && grep -F -e "-r .priority-default" doctor.json && mends not-loaded "" && found 0
+'
+for UPSTREAM in "${UPSTREAM_PLUGIN:-$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so}"{,.flux-accounting}; do
+	test -e "$UPSTREAM" && ! grep -qa "mf_priority: loaded (version" "$UPSTREAM" && test_set_prereq UPSTREAM && break
+done
+test_expect_success UPSTREAM 'the remedy replaces flux-accounting'\''s plugin by this one, which has the same name' '
+	flux jobtap load -r mf_priority.so "$UPSTREAM" && tells "flux-accounting'\''s" && mends "flux-accounting'\''s" "" &&
+	flux jobtap query mf_priority.so | jq -e ".path == \"$PLUGIN\"" && found 0
 '
 test_expect_success 'the service that edits the database ends' 'stop_service'
 finish

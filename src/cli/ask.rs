@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::installed::load_command;
 use super::printable::printable;
 use super::{Failure, failure};
 use crate::flux::{Flux, FluxError};
@@ -67,10 +68,12 @@ fn missing(flux: &Flux, method: &str) -> String {
     if is_loaded(flux) {
         return format!(
             "the priority plugin of this instance does not answer \"{method}\": it is flux-accounting's, or an older one. The \
-             instance's owner can load this version's: \"flux jobtap load -r mf_priority.so mf_priority.so\""
+             instance's owner can load this version's: \"{}\"",
+            load_command(Some("mf_priority.so"))
         );
     }
-    "no fair-share plugin is loaded in this instance: its owner can load it with \"flux jobtap load mf_priority.so\"".to_owned()
+    let load = load_command(None);
+    format!("no fair-share plugin is loaded in this instance: its owner can load it with \"{load}\"")
 }
 
 /// Whether any plugin of that name is loaded. Guests may not see the list of plugins; to them a method that is the owner's

@@ -65,7 +65,7 @@ fn find() -> Found {
     if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         return Found { path: path.into(), by: Some(VARIABLE) };
     }
-    let commands = commands();
+    let commands = command_directories();
     if let Some(path) = from_module(&commands).or_else(|| from_python("flux".as_ref(), &commands)) {
         return Found { path, by: Some("flux-accounting's own default") };
     }
@@ -76,7 +76,7 @@ fn find() -> Found {
 }
 
 /// Directories of Flux's commands: those it looks in itself, the one this program lies in, and the usual ones.
-fn commands() -> Vec<PathBuf> {
+pub(super) fn command_directories() -> Vec<PathBuf> {
     let mut directories: Vec<PathBuf> =
         std::env::var_os("FLUX_EXEC_PATH").iter().flat_map(std::env::split_paths).collect();
     let program = std::env::current_exe().ok();

@@ -8,7 +8,7 @@ use super::printable::printable;
 use super::{Failure, failure};
 use crate::fairshare::TreeError;
 use crate::pipeline::PipelineError;
-use crate::store::{Reason, StoreError, StoredLimit};
+use crate::store::{Reason, StoreError, StoredLimit, shell_word};
 
 /// A database that can't be opened, and where else to look; also for a document, where the command reads one.
 pub(super) fn unopened(error: &StoreError, found: &Found, reads_documents: bool) -> Failure {
@@ -30,6 +30,15 @@ pub(super) fn unopened(error: &StoreError, found: &Found, reads_documents: bool)
     Failure::Message(told)
 }
 
+/// Splits a message into what is wrong and what to do about it, which begins with a command.
+pub(super) fn split(message: &str) -> (String, Option<String>) {
+    let begins = ["; \"flux ", "; `sqlite3 "].iter().filter_map(|begin| message.find(begin)).min();
+    match begins.and_then(|at| message.split_at_checked(at)) {
+        Some((what, remedy)) => (what.to_owned(), Some(remedy.trim_start_matches("; ").to_owned())),
+        None => (message.to_owned(), None),
+    }
+}
+
 /// A step of the pipeline that failed; of a tree with the command that mends it.
 pub(super) fn failed(error: PipelineError) -> Failure {
     match error {
@@ -43,7 +52,7 @@ pub(super) fn no_tree(source: &Path, error: &TreeError) -> Failure {
     let mend = match error {
         TreeError::NoBanks => "\"flux account add-bank root 1\" makes the first".to_owned(),
         TreeError::NoRoot => format!(
-            "the one above all must have none: {}",
+            "{} makes the bank root the one above all",
             sqlite3(source, "UPDATE bank_table SET parent_bank = '' WHERE bank = 'root'")
         ),
         TreeError::SeveralRoots(_, other) => {
@@ -69,9 +78,9 @@ pub(super) fn no_tree(source: &Path, error: &TreeError) -> Failure {
             "\"flux fairshare recount --write\" counts it anew from the records of jobs".to_owned()
         }
         TreeError::DuplicateBank(bank) => format!(
-            "{} shows its rows, {} removes one",
-            flux(&["view-bank", bank]),
-            sqlite3(source, "DELETE FROM bank_table WHERE bank_id = ID")
+            "{} removes one of its rows, which {} shows",
+            sqlite3(source, "DELETE FROM bank_table WHERE bank_id = ID"),
+            flux(&["view-bank", bank])
         ),
         TreeError::TooLarge => {
             return Failure::Message(format!("{}: {error}", source.display()));
@@ -83,10 +92,7 @@ pub(super) fn no_tree(source: &Path, error: &TreeError) -> Failure {
 /// Limits on users who are not there, each with the command that takes it back.
 pub(super) fn lost(limits: &[StoredLimit]) -> Vec<String> {
     let one = |StoredLimit { scope, name, queue, .. }: &StoredLimit| {
-        let in_queue = format!("--queue={queue}");
-        let mut words = vec!["limit", "unset", scope, name];
-        words.extend((!queue.is_empty()).then_some(in_queue.as_str()));
-        let unset = command("fairshare", &words);
+        let unset = format!("\"{}\"", unset_limit(scope, name, queue));
         format!("nothing of {scope} {name} is sent, who is not there; {unset} takes the limits back")
     };
     let mut lost: Vec<String> = limits.iter().map(one).collect();
@@ -95,11 +101,17 @@ pub(super) fn lost(limits: &[StoredLimit]) -> Vec<String> {
     lost
 }
 
+/// The command that takes back all limits on somebody, over all queues or in one.
+pub(super) fn unset_limit(scope: &str, name: &str, queue: &str) -> String {
+    let in_queue = format!("--queue={queue}");
+    let mut words = vec!["limit", "unset", scope, name];
+    words.extend((!queue.is_empty()).then_some(in_queue.as_str()));
+    command("fairshare", &words).trim_matches('"').to_owned()
+}
+
 /// A statement to be run on the database, in quotes.
 fn sqlite3(database: &Path, statement: &str) -> String {
-    let path = database.display().to_string();
-    let is_plain = |letter: char| letter.is_alphanumeric() || "-_=./".contains(letter);
-    let path = if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', "'\\''")) };
+    let path = shell_word(&database.display().to_string());
     format!("`sqlite3 {path} \"{statement}\"`")
 }
 
@@ -110,9 +122,6 @@ fn flux(words: &[&str]) -> String {
 
 /// A command in quotes; names with blanks or worse in them are quoted as a shell wants it.
 fn command(of: &str, words: &[&str]) -> String {
-    let plain = |word: &str| word.chars().all(|letter| letter.is_alphanumeric() || "-_=./".contains(letter));
-    let quoted = |word: &&str| {
-        if plain(word) { (*word).to_owned() } else { format!("'{}'", printable(word).replace('\'', "'\\''")) }
-    };
+    let quoted = |word: &&str| shell_word(&printable(word));
     format!("\"flux {of} {}\"", words.iter().map(quoted).collect::<Vec<_>>().join(" "))
 }

@@ -19,6 +19,7 @@ mod figures;
 mod fingers;
 mod generate;
 mod input;
+mod installed;
 mod jobs;
 mod limit;
 mod manual;

@@ -110,7 +110,7 @@ struct Sent {
 }
 
 /// What the plugin would do; `None` if there is nobody to ask, or it is flux-accounting's.
-fn ask(push: &Push<'_>, data: &PolicyData) -> Result<Option<Preview>, Failure> {
+pub(super) fn ask(push: &Push<'_>, data: &PolicyData) -> Result<Option<Preview>, Failure> {
     let flux = match Flux::connect(push.uri) {
         Ok(flux) => flux,
         Err(error) if push.uri.is_some() => return Err(refused(error)),
@@ -204,14 +204,19 @@ fn read_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<PolicyData, Failur
     Ok(data)
 }
 
-/// Checks what the database would have sent, as the plugin would.
-pub(super) fn judge_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<PolicyData, Failure> {
+/// Checks what the database would have sent, as the plugin would; returns what the plugin would warn of.
+pub(super) fn judged_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<Vec<String>, Failure> {
     let data = read_snapshot(snapshot, now)?;
-    judge(snapshot.path(), &serde_json::to_string(&data).map_err(failure)?)?;
-    Ok(data)
+    judged(snapshot.path(), &serde_json::to_string(&data).map_err(failure)?)
 }
 
 fn judge(path: &Path, text: &str) -> Result<(), Failure> {
+    judged(path, text)?.iter().for_each(remark);
+    Ok(())
+}
+
+/// What the plugin would warn of.
+fn judged(path: &Path, text: &str) -> Result<Vec<String>, Failure> {
     let place = path.display();
     let record = |index: usize| {
         let document: Value = serde_json::from_str(text).ok()?;
@@ -220,13 +225,9 @@ fn judge(path: &Path, text: &str) -> Result<(), Failure> {
     };
     match document::judge(text) {
         Ok((warnings, more)) => {
-            for warning in &warnings {
-                remark(format_args!("{place}: {}", with_name(warning, record)));
-            }
-            if more > 0 {
-                remark(format_args!("{place}: and {more} more of the kind"));
-            }
-            Ok(())
+            let named = |warning: &String| format!("{place}: {}", with_name(warning, record));
+            let more = (more > 0).then(|| format!("{place}: and {more} more of the kind"));
+            Ok(warnings.iter().map(named).chain(more).collect())
         }
         Err(fault) => {
             let fault = with_name(&fault, record);

@@ -295,6 +295,8 @@ fn remember(
         associations: run.associations(),
     };
     let Some(before) = run.marks.filter(|_| unchanged) else { return Ok(Some(marks)) };
-    let same = *before == Marks { ran: before.ran, ..marks.clone() } && now < before.ran + STALE;
+    // A recount by a clock that was set back replaces the time of the last run, or no later run would count.
+    let is_recent = (before.ran..before.ran + STALE).contains(&now);
+    let same = is_recent && *before == Marks { ran: before.ran, ..marks.clone() };
     Ok((!same).then_some(marks))
 }

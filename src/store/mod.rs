@@ -25,6 +25,7 @@ mod site_policy;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod unknown;
 mod values;
 
 use std::fs::File;
@@ -52,6 +53,8 @@ pub use policy_tree::{AHEAD, BranchRecord, LeafRecord, TreeRecord};
 pub use site_limits::{LimitRecord, StoredLimit};
 pub use site_policy::SitePolicy;
 pub use tree::{StoredAssociation, StoredTree, UsageBin};
+pub use unknown::UnknownColumn;
+pub use values::shell_word;
 
 /// Where flux-accounting keeps its database unless told otherwise.
 pub const DEFAULT_PATH: &str = "/var/lib/flux/FluxAccounting.db";
@@ -137,6 +140,14 @@ impl Snapshot<'_> {
     }
 
     fn error(&self, reason: Reason) -> StoreError {
+        let reason = match reason {
+            // A statement that puts a value right needs the database's path.
+            Reason::Value(text) => {
+                let path = shell_word(&self.path.display().to_string());
+                Reason::Value(text.replace("`sqlite3 DATABASE ", &format!("`sqlite3 {path} ")))
+            }
+            reason => reason,
+        };
         StoreError::new(self.path, reason).of(self.access)
     }
 

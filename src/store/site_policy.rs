@@ -32,12 +32,14 @@ impl Snapshot<'_> {
             let fault = |text: String| format!("config_table: {key}: {text}");
             if key == POLICY {
                 site.policy = value.parse().map_err(|error: ParsePolicyError| {
-                    fault(format!("{error}; \"flux fairshare policy NAME\" sets it"))
+                    fault(format!("{error}; \"flux fairshare policy NAME --reset\" sets it"))
                 })?;
                 return Ok(());
             }
             let name = key.strip_prefix(PREFIX).unwrap_or(key);
-            site.options.set(&format!("{name}={value}")).map_err(|error| fault(error.to_string()))
+            site.options.set(&format!("{name}={value}")).map_err(|error| {
+                fault(format!("{error}; \"flux fairshare policy {} --reset\" takes it back", site.policy))
+            })
         })?;
         Ok(site)
     }

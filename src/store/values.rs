@@ -72,6 +72,8 @@ impl<'a> Cells<'a, '_> {
                 | "max_running_jobs"
                 | "max_nodes_per_assoc"
                 | "max_sched_jobs"
+                | "max_sched_nodes_per_assoc"
+                | "max_sched_cores_per_assoc"
                 | "min_nodes_per_job"
                 | "max_nodes_per_job"
                 | "max_time_per_job",
@@ -161,11 +163,19 @@ impl<'a> Cells<'a, '_> {
     }
 }
 
+/// A path or name as a shell reads it.
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_=./".contains(letter);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
 /// The command of flux-accounting's that sets a key of `config_table`, as the end of a message.
 pub(super) fn edit_config(key: &str) -> String {
     let pair = format!("{key}=VALUE");
-    let is_plain = |letter: char| letter.is_alphanumeric() || "-_=.".contains(letter);
-    let pair = if pair.chars().all(is_plain) { pair } else { format!("'{}'", pair.replace('\'', "'\\''")) };
+    let pair = shell_word(&pair);
     format!("\"flux account edit-config {pair}\" puts it right")
 }
 

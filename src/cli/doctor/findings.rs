@@ -5,8 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::super::status::state::{Check, State};
-use crate::store::{AssociationRecord, FactorRecord, Pace, PolicyData, QueueRecord};
+use super::super::config::Fault;
+use super::super::installed::load_command;
+use super::super::mending;
+use super::super::status::state::State;
+use super::instance::{Instance, Loaded};
+use crate::store::{
+    AssociationRecord, FactorRecord, LimitRecord, Pace, PolicyData, QueueRecord, UnknownColumn,
+};
 
 /// Limits of this and more are none.
 const UNLIMITED: i64 = 2_147_483_647;
@@ -16,6 +22,8 @@ const TOP: f64 = 4_294_967_294.0;
 const MOST: usize = 5;
 /// A factor whose whole range moves a score by less than this part of another's can't be seen.
 const UNSEEN: f64 = 1e-3;
+/// Flux's own priority plugin, which it loads first.
+const DEFAULT_PLUGIN: &str = ".priority-default";
 /// By so many seconds two clocks may differ.
 const CLOCK: f64 = 60.0;
 
@@ -73,12 +81,8 @@ pub(super) struct Books {
     pub pace: Pace,
     /// When `sync` or `usage` last counted, where the exact rule is in use.
     pub counted: Option<f64>,
-}
-
-/// What the plugin says of itself.
-pub(super) struct Loaded {
-    pub state: State,
-    pub check: Option<Check>,
+    /// Columns that this version does not know and that hold other than their defaults.
+    pub unknown: Vec<UnknownColumn>,
 }
 
 fn whom(record: &AssociationRecord) -> String {
@@ -98,9 +102,19 @@ fn hours(seconds: f64) -> String {
 
 /// Trouble that the database alone shows.
 pub(super) fn of_books(books: &Books, now: f64, stale: f64) -> Vec<Finding> {
-    let Books { data, pace, counted } = books;
+    let Books { data, pace, counted, unknown } = books;
     let mut found = of_users(data);
     found.extend(of_limits(data));
+    found.extend(of_limit_tables(data));
+    found.extend(unknown.iter().map(|UnknownColumn { table, column, default, rows }| {
+        Finding::notice(
+            "unknown-columns",
+            format!("{rows} rows of {table} have a {column}, which this version does not know: nobody enforces it"),
+            format!(
+                "install a version that knows it, or put the default back: sqlite3 DATABASE \"UPDATE {table} SET {column} = {default}\""
+            ),
+        )
+    }));
     found.extend(of_weights(data));
     let branches = data.banks.iter().filter_map(|bank| Some((bank, bank.branch.as_ref()?)));
     found.extend(
@@ -116,7 +130,7 @@ pub(super) fn of_books(books: &Books, now: f64, stale: f64) -> Vec<Finding> {
         Finding::action(
             "usage-old",
             format!("usage was last counted {} ago", hours(age)),
-            "see whether flux-fairshare-sync runs: systemctl status flux-fairshare-sync, or run: flux fairshare sync",
+            "flux fairshare sync, and see whether flux-fairshare-sync runs: systemctl status flux-fairshare-sync",
         )
     }));
     // What is stored as the end of a period is the beginning of the present one, but for a site's first.
@@ -174,7 +188,7 @@ fn of_users(data: &PolicyData) -> Vec<Finding> {
         Finding::notice(
             "unknown-queues",
             "queues that no queue_table has",
-            "flux account add-queue QUEUE, or take it from the user",
+            "flux account add-queue QUEUE, or flux account edit-user NAME --bank=BANK --delete-queue=QUEUE",
         )
         .about(strange),
         Finding::action(
@@ -193,7 +207,7 @@ fn of_users(data: &PolicyData) -> Vec<Finding> {
         Finding::notice(
             "disabled-users",
             "users who are disabled in all their banks: they can submit nothing; what they submitted before runs",
-            "nothing, if that is meant",
+            "nothing, if that is meant; flux account add-user --username=NAME --bank=BANK enables one again",
         )
         .about(disabled.filter_map(|all| all.first()).map(|record| whom(record))),
     ]
@@ -225,17 +239,23 @@ fn of_limits(data: &PolicyData) -> Vec<Finding> {
     let ends_all = Finding::action(
         "limit-ends-jobs",
         "associations whose max_running_jobs is -1: each of their jobs ends with an exception",
-        format!("flux account edit-user NAME --bank=BANK --max-running-jobs=N ({UNLIMITED} is none)"),
+        format!("flux account edit-user NAME --bank=BANK --max-running-jobs=N ({UNLIMITED}: no limit)"),
     );
     let holds_all = Finding::action(
         "limits-hold-everything",
-        "associations with a limit of 0 or less: all their jobs are held for ever",
-        format!("flux account edit-user NAME --bank=BANK with another limit ({UNLIMITED} is none)"),
+        "associations with a limit of 0 or less: all their jobs are held indefinitely",
+        format!(
+            "flux account edit-user NAME --bank=BANK --LIMIT=N (max-running-jobs, max-sched-jobs, max-nodes, max-cores; \
+             {UNLIMITED}: no limit)"
+        ),
     );
     let lets_nobody = Finding::action(
         "queues-for-nobody",
         "queues with a limit that no job can keep to",
-        "flux account edit-queue NAME with other limits",
+        format!(
+            "flux account edit-queue QUEUE --LIMIT=N (max-running-jobs, max-nodes-per-assoc, max-sched-jobs, \
+             max-sched-nodes-per-assoc, max-sched-cores-per-assoc; {UNLIMITED}: no limit)"
+        ),
     );
     let broken = data.associations.iter().filter(is_broken).map(whom);
     let associations = data.associations.iter().filter(nothing).map(whom);
@@ -244,6 +264,46 @@ fn of_limits(data: &PolicyData) -> Vec<Finding> {
         .into_iter()
         .flatten()
         .collect()
+}
+
+/// Limits on banks and users that are not there, and in queues that are not there: they count nobody's jobs.
+fn of_limit_tables(data: &PolicyData) -> Vec<Finding> {
+    let has_bank = |bank: &str| data.banks.iter().any(|record| record.bank == bank);
+    let has_queue = |queue: &str| queue.is_empty() || data.queues.iter().any(|record| record.queue == queue);
+    let is_lost = |LimitRecord { scope, name, queue, .. }: &&LimitRecord| {
+        let bank = match scope.as_str() {
+            "bank" => Some(name.as_str()),
+            "association" => name.split_once('/').map(|(_, bank)| bank),
+            _ => None,
+        };
+        !has_queue(queue) || bank.is_some_and(|bank| name != "*" && !has_bank(bank))
+    };
+    let user_of = |id: &str| {
+        let id: i64 = id.parse().ok()?;
+        let record = data.associations.iter().find(|record| record.userid == id)?;
+        record.leaf.as_ref().map(|leaf| leaf.username.clone())
+    };
+    let named = |record: &LimitRecord| {
+        let LimitRecord { scope, name, queue, .. } = record;
+        let name = match name.split_once('/') {
+            Some((id, bank)) if scope == "association" => {
+                format!("{}/{bank}", user_of(id).unwrap_or_else(|| id.to_owned()))
+            }
+            _ => name.clone(),
+        };
+        (scope.clone(), name, queue.clone())
+    };
+    let lost =
+        data.lost_limits.iter().map(|limit| (limit.scope.clone(), limit.name.clone(), limit.queue.clone()));
+    let all: BTreeSet<(String, String, String)> =
+        data.limits.iter().filter(is_lost).map(named).chain(lost).collect();
+    let one = |(scope, name, queue): (String, String, String)| {
+        let unset = mending::unset_limit(&scope, &name, &queue);
+        let place = if queue.is_empty() { String::new() } else { format!(" in queue {queue}") };
+        let text = format!("a limit on {scope} {name}{place}, which is not there: it holds nobody");
+        Finding::action("lost-limits", text, format!("{unset}, or correct the name"))
+    };
+    all.into_iter().map(one).collect()
 }
 
 /// From which to which score each factor may move a job: its value lies between 0 or the lowest and the highest of the site.
@@ -282,7 +342,7 @@ fn of_weights(data: &PolicyData) -> Vec<Finding> {
         let width = high - low;
         *name != "fairshare" && width > 0.0 && width < widest * UNSEEN
     });
-    let edit = "flux account edit-factor NAME --weight=N";
+    let edit = "flux account edit-factor --factor=NAME --weight=N";
     [
         Finding::action("no-weights", "no factor weighs anything: every job has a score of 0, and is held", edit)
             .only_if(widest <= 0.0 && !data.priority_factors.is_empty()),
@@ -308,18 +368,39 @@ fn of_weights(data: &PolicyData) -> Vec<Finding> {
     .collect()
 }
 
-/// Trouble that the plugin shows, or that there is none.
-pub(super) fn of_plugin(
-    loaded: Option<&Loaded>,
+/// Trouble that the instance shows.
+pub(super) fn of_instance(
+    instance: &Instance,
     data: Option<&PolicyData>,
     now: f64,
     stale: f64,
 ) -> Vec<Finding> {
-    let Some(Loaded { state, check }) = loaded else {
-        let load = "flux jobtap load -r .priority-default mf_priority.so && flux fairshare push";
-        let text = "no priority plugin is loaded: no limit holds, fair-share does not count";
-        return vec![Finding::action("not-loaded", text, load)];
+    let refused = |fault: &Fault| {
+        let text = format!("Flux would not start with {}: {}", fault.file.display(), fault.text);
+        let check = "flux fairshare config check";
+        let remedy = format!("{}; then: {check} {}", fault.remedy, fault.file.display());
+        Finding::action("config-refused", text, remedy)
     };
+    let mut found: Vec<Finding> = instance.refused.iter().map(refused).collect();
+    found.extend(data.iter().flat_map(|data| of_queues(instance, data)));
+    let ours = instance.loaded.as_ref().map(|loaded| loaded.state.name.as_str());
+    let others: Vec<&String> =
+        instance.plugins.iter().filter(|name| is_priority(name) && Some(name.as_str()) != ours).collect();
+    if ours.is_some() {
+        found.extend(others.iter().map(|other| {
+            let text = format!(
+                "another priority plugin is loaded: {other}; Flux takes the priority that the last one gives"
+            );
+            Finding::action("two-priority-plugins", text, format!("flux jobtap remove {other}"))
+        }));
+    }
+    let Some(Loaded { state, check }) = &instance.loaded else {
+        let load = load_command(others.first().map(|name| name.as_str()));
+        let text = "no priority plugin is loaded: no limit holds, fair-share does not count";
+        found.push(Finding::action("not-loaded", text, format!("{load} && flux fairshare push")));
+        return found;
+    };
+    let load = || load_command(Some(&state.name));
     let push = "flux fairshare push";
     let is_ours = state.version.is_some();
     let age = state.updated.map(|updated| now - updated);
@@ -335,60 +416,120 @@ pub(super) fn of_plugin(
     let missing = wanted.difference(&known).filter(|_| has_data).map(of_pair);
     // The instance owner's record is made up where the database has none.
     let gone = known.difference(&wanted).count();
-    let waiting = state.waiting.unwrap_or(0);
     let drift = check.as_ref().map_or(0, |check| check.drift.len());
     let version = state.version.clone().unwrap_or_default();
-    [
-        Finding::notice(
-            "flux-accounting's",
-            "the plugin that is loaded is flux-accounting's own",
-            "flux jobtap load -r mf_priority.so mf_priority.so, where this one is installed",
-        )
-        .only_if(!is_ours),
-        Finding::notice(
-            "other-version",
-            format!("the plugin is version {version}, this command {}", env!("CARGO_PKG_VERSION")),
-            "flux jobtap load -r mf_priority.so mf_priority.so takes the one that is installed",
-        )
-        .only_if(is_ours && version != env!("CARGO_PKG_VERSION")),
-        Finding::action("no-data", "the plugin has no data: all jobs wait", push).only_if(!has_data),
-        Finding::action(
-            "data-old",
-            format!("the plugin's data are {} old", hours(age.unwrap_or_default())),
-            "see whether flux-fairshare-sync or cron runs; flux fairshare push",
-        )
-        .only_if(has_data && age.is_some_and(|age| age > stale)),
-        Finding::action(
-            "clock",
-            format!("the plugin's data come from {} ahead of this clock", hours(-age.unwrap_or_default())),
-            "set the clocks of this machine and of the management node",
-        )
-        .only_if(age.is_some_and(|age| age < -CLOCK)),
-        Finding::action("not-pushed", "associations that the database has and the plugin has not", push)
+    let is_missing = wanted.difference(&known).next().is_some();
+    let edits = instance.push.as_ref().and_then(|push| push.as_ref().ok()).filter(|_| has_data);
+    let refusal = instance.push.as_ref().and_then(|push| push.as_ref().err());
+    found.extend(
+        [
+            Finding::notice(
+                "flux-accounting's",
+                "the plugin that is loaded is flux-accounting's own",
+                format!("{} && {push}", load()),
+            )
+            .only_if(!is_ours),
+            Finding::notice(
+                "other-version",
+                format!("the plugin is version {version}, this command {}", env!("CARGO_PKG_VERSION")),
+                load(),
+            )
+            .only_if(is_ours && version != env!("CARGO_PKG_VERSION")),
+            Finding::action("no-data", "the plugin has no data: all jobs wait", push).only_if(!has_data),
+            Finding::action(
+                "data-old",
+                format!("the plugin's data are {} old", hours(age.unwrap_or_default())),
+                "flux fairshare push, and see whether flux-fairshare-sync or cron runs",
+            )
+            .only_if(has_data && age.is_some_and(|age| age > stale)),
+            Finding::action(
+                "clock",
+                format!(
+                    "the plugin's data come from {} ahead of this clock",
+                    hours(-age.unwrap_or_default())
+                ),
+                "set the clocks of this machine and of the management node, then: flux fairshare push",
+            )
+            .only_if(age.is_some_and(|age| age < -CLOCK)),
+            refusal.map(|refusal| {
+                let (what, remedy) = mending::split(refusal);
+                let remedy =
+                    remedy.unwrap_or_else(|| "correct the record, then: flux fairshare push".to_owned());
+                Finding::action("push-refused", format!("the plugin would refuse a push: {what}"), remedy)
+            }),
+            Finding::action("not-pushed", "associations that the database has and the plugin has not", push)
+                .about(missing),
+            edits.filter(|_| !is_missing).map(|edits| {
+                let text = format!("the plugin does not have what the database says: {edits}");
+                Finding::action("not-pushed", text, push)
+            }),
+            Finding::action(
+                "not-removed",
+                format!("the plugin has {gone} associations that the database has not"),
+                push,
+            )
+            .only_if(data.is_some() && gone > 1 && edits.is_none()),
+            of_waiting(state, &wanted, has_data),
+            Finding::action(
+                "drift",
+                format!("{drift} counters differ from a recount"),
+                "this is a fault of the plugin: please report it with the output of flux fairshare status",
+            )
+            .only_if(drift > 0),
+        ]
+        .into_iter()
+        .flatten(),
+    );
+    found
+}
+
+/// Whether a plugin of this name gives priorities.
+fn is_priority(name: &str) -> bool {
+    name.starts_with("mf_priority") || name == DEFAULT_PLUGIN
+}
+
+/// Jobs that wait for data of their users. Without any data that is no fault of the users' records.
+fn of_waiting(state: &State, wanted: &BTreeSet<(i64, &str)>, has_data: bool) -> Option<Finding> {
+    let waiting = state.waiting.filter(|waiting| *waiting > 0 && has_data)?;
+    let (known, unknown): (Vec<u32>, Vec<u32>) =
+        state.waiting_users.iter().partition(|user| wanted.iter().any(|(id, _)| *id == i64::from(**user)));
+    let text = format!("{waiting} jobs wait for data of their users");
+    if unknown.is_empty() {
+        let whom = known.iter().map(|user| format!("user {user}"));
+        let finding = Finding::action("waiting", text, "flux fairshare push");
+        return finding.clone().about(whom).or(Some(finding));
+    }
+    let add = "flux account add-user --username=NAME --userid=ID --bank=BANK && flux fairshare push, or cancel the jobs: \
+               flux cancel --all --user=ID";
+    Finding::action("waiting", text, add).about(unknown.iter().map(|user| format!("user {user}")))
+}
+
+/// Queues that only Flux or only the queue table has.
+fn of_queues(instance: &Instance, data: &PolicyData) -> Vec<Finding> {
+    let stored: BTreeSet<String> = data.queues.iter().map(|queue| queue.queue.clone()).collect();
+    if instance.queues.is_empty() || stored.is_empty() {
+        return Vec::new();
+    }
+    let strange = stored.difference(&instance.queues).cloned();
+    let missing = instance.queues.difference(&stored).cloned();
+    let (text, remedy) = ("queues of Flux that the queue table lacks", "flux account add-queue QUEUE");
+    let missing = match data.config.deny_unknown_queues {
+        true => Finding::action("queues-not-stored", format!("{text}: their jobs are refused"), remedy)
             .about(missing),
-        Finding::action(
-            "not-removed",
-            format!("the plugin has {gone} associations that the database has not"),
-            push,
+        false => Finding::notice(
+            "queues-not-stored",
+            format!("{text}: they have no limits and no priority"),
+            remedy,
         )
-        .only_if(data.is_some() && gone > 1),
-        Finding::action(
-            "waiting",
-            format!("{waiting} jobs wait for data of their users"),
-            "flux account add-user for each, then flux fairshare push; or cancel the jobs",
-        )
-        .about(state.waiting_users.iter().map(|user| format!("user {user}")))
-        .or_else(|| Finding::action("waiting", format!("{waiting} jobs wait"), push).only_if(waiting > 0)),
-        Finding::action(
-            "drift",
-            format!("{drift} counters differ from a recount"),
-            "this is a fault of the plugin: please report it with the output of flux fairshare status",
-        )
-        .only_if(drift > 0),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+        .about(missing),
+    };
+    let strange = Finding::notice(
+        "queues-not-in-flux",
+        "queues that the queue table has and Flux has not",
+        "flux account delete-queue QUEUE, or add the queue to [queues] of Flux's configuration",
+    )
+    .about(strange);
+    strange.into_iter().chain(missing).collect()
 }
 
 #[cfg(test)]

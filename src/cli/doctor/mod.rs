@@ -2,25 +2,30 @@
 //! `flux fairshare doctor`: what is wrong with the site, and what to do about it.
 
 mod findings;
+mod instance;
+mod refusals;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 
-use super::database::DatabaseArg;
+use super::database::{DatabaseArg, Found};
 use super::input::Wait;
 use super::printable::{printable, printable_json};
-use super::status::{check, loaded, state_of};
+use super::push::Push;
 use super::{Answer, Failure, Outcome, failure, say};
-use crate::flux::Flux;
-use crate::store::Access;
-use findings::{Books, Finding, Loaded, Weight, of_books, of_plugin};
+use crate::store::{Access, Database, StoreError, shell_word};
+use findings::{Books, Finding, Weight, of_books, of_instance};
+use instance::Instance;
+use refusals::{of_commands, unreadable};
 
 /// Look the database and the plugin over for what goes wrong quietly, and say what to do about each
 ///
-/// Users without a default bank, banks without shares, limits that hold everything, weights that can't matter, usage that
-/// nobody counts any more, a plugin that is not loaded or has old data, and the like. Where Flux does not answer the database
-/// alone is looked at, and that is said.
+/// It runs what "push -n", "update -n" and "sync -n" run and reports what they would refuse. It finds users without a default
+/// bank, banks without shares, limits that hold everything, limits on banks and queues that are not there, weights that can't
+/// matter, usage that nobody counts any more, a plugin that is not loaded or has old data, a second priority plugin, edits that
+/// were not pushed, and a configuration on disk with which Flux would not start. Where Flux does not answer, the database alone
+/// is looked at, and that is said.
 ///
 /// Exit status 1 means that something wants action; notices alone do not.
 #[derive(Debug, clap::Args)]
@@ -44,22 +49,20 @@ pub(super) fn run(args: &Args) -> Outcome {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(failure)?.as_secs_f64();
     let stale = args.stale * 3600.0;
     let mut findings = Vec::new();
-    let books = match books(args, now) {
-        Ok(books) => Some(books),
-        Err(fault) => {
-            let remedy = "name it by --path, or make one: flux account create-db";
-            findings.push(Finding::action("no-database", fault.to_string(), remedy));
-            None
-        }
-    };
+    let books = books(args, now, &mut findings);
     findings.extend(books.iter().flat_map(|books| of_books(books, now, stale)));
     let data = books.as_ref().map(|books| &books.data);
-    match plugin(args) {
-        Ok(plugin) => findings.extend(of_plugin(plugin.as_ref(), data, now, stale)),
+    let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
+    match Instance::ask(args.uri.as_deref(), &push, data) {
+        Ok(instance) => findings.extend(of_instance(&instance, data, now, stale)),
         Err(fault) => {
-            let remedy = "run this in the instance, as its owner";
+            let remedy =
+                "run this where Flux runs, as the owner of the instance, or name the instance by --uri";
             findings.push(Finding::notice("no-flux", format!("the plugin was not asked: {fault}"), remedy));
         }
+    }
+    for finding in &mut findings {
+        finding.remedy = of_database(&finding.remedy, args.database.found());
     }
     findings.sort_by_key(|finding| finding.weight);
     let wants = findings.iter().any(|finding| finding.weight == Weight::Action);
@@ -71,19 +74,47 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(if wants { Answer::No } else { Answer::Yes })
 }
 
-fn books(args: &Args, now: f64) -> Result<Books, Failure> {
-    let mut database = args.wait.open(args.database.found(), Access::Read)?;
-    let snapshot = database.snapshot().map_err(failure)?;
-    let data = snapshot.policy_data(now).map_err(failure)?;
-    let counted = snapshot.counted_at(now).map_err(failure)?;
-    Ok(Books { data, pace: snapshot.pace().map_err(failure)?, counted })
+/// Reads the database, and runs on it what push, update and sync would run; what they would refuse is added to `findings`.
+fn books(args: &Args, now: f64, findings: &mut Vec<Finding>) -> Option<Books> {
+    let found = args.database.found();
+    match read(args, now) {
+        Ok((books, refused)) => {
+            findings.extend(refused);
+            books
+        }
+        Err(error) => {
+            findings.push(unreadable(&error, found.by));
+            None
+        }
+    }
 }
 
-/// What the plugin says; `None` if none is loaded.
-fn plugin(args: &Args) -> Result<Option<Loaded>, Failure> {
-    let flux = Flux::connect(args.uri.as_deref()).map_err(failure)?;
-    let Some(name) = loaded(&flux)? else { return Ok(None) };
-    Ok(Some(Loaded { state: state_of(&flux, &name)?, check: check(&flux)? }))
+fn read(args: &Args, now: f64) -> Result<(Option<Books>, Option<Finding>), StoreError> {
+    let mut database = Database::open(args.database.path(), Access::Read, args.wait.wait)?;
+    let snapshot = database.snapshot()?;
+    let refused = of_commands(&snapshot, now);
+    let data = match snapshot.policy_data(now) {
+        Ok(data) => data,
+        // What is wrong with the rows is told already.
+        Err(_) if refused.is_some() => return Ok((None, refused)),
+        Err(error) => return Err(error),
+    };
+    let (counted, unknown) = (snapshot.counted_at(now)?, snapshot.unknown_columns()?);
+    Ok((Some(Books { data, pace: snapshot.pace()?, counted, unknown }), refused))
+}
+
+/// The commands in a remedy that read the database, with its name where an option gave it.
+fn of_database(remedy: &str, found: &Found) -> String {
+    let path = shell_word(&found.path.display().to_string());
+    let remedy = remedy.replace("sqlite3 DATABASE ", &format!("sqlite3 {path} "));
+    if found.by.is_some() {
+        return remedy;
+    }
+    let commands = ["push", "sync", "update", "recount --write", "policy", "limit unset"];
+    commands.into_iter().fold(remedy, |remedy, command| {
+        let command = format!("flux fairshare {command}");
+        remedy.replace(&command, &format!("{command} -p {path}"))
+    })
 }
 
 fn tell(args: &Args, findings: &[Finding]) -> Result<(), Failure> {

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::database::DatabaseArg;
+use super::installed::load_command;
 use super::output::{Cell, Look, OutputArgs, Report, Rows, Style, column};
 use super::printable::{count, printable};
 use super::progress::Progress;
@@ -48,9 +49,10 @@ const UNLIMITED: i64 = 2_147_483_647;
 pub(super) fn run(args: &Args) -> Outcome {
     let flux = Flux::connect(args.uri.as_deref()).map_err(failure)?;
     let Some(name) = loaded(&flux)? else {
-        remark(
-            "no priority plugin is loaded: \"flux jobtap load mf_priority.so\" loads it, \"flux jobtap list\" shows all",
-        );
+        let load = load_command(None);
+        remark(format_args!(
+            "no priority plugin is loaded: \"{load}\" loads it, \"flux jobtap list\" shows all"
+        ));
         return Ok(Answer::No);
     };
     let state = state_of(&flux, &name)?;
@@ -82,13 +84,18 @@ pub(super) fn state_of(flux: &Flux, name: &str) -> Result<State, Failure> {
 
 /// The plugin's name, as Flux knows it.
 pub(super) fn loaded(flux: &Flux) -> Result<Option<String>, Failure> {
+    Ok(plugins(flux)?.into_iter().find(|name| name.starts_with(PLUGIN)))
+}
+
+/// All plugins of the job manager, in the order in which Flux calls them.
+pub(super) fn plugins(flux: &Flux) -> Result<Vec<String>, Failure> {
     #[derive(Deserialize)]
     struct Plugins {
         plugins: Vec<String>,
     }
     let answer = flux.rpc("job-manager.jobtap", r#"{"query_only": true}"#).map_err(refused)?;
     let plugins: Plugins = serde_json::from_str(&answer.unwrap_or_default()).map_err(failure)?;
-    Ok(plugins.plugins.into_iter().find(|name| name.starts_with(PLUGIN)))
+    Ok(plugins.plugins)
 }
 
 /// A failed request; to those who may not ask, with who may.

@@ -225,7 +225,7 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
         }
         if args.dry_run {
             if args.asks(Step::Push) {
-                push::judge_snapshot(&snapshot, now(args.now))?;
+                push::judged_snapshot(&snapshot, now(args.now))?.into_iter().for_each(&mut *note);
             }
             drop(snapshot);
         } else {

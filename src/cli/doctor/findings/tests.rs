@@ -38,7 +38,12 @@ fn healthy() -> Value {
 
 fn books(data: Value) -> Books {
     let data: PolicyData = serde_json::from_value(data).expect("it is policy data");
-    Books { data, pace: Pace { boundary: Some(NOW + 1000.0), ..Pace::default() }, counted: Some(NOW - 60.0) }
+    Books {
+        data,
+        pace: Pace { boundary: Some(NOW + 1000.0), ..Pace::default() },
+        counted: Some(NOW - 60.0),
+        unknown: Vec::new(),
+    }
 }
 
 fn codes(found: &[Finding]) -> Vec<&str> {
@@ -130,7 +135,7 @@ fn only_the_first_are_named_and_all_are_counted() {
     assert_eq!(found[0].whom[0], "u0 in A");
 }
 
-fn loaded(change: impl FnOnce(&mut Value)) -> Loaded {
+fn loaded(change: impl FnOnce(&mut Value)) -> Instance {
     let mut state = json!({
         "name": "mf_priority.so", "path": "/x", "version": env!("CARGO_PKG_VERSION"), "generation": 3,
         "updated": NOW - 100.0, "waiting": 0,
@@ -138,14 +143,19 @@ fn loaded(change: impl FnOnce(&mut Value)) -> Loaded {
                             {"userid": 2, "banks": [{"bank_name": "A", "fairshare": 0.5}]}],
     });
     change(&mut state);
-    Loaded { state: serde_json::from_value(state).expect("a state"), check: None }
+    let state = serde_json::from_value(state).expect("a state");
+    Instance {
+        plugins: vec!["mf_priority.so".to_owned()],
+        loaded: Some(Loaded { state, check: None }),
+        ..Instance::default()
+    }
 }
 
 #[test]
 fn each_trouble_of_a_plugin_is_told_by_its_name() {
     let data: PolicyData = serde_json::from_value(healthy()).unwrap();
-    let told = |loaded: &Loaded| -> Vec<&str> {
-        of_plugin(Some(loaded), Some(&data), NOW, STALE).iter().map(|finding| finding.code).collect()
+    let told = |instance: &Instance| -> Vec<&str> {
+        of_instance(instance, Some(&data), NOW, STALE).iter().map(|finding| finding.code).collect()
     };
     assert_eq!(told(&loaded(|_| ())), Vec::<&str>::new());
     for (key, value, expected) in [
@@ -169,15 +179,88 @@ fn each_trouble_of_a_plugin_is_told_by_its_name() {
         assert_eq!(told(&loaded(|state| state[key] = value.clone())), expected, "{key} = {value}");
     }
     let users = loaded(|state| (state["waiting"], state["waiting_users"]) = (json!(2), json!([7, 8])));
-    let found = of_plugin(Some(&users), Some(&data), NOW, STALE);
+    let found = of_instance(&users, Some(&data), NOW, STALE);
     assert_eq!(found[0].whom, ["user 7", "user 8"]);
-    let drifts = Loaded {
-        check: Some(
-            serde_json::from_value(json!({"jobs": 1, "waiting": 0, "associations": 1, "drift": [1]}))
-                .unwrap(),
-        ),
-        ..loaded(|_| ())
-    };
+    assert!(found[0].remedy.starts_with("flux account add-user"));
+    // Their records are in the database: they need no other.
+    let users = loaded(|state| (state["waiting"], state["waiting_users"]) = (json!(2), json!([1, 2])));
+    assert_eq!(of_instance(&users, Some(&data), NOW, STALE)[0].remedy, "flux fairshare push");
+    // Without any data all users wait for a push, and for nothing else.
+    let users = loaded(|state| {
+        (state["generation"], state["waiting"], state["waiting_users"]) = (json!(0), json!(2), json!([7, 8]));
+    });
+    assert_eq!(told(&users), ["no-data"]);
+    let mut drifts = loaded(|_| ());
+    let check = json!({"jobs": 1, "waiting": 0, "associations": 1, "drift": [1]});
+    drifts.loaded.as_mut().unwrap().check = Some(serde_json::from_value(check).unwrap());
     assert_eq!(told(&drifts), ["drift"]);
-    assert_eq!(of_plugin(None, Some(&data), NOW, STALE)[0].code, "not-loaded");
+    let instance = |change: fn(&mut Instance)| {
+        let mut instance = loaded(|_| ());
+        change(&mut instance);
+        instance
+    };
+    let two = instance(|it| it.plugins.push(".priority-default".to_owned()));
+    assert_eq!(told(&two), ["two-priority-plugins"]);
+    assert_eq!(of_instance(&two, None, NOW, STALE)[0].remedy, "flux jobtap remove .priority-default");
+    assert_eq!(told(&instance(|it| it.push = Some(Err("no".to_owned())))), ["push-refused"]);
+    assert_eq!(told(&instance(|it| it.push = Some(Ok("1 bank changed".to_owned())))), ["not-pushed"]);
+    assert_eq!(told(&instance(|it| it.queues = ["batch".to_owned()].into())), Vec::<&str>::new());
+    assert_eq!(
+        told(&instance(|it| it.queues = ["debug".to_owned()].into())),
+        ["queues-not-in-flux", "queues-not-stored"]
+    );
+}
+
+#[test]
+fn the_plugin_is_loaded_in_place_of_the_one_that_is_there() {
+    let without = |plugins: &[&str]| {
+        let plugins = plugins.iter().map(|name| (*name).to_owned()).collect();
+        let found = of_instance(&Instance { plugins, ..Instance::default() }, None, NOW, STALE);
+        assert_eq!(codes(&found), ["not-loaded"]);
+        found[0].remedy.clone()
+    };
+    let end = "mf_priority.so && flux fairshare push";
+    let remedy = without(&[".priority-default"]);
+    assert!(
+        remedy.starts_with("flux jobtap load -r .priority-default ") && remedy.ends_with(end),
+        "{remedy}"
+    );
+    // After a reload that failed nothing is there to be replaced.
+    let remedy = without(&[]);
+    assert!(
+        remedy.starts_with("flux jobtap load ") && !remedy.contains("-r") && remedy.ends_with(end),
+        "{remedy}"
+    );
+}
+
+#[test]
+fn limits_on_what_is_not_there_are_told_with_the_command_that_takes_them_back() {
+    for (limit, remedy) in [
+        (json!({"scope": "bank", "name": "A", "run-jobs": 3}), None),
+        (json!({"scope": "bank", "name": "*", "queue": "batch", "run-jobs": 3}), None),
+        (json!({"scope": "bank", "name": "Z", "run-jobs": 3}), Some("flux fairshare limit unset bank Z")),
+        (
+            json!({"scope": "bank", "name": "A", "queue": "q", "run-jobs": 3}),
+            Some("flux fairshare limit unset bank A --queue=q"),
+        ),
+        (
+            json!({"scope": "association", "name": "1/Z", "run-gpus": 3}),
+            Some("flux fairshare limit unset association ann/Z"),
+        ),
+    ] {
+        let mut data = healthy();
+        data["limits"] = json!([limit]);
+        let found = of_books(&books(data), NOW, STALE);
+        let told = found.first().map(|finding| finding.remedy.trim_end_matches(", or correct the name"));
+        assert_eq!(told, remedy, "{limit}");
+    }
+}
+
+#[test]
+fn columns_that_this_version_does_not_know_are_told() {
+    let mut newer = books(healthy());
+    let column =
+        UnknownColumn { table: "queue_table", column: "x".to_owned(), default: "7".to_owned(), rows: 2 };
+    newer.unknown = vec![column];
+    assert_eq!(codes(&of_books(&newer, NOW, STALE)), ["unknown-columns"]);
 }

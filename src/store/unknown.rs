@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Columns that a newer flux-accounting added: what they say is neither sent nor enforced.
+
+use rusqlite::types::{Value, ValueRef};
+
+use super::{Snapshot, StoreError};
+
+/// A column that this version does not know, in which some rows hold other than its default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownColumn {
+    /// The table.
+    pub table: &'static str,
+    /// The column.
+    pub column: String,
+    /// The SQL literal of its default; `NULL` where it has none.
+    pub default: String,
+    /// How many rows hold something else.
+    pub rows: usize,
+}
+
+/// The tables whose rows are sent, each with all columns of schemas up to 38.
+const KNOWN: [(&str, &[&str]); 5] = [
+    (
+        "association_table",
+        &[
+            "creation_time",
+            "mod_time",
+            "active",
+            "deleted",
+            "username",
+            "userid",
+            "admin_level",
+            "bank",
+            "default_bank",
+            "shares",
+            "job_usage",
+            "fairshare",
+            "max_jobs",
+            "max_running_jobs",
+            "max_active_jobs",
+            "max_nodes",
+            "max_cores",
+            "max_sched_jobs",
+            "queues",
+            "projects",
+            "default_project",
+        ],
+    ),
+    (
+        "bank_table",
+        &[
+            "bank_id",
+            "bank",
+            "active",
+            "deleted",
+            "parent_bank",
+            "shares",
+            "job_usage",
+            "priority",
+            "ignore_older_than",
+        ],
+    ),
+    (
+        "queue_table",
+        &[
+            "queue",
+            "min_nodes_per_job",
+            "max_nodes_per_job",
+            "max_time_per_job",
+            "priority",
+            "max_running_jobs",
+            "max_nodes_per_assoc",
+            "max_sched_jobs",
+            "max_sched_nodes_per_assoc",
+            "max_sched_cores_per_assoc",
+        ],
+    ),
+    ("project_table", &["project_id", "project", "usage"]),
+    ("priority_factor_weight_table", &["factor", "weight"]),
+];
+
+impl Snapshot<'_> {
+    /// The columns that this version does not know and that hold other than their defaults.
+    pub fn unknown_columns(&self) -> Result<Vec<UnknownColumn>, StoreError> {
+        let mut unknown = Vec::new();
+        for (table, known) in KNOWN {
+            let read = || -> rusqlite::Result<Vec<(String, Option<String>)>> {
+                let mut statement =
+                    self.transaction.prepare("SELECT name, dflt_value FROM pragma_table_info(?1)")?;
+                statement.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+            };
+            for (column, default) in read().map_err(|error| self.fail(&error))? {
+                if known.iter().any(|name| column.eq_ignore_ascii_case(name)) {
+                    continue;
+                }
+                let default = default.unwrap_or_else(|| "NULL".to_owned());
+                let standard = literal(&default);
+                let count = || -> rusqlite::Result<usize> {
+                    let sql = format!("SELECT \"{}\" FROM {table}", column.replace('"', "\"\""));
+                    let mut statement = self.transaction.prepare(&sql)?;
+                    let mut rows = statement.query([])?;
+                    let mut other = 0;
+                    while let Some(row) = rows.next()? {
+                        other += usize::from(!is_same(row.get_ref(0)?, &standard));
+                    }
+                    Ok(other)
+                };
+                let rows = count().map_err(|error| self.fail(&error))?;
+                if rows > 0 {
+                    unknown.push(UnknownColumn { table, column, default, rows });
+                }
+            }
+        }
+        Ok(unknown)
+    }
+}
+
+/// The value of an SQL literal. Any other expression is taken for NULL.
+fn literal(text: &str) -> Value {
+    let text = text.trim();
+    let quoted = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
+    match quoted {
+        Some(text) => Value::Text(text.replace("''", "'")),
+        None => text.parse().map_or(Value::Null, Value::Real),
+    }
+}
+
+/// Whether a cell holds the default. NULL and nothing at all are a default too.
+fn is_same(cell: ValueRef<'_>, standard: &Value) -> bool {
+    let number = match standard {
+        Value::Real(number) => Some(*number),
+        _ => None,
+    };
+    match cell {
+        ValueRef::Null => true,
+        ValueRef::Integer(value) => number == Some(value as f64),
+        ValueRef::Real(value) => number == Some(value),
+        ValueRef::Text(text) => {
+            text.is_empty() || *standard == Value::Text(String::from_utf8_lossy(text).into())
+        }
+        ValueRef::Blob(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_compared_with_the_literal_of_its_default() {
+        for (cell, default, same) in [
+            (ValueRef::Integer(2_147_483_647), "2147483647", true),
+            (ValueRef::Integer(4), "2147483647", false),
+            (ValueRef::Integer(0), "0.0", true),
+            (ValueRef::Text(b"*"), "'*'", true),
+            (ValueRef::Text(b"a"), "'*'", false),
+            (ValueRef::Text(b""), "NULL", true),
+            (ValueRef::Integer(0), "NULL", false),
+            (ValueRef::Null, "7", true),
+        ] {
+            assert_eq!(is_same(cell, &literal(default)), same, "{cell:?} beside {default}");
+        }
+    }
+}
