@@ -9,6 +9,17 @@ test_description='docs/admin.md, "What to know before the first push": each sent
 test_expect_success 'without data jobs wait in PRIORITY, all of them' '
 	start_instance && load_plugin && a=$(mf submit 5001) && b=$(mf submit 5001) && c=$(mf submit 5002) && settled && is_state PRIORITY $a $b $c
 '
+# no_data STATUS COMMAND...: it ends so, says that there are no data, and names the push.
+no_data() {
+	test_expect_code "$1" flux fairshare "${@:2}" >out 2>err || { cat out err; return 1; }
+	cat err && test ! -s out && grep "the plugin has no data: nothing was pushed since it was loaded" err && grep "\"flux fairshare push\"" err
+}
+test_expect_success 'without data no command says "none" for what it can not know' '
+	no_data 2 migrate && no_data 2 migrate --to-upstream && no_data 2 migrate --json && no_data 1 jobs && no_data 1 jobs -A && no_data 1 jobs --json &&
+	no_data 1 standing && no_data 1 standing -A && no_data 1 standing --json &&
+	flux fairshare status >out && cat out && grep "^jobs  *unknown before the first push" out && grep "^held  *unknown before the first push" out && grep "^waiting  *3 jobs" out &&
+	flux fairshare status --json >out && jq -e "[.active_jobs, .running_jobs, .nodes, .cores, .held_jobs, .held_by] | all(. == null)" out
+'
 test_expect_success 'a push lets them go on, as far as limits have room' '
 	make_site && flux account edit-user user5001 --max-running-jobs=1 && flux fairshare push -p $DB && running $a $c && settled && is_state PRIORITY $b
 '
@@ -26,6 +37,11 @@ test_expect_success 'who is disabled can submit nothing more, and what was submi
 '
 test_expect_success 'a push that is only asked for changes nothing' '
 	flux account delete-user user5002 A && flux fairshare push -p $DB --dry-run >out && cat out && grep "1 changed" out && settled && is_state RUN $c && g=$(mf submit 5002) && held_by $g max-running-jobs-user-limit
+'
+test_expect_success 'after a reload without data migrate refuses, and after a push it tells of the held jobs' '
+	remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && settled && no_data 2 migrate && no_data 2 migrate --to-upstream --all &&
+	flux fairshare report -p $DB -o report.html && grep -q "The plugin has no data" report.html &&
+	flux fairshare push -p $DB && settled && flux fairshare migrate >out; cat out && grep "^$g " out
 '
 test_expect_success 'the service that edits the database ends' 'cancel_all; stop_service'
 finish

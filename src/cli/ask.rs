@@ -25,6 +25,10 @@ impl InstanceArg {
     }
 }
 
+/// What is said in place of an answer that a plugin without data can't give.
+pub(super) const NO_DATA: &str = "the plugin has no data: nothing was pushed since it was loaded, and all jobs wait; \
+                                  \"flux fairshare push\", by the owner of the instance, sends the data";
+
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum Refusal {

@@ -7,7 +7,8 @@ use std::io::Write;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::ask::{InstanceArg, ask};
+use super::answers::Stats;
+use super::ask::{InstanceArg, NO_DATA, ask};
 use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
 use super::printable::{count, printable};
 use super::status::loaded;
@@ -29,7 +30,8 @@ use crate::flux::{Flux, FluxError};
 ///
 /// With flux-accounting's plugin loaded, says which jobs it has lost.
 ///
-/// Exit status 1 means that there are such jobs, or that some can't rest.
+/// Exit status 1 means that there are such jobs, or that some can't rest. Without data the plugin does not know which jobs it
+/// holds: that is an error, and "flux fairshare push" comes first.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Have those that would be lost rest at urgency 0, and print what lets them go again
@@ -96,6 +98,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
         return print(args, &flux, "lost", lost(&flux)?);
     }
+    has_data(&flux)?;
     let jobs = held(&flux)?;
     if !args.to_upstream {
         return print(args, &flux, "held", jobs);
@@ -122,6 +125,24 @@ fn is_ours(flux: &Flux) -> Result<bool, Failure> {
         Err(error) => Err(failure(error)),
         Ok(_) => Ok(true),
     }
+}
+
+/// Refuses to speak of held jobs where the plugin can't know them. Users without data are named.
+fn has_data(flux: &Flux) -> Result<(), Failure> {
+    let stats: Stats = ask(flux, "stats", &json!({}))?;
+    if stats.generation == 0 {
+        return Err(Failure::Message(format!(
+            "{NO_DATA}; before that it does not know which jobs its limits hold. Push, then run this again"
+        )));
+    }
+    if stats.jobs.waiting > 0 {
+        let jobs = count(usize::try_from(stats.jobs.waiting).unwrap_or(usize::MAX), "job");
+        remark(format_args!(
+            "{jobs} of users without data are not among those below: whether a limit holds them shows when their users' \
+             records are pushed; \"flux fairshare status\" names the users"
+        ));
+    }
+    Ok(())
 }
 
 fn held(flux: &Flux) -> Result<Vec<Held>, Failure> {

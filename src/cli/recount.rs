@@ -101,6 +101,12 @@ fn print(args: &Args, recount: &Recount) -> Result<(), Failure> {
         notes.push(format!("?, {}: no known fault gives these numbers", count(unexplained, "association")));
     }
     let tally = &recount.plan.tally;
+    if tally.records == 0 {
+        notes.push(
+            "the database has no record of a job to count; \"flux fairshare sync\" fetches those that Flux still has"
+                .to_owned(),
+        );
+    }
     notes.push(format!(
         "{} counted for {}: usage of {} and {} {}",
         count(tally.counted, "record"),

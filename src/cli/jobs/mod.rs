@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use serde_json::{Map, Value, json};
 
 use super::answers::{JobsPage, Row};
-use super::ask::{InstanceArg, Refusal, ask};
+use super::ask::{InstanceArg, NO_DATA, Refusal, ask};
 use super::order::compare;
 use super::output::{Cell, Look, OutputArgs, Report, Rows, Style, column};
 use super::printable::count;
@@ -99,6 +99,11 @@ pub(super) fn run(args: &Args) -> Outcome {
             && among(&args.bank, &row.bank)
             && users.as_ref().is_none_or(|users| users.contains(&row.userid))
     });
+    if page.generation == 0 {
+        // Jobs wait all the same: an empty list would say that there are none.
+        remark(NO_DATA);
+        return Ok(Answer::No);
+    }
     let words = Words::of(&flux, page.now);
     print(args, &page, &words)?;
     let missing: Vec<String> = ids

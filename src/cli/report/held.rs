@@ -66,11 +66,16 @@ pub(super) fn ask(instance: &InstanceArg, input: &Input) -> Held {
     if input.is_document() && instance.uri.is_none() {
         return Held::Unknown("The tree comes from a document: no plugin was asked.".to_owned());
     }
-    answer(instance)
-        .map_or_else(|failure| Held::Unknown(format!("No plugin answered: {failure}.")), Held::Answer)
+    match answer(instance) {
+        Ok(Some(answer)) => Held::Answer(answer),
+        Ok(None) => Held::Unknown(
+            "The plugin has no data: nothing was pushed since it was loaded, and all jobs wait.".to_owned(),
+        ),
+        Err(failure) => Held::Unknown(format!("No plugin answered: {failure}.")),
+    }
 }
 
-fn answer(instance: &InstanceArg) -> Result<Answer, Failure> {
+fn answer(instance: &InstanceArg) -> Result<Option<Answer>, Failure> {
     let flux = instance.connect()?;
     let stats: Option<Stats> = match ask_plugin(&flux, "stats", &json!({})) {
         Ok(stats) => Some(stats),
@@ -78,7 +83,7 @@ fn answer(instance: &InstanceArg) -> Result<Answer, Failure> {
         Err(refusal) => return Err(refusal.into()),
     };
     let page = jobs::fetch(&flux, &Map::new(), MOST)?;
-    Ok(told(stats.as_ref(), &page, &flux))
+    Ok((page.generation > 0).then(|| told(stats.as_ref(), &page, &flux)))
 }
 
 fn told(stats: Option<&Stats>, page: &JobsPage, flux: &Flux) -> Answer {

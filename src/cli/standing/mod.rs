@@ -10,7 +10,7 @@ use std::io::Write;
 use serde_json::{Map, Value, json};
 
 use super::answers::{Association, Standing};
-use super::ask::{InstanceArg, Refusal, ask};
+use super::ask::{InstanceArg, NO_DATA, Refusal, ask};
 use super::figures::Unit;
 use super::output::{Cell, Look, OutputArgs, Report, Rows, Style, column, write_pretty};
 use super::pager::Paper;
@@ -65,7 +65,11 @@ pub(super) fn run(args: &Args) -> Outcome {
     let standing: Standing = serde_json::from_value(document.clone()).map_err(failure)?;
     let words = Words::of(&flux, standing.now);
     if standing.associations.is_empty() {
-        remark(nobody(args, user, bank, &words));
+        if standing.generation == 0 {
+            remark(NO_DATA);
+        } else {
+            remark(nobody(args, user, bank, &words));
+        }
         return Ok(Answer::No);
     }
     if args.output.json {
@@ -125,7 +129,7 @@ fn nobody(args: &Args, user: Option<u32>, bank: Option<&str>, words: &Words<'_>)
     let bank = bank.map(|bank| format!(" in bank {bank}")).unwrap_or_default();
     match user {
         Some(user) => format!("{} has no association{bank}", words.user(user)),
-        None if args.all => "the plugin has no associations: nothing was pushed yet".to_owned(),
+        None if args.all => "the plugin has no associations".to_owned(),
         None => format!(
             "you ({}) have no association{bank}: ask those who keep the accounts of this site",
             words.user(caller())

@@ -160,16 +160,24 @@ fn tell(args: &Args, state: &State, summary: &Summary, check: Option<&Check>) ->
         "configured",
         format!("{}, {}", count(state.queues.len(), "queue"), count(state.projects.len(), "project")),
     )?;
-    line(
-        "jobs",
-        format!(
-            "{} active, {} running on {}",
-            summary.active,
-            summary.running,
-            count(usize::try_from(summary.cores).unwrap_or(0), "core")
-        ),
-    )?;
-    if summary.held == 0 {
+    // Counters are those of associations: before the first push there are none, whatever runs.
+    let is_unknown = state.generation == Some(0);
+    if is_unknown {
+        line("jobs", "unknown before the first push".to_owned())?;
+    } else {
+        line(
+            "jobs",
+            format!(
+                "{} active, {} running on {}",
+                summary.active,
+                summary.running,
+                count(usize::try_from(summary.cores).unwrap_or(0), "core")
+            ),
+        )?;
+    }
+    if is_unknown {
+        line("held", "unknown before the first push".to_owned())?;
+    } else if summary.held == 0 {
         line("held", "none".to_owned())?;
     } else {
         line("held", count(summary.held, "job"))?;
@@ -280,6 +288,8 @@ fn print(
         column("held_jobs", "Held", Style::Count),
         column("active", "May run", Style::Text),
     ];
+    let has_data = state.generation != Some(0);
+    let known = |value: Value| if has_data { value } else { Value::Null };
     let facts = vec![
         ("plugin", json!({"name": state.name, "path": state.path, "version": state.version})),
         ("generation", json!(state.generation)),
@@ -290,12 +300,12 @@ fn print(
         ("associations", json!(summary.associations)),
         ("inactive", json!(summary.inactive)),
         ("queues", json!(state.queues.len())),
-        ("active_jobs", json!(summary.active)),
-        ("running_jobs", json!(summary.running)),
-        ("nodes", json!(summary.nodes)),
-        ("cores", json!(summary.cores)),
-        ("held_jobs", json!(summary.held)),
-        ("held_by", json!(summary.by_limit)),
+        ("active_jobs", known(json!(summary.active))),
+        ("running_jobs", known(json!(summary.running))),
+        ("nodes", known(json!(summary.nodes))),
+        ("cores", known(json!(summary.cores))),
+        ("held_jobs", known(json!(summary.held))),
+        ("held_by", known(json!(summary.by_limit))),
         ("waiting_users", json!(state.waiting_users)),
         ("waiting_jobs", json!(check.map_or(state.waiting, |check| Some(check.waiting)))),
         (

@@ -122,6 +122,13 @@ fn facts(stats: Option<&Stats>, standing: &Answer, page: &JobsPage) -> Vec<Strin
         data.push(format!("refreshed {} ago", duration(standing.now - refreshed)));
     }
     let jobs = match stats {
+        _ if standing.generation == 0 => format!(
+            "no data: nothing was pushed since the plugin was loaded, and {}",
+            stats.map_or("all jobs wait".to_owned(), |stats| format!(
+                "{} jobs wait",
+                number(stats.jobs.waiting)
+            ))
+        ),
         Some(stats) => format!(
             "{} associations, {} running, {} pending, {} held, {} without data",
             number(stats.associations),
