@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""The oracle: nobody is overtaken for ever over limits that associations share.
+"""The oracle: anti-starvation reservations (plugin 9), for jobs that were overtaken in limit scopes.
 
-When a hundred jobs have taken room before the first job of an association that waits there, room is kept for it. From when
-exactly the plugin counts is its own matter: from the hundredth on it may keep room, and some later it must.
+When a hundred jobs have taken headroom before the first job of an association that waits there, scopes may keep headroom for it; some
+jobs later the scope that holds it must. Rule by rule:
+
+- 9 #1, #2: only a scope that has no headroom for the overtaken job keeps any: what its short limits have left.
+- 9 #3: none is kept for a job of urgency 0, or in a stopped queue.
+- 9 #4: a scope that has headroom for the job goes on; and no scope need stand still for a job that another scope holds too.
+
+From when exactly the plugin counts is its own matter.
 """
-from scopes import OWN
+from scopes import OWN, asks, used
 
 OVERTAKEN, LEEWAY = 100, 10
 
@@ -12,12 +18,12 @@ OVERTAKEN, LEEWAY = 100, 10
 class Claims:
     """The part of the model that counts how often held jobs were overtaken.
 
-    `overtaken`: {(group, association): (its first held job there, jobs that took room since, the same while nothing else
-    held it)}.
+    `overtaken`: {(group, association): (its first held job there, jobs that took headroom since, the same while nothing but this
+    scope held it)}.
     """
 
     def took(self, job):
-        """A job took room. A text if somebody was overtaken once too often."""
+        """A job took headroom. A text if somebody was overtaken once too often."""
         for group in self.scopes.of(job.assoc):
             if not group.has(job.queue):
                 continue
@@ -27,7 +33,7 @@ class Claims:
                     continue
                 head, since, alone = self.overtaken.get((group.id, key), (None, 0, 0))
                 since, alone = (since + 1, alone + 1) if head == first.id else (1, 1)
-                alone = alone if self.has_a_right(first, key) else 0
+                alone = alone if self.has_a_right(first, key) and self.holds_alone(group, first, job) else 0
                 self.overtaken[group.id, key] = (first.id, since, alone)
                 if alone > OVERTAKEN + LEEWAY:
                     return f"job {first.id} is overtaken by {alone} jobs in {group.id}"
@@ -39,23 +45,48 @@ class Claims:
         return min(held, key=lambda job: (bool(job.foreign()), job.id), default=None)
 
     def has_a_right(self, job, key):
-        """Whether nothing but limits over scopes holds it, and it would find room if nobody else were there."""
+        """Whether nothing but limits over scopes holds it, and it would find headroom if nobody else were there."""
         groups = [group for group in self.scopes.of(key) if group.has(job.queue)]
         return (all(kind >= OWN for kind in self.exceeded(job)) and not job.foreign() and self.price_when_free(job) > 0
+                and not self.stops(job.queue)
                 and not any(True for group in groups for _ in group.refusals(job))
                 and all(cap > 0 for group in groups for amount, (cap, _) in group.caps.items() if amount.endswith("jobs")))
 
+    def short(self, group, job, but=None):
+        """The amounts of which a group has no headroom for a job; `but` is not counted."""
+        parts = self.parted([other for other in self.counted(group) if other is not job and other is not but])
+        found = []
+        for amount, (cap, is_given) in group.caps.items():
+            asked = asks(job, amount.rsplit("-", 1)[1])
+            if asked > 0 and used(amount, is_given, parts) + asked > cap:
+                found.append(amount)
+        return found
+
+    def holds_alone(self, group, job, but):
+        """Whether this group, and no other, holds a job before `but` takes its headroom."""
+        groups = [other for other in self.scopes.of(job.assoc) if other.has(job.queue) and self.short(other, job, but)]
+        return [other.id for other in groups] == [group.id]
+
+    def is_overtaken(self, job):
+        """Whether headroom may be kept for a held job."""
+        return any(head == job.id and since >= OVERTAKEN for head, since, _ in self.overtaken.values())
+
     def may_be_kept_from(self, job):
-        """Groups whose room may be kept for somebody else."""
+        """The limits (group, amount) that may hold a job because their headroom is kept for somebody else."""
         claimed = {key: head for (_, key), (head, since, _) in self.overtaken.items() if since >= OVERTAKEN}
         found = []
         for key, head in claimed.items():
             first = self.jobs.get(head)
-            if first is not None and first is not job and first in self.line(key):
-                found += [group for group in self.scopes.of(job.assoc)
-                          if group.has(job.queue) and group.has(first.queue) and self.scopes.is_in(key, group)]
+            if first is None or first is job or first not in self.line(key):
+                continue
+            if first.told == 0 or self.stops(first.queue):
+                continue
+            for group in self.scopes.of(job.assoc):
+                if group.has(job.queue) and group.has(first.queue) and self.scopes.is_in(key, group):
+                    found += [(group, amount) for amount in self.short(group, first)
+                              if asks(job, amount.rsplit("-", 1)[1]) > 0]
         return found
 
     def kept_names(self, job):
         """The limits (indices of NAMES) that may hold a job for that reason."""
-        return {kind for group in self.may_be_kept_from(job) for kind in group.kinds(job)}
+        return {group.kind(amount) for group, amount in self.may_be_kept_from(job)}

@@ -110,6 +110,11 @@ def begin(follower, step, outcome, names):
             model.is_stale = key == "data" or model.is_stale
             if key != "data":
                 follower.reprioritize()
+    elif "stop" in step or "start" in step:
+        model.is_stopped = "stop" in step
+        if not model.is_stopped and model.knows_stopped:
+            model.knows_stopped = False
+            follower.due += [key for key in model.associations if key not in follower.due]
     elif "config" in step:
         if answer is not None:
             follower.fail(f"refused: {answer}")

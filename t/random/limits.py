@@ -55,8 +55,17 @@ class Limits(Claims):
         going = [o for o in jobs if o.charge != "run" and (o in reserving or self.is_promised(o))]
         return (
             [o for o in jobs if o.charge == "run"], [o for o in jobs if o.charge == "sched"],
-            [o for o in going if not o.suspended], [o for o in going if o.charge is None],
+            [o for o in going if not o.suspended and not self.lapses(o)], [o for o in going if o.charge is None],
         )
+
+    def stops(self, queue):
+        """Whether the plugin knows that a queue is stopped: the histories stop all of them, and start all."""
+        return self.is_stopped and self.knows_stopped
+
+    def lapses(self, job):
+        """Whether the place to run that is reserved for a job lapses while its queue is stopped. By the strict rule jobs count from
+        when they are on their way to the scheduler, whether their queue is stopped or not."""
+        return self.stops(job.queue) and not self.is_strict(job.queue)
 
     def exceeded(self, job, reserving=()):
         """The limits (indices of NAMES) that keep this job from going; `reserving`: blocked grants that count too."""

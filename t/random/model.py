@@ -64,6 +64,8 @@ class Model(Limits):
         self.loaded = True
         self.has_gpus = False  # whether R has the GPUs that a job asks for
         self.found = []  # jobs of which it is found out in this step that they were released
+        self.is_stopped = False  # all queues are
+        self.knows_stopped = False  # and the plugin has asked since: it does while jobs are held, or it knows of a stopped queue
         self.is_stale = False  # data came that no reprioritize followed
         self.scopes = Scopes()
         self.table = {}  # [fairshare] of Flux's configuration
@@ -182,7 +184,7 @@ class Model(Limits):
     def replay(self, document):
         """A fresh plugin, loaded with `document` or without any, sees the jobs again."""
         self.clear()
-        self.loaded = True
+        self.loaded, self.knows_stopped = True, False
         for job in (job for job in self.jobs.values() if job.active()):
             job.assoc = job.charge = job.memo = None
             job.blocked = job.unchecked = False

@@ -198,6 +198,8 @@ class Passes(Stream):
 
     def goes_before(self, job, walk, lines, blocked):
         """A held job that should go before this one in a pass of `walk`, and a text; None if there is none."""
+        if self.model.is_overtaken(job):
+            return None  # An overtaken job goes first when it may.
         for is_kept, other in self.in_turn(job.assoc, lines):
             if other is job:
                 break

@@ -15,6 +15,7 @@ METHODS = (
     ("associations", "rec_update"), ("queues", "rec_q_update"), ("projects", "rec_proj_update"),
     ("banks", "rec_bank_update"), ("priority_factors", "rec_fac_update"), ("config", "rec_config_update"),
 )
+ASKED_WITHIN = 0.7  # seconds within which the plugin asks whether queues are stopped
 PART = 3  # records in one part of a policy
 WHOLE = ("associations", "queues", "projects", "banks", "priority_factors")
 TROUBLE = ("BUG:", "callback returned error", "panic", "job-manager.crit", "job-manager.alert")
@@ -95,7 +96,8 @@ class Player:
     def other(self, step):
         instance = self.instance
         if "stop" in step or "start" in step:
-            return self.queues("start" in step)
+            self.queues("start" in step)
+            return time.sleep(ASKED_WITHIN)
         for key in ("cancel", "urgency", "update", "add", "drop"):
             if key in step:
                 jobid = self.names.get(step[key])

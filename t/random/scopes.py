@@ -27,9 +27,9 @@ class Group:
         """The dependency that holds a job for want of it."""
         return f"max-{amount}-{self.scope}" + ("-queue" if self.queue is not None else "")
 
-    def kinds(self, job):
-        """The limits (indices of all names) of which a job takes something."""
-        return [OWN + NAMES.index(self.name_of(amount)) for amount in self.caps if asks(job, amount.rsplit("-", 1)[1])]
+    def kind(self, amount):
+        """The limit on an amount (an index of all names)."""
+        return OWN + NAMES.index(self.name_of(amount))
 
     def refusals(self, job):
         """What is said of a job that asks for more than a whole cap. One job too many is no reason: it waits."""

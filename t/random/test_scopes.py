@@ -195,6 +195,78 @@ class Turns(Case):
         self.play(*self.ends("E"))
 
 
+class Overtaken(Case):
+    """For whom scopes keep headroom, and where (plugin 9)."""
+
+    USER, BANK = "max-run-sched-gpus-user", "max-run-sched-gpus-bank"
+
+    def overtaken(self):
+        """User 7 has 16 GPUs and runs 14 in bank B; his job of 4 in bank A, which has 4, was overtaken a hundred times."""
+        self.site({"scope": "user", "name": "*", "run-sched-gpus": 16}, {"scope": "bank", "name": "A", "run-sched-gpus": 4})
+        self.job("A", 7, "B", "run", gpus=14)
+        wide = self.job("B", 7, "A", names=[self.USER], gpus=4)
+        self.model.overtaken[("user", "7", None), (7, "A")] = (wide.id, 100, 100)
+        return wide
+
+    def kept(self, job):
+        return [NAMES[kind] for kind in self.model.kept_names(job)]
+
+    def test_a_scope_with_headroom_for_the_job_keeps_none(self):
+        self.overtaken()
+        self.assertEqual(self.kept(self.job("C", 8, "A", gpus=1)), [])
+        self.assertEqual(self.kept(self.job("D", 7, "B", gpus=1)), [self.USER])
+        self.assertEqual(self.kept(self.job("E", 7, "B", gpus=0)), [], "it needs none of it")
+
+    def test_a_job_that_is_held_for_another_scopes_sake_is_a_difference(self):
+        self.overtaken()
+        self.job("C", 8, "A", gpus=1, names=[self.BANK])
+        self.job("D", 8, "A", "run")
+        self.differs(*self.ends("D"))
+        self.play(*self.ends("D"), *self.goes("C", self.BANK))
+
+    def test_none_is_kept_for_urgency_0_or_in_a_stopped_queue(self):
+        wide = self.overtaken()
+        own = self.job("D", 7, "B", gpus=1)
+        wide.told = 0
+        self.assertEqual(self.kept(own), [])
+        wide.told, self.model.is_stopped = 16, True
+        self.assertEqual(self.kept(own), [self.USER], "nobody has asked")
+        self.model.knows_stopped = True
+        self.assertEqual(self.kept(own), [])
+
+    def test_an_overtaken_job_goes_first(self):
+        self.site({"scope": "bank", "name": "A", "run-sched-gpus": 4})
+        self.job("A", 8, "A", "run", gpus=4)
+        wide, _ = self.job("B", 7, "A", names=[self.BANK], gpus=4), self.job("C", 8, "A", names=[self.BANK], gpus=1)
+        self.differs(*self.ends("A"), *self.goes("B", self.BANK))
+        self.model.overtaken[("bank", "A", None), (7, "A")] = (wide.id, 100, 100)
+        self.play(*self.ends("A"), *self.goes("B", self.BANK))
+
+    def test_a_scope_must_keep_headroom_in_the_end(self):
+        self.site({"scope": "bank", "name": "A", "run-sched-gpus": 4})
+        self.job("A", 8, "A", "run", gpus=4), self.job("B", 7, "A", names=[self.BANK], gpus=4)
+        small = self.job("C", 8, "A", "sched", gpus=1)
+        told = [self.model.took(small) for _ in range(111)]
+        self.assertEqual((told[109], told[110]), (None, f"job {ord('B')} is overtaken by 111 jobs in ('bank', 'A', None)"))
+
+    def test_a_job_that_another_scope_holds_too_is_no_reason_to_stand_still(self):
+        wide = self.overtaken()
+        small = self.job("C", 8, "A", "sched", gpus=1)
+        self.assertEqual([self.model.took(small) for _ in range(200)], [None] * 200)
+        self.assertIn(wide, self.model.line((7, "A")))
+
+
+class Lapses(Case):
+    """Places to run that are reserved for released jobs, in stopped queues."""
+
+    def test_a_reservation_lapses_where_the_queue_is_known_to_be_stopped(self):
+        for strict, knows, want in ((False, False, ["max-run-gpus-bank"]), (False, True, []), (True, True, ["max-run-gpus-bank"])):
+            self.site({"scope": "bank", "name": "S", "run-gpus": 4}, table={"running-limits": "strict"} if strict else {})
+            self.job("A", 7, "B", "sched", gpus=4, grant=True)
+            self.model.is_stopped, self.model.knows_stopped = True, knows
+            self.assertEqual(self.held_by(self.job("B", 8, "A", gpus=1)), want, (strict, knows))
+
+
 class Strict(Case):
     """Running limits that hold."""
 
