@@ -8,7 +8,7 @@
 
 use super::step::Step;
 use super::timer::Timer;
-use crate::ids::{BankName, JobId, ProjectName};
+use crate::ids::{BankName, JobId, ProjectName, QueueName};
 use crate::limits::HoldName;
 
 /// How important a log line is.
@@ -69,6 +69,9 @@ pub enum Effect {
     AddDependency(JobId, HoldName),
     /// Call back with [`Event::Urgency`](super::Event::Urgency): in DEPEND and PRIORITY no callback tells of a change.
     AskUrgency(JobId),
+    /// Ask which of these queues are stopped, and call back with [`Event::QueueStates`](super::Event::QueueStates). `None` is the queue
+    /// without a name.
+    AskQueues(Vec<Option<QueueName>>),
     /// Have Flux tell of the job's events.
     Subscribe(JobId),
     /// No longer.

@@ -4,7 +4,7 @@
 use super::settings::Settings;
 use super::timer::Timer;
 use crate::accounts::{AssociationRecord, ConfigPatch, Policy, PolicyPart, Queue};
-use crate::ids::{BankName, JobId, ProjectName, UserId};
+use crate::ids::{BankName, JobId, ProjectName, QueueName, UserId};
 use crate::limits::{Resources, Size, SizeError};
 use crate::standing::{Ended, GivenUp, SitePart};
 
@@ -50,6 +50,9 @@ impl Event<'_> {
                 | Event::Reprioritize
                 | Event::Timer(Timer::Turn)
                 | Event::Urgency(..)
+                | Event::UrgencyChanged(..)
+                | Event::QueueStates(_)
+                | Event::Timer(Timer::Queues)
         )
     }
 }
@@ -209,6 +212,10 @@ pub enum Event<'a> {
     SiteNodes(Option<u64>),
     /// The urgency asked for by [`Effect::AskUrgency`](super::Effect::AskUrgency).
     Urgency(JobId, i64),
+    /// The urgency of a job that the plugin subscribed to has changed.
+    UrgencyChanged(JobId, i64),
+    /// The states of queues asked for by [`Effect::AskQueues`](super::Effect::AskQueues): whether each is stopped. `None`: unknown.
+    QueueStates(Vec<(Option<QueueName>, Option<bool>)>),
     /// The eventlog asked for by [`Effect::ReadEventlog`](super::Effect::ReadEventlog): dependency descriptions that were
     /// added (`true`) and removed, in order. `None`: it can't be read.
     Eventlog(JobId, Option<Vec<(String, bool)>>),

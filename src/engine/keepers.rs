@@ -30,7 +30,7 @@ impl Engine {
         if !has_dependencies {
             return Vec::new();
         }
-        Vec::from_iter(self.subscribe(id, others))
+        self.subscribe(id, others).unwrap_or_default()
     }
 
     /// Subscribes to a job that others keep, and has its eventlog tell by which names.
@@ -38,20 +38,37 @@ impl Engine {
         if self.foreign.contains_key(&id) {
             return Vec::new();
         }
-        let Some(subscribes) = self.subscribe(id, ForeignNames::unknown()) else { return Vec::new() };
+        let Some(mut effects) = self.subscribe(id, ForeignNames::unknown()) else { return Vec::new() };
         self.ledger.change(id, |job| job.keepers = Keepers::Others);
         self.note_eligible(id, None);
-        vec![subscribes, Effect::ReadEventlog(id)]
+        effects.push(Effect::ReadEventlog(id));
+        effects
     }
 
-    fn subscribe(&mut self, id: JobId, others: ForeignNames) -> Option<Effect> {
+    fn subscribe(&mut self, id: JobId, others: ForeignNames) -> Option<Vec<Effect>> {
         if self.foreign.len() >= MOST_WATCHED {
             self.leave_unwatched(id);
             return None;
         }
         self.unwatched.remove(&id);
         self.foreign.insert(id, others);
-        Some(Effect::Subscribe(id))
+        let is_heard = self.heard.remove(&id);
+        Some(if is_heard { Vec::new() } else { vec![Effect::Subscribe(id)] })
+    }
+
+    /// Subscribes to overtaken jobs: of an urgency that changes in DEPEND or PRIORITY Flux tells nobody else. It may have changed before,
+    /// so it is asked for once.
+    pub(super) fn hear_of_overtaken(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for id in self.ledger.take_newly_protected() {
+            let is_subscribed = self.foreign.contains_key(&id) || self.heard.contains(&id);
+            if !is_subscribed && self.heard.len() < MOST_WATCHED {
+                self.heard.insert(id);
+                effects.push(Effect::Subscribe(id));
+            }
+            effects.push(Effect::AskUrgency(id));
+        }
+        effects
     }
 
     /// Nobody tells when others let the job go. That they keep it now counts for its age and for what is told, where it is in no line.
@@ -68,7 +85,8 @@ impl Engine {
     pub(super) fn unwatch(&mut self, id: JobId) -> Option<Effect> {
         self.due.unheld.remove(&id);
         self.unwatched.remove(&id);
-        self.foreign.remove(&id).map(|_| Effect::Unsubscribe(id))
+        let was_subscribed = self.foreign.remove(&id).is_some() | self.heard.remove(&id);
+        was_subscribed.then_some(Effect::Unsubscribe(id))
     }
 
     /// Flux moves a job on from DEPEND in the same turn if nobody keeps it. Who is still there is kept by others.

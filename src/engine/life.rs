@@ -43,6 +43,7 @@ impl Engine {
             names: HoldNames::default(),
             grant: Grant::None,
             running: self.running_limits(queue.as_ref()),
+            is_queue_stopped: self.queues.note(queue.as_ref()),
             queue,
             demand: if facts.urgency == URGENCY_HOLD { Demand::Resting } else { Demand::ToRun },
             memo: None,
@@ -220,7 +221,7 @@ impl Engine {
         let mut effects = Vec::from_iter(self.unwatch(id));
         let Some(job) = self.ledger.job(id).filter(|job| job.phase < Phase::Sched) else { return effects };
         let (association, was_unread) = (job.association(), job.is_unread());
-        let makes_room = !job.footprint().is_idle() || self.ledger.has_claim(id);
+        let makes_room = !job.footprint().is_idle() || self.ledger.keeps_headroom_for(id);
         self.ledger.change(id, |job| {
             (job.phase, job.grant, job.knowledge) = (Phase::Cleanup, Grant::None, Knowledge::Known);
         });
@@ -236,8 +237,8 @@ impl Engine {
         let mut effects = Vec::from_iter(self.unwatch(id));
         self.forget(id);
         let takes_room = self.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
-        // A claim is of a held job, which takes none.
-        let makes_room = takes_room || self.ledger.has_claim(id);
+        // Headroom may be kept for a held job, which takes none itself.
+        let makes_room = takes_room || self.ledger.keeps_headroom_for(id);
         let Some(job) = self.ledger.remove(id) else { return effects };
         self.forget_unasked(id, job.association(), job.queue.as_ref());
         self.all_may_be_known();

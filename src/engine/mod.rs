@@ -24,6 +24,7 @@ mod pass;
 mod preview;
 mod price;
 mod pushes;
+mod queues;
 mod refused;
 mod replay;
 mod resync;
@@ -69,6 +70,7 @@ use due::Due;
 use foreign::ForeignNames;
 use kept::News;
 use live::Live;
+use queues::Queues;
 use replay::Replay;
 use resync::Resync;
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,8 +122,12 @@ pub struct Engine {
     unpriced: BTreeSet<JobId>,
     /// HoldNames by which others keep jobs in DEPEND, of the jobs we are subscribed to.
     foreign: BTreeMap<JobId, ForeignNames>,
+    /// Overtaken jobs that we are subscribed to for their urgency.
+    heard: BTreeSet<JobId>,
     /// Jobs that others keep or may keep, beyond those.
     unwatched: BTreeSet<JobId>,
+    /// Which queues are stopped.
+    queues: Queues,
     /// Flux goes through its jobs: no other job than the one it asks about may be touched.
     is_looping: bool,
     /// A pass has decided to let a job go, and goes on when that is done.
@@ -162,7 +168,9 @@ impl Engine {
             unreadable: BTreeSet::new(),
             unpriced: BTreeSet::new(),
             foreign: BTreeMap::new(),
+            heard: BTreeSet::new(),
             unwatched: BTreeSet::new(),
+            queues: Queues::default(),
             is_looping: false,
             is_passing: false,
             resync: Resync::default(),
@@ -196,6 +204,13 @@ impl Engine {
         self.revision = self.revision.saturating_add(u64::from(!event.is_of_jobs()));
         // Whatever it changes, it may be that others go.
         self.ledger.look_anew();
+        let mut effects = self.handle_event(event);
+        self.scan_where_reservations_lapsed(&mut effects);
+        self.watch_queues(&mut effects);
+        effects
+    }
+
+    fn handle_event(&mut self, event: Event<'_>) -> Vec<Effect> {
         match event {
             Event::Created { id, state, has_dependencies } => self.created(id, state, has_dependencies),
             Event::Validate(facts) => self.validate(&facts),
@@ -228,6 +243,9 @@ impl Engine {
             Event::Timer(Timer::Turn) => self.deferred(),
             Event::Timer(Timer::Retry) => self.retry(),
             Event::Timer(Timer::Remember | Timer::Expire | Timer::Answer) => Vec::new(),
+            Event::Timer(Timer::Queues) => self.ask_queues(),
+            Event::QueueStates(states) => self.queues_told(states),
+            Event::UrgencyChanged(id, urgency) => self.held_urgency(id, urgency),
             Event::Recalled(ended, sums) => self.recall(ended, sums),
             Event::Timer(Timer::Refresh) => self.refresh_due(),
             Event::Timer(Timer::Slice) => self.go_on_refreshing(),
@@ -245,6 +263,12 @@ impl Engine {
 
     /// Goes on where [`Effect::Then`] says.
     pub fn step(&mut self, step: Step) -> Vec<Effect> {
+        let mut effects = self.take_step(step);
+        self.scan_where_reservations_lapsed(&mut effects);
+        effects
+    }
+
+    fn take_step(&mut self, step: Step) -> Vec<Effect> {
         match step {
             Step::Pass(pass) => self.pass_on(*pass),
             Step::ReleaseAll => self.release_all(),

@@ -116,15 +116,19 @@ impl Engine {
 
     /// Has whoever shares a limit stand in line where its price puts it.
     fn place(&mut self, walk: &mut Walk) -> Vec<Effect> {
-        let mut effects = Vec::new();
         for unplaced in self.ledger.unplaced(&self.book, walk) {
             let heads = unplaced.heads().into_iter();
             let prices: Vec<(JobId, u32)> = heads.map(|id| (id, self.price_when_free(id))).collect();
-            if let Some(association) = self.ledger.place(&self.book, walk, unplaced, &prices) {
-                effects.extend(self.pass_later(association, Line::All));
-            }
+            self.ledger.place(&self.book, walk, unplaced, &prices);
         }
-        effects
+        self.hear_of_overtaken()
+    }
+
+    /// Where a scope no longer keeps headroom for an overtaken job, other held jobs may go: a release scan follows in the next reactor turn.
+    pub(super) fn scan_where_reservations_lapsed(&mut self, effects: &mut Vec<Effect>) {
+        for association in self.ledger.take_lapsed() {
+            effects.extend(self.pass_later(association, Line::All));
+        }
     }
 
     /// The price a held job would have, at the urgency it was submitted with: of a change in DEPEND nobody is told. 0 in the middle of a

@@ -50,6 +50,7 @@ impl Engine {
             return effects;
         }
         if self.ledger.job(id).is_some_and(Job::is_awaiting) {
+            self.note_held_urgency(id, urgency);
             return self.stays(id, urgency);
         }
         let price = self.price(id, urgency, Completion::Now(Posting::Current));
@@ -91,6 +92,7 @@ impl Engine {
         self.note_eligible(id, Some(urgency));
         let Some(job) = self.ledger.job(id) else { return Vec::new() };
         if job.is_awaiting() {
+            self.note_held_urgency(id, urgency);
             return self.stays_as_it_is(id);
         }
         let phase = job.phase;
@@ -160,6 +162,7 @@ impl Engine {
         }
         let is_late = self.wakes_too_late(id, job, urgency);
         if is_late || job.is_awaiting() {
+            self.note_held_urgency(id, urgency);
             let mut effects = if is_late { self.stands_in_line(id) } else { Vec::new() };
             let admitted = self.admit(id, Completion::Now(Posting::ById));
             effects.extend(admitted.unwrap_or_else(|pending| self.unpriced(id, pending, None)));
@@ -182,6 +185,24 @@ impl Engine {
                 self.unpriced(id, pending, None)
             }
         }
+    }
+
+    /// The urgency of a held job has changed. No scope keeps headroom for a job that won't be scheduled.
+    pub(super) fn held_urgency(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        if self.ledger.job(id).is_some_and(Job::is_held) {
+            self.note_eligible(id, Some(urgency));
+            self.note_held_urgency(id, urgency);
+        }
+        Vec::new()
+    }
+
+    fn note_held_urgency(&mut self, id: JobId, urgency: i64) {
+        let Some(job) = self.ledger.job(id).filter(|job| job.is_held() && job.urgency != urgency) else {
+            return;
+        };
+        let explanation = self.explain(id, job, urgency);
+        let demand = explanation.map_or(Demand::ToRun, |it| Demand::of_price(it.priority));
+        self.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
     }
 
     /// The answer for a job that has no price. One that never will is judged again in the next reactor turn and ends

@@ -34,11 +34,14 @@ impl Engine {
                 effects
             }
             Effect::Subscribe(id) => {
+                let is_overtaken = self.heard.remove(&id);
                 self.foreign.remove(&id);
                 if why == Refusal::Absent {
                     return Vec::new();
                 }
-                self.leave_unwatched(id);
+                if !is_overtaken {
+                    self.leave_unwatched(id);
+                }
                 complain(format!("job {id}: failed to subscribe to its events"))
             }
             // Already gone, or the job left DEPEND: either way it is not held by this name.

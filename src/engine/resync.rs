@@ -77,6 +77,7 @@ impl Engine {
 
     /// With the call all was lost that others were asked for, and every timer that it was to arm.
     fn asked_in_vain(&mut self) -> Vec<Effect> {
+        self.queues.ask_again();
         let mut effects = self.listed(None);
         effects.extend(self.refresh_after_panic());
         effects.extend(self.lacks_site_nodes().map(|_| Effect::Arm(Timer::Retry)));
@@ -153,6 +154,7 @@ impl Engine {
     /// and asked for once. What others did meanwhile is in the eventlog.
     fn watch_anew(&mut self, id: JobId, state: State) -> Vec<Effect> {
         let others = self.foreign.remove(&id);
+        self.heard.remove(&id);
         if state > State::Depend {
             self.unwatched.remove(&id);
         }

@@ -16,6 +16,8 @@ pub enum Timer {
     Remember,
     /// The open push was spoken of so long ago that it is given up. The plugin's own too.
     Expire,
+    /// The next question whether queues are stopped.
+    Queues,
     /// The next of the requests that wait for their turn. The plugin's own, too.
     Answer,
 }
@@ -29,6 +31,7 @@ impl Timer {
         (Timer::Slice, "slice", 0.0),
         (Timer::Remember, "remember", 0.0),
         (Timer::Expire, "expire", 60.0),
+        (Timer::Queues, "queues", 0.5),
         (Timer::Answer, "answer", 0.0),
     ];
 

@@ -147,12 +147,13 @@ impl Engine {
         if let Some(association) = association {
             self.ledger.meet(&self.book, association);
         }
+        let is_queue_stopped = self.queues.note(queue.as_ref());
         self.ledger.change(id, |job| {
             if let Some(association) = association {
                 job.admission = job.admission.moved_to(association);
             }
             job.bank = bank;
-            (job.queue, job.running) = (queue, running);
+            (job.queue, job.running, job.is_queue_stopped) = (queue, running, is_queue_stopped);
             job.project = project;
             if job.duration != facts.duration
                 && let Some(given) = job.allocation.as_mut()

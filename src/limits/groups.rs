@@ -9,12 +9,12 @@ use super::hold::Hold;
 use super::job::{Footprint, Job};
 use super::ledger::Ledger;
 use super::line::SizedLine;
-use super::place::{Claim, Key};
+use super::overtaken::Overtaken;
+use super::place::Key;
 use super::scopes::{Row, rejection};
 use super::size::Size;
-use super::usage::Usage;
-use crate::accounts::{AssociationId, Book, Cap, Caps, SiteLimit, SiteLimits, Target};
-use crate::ids::{Amount, BankName, JobId, Limit, QueueName, UserId};
+use crate::accounts::{AssociationId, Book, Cap, Caps, SiteLimits, Target};
+use crate::ids::{Amount, BankName, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -28,27 +28,41 @@ pub(super) struct Meter {
     pub hold: Hold,
     pub amount: Amount,
     pub cap: Cap,
-    /// By jobs that are charged, and by those to which it is promised.
-    pub used: u64,
-    /// The part of `used` that is reserved for released jobs.
+    /// What jobs use that run or are scheduled.
+    pub charged: u64,
+    /// What is reserved for released jobs.
     pub reserved: u64,
 }
 
 impl Meter {
+    /// What a job uses of it: by what it does, and by its reservation.
+    pub fn parts_of(&self, footprint: Footprint) -> (u64, u64) {
+        let used = |charged, reserved| {
+            Tally { charged, reserved }.used(self.amount.stage, self.amount.measure, self.cap.is_given)
+        };
+        let none = Counts::default();
+        (used(footprint.charged, none), used(none, footprint.reserved))
+    }
+
     /// What a job uses of it.
-    fn of(&self, footprint: Footprint) -> u64 {
-        let Footprint { charged, reserved, .. } = footprint;
-        Tally { charged, reserved }.used(self.amount.stage, self.amount.measure, self.cap.is_given)
+    pub fn used_by(&self, footprint: Footprint) -> u64 {
+        let (charged, reserved) = self.parts_of(footprint);
+        charged.saturating_add(reserved)
     }
 
-    /// What is reserved of it for a job.
-    fn reserved_of(&self, footprint: Footprint) -> u64 {
-        self.of(Footprint { charged: Counts::default(), ..footprint })
+    /// What is in use and reserved.
+    pub fn used(&self) -> u64 {
+        self.charged.saturating_add(self.reserved)
     }
 
-    /// What is in use, by others than this job.
-    fn used_but(&self, but: Option<Footprint>) -> u64 {
-        self.used.saturating_sub(but.map_or(0, |footprint| self.of(footprint)))
+    /// The same without a job.
+    pub fn used_but(&self, but: Option<Footprint>) -> u64 {
+        self.used().saturating_sub(but.map_or(0, |footprint| self.used_by(footprint)))
+    }
+
+    /// What it leaves, as if a job were not there.
+    pub fn left(&self, but: Option<Footprint>) -> u64 {
+        self.cap.limit.cap().saturating_sub(self.used_but(but))
     }
 }
 
@@ -65,8 +79,10 @@ pub(super) struct Group {
     pub line: SizedLine<Key>,
     /// The same by since when their first job is the first: by how many jobs had taken room then.
     pub since: BTreeSet<(u64, AssociationId)>,
-    /// First jobs that were overtaken often enough: until they are let go, nobody else is who came later.
-    pub claims: BTreeSet<Claim>,
+    /// Overtaken jobs that count here.
+    pub overtaken: BTreeSet<Overtaken>,
+    /// Those for which the group keeps headroom now.
+    pub keeps_for: BTreeSet<Overtaken>,
     /// As of when the prices in line are.
     pub epoch: u64,
     /// Jobs whose eventlog is not read yet: until then its headroom is not known, and nobody who waits for it is let go.
@@ -78,18 +94,16 @@ impl Group {
         self.queue.is_none() || self.queue.as_ref() == queue
     }
 
-    /// What it leaves, by limit.
-    pub fn left(&self, but: Option<&Job>) -> impl Iterator<Item = (Hold, Amount, u64)> {
-        let but = but.map(Job::footprint);
-        self.meters.iter().map(move |meter| {
-            let left = meter.cap.limit.cap().saturating_sub(meter.used_but(but));
-            (meter.hold, meter.amount, left)
-        })
+    /// Whether there is headroom for one more job of `size`, as far as that is known.
+    pub fn fits(&self, size: Size) -> bool {
+        self.unread == 0 && !self.meters.iter().any(|meter| meter.lacks(size))
     }
 
-    /// Whether one more job of `size` finds room, as far as that is known.
-    pub fn fits(&self, size: Size) -> bool {
-        self.unread == 0 && self.left(None).all(|(_, amount, left)| size.of(amount.measure) <= left)
+    /// Whether a job of `size` would take headroom that the group keeps for an overtaken job.
+    pub fn keeps_from(&self, size: Size) -> bool {
+        let takes = |meter: &&Meter| size.of(meter.amount.measure) > 0;
+        let is_kept = |meter: &Meter| self.keeps_for.iter().any(|it| meter.lacks(it.size));
+        !self.keeps_for.is_empty() && self.meters.iter().filter(takes).any(is_kept)
     }
 
     /// Whether a job of `size` would find room if nobody else were there.
@@ -98,25 +112,15 @@ impl Group {
     }
 
     /// What is in use of a limit of it, reservations included, and the reservations alone.
-    fn used(&self, amount: Amount) -> (u64, u64) {
+    pub fn used(&self, amount: Amount) -> (u64, u64) {
         let meter = self.meters.iter().find(|meter| meter.amount == amount);
-        meter.map_or((0, 0), |meter| (meter.used, meter.reserved))
+        meter.map_or((0, 0), |meter| (meter.used(), meter.reserved))
     }
 
     fn apply(&mut self, footprint: Footprint, op: fn(u64, u64) -> u64) {
         for meter in &mut self.meters {
-            meter.used = op(meter.used, meter.of(footprint));
-            meter.reserved = op(meter.reserved, meter.reserved_of(footprint));
-        }
-    }
-}
-
-impl Tally {
-    fn without(self, job: &Job) -> Tally {
-        let footprint = job.footprint();
-        Tally {
-            charged: self.charged.minus(footprint.charged),
-            reserved: self.reserved.minus(footprint.reserved),
+            let (charged, reserved) = meter.parts_of(footprint);
+            (meter.charged, meter.reserved) = (op(meter.charged, charged), op(meter.reserved, reserved));
         }
     }
 }
@@ -163,11 +167,12 @@ impl Groups {
     /// The same groups without jobs.
     pub fn emptied(mut self) -> Groups {
         for group in &mut self.all {
-            group.meters.iter_mut().for_each(|meter| (meter.used, meter.reserved) = (0, 0));
+            group.meters.iter_mut().for_each(|meter| (meter.charged, meter.reserved) = (0, 0));
             group.line = SizedLine::default();
             group.unread = 0;
             group.since.clear();
-            group.claims.clear();
+            group.overtaken.clear();
+            group.keeps_for.clear();
         }
         self
     }
@@ -184,9 +189,19 @@ impl Groups {
         all.flat_map(|(at, group)| group.since.iter().map(move |(_, id)| (GroupId(at as u32), *id)))
     }
 
-    /// All claims.
-    pub fn claims(&self) -> impl Iterator<Item = Claim> {
-        self.all.iter().flat_map(|group| group.claims.iter().copied())
+    /// The overtaken jobs of each group.
+    pub fn overtaken(&self) -> BTreeSet<(GroupId, Overtaken)> {
+        self.each(|group| &group.overtaken)
+    }
+
+    /// Those for which each group keeps headroom.
+    pub fn kept_for(&self) -> BTreeSet<(GroupId, Overtaken)> {
+        self.each(|group| &group.keeps_for)
+    }
+
+    fn each(&self, of: impl Fn(&Group) -> &BTreeSet<Overtaken>) -> BTreeSet<(GroupId, Overtaken)> {
+        let all = self.all.iter().enumerate();
+        all.flat_map(|(at, group)| of(group).iter().map(move |it| (GroupId(at as u32), *it))).collect()
     }
 
     pub fn get(&self, id: GroupId) -> Option<&Group> {
@@ -215,7 +230,7 @@ impl Groups {
                 hold: Row { scope, amount }.hold(),
                 amount,
                 cap,
-                used: 0,
+                charged: 0,
                 reserved: 0,
             };
             self.all.push(Group {
@@ -225,7 +240,8 @@ impl Groups {
                 taken: 0,
                 line: SizedLine::default(),
                 since: BTreeSet::new(),
-                claims: BTreeSet::new(),
+                overtaken: BTreeSet::new(),
+                keeps_for: BTreeSet::new(),
                 epoch: 0,
                 unread: 0,
             });
@@ -233,6 +249,20 @@ impl Groups {
             Some(id)
         };
         limits.on(user, bank).into_iter().filter_map(one).collect()
+    }
+
+    /// The same groups, the narrowest first: those of a user before those of banks, inner banks before outer ones.
+    pub fn narrowest_first(&self, groups: &[GroupId]) -> Vec<GroupId> {
+        let breadth = |id: &GroupId| {
+            let group = self.get(*id)?;
+            let is_bank = matches!(group.target, Target::Bank(_) | Target::EachBank);
+            let inner = groups.iter().filter_map(|id| self.get(*id));
+            let inner = inner.take_while(|other| other.target != group.target).count();
+            Some((is_bank, inner, group.queue.is_none()))
+        };
+        let mut sorted = groups.to_vec();
+        sorted.sort_by_key(breadth);
+        sorted
     }
 
     pub fn deposit(&mut self, groups: &[GroupId], job: &Job, footprint: Footprint) {
@@ -293,128 +323,5 @@ impl Ledger {
         on.iter().filter(|(_, of, _)| is_here(of)).find_map(|(target, of, caps)| {
             caps.iter().find_map(|(amount, cap)| rejection(target, of.as_ref(), *amount, *cap, size))
         })
-    }
-}
-
-/// A limit as it holds a job: what is in use, how much there may be, and what the job would add.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holding {
-    /// The limit.
-    pub hold: Hold,
-    /// What of jobs it counts, and of which.
-    pub amount: Amount,
-    /// Whose jobs count together; `None`: those of the job's association, by its own record or its queue's.
-    pub target: Option<Target>,
-    /// Only jobs of this queue.
-    pub queue: Option<QueueName>,
-    /// What is in use and promised.
-    pub used: u64,
-    /// The cap.
-    pub limit: Limit,
-    /// What the job would add.
-    pub needed: u64,
-    /// There may be room, and it is kept for a job that was overtaken too often.
-    pub is_claimed: bool,
-}
-
-/// A limit over a scope with what is in use of it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ScopeUsage {
-    /// The limit.
-    pub limit: SiteLimit,
-    /// What is in use, reservations included. `None` for a limit on each: that is as many limits as there are.
-    pub used: Option<u64>,
-    /// The reservations of released jobs.
-    pub reserved: Option<u64>,
-}
-
-impl Ledger {
-    /// The limits that hold a job now, or would if it were to be let go now, of all scopes, in the order of their names. What
-    /// it has itself does not count.
-    pub fn holding(&self, book: &Book, id: JobId) -> Vec<Holding> {
-        let Some((job, association)) = self.job(id).and_then(|job| Some((job, job.association()?))) else {
-            return Vec::new();
-        };
-        let mut all = Vec::new();
-        let none = Usage::default();
-        let usage = self.usage(association).unwrap_or(&none);
-        let queue = job.queue.as_ref().and_then(|queue| book.queue(queue.as_str()));
-        for (hold, rule) in self.rules().all() {
-            let Some(limits) = book.association(association) else { continue };
-            let of = queue.filter(|_| rule.is_of_queue());
-            let tally = of.map_or(usage.total, |queue| usage.in_queue(queue.name.as_str())).without(job);
-            all.extend(rule.caps_on(limits, queue).map(|(measure, limit)| Holding {
-                hold,
-                amount: Amount { stage: rule.stage, measure },
-                target: None,
-                queue: of.map(|queue| queue.name.clone()),
-                used: tally.used(rule.stage, measure, false),
-                limit,
-                needed: job.size.of(measure),
-                is_claimed: false,
-            }));
-        }
-        let groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
-        for group in groups.filter(|group| group.has(job.queue.as_ref())) {
-            let is_claimed = self.is_claimed(group, association, job.queue.as_ref());
-            all.extend(group.meters.iter().map(|meter| Holding {
-                hold: meter.hold,
-                amount: meter.amount,
-                target: Some(group.target.clone()),
-                queue: group.queue.clone(),
-                used: meter.used_but(Some(job.footprint())),
-                limit: meter.cap.limit,
-                needed: job.size.of(meter.amount.measure),
-                is_claimed,
-            }));
-        }
-        all.retain(|one| one.needed > 0 && (one.is_claimed || !one.limit.admits(one.used, one.needed)));
-        all
-    }
-
-    /// Whether the room of a group is kept from an association's jobs of a queue. While a claim stands, its room is kept from everybody
-    /// but the job that has it: from other associations; from later jobs of its own, until there is room for it; and from those in other
-    /// queues, which a pass might look at first.
-    pub(super) fn is_claimed(
-        &self,
-        group: &Group,
-        association: AssociationId,
-        queue: Option<&QueueName>,
-    ) -> bool {
-        group.claims.first().is_some_and(|claim| {
-            let is_elsewhere = || self.job(claim.head).is_some_and(|head| head.queue.as_ref() != queue);
-            claim.association != association || !group.fits(claim.size) || is_elsewhere()
-        })
-    }
-
-    /// All limits over scopes as they were set.
-    pub fn scope_usages(&self) -> Vec<ScopeUsage> {
-        let shown = |(target, queue, amount, cap): (&Target, Option<&QueueName>, Amount, Cap)| {
-            let is_each = target.each().is_none();
-            let used = (!is_each)
-                .then(|| self.groups.find(target, queue).map_or((0, 0), |group| group.used(amount)));
-            let limit = SiteLimit { target: target.clone(), queue: queue.cloned(), amount, cap };
-            ScopeUsage {
-                limit,
-                used: used.map(|(used, _)| used),
-                reserved: used.map(|(_, reserved)| reserved),
-            }
-        };
-        self.groups.limits().iter().map(shown).collect()
-    }
-
-    /// The limits over scopes under which the jobs of a user in a bank come, each on whoever it counts them with.
-    pub fn scope_usages_on(&self, user: UserId, bank: &BankName) -> Vec<(Hold, ScopeUsage)> {
-        let of_target = |(target, queue, caps): (Target, Option<QueueName>, Caps)| {
-            let scope = target.scope(queue.is_some());
-            let group = self.groups.find(&target, queue.as_ref());
-            caps.into_iter().map(move |(amount, cap)| {
-                let (used, reserved) = group.map_or((0, 0), |group| group.used(amount));
-                let limit = SiteLimit { target: target.clone(), queue: queue.clone(), amount, cap };
-                let usage = ScopeUsage { limit, used: Some(used), reserved: Some(reserved) };
-                (Row { scope, amount }.hold(), usage)
-            })
-        };
-        self.groups.limits().on(user, bank).into_iter().flat_map(of_target).collect()
     }
 }

@@ -169,6 +169,8 @@ pub struct Job {
     pub origin: Origin,
     /// Whether its names are all that it carries and carried.
     pub knowledge: Knowledge,
+    /// Whether its queue is stopped: until that is started the job is not scheduled.
+    pub is_queue_stopped: bool,
     /// Where it is held past DEPEND, that is in SCHED, at priority 0, and not in PRIORITY.
     pub is_in_sched: bool,
     /// The association it counts in, and what is still to be done for it there.
@@ -235,10 +237,7 @@ impl Job {
                 Counts { given: Amounts::of_job(given.unwrap_or(self.size)), ..run }
             }
         };
-        let to_run = match self.demand {
-            Demand::ToRun => run,
-            Demand::Resting => none,
-        };
+        let to_run = if self.may_be_scheduled() { run } else { none };
         let reserved = match (self.is_promised(), self.phase) {
             (true, Phase::Depend | Phase::Priority) => sched.plus(to_run),
             (true, Phase::Sched) => to_run,
@@ -256,6 +255,13 @@ impl Job {
             (Grant::None, RunningLimits::Upstream) => self.phase == Phase::Sched && self.is_unread(),
             (Grant::Blocked | Grant::Awaited, _) => false,
         }
+    }
+
+    /// Whether a reservation of a place to run counts: not while the job is not scheduled, because of its urgency, its score, or its queue.
+    /// Under the strict rule jobs count in a stopped queue too: when the queue starts, Flux starts them before it asks anybody.
+    fn may_be_scheduled(&self) -> bool {
+        let is_stopped = self.is_queue_stopped && self.running == RunningLimits::Upstream;
+        self.demand == Demand::ToRun && !is_stopped
     }
 
     /// The association it counts in.

@@ -10,6 +10,7 @@ mod until;
 
 pub(super) use account::{Account, Class};
 pub use excerpt::{PlaceInLine, Pressure};
+pub(super) use until::Until;
 
 use super::groups::{GroupId, Groups};
 use super::in_vain::InVain;
@@ -50,8 +51,9 @@ pub struct Ledger {
     pub(super) in_vain: InVain,
     /// Counts how often prices moved.
     pub(super) epoch: u64,
-    /// Counts claims.
-    pub(super) claims_made: u64,
+    pub(super) overtaken_so_far: u64,
+    pub(super) newly_protected: Vec<JobId>,
+    pub(super) lapsed: BTreeSet<AssociationId>,
     /// Jobs without association, by user.
     waiting: BTreeMap<UserId, BTreeSet<JobId>>,
     /// Associations with jobs in line: what a release for all has to look at.
@@ -80,7 +82,9 @@ impl Ledger {
             unplaced: BTreeSet::new(),
             in_vain: InVain::default(),
             epoch: 0,
-            claims_made: 0,
+            overtaken_so_far: 0,
+            newly_protected: Vec::new(),
+            lapsed: BTreeSet::new(),
             waiting: BTreeMap::new(),
             in_line: BTreeSet::new(),
             unread: 0,
@@ -241,7 +245,9 @@ impl Ledger {
         if let Some(account) = job.association().and_then(|association| self.account(association)) {
             account.latest_queue = job.queue.clone();
         }
+        let association = job.association();
         self.jobs.insert(id, Row::from(job));
+        self.protection_changed(id, None, association);
     }
 
     /// Changes a job, and with it every counter and index. `None` if it is not known.
@@ -250,15 +256,18 @@ impl Ledger {
         let mut job = self.job(id)?.clone();
         self.withdraw(id, &job);
         let was_idle = !self.groups.are_none() && job.footprint().is_idle();
+        let former = job.association();
         let result = change(&mut job);
         self.deposit(id, &job);
         if was_idle {
             self.took_room(&job);
         }
+        let association = job.association();
         if let Some(row) = self.jobs.get_mut(id) {
             row.settled = None;
             *row.job = job;
         }
+        self.protection_changed(id, former, association);
         Some(result)
     }
 
@@ -294,6 +303,7 @@ impl Ledger {
     pub fn remove(&mut self, id: JobId) -> Option<Job> {
         let job = *self.jobs.remove(id)?.job;
         self.withdraw(id, &job);
+        self.protection_changed(id, job.association(), None);
         Some(job)
     }
 

@@ -3,7 +3,8 @@
 //!
 //! `table` lists the limits that associations and queues bring, `scopes` those that the site sets over scopes; `job` says
 //! what a job counts as; `ledger` keeps the counters, `groups` those that associations share; `release` is the rule by which
-//! held jobs go, `place` says who comes first where associations share a limit, `in_vain` who need not be looked at again.
+//! held jobs go, `place` says who comes first where associations share a limit, `overtaken` keeps headroom for overtaken jobs, `in_vain`
+//! says who need not be looked at again.
 #![forbid(unsafe_code)]
 
 mod allocation;
@@ -12,10 +13,12 @@ mod eligible;
 mod groups;
 mod hold;
 mod hold_names;
+mod holding;
 mod in_vain;
 mod job;
 mod ledger;
 mod line;
+mod overtaken;
 mod place;
 mod recount;
 mod release;
@@ -30,14 +33,14 @@ mod usage;
 pub use allocation::{Allocation, Resources};
 pub use counts::{Amounts, Counts, Tally};
 pub use eligible::Eligible;
-pub use groups::{Holding, ScopeUsage};
 pub use hold::{Hold, HoldSet};
 pub use hold_names::{HoldName, HoldNames};
+pub use holding::{Holding, ScopeUsage};
 pub use job::{
     Admission, Demand, Footprint, Grant, Job, Keepers, Knowledge, Origin, Phase, Project, Settled,
 };
 pub use ledger::{Ledger, PlaceInLine, Pressure};
-pub use place::OVERTAKEN;
+pub use overtaken::OVERTAKEN;
 pub use release::{Line, Released, Walk};
 pub use room::Room;
 pub use scopes::rows_of_queues;

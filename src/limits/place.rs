@@ -6,23 +6,18 @@
 //! has held jobs only in one that alone holds them all, if there is such a one. So what a pass over a group looks at is who
 //! goes, and who turns out to wait elsewhere. Prices in a line are worked out anew after they moved, when somebody looks.
 //!
-//! Nobody is overtaken for ever. From when a job is the first of its association in a group, at most [`OVERTAKEN`] jobs take
-//! room there before it; then it has a claim on all groups it belongs to, and only those with older claims come before it:
-//! whoever else waits or comes there takes none of what is left until the claim is met. A job has a claim only while
-//! nothing but these groups holds it, and while it would find room if nobody else were there.
+//! No job is overtaken indefinitely: `overtaken.rs` says when groups keep headroom for a job.
 
 use super::groups::{Group, GroupId, Groups};
 use super::in_vain::InVain;
 use super::ledger::{Class, Ledger, Row};
-use super::{Job, Keepers, Size, Walk};
+use super::overtaken::{OVERTAKEN, Protected};
+use super::{Keepers, Size, Walk};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, QueueName, Stage};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// So many jobs may take room in a group before the first job of an association that waits there.
-pub const OVERTAKEN: u64 = 100;
 
 /// A place in line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,15 +34,6 @@ impl Key {
     }
 }
 
-/// A claim on room; the oldest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Claim {
-    number: u64,
-    pub association: AssociationId,
-    pub head: JobId,
-    pub size: Size,
-}
-
 /// How an association waits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
@@ -57,8 +43,8 @@ pub(super) struct Waiting {
     first: BTreeMap<GroupId, (JobId, u64)>,
     /// Its place among others, wherever they wait.
     pub key: Option<Key>,
-    /// Its claim, which is the same in all groups that it is on.
-    pub claim: Option<Claim>,
+    /// Its overtaken jobs.
+    pub protected: Vec<Protected>,
 }
 
 impl Waiting {
@@ -76,6 +62,8 @@ pub struct Unplaced {
     first: Option<Head>,
     /// The groups for whose room it waits, each with the first of its held jobs there and the least that these ask for.
     lines: Vec<(GroupId, Head, Size)>,
+    /// Its overtaken jobs.
+    overtaken: Vec<JobId>,
 }
 
 /// A held job before which no other of its association stands.
@@ -84,7 +72,8 @@ type Head = (Keepers, JobId);
 impl Unplaced {
     /// The held jobs whose prices decide it.
     pub fn heads(&self) -> BTreeSet<JobId> {
-        self.first.iter().chain(self.lines.iter().map(|(_, head, _)| head)).map(|(_, id)| *id).collect()
+        let heads = self.first.iter().chain(self.lines.iter().map(|(_, head, _)| head));
+        heads.map(|(_, id)| *id).chain(self.overtaken.iter().copied()).collect()
     }
 }
 
@@ -98,7 +87,8 @@ impl Ledger {
         if let Some(account) = account.filter(|account| account.member_of.is_none())
             && let Some(association) = book.association(id)
         {
-            account.member_of = Some(groups.join(association.user, &association.bank));
+            let joined = groups.join(association.user, &association.bank);
+            account.member_of = Some(groups.narrowest_first(&joined).into());
         }
     }
 
@@ -150,16 +140,6 @@ impl Ledger {
         groups.flat_map(|group| &group.meters).any(|meter| meter.amount.stage == Stage::Running)
     }
 
-    /// Whether others are kept from going because of this job.
-    pub fn has_claim(&self, id: JobId) -> bool {
-        let association = self.job(id).and_then(Job::association);
-        association.and_then(|of| self.claim_of(of)).is_some_and(|claim| claim.head == id)
-    }
-
-    fn claim_of(&self, association: AssociationId) -> Option<Claim> {
-        self.account_of(association)?.waiting.claim
-    }
-
     /// Associations whose place must be known before the walk goes on.
     pub fn unplaced(&mut self, book: &Book, walk: &Walk) -> Vec<Unplaced> {
         if self.is_alone(walk.association()) {
@@ -173,13 +153,10 @@ impl Ledger {
             let Some(group) = groups.get_mut(*id) else { continue };
             if std::mem::replace(&mut group.epoch, epoch) != epoch {
                 due.extend(group.line.ids().map(|key| key.association));
-            } else if group.claims.is_empty()
-                && let Some((since, oldest)) = group.since.first()
-                && group.taken.saturating_sub(*since) >= OVERTAKEN
-            {
-                due.push(*oldest);
             }
         }
+        let member_of = self.member_of(walk.association()).iter().filter_map(|id| self.groups.get(*id));
+        due.extend(member_of.filter_map(|group| self.newly_overtaken(group)));
         let mut all = std::mem::take(&mut self.unplaced);
         // They stand where they would be put.
         self.in_vain.passed_over.clear();
@@ -192,7 +169,7 @@ impl Ledger {
         let mut groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
         let mut unplaced = self.unplaced.iter().chain(&self.in_vain.passed_over);
         unplaced.all(|other| *other == association)
-            && groups.all(|group| group.line.is_empty() && group.claims.is_empty())
+            && groups.all(|group| group.line.is_empty() && group.overtaken.is_empty())
     }
 
     fn place_of(&self, book: &Book, association: AssociationId) -> Unplaced {
@@ -204,7 +181,9 @@ impl Ledger {
         };
         let lines: Vec<_> = self.waits_in(book, association).into_iter().filter_map(line).collect();
         let first = if lines.is_empty() { None } else { self.head(association, None) };
-        Unplaced { association, first, lines }
+        let overtaken = self.account_of(association).map(|account| account.waiting.protected.iter());
+        let overtaken = overtaken.into_iter().flatten().map(|it| it.overtaken.job).collect();
+        Unplaced { association, first, lines, overtaken }
     }
 
     /// The first held job of an association; of those that count in a group.
@@ -214,27 +193,22 @@ impl Ledger {
         classes.filter_map(|(class, line)| Some((class.keepers, line.ids().next()?))).min()
     }
 
-    /// Puts an association where it waits, given the prices of its first held jobs, in the midst of a walk. Gives it back if it
-    /// gave up a claim: then others may go who could not.
-    pub fn place(
-        &mut self,
-        book: &Book,
-        walk: &mut Walk,
-        unplaced: Unplaced,
-        prices: &[(JobId, u32)],
-    ) -> Option<AssociationId> {
-        let Unplaced { association, first, lines } = unplaced;
-        let claim = self.claim_of(association);
-        let former = self.leave_lines(association);
-        let price = |head: JobId| {
-            let found = prices.iter().find(|(id, _)| *id == head);
-            found.map_or(0, |(_, price)| *price)
+    /// Puts an association where it waits, given the priorities of its first held jobs, in the midst of a walk, and protects those of its
+    /// jobs that were overtaken.
+    pub fn place(&mut self, book: &Book, walk: &mut Walk, unplaced: Unplaced, priorities: &[(JobId, u32)]) {
+        let Unplaced { association, first, lines, overtaken } = unplaced;
+        self.leave_lines(association);
+        let former = self.take_protected(association);
+        let priority = |job: JobId| {
+            let found = priorities.iter().find(|(id, _)| *id == job);
+            found.map_or(0, |(_, priority)| *priority)
         };
-        let key = |(keepers, head): Head| Key { keepers, price: Reverse(price(head)), head, association };
-        let mut wanted = None;
+        let key = |(keepers, head): Head| Key { keepers, price: Reverse(priority(head)), head, association };
+        let mut to_protect: BTreeSet<JobId> = overtaken.into_iter().collect();
         let (groups, account) = self.groups_and_account(association);
-        let account = account?;
+        let Some(account) = account else { return };
         account.waiting.key = first.map(key);
+        let mut is_newly_overtaken = false;
         for (id, head, least) in lines {
             let (Some(group), key) = (groups.get_mut(id), key(head)) else { continue };
             let first = account.waiting.first.entry(id).or_insert((key.head, group.taken));
@@ -242,72 +216,48 @@ impl Ledger {
                 *first = (key.head, group.taken);
             }
             if group.taken.saturating_sub(first.1) >= OVERTAKEN {
-                wanted = wanted.or(Some((key, id)));
+                is_newly_overtaken |= to_protect.insert(key.head);
             }
             groups.line_up(id, key, least, first.1);
             walk.lines_up(id, key);
             account.waiting.lines.push((id, key));
         }
-        let is_claimed = wanted.is_some_and(|(key, id)| self.claim(book, key, id, former));
-        if self.claim_of(association) != claim || (wanted.is_some() && !is_claimed) {
+        let to_protect: Vec<(JobId, u32)> = to_protect.into_iter().map(|id| (id, priority(id))).collect();
+        self.protect(book, association, &to_protect, &former);
+        let are_counted_anew = self.count_overtakes_anew(association);
+        let protected = self.account_of(association).map(|account| account.waiting.protected.as_slice());
+        if is_newly_overtaken || are_counted_anew || protected.unwrap_or_default() != former {
             self.look_anew();
         }
-        (former.is_some() && !is_claimed).then_some(association)
     }
 
-    /// Takes an association out of all lines, and its claim back; gives the number that had.
-    fn leave_lines(&mut self, association: AssociationId) -> Option<(JobId, u64)> {
+    /// Counts overtakes from now on where the first job of the association was overtaken, and no group may keep headroom for it. Says
+    /// whether there is such a job.
+    fn count_overtakes_anew(&mut self, association: AssociationId) -> bool {
         let (groups, account) = self.groups_and_account(association);
-        // Who stands in no line has no claim.
-        let account = account.filter(|account| !account.waiting.is_nowhere())?;
-        for (id, key) in std::mem::take(&mut account.waiting.lines) {
-            groups.step_out(id, key, account.waiting.first.get(&id).map(|(_, since)| *since));
-        }
-        let claim = account.waiting.claim.take()?;
-        for id in account.member_of.iter().flatten() {
-            if let Some(group) = groups.get_mut(*id) {
-                group.claims.remove(&claim);
-            }
-        }
-        Some((claim.head, claim.number))
-    }
-
-    /// Lays claim to room for a job that was overtaken often enough in a group; or counts anew if it may not.
-    fn claim(&mut self, book: &Book, key: Key, id: GroupId, former: Option<(JobId, u64)>) -> bool {
-        let association = key.association;
-        let head = self.job(key.head).map(|job| (job.queue.clone(), job.size));
-        let Some((queue, size)) = head else { return false };
-        let own = self.own_room(book, association, queue.as_ref());
-        let of_head = |group: &&Group| group.has(queue.as_ref());
-        let groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
-        let is_theirs = own.exceeded(size).is_empty()
-            && key.keepers == Keepers::NobodyElse
-            && key.price.0 > 0
-            && groups.filter(of_head).all(|group| group.could_fit(size));
-        if !is_theirs {
-            let (groups, account) = self.groups_and_account(association);
-            if let (Some(group), Some(account)) = (groups.get_mut(id), account)
-                && let Some(first) = account.waiting.first.get_mut(&id)
-            {
+        let Some(account) = account else { return false };
+        let mut is_any = false;
+        for (id, key) in &account.waiting.lines {
+            let Some(group) = groups.get_mut(*id) else { continue };
+            let is_protected = group.overtaken.iter().any(|it| it.job == key.head);
+            let Some(first) = account.waiting.first.get_mut(id).filter(|_| !is_protected) else { continue };
+            if group.taken.saturating_sub(first.1) >= OVERTAKEN {
                 group.since.remove(&(first.1, association));
                 first.1 = group.taken;
                 group.since.insert((first.1, association));
+                is_any = true;
             }
-            return false;
         }
-        self.claims_made += 1;
-        let number =
-            former.filter(|(head, _)| *head == key.head).map_or(self.claims_made, |(_, number)| number);
-        let claim = Claim { number, association, head: key.head, size };
+        is_any
+    }
+
+    /// Takes an association out of all lines.
+    fn leave_lines(&mut self, association: AssociationId) {
         let (groups, account) = self.groups_and_account(association);
-        let Some(account) = account else { return false };
-        account.waiting.claim = Some(claim);
-        for id in account.member_of.iter().flatten() {
-            if let Some(group) = groups.get_mut(*id).filter(|group| group.has(queue.as_ref())) {
-                group.claims.insert(claim);
-            }
+        let Some(account) = account else { return };
+        for (id, key) in std::mem::take(&mut account.waiting.lines) {
+            groups.step_out(id, key, account.waiting.first.get(&id).map(|(_, since)| *since));
         }
-        true
     }
 
     /// Whether eventlogs are being read of jobs that count together with those of an association in a queue.
@@ -341,8 +291,12 @@ impl Ledger {
         waits
     }
 
-    /// Whose turn it is in the groups of the walk's association, or its own, of those that were not looked at yet.
+    /// Whose turn it is in the groups of the walk's association, or its own, of those that were not looked at yet. An overtaken job that
+    /// all its groups have headroom for goes first.
     pub(super) fn candidate(&self, walk: &mut Walk) -> Option<AssociationId> {
+        if let Some(first) = self.ready_overtaken(walk.association(), |of| !walk.was_tried(of)) {
+            return Some(first);
+        }
         let own = Some(walk.association()).filter(|own| !walk.was_tried(*own));
         let mut best = own.and_then(|own| self.account_of(own)?.waiting.key);
         for id in self.member_of(walk.association()) {
@@ -353,22 +307,20 @@ impl Ledger {
     }
 
     fn next_in_group(&self, id: GroupId, group: &Group, walk: &mut Walk) -> Option<Key> {
-        if let Some(claim) = group.claims.first() {
-            let key = self.account_of(claim.association)?.waiting.key?;
-            return Some(key).filter(|_| group.fits(claim.size) && !walk.was_tried(claim.association));
-        }
         let begun = walk.passed(id, group);
         let (mut after, mut looks) = (begun, 0);
         loop {
             let found = group.line.next(after, |least| {
                 looks += 1;
-                group.fits(least)
+                group.fits(least) && !group.keeps_from(least)
             });
             let is_passed = |key: &Key| walk.was_tried(key.association) || !walk.admits(key.is_kept());
             match found.filter(is_passed) {
                 Some(key) => after = Some(key),
                 None => {
-                    walk.pass(id, group, after.filter(|_| after != begun), looks);
+                    // What is kept for an overtaken job is others' when that has gone: nobody is passed for good because of it.
+                    let upto = after.filter(|_| after != begun && group.keeps_for.is_empty());
+                    walk.pass(id, group, upto, looks);
                     return found;
                 }
             }

@@ -12,7 +12,7 @@ impl Ledger {
         let jobs = std::mem::take(&mut self.jobs);
         let mut fresh = Ledger::new(self.rules());
         fresh.groups = std::mem::take(&mut self.groups).emptied();
-        (fresh.epoch, fresh.claims_made) = (self.epoch, self.claims_made);
+        (fresh.epoch, fresh.overtaken_so_far) = (self.epoch, self.overtaken_so_far);
         let member_of = self.accounts.iter_mut().map(|account| account.member_of.take());
         fresh.accounts = member_of.map(|member_of| Account { member_of, ..Account::default() }).collect();
         *self = fresh;
@@ -61,10 +61,7 @@ impl Ledger {
         let wrong = stands.symmetric_difference(&since);
         drift
             .extend(wrong.map(|(group, id)| (*id, format!("since when it stands in the line of {group:?}"))));
-        // Whose claim it is knows of it, and of no other.
-        let said: BTreeSet<_> = self.accounts.iter().filter_map(|account| account.waiting.claim).collect();
-        let wrong: Vec<_> = said.symmetric_difference(&self.groups.claims().collect()).copied().collect();
-        drift.extend(wrong.into_iter().map(|claim| (claim.association, format!("{claim:?}"))));
+        drift.extend(self.protection_drift());
         // An association without live jobs must count nothing.
         let idle = |account: &Account| account.usage.equals(&Usage::default());
         let stale = |id: &AssociationId| self.account_of(*id).is_some_and(|a| !idle(a));

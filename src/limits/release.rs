@@ -2,8 +2,9 @@
 //! Which held jobs may go: first come, first served, among those that nobody else keeps; then among the others. Where
 //! associations share a limit, the one whose first job would have the highest price comes first.
 
-use super::groups::{Group, GroupId};
+use super::groups::{Group, GroupId, Meter};
 use super::ledger::Class;
+use super::overtaken::Asker;
 use super::place::Key;
 use super::{Demand, Grant, HoldName, HoldSet, Keepers, Ledger, Room, Size};
 use crate::accounts::{AssociationId, Book};
@@ -82,7 +83,7 @@ impl Walk {
     /// After whom the search in a line goes on.
     pub(super) fn passed(&self, id: GroupId, group: &Group) -> Option<Key> {
         let passed = self.passed.get(&id)?;
-        let gave_room = group.meters.iter().zip(&passed.used).any(|(meter, used)| meter.used < *used);
+        let gave_room = group.meters.iter().zip(&passed.used).any(|(meter, used)| meter.used() < *used);
         (!gave_room).then_some(passed.upto)
     }
 
@@ -90,7 +91,7 @@ impl Walk {
     pub(super) fn pass(&mut self, id: GroupId, group: &Group, upto: Option<Key>, looks: usize) {
         self.looks += looks;
         if let Some(upto) = upto {
-            let used = group.meters.iter().map(|meter| meter.used).collect();
+            let used = group.meters.iter().map(Meter::used).collect();
             self.passed.insert(id, Passed { upto, used });
         }
     }
@@ -218,7 +219,8 @@ impl Ledger {
         // Where its own limits hold a job, no others say which names go.
         let exceeded = Some(own.exceeded(size)).filter(|own| !own.is_empty());
         let queue = class.queue.as_ref();
-        let exceeded = exceeded.unwrap_or_else(|| self.shared_exceeded(association, queue, size, None));
+        let exceeded = exceeded
+            .unwrap_or_else(|| self.shared_exceeded(Asker { association, queue, job: None }, size, None));
         exceeded.is_empty() || !going(class.names, exceeded).is_empty()
     }
 

@@ -4,6 +4,7 @@
 use super::hold::{Hold, HoldSet};
 use super::job::Job;
 use super::ledger::Ledger;
+use super::overtaken::Asker;
 use super::size::Size;
 use super::table::Rules;
 use super::usage::Usage;
@@ -57,35 +58,34 @@ impl Ledger {
     /// The same of all limits.
     pub fn room(&self, book: &Book, association: AssociationId, queue: Option<&QueueName>) -> Room {
         let mut room = self.own_room(book, association, queue);
-        room.0.extend(self.shared_left(association, queue, None));
+        room.0.extend(self.shared_left(Asker { association, queue, job: None }, None));
         room
     }
 
     /// The limits over scopes that one more job of `size` would exceed; `but` is not counted.
-    pub(super) fn shared_exceeded(
-        &self,
-        association: AssociationId,
-        queue: Option<&QueueName>,
-        size: Size,
-        but: Option<&Job>,
-    ) -> HoldSet {
-        let left = self.shared_left(association, queue, but);
+    pub(super) fn shared_exceeded(&self, asker: Asker<'_>, size: Size, but: Option<&Job>) -> HoldSet {
+        let left = self.shared_left(asker, but);
         left.filter(|(_, measure, left)| size.of(*measure) > *left).map(|(hold, ..)| hold).collect()
     }
 
     fn shared_left<'a>(
         &'a self,
-        association: AssociationId,
-        queue: Option<&'a QueueName>,
+        asker: Asker<'a>,
         but: Option<&'a Job>,
     ) -> impl Iterator<Item = (Hold, Measure, u64)> + 'a {
+        let Asker { association, queue, .. } = asker;
         let theirs = but.and_then(Job::association).map(|theirs| self.member_of(theirs)).unwrap_or_default();
         let groups = self.member_of(association).iter().filter_map(|id| Some((id, self.groups.get(*id)?)));
         groups.filter(move |(_, group)| group.has(queue)).flat_map(move |(id, group)| {
-            let is_claimed = self.is_claimed(group, association, queue);
             let but = but.filter(|job| theirs.contains(id) && group.has(job.queue.as_ref()));
-            let left = group.left(but);
-            left.map(move |(hold, amount, left)| (hold, amount.measure, if is_claimed { 0 } else { left }))
+            let but = but.map(Job::footprint);
+            let kept = self.kept_from(group, asker);
+            group.meters.iter().map(move |meter| {
+                // What the job has there already is its own.
+                let own = || but.map_or(0, |footprint| meter.used_by(footprint));
+                let left = if kept.of(meter).is_some() { own() } else { meter.left(but) };
+                (meter.hold, meter.amount.measure, left)
+            })
         })
     }
 
@@ -98,7 +98,7 @@ impl Ledger {
         size: Size,
     ) -> HoldSet {
         let own = self.own_room(book, association, queue).exceeded(size);
-        own.or(self.shared_exceeded(association, queue, size, None))
+        own.or(self.shared_exceeded(Asker { association, queue, job: None }, size, None))
     }
 
     /// The limits that a live job would exceed if it were moved to another association or queue.
@@ -110,7 +110,7 @@ impl Ledger {
         queue: Option<&QueueName>,
     ) -> HoldSet {
         let own = self.own_room(book, association, queue).exceeded(job.size);
-        own.or(self.shared_exceeded(association, queue, job.size, Some(job)))
+        own.or(self.shared_exceeded(Asker { association, queue, job: None }, job.size, Some(job)))
     }
 
     /// The limits of associations and queues that a job would exceed if nothing were promised to anybody: what is counted
@@ -126,6 +126,8 @@ impl Ledger {
     pub fn exceeded_by(&self, book: &Book, id: JobId) -> HoldSet {
         let Some(job) = self.job(id) else { return HoldSet::NONE };
         let Some(association) = job.association() else { return HoldSet::NONE };
-        self.exceeded(book, association, job.queue.as_ref(), job.size)
+        let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
+        let own = self.own_room(book, association, asker.queue).exceeded(job.size);
+        own.or(self.shared_exceeded(asker, job.size, None))
     }
 }

@@ -54,6 +54,7 @@ fn job(book: &Book, phase: Phase) -> Job {
         demand: Demand::ToRun,
         knowledge: Knowledge::Known,
         is_in_sched: false,
+        is_queue_stopped: false,
         memo: None,
         eligible: Eligible::For(0.0),
     }

@@ -6,7 +6,8 @@ use super::MfPriority;
 use super::pace::Verdict;
 use super::queue_states::QueueState;
 use super::services::error;
-use crate::engine::Timer;
+use crate::engine::{Event, Timer};
+use crate::ids::QueueName;
 use crate::jobtap::{EAGAIN, EINVAL, Host, Kept, Method, Reply, Request};
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -50,6 +51,11 @@ pub(super) struct Calls {
 
 /// By the name of the method.
 pub(super) type AllCalls = BTreeMap<&'static str, Calls>;
+
+fn ask_queue(host: Host<'_, MfPriority>, number: u32, name: Option<String>) {
+    let payload = name.map_or_else(|| serde_json::json!({}), |name| serde_json::json!({"name": name}));
+    host.ask_service(number, QUEUE_STATUS, &payload.to_string());
+}
 
 impl MfPriority {
     /// A request has come that every user may send.
@@ -169,16 +175,27 @@ impl MfPriority {
             self.pace.borrow_mut().set_aside(user);
         }
         let questions = self.queues.borrow_mut().park(asked, names, host.now());
-        for (number, name) in questions {
-            let payload =
-                name.map_or_else(|| serde_json::json!({}), |name| serde_json::json!({"name": name}));
-            host.ask_service(number, QUEUE_STATUS, &payload.to_string());
-        }
+        questions.into_iter().for_each(|(number, name)| ask_queue(host, number, name));
+    }
+
+    /// Asks for the engine which queues are stopped.
+    pub(super) fn ask_queues(&self, host: Host<'_, Self>, names: Vec<Option<QueueName>>) {
+        let names = names.into_iter().map(|name| name.map(|name| name.as_str().to_owned())).collect();
+        let questions = self.queues.borrow_mut().ask_for_engine(names);
+        questions.into_iter().for_each(|(number, name)| ask_queue(host, number, name));
     }
 
     /// How a queue is.
     pub(super) fn told_queue(&self, host: Host<'_, Self>, number: u32, reply: Option<&str>) {
         let state = reply.and_then(QueueState::read);
+        if self.queues.borrow().is_of_engine(number) {
+            let told = self.queues.borrow_mut().told_engine(number, state.as_ref());
+            let Some(states) = told else { return };
+            let name = |name: Option<String>| name.map(|name| QueueName::from(name.as_str()));
+            let states = states.into_iter().map(|(of, is_stopped)| (name(of), is_stopped)).collect();
+            let _ = self.drive(host, None, Event::QueueStates(states));
+            return;
+        }
         let ready = self.queues.borrow_mut().told(number, state, host.now());
         self.go_on(host, ready);
         self.answer_in_turn(host);

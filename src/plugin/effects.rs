@@ -115,6 +115,10 @@ impl MfPriority {
                     Err(error) => Err(error),
                 }
             }
+            Effect::AskQueues(names) => {
+                self.ask_queues(host, names);
+                return Outcome::Done;
+            }
             Effect::Subscribe(id) => plugin.job_subscribe(id.0),
             Effect::Unsubscribe(id) => {
                 plugin.job_unsubscribe(id.0);

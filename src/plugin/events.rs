@@ -29,6 +29,9 @@ impl MfPriority {
             }),
             "job.event.dependency-add" => self.dependency(host, args, true),
             "job.event.dependency-remove" => self.dependency(host, args, false),
+            "job.event.urgency" => args
+                .id_urgency()
+                .map(|(id, urgency)| self.drive(host, Some(args), Event::UrgencyChanged(JobId(id), urgency))),
             "job.state.depend" => self.on_state(host, args, Event::Depend),
             "job.state.sched" => self.on_state(host, args, Event::Sched),
             "job.state.run" => self.run(host, args),

@@ -129,6 +129,7 @@ impl Jobtap for MfPriority {
         c"job.new",
         c"job.event.dependency-add",
         c"job.event.dependency-remove",
+        c"job.event.urgency",
         c"job.update",
         c"job.update.attributes.system.queue",
         c"job.update.attributes.system.bank",
@@ -240,7 +241,7 @@ impl Jobtap for MfPriority {
             Timer::Remember => return self.remember_step(host),
             Timer::Expire => return self.expire_push(host),
             Timer::Answer => return self.answer_in_turn(host),
-            Timer::Turn | Timer::Retry | Timer::Refresh | Timer::Slice => {}
+            Timer::Turn | Timer::Retry | Timer::Refresh | Timer::Slice | Timer::Queues => {}
         }
         if self.read(Engine::is_replaying) == Some(true) {
             let jobs = self.live_jobs();

@@ -24,13 +24,26 @@ pub(super) struct QueueState {
     pub start: bool,
     /// Why not.
     pub stop_reason: Option<String>,
+    /// What keeps the jobs of a queue that is started from the scheduler: `scheduler` or `parent`.
+    pub blocked: Option<String>,
 }
 
 impl QueueState {
     pub fn read(reply: &str) -> Option<QueueState> {
         serde_json::from_str(reply).ok()
     }
+
+    /// Whether the queue is stopped, or the queue that it is a part of; `None` while no scheduler is loaded: then Flux reports every queue
+    /// as not started.
+    fn is_stopped(&self) -> Option<bool> {
+        let is_offline = self.blocked.as_deref() == Some("scheduler")
+            || self.stop_reason.as_deref() == Some("Scheduler is offline");
+        (!is_offline).then_some(!self.start)
+    }
 }
+
+/// Whether each queue is stopped; `None`: the job manager did not answer.
+pub(super) type Stopped = Vec<(Name, Option<bool>)>;
 
 /// What was told of queues, and who waits to be told.
 #[derive(Default)]
@@ -41,6 +54,29 @@ pub(super) struct QueueStates {
     under_way: BTreeMap<u32, Name>,
     next: u32,
     waiting: Vec<Asked>,
+    by_engine: AskedByEngine,
+}
+
+/// What the engine asked about.
+#[derive(Default)]
+struct AskedByEngine {
+    /// Queues whose answers have not come, by number.
+    open: BTreeMap<u32, Name>,
+    /// Answers that have come.
+    answers: Stopped,
+}
+
+impl AskedByEngine {
+    /// Notes an answer. Returns all answers when the last has come; a queue is left out while its state is unknown.
+    fn told(&mut self, number: u32, state: Option<&QueueState>) -> Option<Stopped> {
+        let name = self.open.remove(&number)?;
+        match state.map(QueueState::is_stopped) {
+            None => self.answers.push((name, None)),
+            Some(Some(is_stopped)) => self.answers.push((name, Some(is_stopped))),
+            Some(None) => {}
+        }
+        self.open.is_empty().then(|| std::mem::take(&mut self.answers))
+    }
 }
 
 impl QueueStates {
@@ -86,11 +122,70 @@ impl QueueStates {
         questions
     }
 
+    /// What to ask for the engine. What it asked before and was not answered is given up.
+    pub fn ask_for_engine(&mut self, names: Vec<Name>) -> Vec<(u32, Name)> {
+        self.by_engine = AskedByEngine::default();
+        for name in names {
+            self.next = self.next.wrapping_add(1);
+            self.by_engine.open.insert(self.next, name);
+        }
+        self.by_engine.open.iter().map(|(number, name)| (*number, name.clone())).collect()
+    }
+
+    /// Whether the engine asked the question of this number.
+    pub fn is_of_engine(&self, number: u32) -> bool {
+        self.by_engine.open.contains_key(&number)
+    }
+
+    /// Notes an answer for the engine. Returns all answers when the last has come.
+    pub fn told_engine(&mut self, number: u32, state: Option<&QueueState>) -> Option<Stopped> {
+        self.by_engine.told(number, state)
+    }
+
     /// An answer has come: whose requests can be answered now.
     pub fn told(&mut self, number: u32, state: Option<QueueState>, now: f64) -> Vec<Asked> {
         if let Some(name) = self.under_way.remove(&number) {
             self.known.insert(name, (now, state));
         }
         if self.under_way.is_empty() { std::mem::take(&mut self.waiting) } else { Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_is_stopped_by_itself_or_by_its_parent_and_not_by_a_missing_scheduler() {
+        for (reply, is_stopped) in [
+            (r#"{"enable": true, "start": true}"#, Some(false)),
+            (r#"{"enable": false, "disable_reason": "full", "start": true}"#, Some(false)),
+            (r#"{"enable": true, "start": false, "stop_reason": "maintenance"}"#, Some(true)),
+            (r#"{"enable": true, "start": false}"#, Some(true)),
+            (r#"{"enable": true, "start": false, "parent": "batch", "blocked": "parent"}"#, Some(true)),
+            (
+                r#"{"enable": true, "start": false, "blocked": "scheduler", "stop_reason": "Scheduler is offline"}"#,
+                None,
+            ),
+            // Before flux-core 0.88 nothing tells such a queue from one that is stopped.
+            (r#"{"enable": true, "start": false, "stop_reason": "Scheduler is offline"}"#, None),
+        ] {
+            let state = QueueState::read(reply).unwrap();
+            assert_eq!(state.is_stopped(), is_stopped, "{reply}");
+        }
+    }
+
+    #[test]
+    fn the_engine_is_told_when_the_last_answer_has_come() {
+        let name = |name: &str| Some(name.to_owned());
+        let open = [(1, name("a")), (2, name("b")), (3, name("c"))].into();
+        let mut queues = AskedByEngine { open, ..AskedByEngine::default() };
+        let state = |start| QueueState { enable: true, start, ..QueueState::default() };
+        assert_eq!(queues.told(1, Some(&state(false))), None);
+        assert_eq!(queues.told(1, Some(&state(false))), None, "once");
+        let offline = QueueState { blocked: name("scheduler"), ..state(false) };
+        assert_eq!(queues.told(2, Some(&offline)), None);
+        let all = queues.told(3, None);
+        assert_eq!(all, Some(vec![(name("a"), Some(true)), (name("c"), None)]));
     }
 }

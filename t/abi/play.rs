@@ -175,6 +175,8 @@ impl Play {
         batch.into_iter().for_each(|id| self.finish(id));
         let early = self.submit(&job(5002, 1));
         let late = early.and_then(|early| self.submit(&after(early)));
+        // Of a job that waits for another the plugin is told when its urgency changes.
+        let _ = late.map(|late| self.site.host.set_urgency(late, 17, OWNER));
         self.finish(early);
         self.finish(late);
         let mut in_r = job(5002, 1);

@@ -14,7 +14,7 @@ use super::settled;
 use super::site::{HostJob, NOW, OWNER};
 use crate::accounts::{AssociationRecord, Queue};
 use crate::engine::{EndedJob, Engine, Event, JobFacts, Past, Refusal, State};
-use crate::ids::{JobId, UserId};
+use crate::ids::{JobId, QueueName, UserId};
 use crate::limits::Job;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -63,6 +63,11 @@ pub struct Host {
     /// Why Flux does not go through all its jobs.
     pub refuse_loops: Option<Refusal>,
     slices: usize,
+    /// Whether the timer of questions about queues is due, if it is armed; and the queues that are asked about.
+    queue_timer: Option<bool>,
+    queues_asked: Option<Vec<Option<QueueName>>>,
+    /// Queues that are stopped.
+    pub stopped: BTreeSet<String>,
     /// When the next refresh is due.
     pub refresh_at: Option<f64>,
     /// The next callback of a job with such an event panics before it does anything.
@@ -126,6 +131,9 @@ impl Host {
             refuse_asks: None,
             refuse_loops: None,
             slices: 0,
+            queue_timer: None,
+            queues_asked: None,
+            stopped: BTreeSet::new(),
             refresh_at: None,
             panics_at: None,
             resting: BTreeSet::new(),
@@ -290,7 +298,9 @@ impl Host {
         (job.priority, job.answered, job.waits) = (Some(priority), Some(priority), false);
         if job.state == State::Priority {
             job.state = State::Sched;
-            job.was_sched = true;
+            if !std::mem::replace(&mut job.was_sched, true) {
+                self.oracle.took(&self.jobs, id);
+            }
             self.callback(id, |facts| Event::Sched(facts.id));
         }
     }

@@ -82,6 +82,10 @@ pub struct Oracle {
     pub unknown: BTreeSet<JobId>,
     /// Jobs of priority 0 count as if they were to run: where fair-shares are live they may have prices that are not posted yet.
     counts_resting: bool,
+    /// Queues that are stopped: their jobs are not scheduled.
+    pub stopped: BTreeSet<String>,
+    /// How many jobs took headroom of limits on each held job since it is held.
+    overtakes: BTreeMap<JobId, u64>,
     /// Jobs whose eventlogs are being read: who shares a limit with one of them has his turn later.
     pub unread: BTreeSet<JobId>,
 }
@@ -185,7 +189,9 @@ impl Oracle {
                     && matches!(job.state, State::Priority | State::Sched);
             // Or, by the strict rule, one that is in SCHED or on its way there, held before or not.
             let is_counted = self.is_strict(job) && (job.is_scheduled() || is_on_its_way(job));
-            job.state == State::Run || (is_released || is_counted) && !self.is_worthless(job)
+            // In a stopped queue a reservation lapses; by the strict rule jobs go on counting there.
+            let rests = self.is_worthless(job) || self.is_queue_stopped(job) && !self.is_strict(job);
+            job.state == State::Run || (is_released || is_counted) && !rests
         };
         let full = |cap: Limit, used: u64, more: u64| used + more > u64::try_from(cap.0).unwrap_or(0);
         let mut exceeded = Vec::new();
@@ -206,8 +212,7 @@ impl Oracle {
                 || full(limits.max_cores, total(&siblings, &may_run, cores), job.size.cores),
         );
         let mine = (limits.user, &limits.bank);
-        let on = self.limits.iter().filter(|limit| self.is_on(limit, limits.user, &limits.bank));
-        for limit in on.filter(|limit| is_in(limit, job)) {
+        for limit in self.limits_on(job) {
             let others = jobs.iter().filter(|(other, theirs)| {
                 let association = self.association(theirs).map(|theirs| (theirs.user, &theirs.bank));
                 **other != id
@@ -237,9 +242,7 @@ impl Oracle {
             };
             // Who needs none of it is not held by what others have too much of.
             if asked(job) > 0 && full(limit.cap.limit, used, asked(job)) {
-                let (scope, is_in_queue) = (limit.target.kind(), limit.queue.is_some());
-                let queue = if is_in_queue { "-queue" } else { "" };
-                let name = format!("max-{}-{scope}{queue}", limit.amount);
+                let name = scopes::name_of(limit);
                 if !exceeded.contains(&name) {
                     exceeded.push(name);
                 }
@@ -256,7 +259,8 @@ impl Oracle {
                 && limit.queue.is_none()
                 && self.is_on(limit, mine.0, &mine.1)
         };
-        if self.is_live || self.is_all_looked_at || !self.limits.iter().any(is_on_bank) {
+        let is_unordered = self.is_live || self.is_all_looked_at || self.is_overtaken(id);
+        if is_unordered || !self.limits.iter().any(is_on_bank) {
             return;
         }
         let Some(place) = self.place(jobs, (mine.0, &mine.1)) else { return };
@@ -273,11 +277,9 @@ impl Oracle {
                 let whose = |job: &HostJob| self.association(job).map(|a| (a.user, &a.bank)) == Some(theirs);
                 let held = jobs.iter().filter(|(_, job)| whose(job) && self.is_in_line(job));
                 for (earlier, job) in held {
-                    let exceeded = self.exceeded(jobs, *earlier);
-                    assert!(
-                        !exceeded.is_empty(),
-                        "job {id} is freed before {earlier}, whose price is higher: {job:?}"
-                    );
+                    let is_held =
+                        !self.exceeded(jobs, *earlier).is_empty() || self.may_be_kept_from(jobs, *earlier);
+                    assert!(is_held, "job {id} is freed before {earlier}, whose price is higher: {job:?}");
                 }
             }
         }
@@ -363,8 +365,9 @@ impl Oracle {
             let is_in_line = self.is_in_line(job);
             let is_known = !self.unknown.contains(earlier) && !self.is_put_off(jobs, job);
             if is_sibling && is_known && is_in_line && is_kept(earlier, job) <= is_kept(&id, &jobs[&id]) {
-                let exceeded = at_most.exceeded(jobs, *earlier);
-                assert!(!exceeded.is_empty(), "job {id} is freed before {earlier}: {job:?}");
+                let is_held =
+                    !at_most.exceeded(jobs, *earlier).is_empty() || self.may_be_kept_from(jobs, *earlier);
+                assert!(is_held, "job {id} is freed before {earlier}: {job:?}");
             }
         }
         self.is_in_order(jobs, id);
@@ -375,12 +378,12 @@ impl Oracle {
     pub fn nobody_is_stranded(&self, jobs: &BTreeMap<JobId, HostJob>) {
         for (id, job) in jobs {
             if is_waiting(job) && self.is_in_line(job) {
-                let exceeded = self.exceeded(jobs, *id);
-                assert!(!exceeded.is_empty(), "job {id} waits although all its limits have room: {job:?}");
+                let is_held = !self.exceeded(jobs, *id).is_empty() || self.may_be_kept_from(jobs, *id);
+                assert!(is_held, "job {id} waits although all its limits have room: {job:?}");
             }
             if job.state == State::Depend && job.dependencies.iter().all(|name| is_ours(name)) {
-                let exceeded = self.exceeded(jobs, *id);
-                assert!(!exceeded.is_empty(), "job {id} is held although all its limits have room: {job:?}");
+                let is_held = !self.exceeded(jobs, *id).is_empty() || self.may_be_kept_from(jobs, *id);
+                assert!(is_held, "job {id} is held although all its limits have room: {job:?}");
                 assert!(!job.dependencies.is_empty(), "job {id} stays in DEPEND for nothing");
             }
         }

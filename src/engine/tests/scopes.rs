@@ -3,7 +3,9 @@
 
 mod changes;
 mod claims;
+mod overtaken;
 mod shown;
+mod stopped;
 
 use super::host::Host;
 use super::live::{accounts, leaves, live, tree};
@@ -311,8 +313,8 @@ fn who_comes_while_room_is_kept_waits_and_goes_when_the_claim_is_given_up() {
     host.end(running.remove(0));
     let late = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(host.names(late), ["max-run-sched-gpus-bank"], "room is kept");
-    assert!(host.engine.holding(late)[0].is_claimed);
-    let claims = |host: &Host| [large, late].map(|id| host.engine.ledger().has_claim(id));
+    assert!(host.engine.holding(late)[0].kept_for == Some(large));
+    let claims = |host: &Host| [large, late].map(|id| host.engine.ledger().is_overtaken(id));
     assert_eq!(claims(&host), [true, false]);
     let without = host.submit(job(8, "A", 0)).unwrap();
     assert_eq!(host.state(without), Some(State::Sched), "but who needs none of it goes");

@@ -5,7 +5,7 @@
 use super::super::Engine;
 use crate::accounts::{AssociationId, Target};
 use crate::ids::{Amount, JobId, Measure, QueueName, Stage};
-use crate::limits::{Holding, Job, Knowledge, Phase};
+use crate::limits::{Holding, Job, Knowledge, OVERTAKEN, Phase};
 
 /// So many of the jobs that would free a limit are named.
 const MOST_NAMED: usize = 20;
@@ -25,14 +25,16 @@ pub struct HoldNow {
     pub target: Option<Target>,
     /// The queue, if it is a limit of that.
     pub queue: Option<QueueName>,
-    /// In use.
+    /// In use and reserved.
     pub used: u64,
+    /// Of that, what is reserved for released jobs.
+    pub reserved: u64,
     /// The cap.
     pub cap: u64,
     /// What the job takes.
     pub needed: u64,
-    /// There may be room, and it is kept for a job that was overtaken often.
-    pub is_claimed: bool,
+    /// The overtaken job for which the scope keeps what is left.
+    pub kept_for: Option<JobId>,
     /// All of it in words.
     pub text: String,
     /// Who would free it, who ends first before the others.
@@ -90,15 +92,24 @@ impl Engine {
             target,
             queue,
             used,
+            reserved,
             limit,
             needed,
-            is_claimed,
+            kept_for,
         } = holding;
         let cap = limit.cap();
         let what = format!("{} {}", stage.adjective(), measure.name());
-        let mut text = format!("{used} of {cap} {what} of {whose} are in use; this job takes {needed}");
-        if is_claimed {
-            text.push_str("; what is free is kept for a job that was overtaken often");
+        let in_use = used.saturating_sub(reserved);
+        let mut text = format!("{in_use} of {cap} {what} of {whose} are in use");
+        if reserved > 0 {
+            text.push_str(&format!(", {reserved} are reserved for released jobs"));
+        }
+        text.push_str(&format!("; this job takes {needed}"));
+        if let Some(job) = kept_for {
+            let left = cap.saturating_sub(used);
+            text.push_str(&format!(
+                "; the {left} left are kept for job {job}, which {OVERTAKEN} jobs have overtaken"
+            ));
         }
         let mut hold = HoldNow {
             limit: hold.name(),
@@ -107,21 +118,21 @@ impl Engine {
             target,
             queue,
             used,
+            reserved,
             cap,
             needed,
-            is_claimed,
+            kept_for,
             text,
             frees: Vec::new(),
             frees_total: 0,
             latest: None,
         };
-        if !hold.is_shared() {
-            self.add_frees(&mut hold, association, (stage, measure), now);
-        }
+        self.add_frees(&mut hold, association, (stage, measure), now);
         hold
     }
 
-    /// Who of the association would free one of its own limits.
+    /// Adds the jobs whose end would free headroom of the limit. When that is enough is told of limits of the association alone: where
+    /// associations share a limit, who goes first depends on all of them.
     fn add_frees(
         &self,
         hold: &mut HoldNow,
@@ -129,8 +140,15 @@ impl Engine {
         (stage, measure): (Stage, Measure),
         now: f64,
     ) {
+        let jobs: Vec<(JobId, Option<f64>)> = match &hold.target {
+            None => self.ledger.counted(association).take(MOST_LOOKED_AT).collect(),
+            Some(target) => {
+                let queue = hold.queue.as_ref();
+                self.ledger.counted_in_scope(association, target, queue, MOST_LOOKED_AT)
+            }
+        };
         let mut left = hold.used;
-        for (id, by) in self.ledger.counted(association).take(MOST_LOOKED_AT) {
+        for (id, by) in jobs {
             let Some(other) = self.ledger.job(id) else { continue };
             let amount = stage.taken(other, measure);
             if amount == 0 || (hold.queue.is_some() && other.queue != hold.queue) {
@@ -139,7 +157,7 @@ impl Engine {
             hold.frees_total += 1;
             let by = by.map(|by| by.max(now));
             left = if by.is_some() { left.saturating_sub(amount) } else { left };
-            if hold.latest.is_none() && left.saturating_add(hold.needed) <= hold.cap {
+            if !hold.is_shared() && hold.latest.is_none() && left.saturating_add(hold.needed) <= hold.cap {
                 hold.latest = by;
             }
             if hold.frees.len() < MOST_NAMED {

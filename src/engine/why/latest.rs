@@ -139,5 +139,7 @@ impl<'a> Enclosed<'a> {
 
 /// The job counts as one in SCHED, and as one that runs.
 fn take_for_ever(ledger: &mut Ledger, id: JobId) {
-    ledger.change(id, |job| (job.grant, job.demand) = (Grant::Given, Demand::ToRun));
+    ledger.change(id, |job| {
+        (job.grant, job.demand, job.is_queue_stopped) = (Grant::Given, Demand::ToRun, false);
+    });
 }

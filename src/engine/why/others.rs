@@ -125,7 +125,7 @@ impl Engine {
         }
         for hold in holds {
             let left = hold.cap.saturating_sub(hold.used);
-            if hold.needed > 1 && left > 0 && !hold.is_claimed {
+            if hold.needed > 1 && left > 0 && hold.kept_for.is_none() {
                 found.push(note(
                     "smaller",
                     format!("{} holds no job of up to {left} {}", hold.limit, hold.measure),

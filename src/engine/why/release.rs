@@ -136,7 +136,7 @@ impl Course<'_> {
 
     /// A job that may starts, and ends when its time is up. Says whether it does.
     fn start(&mut self, id: JobId, at: f64) -> bool {
-        let may = |job: &&Job| job.phase < Phase::Run && job.demand == Demand::ToRun;
+        let may = |job: &&Job| job.phase < Phase::Run && job.demand == Demand::ToRun && !job.is_queue_stopped;
         let Some(job) = self.ledger.job(id).filter(may) else { return false };
         let duration = job.duration;
         self.ledger.change(id, |job| {

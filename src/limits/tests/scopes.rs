@@ -241,7 +241,7 @@ fn counted_anew_nobody_is_there_twice() {
     assert_eq!(place(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
     let claims = |ledger: &Ledger| {
         let of_first = ledger.member_of(of(&book, 1)).iter().filter_map(|id| ledger.groups.get(*id));
-        of_first.map(|group| group.claims.len()).sum::<usize>()
+        of_first.map(|group| group.overtaken.len()).sum::<usize>()
     };
     for id in ledger.member_of(of(&book, 1)).to_vec() {
         ledger.groups.get_mut(id).expect("a group").taken += OVERTAKEN;

@@ -108,7 +108,7 @@ impl World {
 
     fn places(&self) -> Places {
         let groups = &self.ledger.groups;
-        let claims = groups.claims().map(|claim| (claim.association, claim.head));
+        let claims = groups.overtaken().into_iter().map(|(_, it)| (it.association, it.job));
         (groups.lines().collect(), claims.collect(), groups.since().collect())
     }
 

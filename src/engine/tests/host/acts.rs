@@ -95,6 +95,12 @@ impl Host {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.urgency = urgency;
         job.past.push((self.now, Past::Urgency(urgency)));
+        if self.subscribed.contains(&id) {
+            // Who is told of it prices the job by it from now on.
+            self.jobs.get_mut(&id).unwrap().urgency_at_first = urgency;
+            self.callback(id, |facts| Event::UrgencyChanged(facts.id, facts.urgency));
+        }
+        let Some(job) = self.jobs.get_mut(&id) else { return };
         if job.state == State::Sched {
             job.state = State::Priority;
             self.ask_again(id, urgency);
@@ -155,6 +161,7 @@ impl Host {
         std::mem::swap(&mut self.engine, &mut engine);
         (self.defers, self.reads, self.asks, self.retries) = (0, VecDeque::new(), Vec::new(), 0);
         (self.slices, self.refresh_at, self.listed) = (0, None, None);
+        (self.queue_timer, self.queues_asked) = (None, None);
         self.subscribed.clear();
         self.oracle.is_all_looked_at = true;
         let first_seen = |job: &mut HostJob| {

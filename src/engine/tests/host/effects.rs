@@ -195,6 +195,9 @@ impl Host {
                 panic!("{timer:?} is not the engine's to arm")
             }
             Effect::ArmIn(Timer::Slice, _) => self.slices += 1,
+            Effect::Arm(Timer::Queues) => self.queue_timer = Some(false),
+            Effect::ArmIn(Timer::Queues, seconds) => self.queue_timer = Some(*seconds == 0.0),
+            Effect::AskQueues(names) => self.queues_asked = Some(names.clone()),
             Effect::ArmIn(timer, seconds) => {
                 assert_eq!(*timer, Timer::Refresh);
                 self.refresh_at = Some(self.now + seconds);

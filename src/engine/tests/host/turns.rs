@@ -3,12 +3,15 @@
 
 use super::Host;
 use crate::engine::{Event, Timer};
+use crate::ids::QueueName;
 
 impl Host {
     /// Runs timers and reads until none is left.
     pub fn settle(&mut self) {
         self.oracle.turn();
         while self.listed.is_some()
+            || self.queue_timer == Some(true)
+            || self.queues_asked.is_some()
             || self.slices > 0
             || self.defers > 0
             || !self.reads.is_empty()
@@ -17,6 +20,23 @@ impl Host {
             if let Some(jobs) = self.listed.take() {
                 let effects = self.engine.handle(self.now, Event::Ended(jobs));
                 self.apply(effects);
+            }
+            if self.queue_timer == Some(true) {
+                self.queue_timer = None;
+                let effects = self.engine.handle(self.now, Event::Timer(Timer::Queues));
+                self.apply(effects);
+            }
+            if let Some(names) = self.queues_asked.take() {
+                let state = |name: Option<QueueName>| {
+                    let is_stopped = name.as_ref().is_some_and(|name| self.stopped.contains(name.as_str()));
+                    (name, Some(is_stopped))
+                };
+                let states = names.into_iter().map(state).collect();
+                self.oracle.is_all_looked_at = true;
+                let effects = self.engine.handle(self.now, Event::QueueStates(states));
+                self.apply(effects);
+                self.oracle.is_all_looked_at = false;
+                self.oracle.turn();
             }
             if std::mem::take(&mut self.slices) > 0 {
                 let effects = self.engine.handle(self.now, Event::Timer(Timer::Slice));
@@ -63,6 +83,18 @@ impl Host {
             self.apply(effects);
             self.settle();
         }
+    }
+
+    /// `flux queue stop`, or `start`; then the time of the next question about queues comes, if there is one.
+    pub fn set_queue(&mut self, name: &str, is_started: bool) {
+        if is_started {
+            self.stopped.remove(name)
+        } else {
+            self.stopped.insert(name.to_owned())
+        };
+        self.oracle.stopped = self.stopped.clone();
+        self.queue_timer = self.queue_timer.map(|_| true);
+        self.settle();
     }
 
     /// The time to try again comes.

@@ -133,4 +133,67 @@ impl Oracle {
         };
         Some((-price, **first))
     }
+
+    /// Whether the job's queue is stopped.
+    pub(super) fn is_queue_stopped(&self, job: &HostJob) -> bool {
+        job.queue.as_ref().is_some_and(|queue| self.stopped.contains(queue))
+    }
+
+    /// The limits over scopes on a job.
+    pub(super) fn limits_on(&self, job: &HostJob) -> Vec<&SiteLimit> {
+        let Some(of) = self.association(job) else { return Vec::new() };
+        let on = self.limits.iter().filter(|limit| self.is_on(limit, of.user, &of.bank));
+        on.filter(|limit| is_in(limit, job)).collect()
+    }
+
+    /// Whether a limit counts two jobs together.
+    fn is_shared(&self, limit: &SiteLimit, one: &HostJob, other: &HostJob) -> bool {
+        let key = |job: &HostJob| self.association(job).map(|of| (of.user, of.bank.clone()));
+        let (Some(one), Some(theirs)) = (key(one), key(other)) else { return false };
+        is_in(limit, other) && self.counts_with(limit, (one.0, &one.1), (theirs.0, &theirs.1))
+    }
+
+    /// A job took headroom: held jobs that share a limit with it were overtaken once more.
+    pub fn took(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
+        let mut overtakes = std::mem::take(&mut self.overtakes);
+        overtakes.retain(|held, _| jobs.get(held).is_some_and(|job| self.is_in_line(job)));
+        self.overtakes = overtakes;
+        let Some(taker) = jobs.get(&id).filter(|_| !self.limits.is_empty()) else { return };
+        let limits = self.limits_on(taker);
+        let is_overtaken = |job: &HostJob| limits.iter().any(|limit| self.is_shared(limit, taker, job));
+        let held =
+            jobs.iter().filter(|(held, job)| **held != id && self.is_in_line(job) && is_overtaken(job));
+        for held in held.map(|(held, _)| *held).collect::<Vec<_>>() {
+            *self.overtakes.entry(held).or_default() += 1;
+        }
+    }
+
+    /// Whether a held job was overtaken so often that its scopes may keep headroom for it.
+    pub(super) fn is_overtaken(&self, id: JobId) -> bool {
+        self.overtakes.get(&id).is_some_and(|count| *count >= crate::limits::OVERTAKEN)
+    }
+
+    /// Whether headroom may be kept from a job, by plugin 9: for a job that was overtaken (#1), in a scope that has no headroom for that
+    /// job now (#1, #4), and not for a job of urgency 0 or in a stopped queue (#3).
+    pub(super) fn may_be_kept_from(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> bool {
+        let overtaken = self.overtakes.keys().filter(|held| self.is_overtaken(**held));
+        let overtaken = overtaken.filter_map(|held| Some((*held, jobs.get(held)?)));
+        let mut overtaken =
+            overtaken.filter(|(held, job)| *held != id && job.urgency != 0 && !self.is_queue_stopped(job));
+        let asker = &jobs[&id];
+        overtaken.any(|(held, job)| {
+            let full = |limit: &SiteLimit| {
+                let alone = Oracle { limits: vec![limit.clone()], ..self.clone() };
+                alone.exceeded(jobs, held).contains(&name_of(limit))
+            };
+            let of = self.limits_on(job).into_iter();
+            of.filter(|limit| self.is_shared(limit, job, asker)).any(full)
+        })
+    }
+}
+
+/// The name of a limit over a scope.
+pub(super) fn name_of(limit: &SiteLimit) -> String {
+    let queue = if limit.queue.is_some() { "-queue" } else { "" };
+    format!("max-{}-{}{queue}", limit.amount, limit.target.kind())
 }

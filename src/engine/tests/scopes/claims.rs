@@ -20,30 +20,25 @@ fn overtake(host: &mut Host, running: &mut Vec<JobId>) {
     }
 }
 
-/// It is in force in all groups of who has it; whoever waits in one that the walk does not touch has to be told too.
+/// While the limits of its own association hold an overtaken job, no scope keeps headroom for it (plugin 9 #4).
 #[test]
-fn a_claim_that_a_lower_limit_ends_lets_go_who_waits_elsewhere() {
-    let limits = vec![
-        limit(bank("A"), None, "run-sched-gpus", 4),
-        limit(Target::User(UserId(7)), None, "run-sched-gpus", 4),
-    ];
-    let mut host = site(limits);
+fn a_lower_limit_of_the_association_lets_others_go() {
+    let mut host = site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
     let (mut running, large) = overtaken(&mut host);
     host.end(running.remove(0));
-    assert!(host.engine.ledger().has_claim(large));
-    let elsewhere = host.submit(job(7, "B", 1)).unwrap();
-    assert_eq!(host.names(elsewhere), ["max-run-sched-gpus-user"], "what is left is kept");
+    let late = host.submit(job(8, "A", 1)).unwrap();
+    assert_eq!(host.names(late), ["max-run-sched-gpus-bank"], "what is left is kept");
     let narrow = Association { max_sched_jobs: Limit(0), ..association(7, "A") };
     host.event(Event::Associations(vec![AssociationRecord { fairshare: 0.2, ..record(narrow, "A") }]));
     host.end(running.remove(0));
-    assert!(!host.engine.ledger().has_claim(large));
-    assert_eq!(host.state(elsewhere), Some(State::Sched));
+    assert!(!host.engine.ledger().keeps_headroom_for(large));
+    assert_eq!(host.state(late), Some(State::Sched));
     exact(&host);
 }
 
-/// What a claim waits for is kept from later jobs of the same association in another queue, too.
+/// The bank has headroom for the overtaken job, which its queue's limit holds: the bank keeps nothing for it (plugin 9 #1, #4).
 #[test]
-fn a_claim_is_not_overtaken_by_its_own_association() {
+fn a_scope_with_headroom_keeps_nothing_from_the_same_association() {
     let limits =
         vec![limit(bank("A"), None, "run-sched-gpus", 4), limit(bank("A"), Some("q1"), "run-sched-gpus", 2)];
     let mut host = site(limits);
@@ -56,9 +51,8 @@ fn a_claim_is_not_overtaken_by_its_own_association() {
         running.push(host.submit(small()).unwrap());
     }
     running.into_iter().for_each(|id| host.end(id));
-    assert!(host.engine.ledger().has_claim(claims));
     let later = host.submit(HostJob::new(7).bank("A").queue("q2").gpus(2)).unwrap();
-    assert_eq!([claims, later].map(|id| host.state(id)), [Some(State::Depend); 2]);
+    assert_eq!([claims, later].map(|id| host.state(id)), [Some(State::Depend), Some(State::Sched)]);
     host.end(in_q1);
     assert_eq!([claims, later].map(|id| host.state(id)), [Some(State::Sched); 2]);
     exact(&host);
@@ -88,7 +82,7 @@ fn who_is_not_to_run_keeps_nobody_waiting() {
         let large = host.submit(HostJob { urgency, ..job(7, "A", 4) }).unwrap();
         overtake(&mut host, &mut running);
         host.end(running.remove(0));
-        assert_eq!(host.engine.ledger().has_claim(large), urgency > 0);
+        assert_eq!(host.engine.ledger().is_overtaken(large), urgency > 0);
         let late = host.submit(job(8, "A", 1)).unwrap();
         assert_eq!(host.state(late) == Some(State::Sched), urgency == 0);
         host.end(large);
@@ -105,7 +99,7 @@ fn room_that_is_kept_helps_no_smaller_job() {
     running.drain(..2).for_each(|id| host.end(id));
     let late = host.submit(job(8, "A", 2)).unwrap();
     let told = super::super::why::why(&host, late);
-    assert!(told.holds[0].is_claimed && told.holds[0].used < told.holds[0].cap);
+    assert!(told.holds[0].kept_for.is_some() && told.holds[0].used < told.holds[0].cap);
     assert!(told.helps.iter().all(|help| help.code != "smaller"), "{:?}", told.helps);
 }
 
@@ -118,7 +112,7 @@ fn the_older_of_two_claims_is_met_first() {
         let older = host.submit(job(9, "C", 4)).unwrap();
         overtake(&mut host, &mut running);
         host.end(running.remove(0));
-        assert!(host.engine.ledger().has_claim(older));
+        assert!(host.engine.ledger().is_overtaken(older));
         // From before it in the order of associations; its claim comes when the other's was met.
         let newer = host.submit(job(7, "B", 4)).unwrap();
         if prices_move {
@@ -146,7 +140,7 @@ fn who_its_own_limits_hold_has_no_claim() {
     overtake(&mut host, &mut running);
     overtake(&mut host, &mut running);
     host.end(running.remove(0));
-    assert!(![beyond, within].iter().any(|id| host.engine.ledger().has_claim(*id)));
+    assert!(![beyond, within].iter().any(|id| host.engine.ledger().is_overtaken(*id)));
     let late = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(host.state(late), Some(State::Sched));
     exact(&host);
@@ -172,7 +166,7 @@ fn of_two_claims_in_one_group_the_older_is_met_first() {
             }
             host.end(running[at].remove(0));
         }
-        assert!([older, newer].iter().all(|id| host.engine.ledger().has_claim(*id)));
+        assert!([older, newer].iter().all(|id| host.engine.ledger().is_overtaken(*id)));
         if prices_move {
             host.event(Event::Associations(vec![with_fairshare(7, "B", 0.3)]));
         }

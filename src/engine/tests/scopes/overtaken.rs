@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Anti-starvation reservations, by plugin 9: in which scopes there are any, for whom, and until when.
+
+use super::super::why::why;
+use super::*;
+
+/// Bank A is large, bank B small; users 7 to 12 have associations in B too.
+fn sample(limits: Vec<SiteLimit>) -> Host {
+    let mut host = site(limits);
+    host.event(Event::Associations((9..=12).map(|user| with_fairshare(user, "B", 0.5)).collect()));
+    host
+}
+
+fn gpus(target: Target, cap: i64) -> SiteLimit {
+    limit(target, None, "run-sched-gpus", cap)
+}
+
+/// Jobs of one user that start and end, one after another, and two more.
+fn overtake(host: &mut Host, make: impl Fn() -> HostJob) {
+    for nth in 0..OVERTAKEN + 2 {
+        let id = host.submit(make()).unwrap();
+        assert!(nth >= OVERTAKEN || host.state(id) == Some(State::Sched), "{nth}");
+        host.start(id);
+        host.end(id);
+    }
+}
+
+fn states(host: &Host, ids: &[JobId]) -> Vec<State> {
+    ids.iter().filter_map(|id| host.state(*id)).collect()
+}
+
+/// The policy of docs/reference.md: 16 GPUs a user, 96 a bank, 4 for `small`.
+#[test]
+fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
+    let mut host = sample(vec![gpus(Target::EachUser, 16), gpus(Target::EachBank, 96), gpus(bank("B"), 4)]);
+    let big = host.submit(job(7, "A", 14)).unwrap();
+    host.start(big);
+    let wide = host.submit(job(7, "B", 4)).unwrap();
+    assert_eq!(host.names(wide), ["max-run-sched-gpus-user"]);
+    overtake(&mut host, || job(7, "A", 1));
+    let others: Vec<JobId> = (9..=12).map(|user| host.submit(job(user, "B", 1)).unwrap()).collect();
+    assert_eq!(
+        states(&host, &others),
+        [State::Sched; 4],
+        "the bank is idle, and the user's limit holds the job"
+    );
+    // In the scope that holds it the job is protected: there its user's other jobs wait.
+    let own = host.submit(job(7, "A", 1)).unwrap();
+    assert_eq!(host.names(own), ["max-run-sched-gpus-user"]);
+    let told = why(&host, own).holds.remove(0);
+    assert_eq!((told.kept_for, told.used, told.cap), (Some(wide), 14, 16));
+    let text = format!(
+        "14 of 16 running and scheduled gpus of user 7 over all banks are in use; this job takes 1; the 2 left are kept \
+                        for job {wide}, which 100 jobs have overtaken"
+    );
+    assert_eq!(told.text, text);
+    assert_eq!(told.frees.iter().map(|one| (one.id, one.state)).collect::<Vec<_>>(), [(big, "run")]);
+    // When the user's limit has room, the bank holds the job, and keeps headroom for it; the user's other job goes.
+    host.end(big);
+    assert_eq!(states(&host, &[wide, own]), [State::Depend, State::Sched]);
+    host.end(others[0]);
+    let late = host.submit(job(9, "B", 1)).unwrap();
+    assert_eq!(why(&host, late).holds.remove(0).kept_for, Some(wide));
+    others.iter().for_each(|id| host.end(*id));
+    assert_eq!(states(&host, &[wide, late]), [State::Sched, State::Depend]);
+    host.end(wide);
+    assert_eq!(host.state(late), Some(State::Sched));
+    exact(&host);
+}
+
+#[test]
+fn a_job_that_a_small_bank_holds_does_not_stop_the_site() {
+    let mut host =
+        sample(vec![limit(bank("root"), None, "run-jobs", 40), limit(bank("B"), None, "run-cores", 4)]);
+    let first = host.submit(job(7, "B", 0)).unwrap();
+    host.start(first);
+    let wide = host.submit(job(9, "B", 0).size(1, 4)).unwrap();
+    assert_eq!(host.names(wide), ["max-run-cores-bank"]);
+    overtake(&mut host, || job(7, "B", 0));
+    let run = |host: &mut Host| {
+        let id = host.submit(job(8, "A", 0)).unwrap();
+        host.start(id);
+        id
+    };
+    let running: Vec<JobId> = (1..40).map(|_| run(&mut host)).collect();
+    assert_eq!(states(&host, &running), [State::Run; 39], "the site has 40 places");
+    // With all of them taken the small bank still holds the job: no place is kept for it above.
+    let next = run(&mut host);
+    assert_eq!(host.state(next), Some(State::Depend));
+    host.end(running[0]);
+    assert_eq!(host.state(next), Some(State::Sched));
+    host.start(next);
+    let small = host.submit(job(10, "B", 0)).unwrap();
+    assert_eq!(
+        why(&host, small).holds.iter().map(|hold| hold.kept_for).collect::<Vec<_>>(),
+        [Some(wide), None]
+    );
+    host.end(first);
+    assert_eq!(states(&host, &[wide, small]), [State::Sched, State::Depend], "the place above is the job's");
+    exact(&host);
+}
+
+/// Four GPUs of user 8 in a limit of four on bank A, which overtook a job of user 7 that asks for all of them.
+fn overtaken_in(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>, JobId) {
+    let mut host = sample(limits);
+    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
+    let wide = host.submit(wide).unwrap();
+    for _ in 0..OVERTAKEN {
+        host.end(running.remove(0));
+        running.push(host.submit(job(8, "A", 1)).unwrap());
+    }
+    host.end(running.remove(0));
+    assert!(host.engine.ledger().keeps_headroom_for(wide));
+    (host, running, wide)
+}
+
+/// Which scope has no headroom changes: headroom is kept in one scope at a time, and others go where it no longer is.
+#[test]
+fn a_reservation_moves_with_the_scope_that_holds_the_job() {
+    let limits = vec![gpus(bank("A"), 4), gpus(Target::User(UserId(7)), 4)];
+    let (mut host, mut running, wide) = overtaken_in(limits, job(7, "A", 4));
+    let late = host.submit(job(8, "A", 1)).unwrap();
+    assert_eq!(host.state(late), Some(State::Depend));
+    let own = host.submit(job(7, "B", 1)).unwrap();
+    assert_eq!(states(&host, &[own, late]), [State::Sched; 2], "now the user's own limit holds the job");
+    running.push(late);
+    let own_late = host.submit(job(7, "B", 1)).unwrap();
+    assert_eq!(why(&host, own_late).holds.remove(0).kept_for, Some(wide));
+    host.end(own);
+    assert_eq!(host.state(own_late), Some(State::Sched), "the user's limit has room for it again");
+    host.end(own_late);
+    host.end(running.remove(0));
+    let last = host.submit(job(8, "A", 1)).unwrap();
+    assert_eq!(why(&host, last).holds.remove(0).kept_for, Some(wide));
+    running.into_iter().for_each(|id| host.end(id));
+    assert_eq!(states(&host, &[wide, last]), [State::Sched, State::Depend]);
+    exact(&host);
+}
+
+/// Of a change in DEPEND Flux tells those who subscribed to the job.
+#[test]
+fn a_reservation_ends_when_the_urgency_becomes_0() {
+    let (mut host, mut running, wide) = overtaken_in(vec![gpus(bank("A"), 4)], job(7, "A", 4));
+    let late = host.submit(job(8, "A", 1)).unwrap();
+    assert_eq!(host.state(late), Some(State::Depend));
+    host.set_urgency(wide, 0);
+    assert_eq!(host.state(late), Some(State::Sched));
+    assert!(!host.engine.ledger().is_overtaken(wide));
+    // Protected it is again when it was overtaken again.
+    running.push(late);
+    host.set_urgency(wide, 16);
+    for _ in 0..=OVERTAKEN {
+        host.end(running.remove(0));
+        running.push(host.submit(job(8, "A", 1)).unwrap());
+    }
+    assert!(host.engine.ledger().keeps_headroom_for(wide));
+    host.end(wide);
+    exact(&host);
+}
+
+/// The urgency changed before the job was overtaken, when nobody told.
+#[test]
+fn an_overtaken_job_is_asked_for_its_urgency() {
+    let mut host = sample(vec![gpus(bank("A"), 4)]);
+    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
+    let wide = host.submit(job(7, "A", 4)).unwrap();
+    host.set_urgency(wide, 0);
+    for _ in 0..2 * OVERTAKEN {
+        host.end(running.remove(0));
+        running.push(host.submit(job(8, "A", 1)).unwrap());
+        assert_eq!(host.state(running[3]), Some(State::Sched));
+    }
+    exact(&host);
+}
+
+#[test]
+fn a_reservation_ends_when_the_queue_is_stopped() {
+    let (mut host, _, wide) = overtaken_in(vec![gpus(bank("A"), 4)], job(7, "A", 4).queue("q2"));
+    let late = host.submit(job(8, "A", 1)).unwrap();
+    assert_eq!(host.state(late), Some(State::Depend));
+    host.set_queue("q2", false);
+    assert_eq!(host.state(late), Some(State::Sched));
+    assert!(!host.engine.ledger().is_overtaken(wide));
+    host.set_queue("q2", true);
+    exact(&host);
+}
+
+/// Each is protected in the scope that holds it, also where both are of one association.
+#[test]
+fn two_overtaken_jobs_of_an_association_are_protected_at_once() {
+    let in_queue = |queue| limit(bank("A"), Some(queue), "run-sched-gpus", 4);
+    let mut host = site(vec![in_queue("q1"), in_queue("q2")]);
+    let mut wide = Vec::new();
+    for queue in ["q1", "q2"] {
+        let small = || job(8, "A", 1).queue(queue);
+        let mut running: Vec<JobId> = (0..4).map(|_| host.submit(small()).unwrap()).collect();
+        wide.push(host.submit(job(7, "A", 4).queue(queue)).unwrap());
+        for _ in 0..OVERTAKEN {
+            host.end(running.remove(0));
+            running.push(host.submit(small()).unwrap());
+        }
+        host.end(running.remove(0));
+    }
+    for (queue, wide) in ["q1", "q2"].into_iter().zip(&wide) {
+        let late = host.submit(job(8, "A", 1).queue(queue)).unwrap();
+        assert_eq!(why(&host, late).holds.remove(0).kept_for, Some(*wide), "{queue}");
+    }
+    exact(&host);
+}
+
+/// Of several limits on one scope only those keep headroom that have none for the job.
+#[test]
+fn a_limit_with_headroom_keeps_nothing_beside_one_without() {
+    let limits = vec![gpus(bank("A"), 4), limit(bank("A"), None, "run-sched-jobs", 40)];
+    let (mut host, _, _) = overtaken_in(limits, job(7, "A", 4));
+    let [without, with] = [0, 1].map(|gpus| host.submit(job(8, "A", gpus)).unwrap());
+    assert_eq!(states(&host, &[without, with]), [State::Sched, State::Depend]);
+    assert_eq!(host.names(with), ["max-run-sched-gpus-bank"]);
+    exact(&host);
+}
+
+/// Nested banks, both full of smaller jobs: the inner one keeps headroom first, then the outer one; the job goes.
+#[test]
+fn a_job_that_two_nested_banks_hold_goes_in_the_end() {
+    let limits = vec![gpus(bank("A"), 4), gpus(bank("science"), 6)];
+    let (mut host, mut running, wide) = overtaken_in(limits, job(7, "A", 4));
+    let mut beside: Vec<JobId> = (0..3).map(|_| host.submit(job(7, "B", 1)).unwrap()).collect();
+    let mut ends = 0;
+    while host.state(wide) == Some(State::Depend) {
+        for ids in [&mut running, &mut beside] {
+            if !ids.is_empty() {
+                host.end(ids.remove(0));
+            }
+        }
+        running.push(host.submit(job(8, "A", 1)).unwrap());
+        beside.push(host.submit(job(7, "B", 1)).unwrap());
+        ends += 1;
+        assert!(ends < 20, "it starves");
+        assert_eq!(host.engine.check().drift, []);
+    }
+    exact(&host);
+}
+
+/// A push that raises the limit of the scope that holds the job lets it go, and whoever has room beside it.
+#[test]
+fn a_raised_limit_lets_the_overtaken_job_go_first() {
+    let (mut host, _, wide) = overtaken_in(vec![gpus(bank("A"), 4)], job(7, "A", 4));
+    let late = host.submit(job(8, "A", 1)).unwrap();
+    push(&mut host, vec![gpus(bank("A"), 7)]);
+    assert_eq!(states(&host, &[late]), [State::Sched]);
+    push(&mut host, vec![gpus(bank("A"), 8)]);
+    assert_eq!(host.state(wide), Some(State::Sched));
+    exact(&host);
+}
