@@ -60,13 +60,14 @@ test_expect_success 'all jobs end, and nothing is left in the counters' '
 '
 test_expect_success 'what a released job reserves outlives a reload, also if nobody is held' '
 	end_linger $cleanup; rm -f linger; flux cancel --all --user=all; start_queues; reload_plugin doc &&
-	a=$(mf submit 5001 -q q) && running $a && b=$(mf submit 5001 -q q) && held_by $b max-running-jobs-user-limit &&
-	stop_queues && cancel $a && ended $a && scheduled $b && reload_plugin doc && settled &&
-	c=$(mf submit 5001 -q q) && held_by $c max-running-jobs-user-limit && cancel $c && ended $c
+	a=$(mf submit 5001 -q q -N 4 -n 16) && running $a && fill=$(mf submit 5002 -q q -N 4 -n 16) && scheduled $fill &&
+	b=$(mf submit 5001 -q q) && held_by $b max-running-jobs-user-limit &&
+	cancel $a && ended $a && running $fill && scheduled $b && reload_plugin doc && settled &&
+	c=$(mf submit 5001 -q q) && held_by $c max-running-jobs-user-limit && settled && is_state DEPEND $c && cancel $c && ended $c
 '
 test_expect_success 'also if its limit comes after the reload' '
 	reload_plugin && mf push assoc 5001 A queues=q max_running_jobs=1 queue q project "*" && settled &&
-	c=$(mf submit 5001 -q q) && held_by $c max-running-jobs-user-limit
+	c=$(mf submit 5001 -q q) && held_by $c max-running-jobs-user-limit && settled && is_state DEPEND $c
 '
 test_expect_success 'a name that was added in the moment before the reload is known' '
 	mf doc assoc 5001 A queues=q max_running_jobs=1 queue q project "*" >doc &&

@@ -54,18 +54,19 @@ test_expect_success 'after a reload a job kept by an undeclared name gives way, 
 	drop $kept license && settled && cancel $next && running $kept && is_state DEPEND $later
 '
 test_expect_success 'a score of 0 gives the place to run that was reserved for it to the next' '
-	cancel_all && mf push assoc 5006 A queues=q1,q2 max_running_jobs=1 fairshare=0 queue q1 priority=1 queue q2 &&
-	a=$(mf submit 5006 -q q1) && running $a && stop_queues && b=$(mf submit 5006 -q q1) &&
+	cancel_all && mf push assoc 5006 A queues=q1,q2 max_running_jobs=1 fairshare=0 assoc 5016 A queues=q1,q2 \
+		queue q1 priority=1 queue q2 &&
+	a=$(mf submit 5006 -q q1 -N 4 -n 16) && running $a && fill=$(mf submit 5016 -q q1 -N 4 -n 16) && scheduled $fill && b=$(mf submit 5006 -q q1) &&
 	held_by $b max-running-jobs-user-limit && c=$(mf submit 5006 -q q1) && held_by $c max-running-jobs-user-limit &&
-	cancel $a && scheduled $b && settled && is_state DEPEND $c && mf update $b queue=q2 && scheduled $c && prio_is $b 0 &&
-	start_queues && running $c
+	cancel $a && running $fill && scheduled $b && settled && is_state DEPEND $c && mf update $b queue=q2 && scheduled $c && prio_is $b 0 &&
+	cancel $fill && running $c
 '
 test_expect_success 'a push that makes a score 0 does so too' '
-	cancel_all && mf push assoc 5007 A queues=q2 max_running_jobs=1 queue q1 queue q2 && a=$(mf submit 5007 -q q2) &&
-	running $a && stop_queues && b=$(mf submit 5007 -q q2) && held_by $b max-running-jobs-user-limit &&
-	c=$(mf submit 5007 -q q2) && held_by $c max-running-jobs-user-limit && cancel $a && scheduled $b && settled &&
+	cancel_all && mf push assoc 5007 A queues=q2 max_running_jobs=1 queue q1 queue q2 && a=$(mf submit 5007 -q q2 -N 4 -n 16) &&
+	running $a && fill=$(mf submit 5016 -q q2 -N 4 -n 16) && scheduled $fill && b=$(mf submit 5007 -q q2) && held_by $b max-running-jobs-user-limit &&
+	c=$(mf submit 5007 -q q2) && held_by $c max-running-jobs-user-limit && cancel $a && running $fill && scheduled $b && settled &&
 	is_state DEPEND $c && mf push assoc 5007 A queues=q2 max_running_jobs=1 fairshare=0 && prio_is $b 0 && scheduled $c &&
-	start_queues && mf push assoc 5007 A queues=q2 max_running_jobs=1 fairshare=0.5
+	cancel $fill && mf push assoc 5007 A queues=q2 max_running_jobs=1 fairshare=0.5
 '
 test_expect_success 'the project of a job that waited for data is judged when they come' '
 	cancel_all && reload_plugin && a=$(mf submit 5008 -q q2 -P secret) && b=$(mf submit 5008 -q q2 -P "*") && wait_for depend $b &&

@@ -97,7 +97,7 @@ test_expect_success 'begin time, other dependencies, urgency, a score of 0' '
 	is ".others | map(.cause) | index(\"score\") != null" && is ".posted.priority == 0 and .posted.outcome == \"held-by-score\"" && gone $still $nil $after $begin
 '
 test_expect_success 'a stopped queue and a disabled one' '
-	limits -- && id=$(mf submit 5001 -q q) && scheduled $id && about $id && is ".others | map(.cause) == [\"queue-stopped\"]" &&
+	limits -- && id=$(mf submit 5001 -q q) && scheduled $id && sleep 1.1 && about $id && is ".others | map(.cause) == [\"queue-stopped\"]" &&
 	flux queue stop --quiet -m "for repair" q && flux queue disable --quiet -m "no more" q && sleep 1.1 && about $id &&
 	is ".others | map(.cause) == [\"queue-stopped\", \"queue-disabled\"]" && is ".others[0].text | test(\"queue q is stopped: for repair\")" &&
 	flux queue enable --quiet q && gone $id

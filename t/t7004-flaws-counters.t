@@ -114,15 +114,15 @@ test_expect_success 'flaw 44: the next one goes when the first has ended' '
 	cancel $b && running $c && cancel $c && ended $c && mf counts 5006 A active=0 run=0 cores=0 held=0
 '
 test_expect_success 'flaw 45: a released job that waits for the scheduler keeps its room over a reprioritize' '
-	mf push assoc 5007 A queues=q1 max_running_jobs=1 &&
-	a=$(mf submit 5007 -q q1) && running $a &&
+	cancel_all && mf push assoc 5007 A queues=q1 max_running_jobs=1 assoc 5017 A queues=q1 &&
+	a=$(mf submit 5007 -q q1 -N 4 -n 16) && running $a && fill=$(mf submit 5017 -q q1 -N 4 -n 16) && scheduled $fill &&
 	b=$(mf submit 5007 -q q1) && held_by $b max-running-jobs-user-limit &&
 	c=$(mf submit 5007 -q q1) && held_by $c max-running-jobs-user-limit &&
-	stop_queues && cancel $a && scheduled $b && mf push && mf push && settled &&
+	cancel $a && running $fill && scheduled $b && mf push && mf push && settled &&
 	is_state SCHED $b && deps_are $c max-running-jobs-user-limit
 '
 test_expect_success 'flaw 45: it runs, ends, and the next one follows' '
-	start_queues && running $b && deps_are $c max-running-jobs-user-limit && cancel $b && running $c
+	cancel $fill && running $b && deps_are $c max-running-jobs-user-limit && cancel $b && running $c
 '
 test_expect_success 'flaw 28: raising a limit releases two hundred held jobs, each once' '
 	cancel_all && stop_queues && mf push assoc 5008 A queues=q1 max_sched_jobs=0 &&

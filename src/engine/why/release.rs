@@ -86,7 +86,12 @@ impl Engine {
         let is_cut = is_cut || looks == 0;
         let if_started = |looks: &mut usize| {
             let (starting, ends) = (BTreeSet::new(), BTreeSet::new());
-            let mut course = Course { engine: self, association, ledger: excerpt(), starting, ends, now };
+            let mut ledger = excerpt();
+            // Jobs of stopped queues start at once too.
+            for id in jobs() {
+                ledger.change(id, |job| job.is_queue_stopped = false);
+            }
+            let mut course = Course { engine: self, association, ledger, starting, ends, now };
             course.begin(&counted);
             course.until_free(id, looks)
         };
@@ -136,7 +141,7 @@ impl Course<'_> {
 
     /// A job that may starts, and ends when its time is up. Says whether it does.
     fn start(&mut self, id: JobId, at: f64) -> bool {
-        let may = |job: &&Job| job.phase < Phase::Run && job.demand == Demand::ToRun && !job.is_queue_stopped;
+        let may = |job: &&Job| job.phase < Phase::Run && job.demand == Demand::ToRun;
         let Some(job) = self.ledger.job(id).filter(may) else { return false };
         let duration = job.duration;
         self.ledger.change(id, |job| {
