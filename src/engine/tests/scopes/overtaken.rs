@@ -93,7 +93,7 @@ fn a_job_that_a_small_bank_holds_does_not_stop_the_site() {
     let small = host.submit(job(10, "B", 0)).unwrap();
     assert_eq!(
         why(&host, small).holds.iter().map(|hold| hold.kept_for).collect::<Vec<_>>(),
-        [Some(wide), None]
+        [None, Some(wide)]
     );
     host.end(first);
     assert_eq!(states(&host, &[wide, small]), [State::Sched, State::Depend], "the place above is the job's");
