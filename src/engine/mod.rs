@@ -204,9 +204,13 @@ impl Engine {
         self.revision = self.revision.saturating_add(u64::from(!event.is_of_jobs()));
         // Whatever it changes, it may be that others go.
         self.ledger.look_anew();
+        // No effect of these says that the job is unknown.
+        let asks_priority = matches!(event, Event::Priority(..) | Event::PriorityGet(..));
         let mut effects = self.handle_event(event);
         self.scan_where_reservations_lapsed(&mut effects);
-        self.watch_queues(&mut effects);
+        if !asks_priority || !effects.is_empty() {
+            self.watch_queues(&mut effects);
+        }
         effects
     }
 

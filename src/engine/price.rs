@@ -4,7 +4,7 @@
 use super::{Effect, Engine, Level, Memo, Posting, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
-use crate::limits::{Admission, Demand, Job, Line, Origin, Phase, Project, Settled};
+use crate::limits::{Admission, Demand, Grant, Job, Line, Origin, Phase, Project, Settled};
 use crate::priority::{AGE, Explanation, Outcome, Subject};
 
 /// A fair-share that moved by less is not worth an event.
@@ -189,17 +189,21 @@ impl Engine {
 
     /// The urgency of a held job has changed. No scope keeps headroom for a job that won't be scheduled.
     pub(super) fn held_urgency(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        if self.ledger.job(id).is_some_and(Job::is_held) {
+        if self.ledger.job(id).is_some_and(Engine::may_be_released) {
             self.note_eligible(id, Some(urgency));
             self.note_held_urgency(id, urgency);
         }
         Vec::new()
     }
 
+    /// Whether the job is held, or others keep it in DEPEND.
+    fn may_be_released(job: &Job) -> bool {
+        job.is_held() || job.phase == Phase::Depend && job.grant != Grant::Given
+    }
+
     fn note_held_urgency(&mut self, id: JobId, urgency: i64) {
-        let Some(job) = self.ledger.job(id).filter(|job| job.is_held() && job.urgency != urgency) else {
-            return;
-        };
+        let is_other = |job: &&Job| Engine::may_be_released(job) && job.urgency != urgency;
+        let Some(job) = self.ledger.job(id).filter(is_other) else { return };
         let explanation = self.explain(id, job, urgency);
         let demand = explanation.map_or(Demand::ToRun, |it| Demand::of_price(it.priority));
         self.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));

@@ -49,8 +49,7 @@ impl Engine {
 
     /// Begins to ask about queues as soon as the answer matters.
     pub(super) fn watch_queues(&mut self, effects: &mut Vec<Effect>) {
-        // An event without an effect may be of a job that is unknown: the next event will do.
-        if !self.queues.is_asking && !effects.is_empty() && self.needs_queue_states() {
+        if !self.queues.is_asking && self.needs_queue_states() {
             self.queues.is_asking = true;
             effects.push(Effect::ArmIn(Timer::Queues, 0.0));
         }

@@ -108,6 +108,18 @@ impl Host {
         self.settle();
     }
 
+    /// Has the plugin reject an update or accept it.
+    fn ask_whether(&mut self, event: Event<'_>) -> Result<(), String> {
+        let effects = self.engine.handle(self.now, event);
+        let rejection = effects.iter().find_map(|effect| match effect {
+            Effect::Reject(text) => Some(text.clone()),
+            _ => None,
+        });
+        let is_other = |effect: &Effect| !matches!(effect, Effect::Reject(_));
+        self.apply(effects.into_iter().filter(is_other).collect());
+        rejection.map_or(Ok(()), Err)
+    }
+
     /// `flux update` of queue or bank.
     pub fn update(&mut self, id: JobId, queue: Option<&str>, bank: Option<&str>) -> Result<(), String> {
         let Some(job) = self.jobs.get(&id).cloned() else { return Ok(()) };
@@ -122,17 +134,11 @@ impl Host {
             bank.map(|bank| Event::UpdateBank { id, user, state, bank }),
         ] {
             let Some(event) = event else { continue };
-            if let [Effect::Reject(text)] = self.engine.handle(self.now, event).as_slice() {
-                return Err(text.clone());
-            }
+            self.ask_whether(event)?;
         }
         updated.queue = queue.map(str::to_owned).or(updated.queue);
         updated.bank = bank.map(str::to_owned).or(updated.bank);
-        if let [Effect::Reject(text)] =
-            self.engine.handle(self.now, Event::Validate(Host::facts(id, &updated))).as_slice()
-        {
-            return Err(text.clone());
-        }
+        self.ask_whether(Event::Validate(Host::facts(id, &updated)))?;
         self.oracle.is_moving = true;
         self.force_update(id, updated.queue, updated.bank);
         self.oracle.is_moving = false;
