@@ -54,7 +54,7 @@ const COLUMNS: [(Column<'static>, &str, Value); 25] = [
         |node| Cell::Number(node.detail.effective_usage),
     ),
     (column("level_fs", "LevelFS", Style::Ratio), "norm shares / effective usage among siblings", |node| {
-        node.detail.level_fs.into()
+        node.detail.level_fs.filter(|_| node.detail.shares != Shares::Parent).into()
     }),
     (column("weight", "Weight", Style::Ratio), "what weighted-walk sorts siblings by", |node| {
         node.detail.weight.into()
@@ -86,9 +86,11 @@ const COLUMNS: [(Column<'static>, &str, Value); 25] = [
         "the fair-share in the database, which the plugin uses until the next update",
         stored,
     ),
-    (column("served", "Served", Style::Text), "under-served, over-served, even, or has no shares", |node| {
-        served(&node.detail).map_or(Cell::None, text)
-    }),
+    (
+        column("served", "Served", Style::Text),
+        "under-served, over-served, even, or has no (own) shares",
+        |node| served(&node.detail).map_or(Cell::None, text),
+    ),
     (column("active", "Active", Style::Text), "whether the association may be ranked", active),
     (column("depth", "Depth", Style::Count), "levels below the root", |node| Cell::Count(node.depth as u64)),
     (
@@ -271,6 +273,9 @@ fn stored(node: &Node<'_>) -> Cell {
 
 /// What a level fair-share says in words; `None` where there is none, or the node counts for nothing.
 pub(super) fn served(detail: &NodeDetail) -> Option<&'static str> {
+    if detail.shares == Shares::Parent {
+        return Some("has no own shares");
+    }
     let level = detail.level_fs?;
     if detail.norm_shares == 0.0 && detail.effective_usage == 0.0 && level == 0.0 {
         return (detail.shares == Shares::Count(0)).then_some("has no shares");

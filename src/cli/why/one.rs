@@ -96,6 +96,10 @@ impl Site<'_> {
                 self.heading(&format!("Most was lost at {}:", self.who(level.node)), out)?;
                 self.level(level, out)
             }
+            None if explanation.levels.last().is_some_and(|level| self.goes_first(level)) => {
+                let Some(level) = explanation.levels.last() else { return Ok(()) };
+                self.level(level, out)
+            }
             None if is_bank => self.line("Nothing was lost: no level used more than its share.", out),
             None if self.ranking.rank(node).is_none() => {
                 let dead = |bank: &NodeId| !self.tree.is_active(*bank);
@@ -150,7 +154,11 @@ impl Site<'_> {
                 Cell::Text(if bank { "bank" } else { "user" }.to_owned()),
                 shares,
                 Cell::Number(counted),
-                Cell::Text(if active { self.value(*value) } else { "inactive".to_owned() }),
+                Cell::Text(match (active, self.tree.shares(*node)) {
+                    (false, _) => "inactive".to_owned(),
+                    (true, crate::fairshare::Shares::Parent) if self.policy.is_rank() => String::new(),
+                    _ => self.value(*value),
+                }),
                 if own == Some(at) { Cell::Text("<-".to_owned()) } else { Cell::None },
             ]
         });

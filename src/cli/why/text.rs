@@ -142,7 +142,7 @@ impl Site<'_> {
             part(own_shares, level.sibling_shares),
             Cell::Number(level.counted.0),
             part(level.counted.0, level.counted.1),
-            level.value.map_or(Cell::None, |value| Cell::Text(self.value(value))),
+            level.value.map_or(Cell::None, |value| Cell::Text(self.value_of(level, value))),
             if lost { Cell::Text("<- most lost here".to_owned()) } else { Cell::None },
         ]);
         row
@@ -151,6 +151,16 @@ impl Site<'_> {
     /// What is compared with siblings.
     pub(super) fn value(&self, value: f64) -> String {
         if self.policy.is_rank() { ratio(value) } else { format!("{value:.6}") }
+    }
+
+    /// As [`Site::value`], but nothing where the value stands for "before all others", as that of a user without own shares.
+    fn value_of(&self, level: &Level, value: f64) -> String {
+        if self.goes_first(level) { String::new() } else { self.value(value) }
+    }
+
+    /// True for a user that `fairshare=parent` puts before all others of the account.
+    pub(super) fn goes_first(&self, level: &Level) -> bool {
+        self.policy.is_rank() && level.detail.shares == Shares::Parent
     }
 
     /// One level in words: what was promised, what was used, by whom.
@@ -168,7 +178,7 @@ impl Site<'_> {
                 format!("{who} has {} of {all} shares ({part})", number(own))
             }
             Shares::Count(_) => format!("{who} has no shares"),
-            Shares::Parent => format!("{who} takes its parent's shares"),
+            Shares::Parent => format!("{who} has no shares of their own (fairshare=parent)"),
         };
         self.item(&promised, out)?;
         let (used, all) = level.counted;
@@ -178,6 +188,14 @@ impl Site<'_> {
             self.item(&format!("and {used} of the {all} used ({part}){users}"), out)?;
         } else {
             self.item("and nothing was used here by anyone", out)?;
+        }
+        if self.goes_first(level) {
+            let bank = self.name(self.tree.parent(level.node).unwrap_or(self.tree.root())).into_owned();
+            let text = format!(
+                "Usage does not move such a user: {} puts them first in bank {bank}, tied with others like them.",
+                self.policy
+            );
+            return self.item(&text, out);
         }
         let verdict = match (detail.level_fs, level.value) {
             (Some(_), Some(value)) => {

@@ -192,6 +192,13 @@ impl Site<'_> {
             };
             return format!("Equal {name}: {rule}.");
         }
+        if self.goes_first(high) {
+            let whose = self.who(high.node);
+            return format!(
+                "{whose} has no shares of their own (fairshare=parent), and so comes before {}.",
+                whole(low)
+            );
+        }
         let (more, less) = if second > first { (second, first) } else { (first, second) };
         let (more, less) = (self.value(more), self.value(less));
         let compared = match more == less {
