@@ -106,7 +106,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__check__subcmd__import)
-            opts="-p -t -P -h --path --tree --format --usage --wait --policy --set --limit --json --csv --parsable --color --no-pager --help"
+            opts="-p -t -P -h --path --tree --format --usage --unknown-shares --wait --policy --set --limit --json --csv --parsable --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -134,6 +134,13 @@ _flux__fairshare() {
                     ;;
                 --usage)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unknown-shares)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --wait)
@@ -176,7 +183,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__compare)
-            opts="-p -t -P -h --path --tree --format --usage --wait --policies --set --limit --json --csv --parsable --color --no-pager --help"
+            opts="-p -t -P -h --path --tree --format --usage --unknown-shares --wait --policies --set --limit --json --csv --parsable --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -204,6 +211,13 @@ _flux__fairshare() {
                     ;;
                 --usage)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unknown-shares)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --wait)
@@ -686,7 +700,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__report)
-            opts="-p -t -o -h --path --tree --format --usage --wait --policy --set --half-life --output --title --json --no-jobs --uri --help"
+            opts="-p -t -o -h --path --tree --format --usage --unknown-shares --wait --policy --set --half-life --output --title --json --no-jobs --uri --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -714,6 +728,13 @@ _flux__fairshare() {
                     ;;
                 --usage)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unknown-shares)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --wait)
@@ -829,7 +850,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__show)
-            opts="-p -t -u -b -U -a -d -s -l -o -n -P -h --path --tree --format --usage --wait --policy --set --user --bank --users-only --all --depth --sort --long --columns --no-header --json --csv --parsable --color --no-pager --help"
+            opts="-p -t -u -b -U -a -d -s -l -o -n -P -h --path --tree --format --usage --unknown-shares --wait --policy --set --user --bank --users-only --all --depth --sort --long --columns --no-header --json --csv --parsable --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -857,6 +878,13 @@ _flux__fairshare() {
                     ;;
                 --usage)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unknown-shares)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --wait)
@@ -950,7 +978,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__simulate)
-            opts="-p -t -P -h --trace --path --tree --format --usage --wait --nodes --cores-per-node --whole-nodes --scheduler --backfill-depth --policy --sweep --set --threads --by --report --title --json --csv --parsable --color --no-pager --help"
+            opts="-p -t -P -h --trace --path --tree --format --usage --unknown-shares --wait --nodes --cores-per-node --whole-nodes --scheduler --backfill-depth --policy --sweep --set --threads --by --report --title --json --csv --parsable --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -982,6 +1010,13 @@ _flux__fairshare() {
                     ;;
                 --usage)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unknown-shares)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --wait)
@@ -1479,7 +1514,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__what__subcmd__if)
-            opts="-p -t -P -h --path --tree --format --wait --policy --set --shares --usage --add-user --in --idle --half-life --limit --json --csv --parsable --color --no-pager --usages --help"
+            opts="-p -t -P -h --path --tree --format --unknown-shares --wait --policy --set --shares --usage --add-user --in --idle --half-life --limit --json --csv --parsable --color --no-pager --usages --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1503,6 +1538,13 @@ _flux__fairshare() {
                     ;;
                 --format)
                     COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
+                    return 0
+                    ;;
+                --unknown-shares)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --wait)
@@ -1591,7 +1633,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__why)
-            opts="-p -t -l -h --path --tree --format --usage --wait --policy --set --long --json --half-life --uri --color --no-pager --help"
+            opts="-p -t -l -h --path --tree --format --usage --unknown-shares --wait --policy --set --long --json --half-life --uri --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1619,6 +1661,13 @@ _flux__fairshare() {
                     ;;
                 --usage)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --unknown-shares)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --wait)

@@ -62,6 +62,7 @@ sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
@@ -93,7 +94,7 @@ fairshare_factor\t'pbs: 2^-(tree usage / target)'
 usage_over_perc\t'pbs: what its scheduler compares without a formula'
 walk\t'pbs: the place in its scheduler\'s own order'
 stored\t'the fair-share in the database, which the plugin uses until the next update'
-served\t'under-served, over-served, even, or has no shares'
+served\t'under-served, over-served, even, or has no (own) shares'
 active\t'whether the association may be ranked'
 depth\t'levels below the root'
 bar\t'effective usage drawn against norm shares (table only)'
@@ -120,7 +121,7 @@ fairshare_factor\t'pbs: 2^-(tree usage / target)'
 usage_over_perc\t'pbs: what its scheduler compares without a formula'
 walk\t'pbs: the place in its scheduler\'s own order'
 stored\t'the fair-share in the database, which the plugin uses until the next update'
-served\t'under-served, over-served, even, or has no shares'
+served\t'under-served, over-served, even, or has no (own) shares'
 active\t'whether the association may be ranked'
 depth\t'levels below the root'
 bar\t'effective usage drawn against norm shares (table only)'"
@@ -268,6 +269,7 @@ sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l policies -d 'The policies, the present one first; all unless given' -r -f -a "weighted-walk\,fair-tree\t''
 weighted-walk\,classic\t''
@@ -312,6 +314,7 @@ sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
@@ -339,6 +342,7 @@ sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
@@ -367,6 +371,7 @@ sshare\t''
 sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''
@@ -404,6 +409,7 @@ sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l nodes -d 'Nodes of the cluster, unless the trace tells' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l cores-per-node -d 'Cores of each node, unless the trace tells' -r -f
@@ -502,6 +508,7 @@ sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l usage -d 'Usages that go with a resource_group file or with what sacctmgr printed' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l policy -d 'The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
 fair-tree\t''

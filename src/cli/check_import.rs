@@ -18,7 +18,8 @@ use crate::store::formats::{Claim, Claimant, Quantity};
 /// A document of Slurm or PBS holds what that system computed itself: FairShare and LevelFS in sshare's output, the
 /// percentages, the usages of groups and, where "pbsfs -g" follows the table for each node, fairshare_tree_usage in PBS's. A
 /// database of flux-accounting holds fair-shares. Each is compared with ours to its last printed digit; what differs by no
-/// more than the usages printed as whole numbers leave open agrees, and is counted apart. Unless --policy or --set says
+/// more than the usages printed as whole numbers leave open agrees, and is counted apart. A FairShare of 0 that Slurm had not
+/// computed yet is not compared, and counted apart. Unless --policy or --set says
 /// otherwise, the rules that the system may use are tried, and the one that agrees best is reported.
 ///
 /// Exit status 1 means that not all agree.
@@ -77,16 +78,16 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut progress = Progress::start();
     let loaded = args.input.load(&args.rules, &mut progress)?;
     let candidates = candidates(args, &loaded);
+    let uncomputed = loaded.document.uncomputed;
     let policies: Vec<Policy> = candidates.iter().map(|(policy, _)| *policy).collect();
     args.rules.apply_to(&policies)?;
     let claims = claims(&loaded);
     if claims.is_empty() {
-        let text = format!(
-            "{}: holds nothing that the system it comes from had computed: \"sshare -a -l -P\", \"sshare -a --json\" and \
-             pbsfs print such values",
-            args.input.source().display()
-        );
-        return Err(Failure::Message(text));
+        let text = match uncomputed {
+            0 => HOLDS_NOTHING.to_owned(),
+            number => format!("holds {}", not_computed(number)),
+        };
+        return Err(Failure::Message(format!("{}: {text}", args.input.source().display())));
     }
     progress.phase("ranking", || 0);
     let number = candidates.len();
@@ -100,21 +101,36 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let Some(best) = best else { return Ok(Answer::No) };
     let all = best.agreeing() == best.pairs.len();
-    print(args, &loaded.tree, &best, number, progress)?;
+    print(args, &loaded, &best, number, progress)?;
     Ok(if all { Answer::Yes } else { Answer::No })
+}
+
+const HOLDS_NOTHING: &str = "holds nothing that the system it comes from had computed: \"sshare -a -l -P\", \"sshare -a --json\" and \
+    pbsfs print such values";
+
+/// What to say of `number` FairShares that Slurm prints as 0 before it has computed them.
+fn not_computed(number: usize) -> String {
+    let values =
+        if number == 1 { "1 FairShare of 0".to_owned() } else { format!("{number} FairShares of 0") };
+    format!("{values} that Slurm had not computed yet: it does so once in PriorityCalcPeriod (5 minutes)")
 }
 
 /// The rules to try: the one asked for, or those that the system may have used.
 fn candidates(args: &Args, loaded: &Loaded) -> Vec<(Policy, Options)> {
-    let (policy, options) = (args.policy.of(loaded), loaded.options);
-    let policies = match policy {
-        Policy::Classic if args.policy.given().is_none() => vec![Policy::Classic, Policy::DepthOblivious],
-        _ => vec![policy],
+    let options = loaded.options;
+    let formulas = [Policy::Classic, Policy::DepthOblivious];
+    let policies = match (args.policy.given(), loaded.policy) {
+        (Some(policy), _) => vec![policy],
+        (None, policy) if loaded.is_undecided() => [policy].into_iter().chain(formulas).collect(),
+        (None, Policy::Classic | Policy::DepthOblivious) => formulas.to_vec(),
+        (None, policy) => vec![policy],
     };
-    let mut candidates: Vec<(Policy, Options)> =
-        policies.into_iter().map(|policy| (policy, options)).collect();
-    if policy == Policy::FairTree && !args.rules.sets("ties") {
-        candidates.push((policy, Options { ties: Ties::SlurmProgram, ..options }));
+    let mut candidates = Vec::new();
+    for policy in policies {
+        candidates.push((policy, options));
+        if policy == Policy::FairTree && !args.rules.sets("ties") {
+            candidates.push((policy, Options { ties: Ties::SlurmProgram, ..options }));
+        }
     }
     candidates
 }
@@ -185,7 +201,9 @@ fn verdict(claim: &Claim, ours: Option<f64>, rounding: impl FnOnce() -> f64) -> 
     // A hair beyond the half: the printed number is itself one of those that a double can be.
     let unit = claim.half_unit * 1.000_001 + if single { SINGLE } else { 1e-12 } * ours.abs().max(1.0);
     // What is not a number, or infinite on one side only, is far off.
-    if off <= unit {
+    if !off.is_finite() {
+        Verdict::Different
+    } else if off <= unit {
         Verdict::Equal
     } else if off <= unit + rounding() {
         Verdict::WithinRounding
@@ -233,7 +251,14 @@ fn leaves_below(tree: &Tree, bank: NodeId) -> usize {
     leaves
 }
 
-fn print(args: &Args, tree: &Tree, best: &Tried, tried: usize, progress: Progress) -> std::io::Result<()> {
+fn print(
+    args: &Args,
+    loaded: &Loaded,
+    best: &Tried,
+    tried: usize,
+    progress: Progress,
+) -> std::io::Result<()> {
+    let (tree, uncomputed) = (&loaded.tree, loaded.document.uncomputed);
     let of = best.pairs.len();
     let mut counts: BTreeMap<Quantity, (usize, usize)> = BTreeMap::new();
     for pair in &best.pairs {
@@ -258,6 +283,9 @@ fn print(args: &Args, tree: &Tree, best: &Tried, tried: usize, progress: Progres
     if rounded > 0 {
         notes.push(format!("{rounded} of them as near as usages printed as whole numbers can tell"));
     }
+    if uncomputed > 0 {
+        notes.push(format!("not compared: {}", not_computed(uncomputed)));
+    }
     notes.push(rule(best, tried));
 
     let mut facts = facts(best.policy, &best.options);
@@ -270,6 +298,8 @@ fn print(args: &Args, tree: &Tree, best: &Tried, tried: usize, progress: Progres
     facts.push(("agree", best.agreeing().into()));
     facts.push(("of", of.into()));
     facts.push(("within_rounding", rounded.into()));
+    facts.push(("not_computed", uncomputed.into()));
+    facts.extend(loaded.notes());
     facts.push(("quantities", quantities.into()));
     let number = |number: f64| match json_number(number) {
         Value::String(text) if !args.output.is_table() => Cell::Text(text),

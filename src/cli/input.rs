@@ -4,13 +4,15 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::database::{DatabaseArg, Found};
 use super::figures::Unit;
 use super::progress::Progress;
 use super::suggest::did_you_mean;
 use super::{Failure, failure, fingers, mending, remark};
 use crate::fairshare::{OptionError, Options, Policy, Ranking, Tree};
-use crate::store::formats::{self, Claim, Format};
+use crate::store::formats::{self, Beside, Claim, Format};
 use crate::store::{Access, Database, Pace, SitePolicy, StoredAssociation};
 
 /// Which tree.
@@ -35,9 +37,15 @@ pub(super) struct Input {
     /// Usages that go with a resource_group file or with what sacctmgr printed
     ///
     /// A list of "name value" per line (or "user/account value"), the output of pbsfs, or the file that PBS's scheduler
-    /// keeps them in (sched_priv/usage).
+    /// keeps them in (sched_priv/usage). White space ends a name, which may hold colons. Usages of names that a tree of Slurm
+    /// does not have are left out with a note; in PBS they are those of group "unknown".
     #[arg(long, value_name = "FILE", requires = "tree")]
     usage: Option<PathBuf>,
+    /// Shares of PBS's group "unknown", as unknown_shares in sched_config
+    ///
+    /// It goes with a resource_group file; PBS gives the group no shares unless told otherwise, and pbsfs prints what it has.
+    #[arg(long, value_name = "NUMBER", requires = "tree")]
+    unknown_shares: Option<u64>,
     #[command(flatten)]
     wait: Wait,
 }
@@ -69,8 +77,8 @@ pub(super) struct PolicyArg {
     /// The rule that makes fair-shares: weighted-walk, fair-tree, classic, depth-oblivious or pbs
     ///
     /// Unless given, it is what the site chose ("flux fairshare policy"), else that of the system the tree comes from:
-    /// weighted-walk for flux-accounting, fair-tree for Slurm's output (classic where sshare shows a FairShare of accounts
-    /// too), pbs for PBS's files.
+    /// weighted-walk for flux-accounting, pbs for PBS's files, and for Slurm's output the rule that its columns and NormShares
+    /// show: fair-tree, classic or depth-oblivious.
     #[arg(long, value_name = "POLICY", value_parser = fingers::policy)]
     policy: Option<Policy>,
 }
@@ -86,9 +94,12 @@ impl PolicyArg {
         self.policy
     }
 
-    /// The policy for a tree from wherever it comes.
-    pub(super) fn of(self, loaded: &Loaded) -> Policy {
-        self.policy.unwrap_or(loaded.policy)
+    /// The policy for a tree from wherever it comes. Fails if nobody asked for one and `loaded` does not show it.
+    pub(super) fn of(self, loaded: &Loaded) -> Result<Policy, Failure> {
+        match self.policy {
+            Some(policy) => Ok(policy),
+            None => loaded.decided(),
+        }
     }
 }
 
@@ -211,8 +222,10 @@ impl Input {
         progress.phase("reading", || 0);
         let document = match &self.tree {
             None => None,
-            Some(file) => formats::load(file, self.format, self.usage.as_deref(), options.inactive_usage)
-                .map_err(failure)?,
+            Some(file) => {
+                let beside = Beside { usage: self.usage.as_deref(), unknown_shares: self.unknown_shares };
+                formats::load(file, self.format, beside, options.inactive_usage).map_err(failure)?
+            }
         };
         let is_document = document.is_some();
         let (builder, stored, from) = match document {
@@ -220,7 +233,15 @@ impl Input {
                 for note in &document.notes {
                     remark(format_args!("{}: {note}", source.display()));
                 }
-                let from = From { policy: document.policy, claims: document.claims, ..From::default() };
+                let undecided = document.undecided.map(|text| format!("{}: {text}", source.display()));
+                let from = From {
+                    policy: document.policy,
+                    undecided,
+                    notes: document.notes,
+                    claims: document.claims,
+                    uncomputed: document.uncomputed,
+                    ..From::default()
+                };
                 (document.builder, Vec::new(), from)
             }
             None => {
@@ -248,8 +269,9 @@ impl Input {
             Some(pace) if pace.is_node_seconds() => Unit::NodeSeconds,
             _ => Unit::Unknown,
         };
-        let From { policy, claims, pace, left_out } = from;
-        Ok(Loaded { tree, stored, policy, options, claims, unit, pace, left_out })
+        let From { policy, undecided, notes, claims, uncomputed, pace, left_out } = from;
+        let document = DocumentFacts { undecided, notes, uncomputed };
+        Ok(Loaded { tree, stored, policy, options, claims, document, unit, pace, left_out })
     }
 }
 
@@ -264,6 +286,8 @@ pub(super) struct Loaded {
     pub options: Options,
     /// What that system had computed itself.
     pub claims: Vec<Claim>,
+    /// What else its document shows.
+    pub document: DocumentFacts,
     /// What its usages count.
     pub unit: Unit,
     /// How a database forgets usage.
@@ -272,16 +296,49 @@ pub(super) struct Loaded {
     pub left_out: Vec<String>,
 }
 
+/// What a document shows besides the tree; nothing of a database.
+#[derive(Default)]
+pub(super) struct DocumentFacts {
+    /// The sentence that asks for the policy, where the document does not show it.
+    undecided: Option<String>,
+    /// What was left out of the tree, and why.
+    notes: Vec<String>,
+    /// How many FairShares its system had not computed yet.
+    pub uncomputed: usize,
+}
+
 /// What comes with a tree besides it.
 #[derive(Default)]
 struct From {
     policy: Policy,
+    undecided: Option<String>,
+    notes: Vec<String>,
     claims: Vec<Claim>,
+    uncomputed: usize,
     pace: Option<Pace>,
     left_out: Vec<String>,
 }
 
 impl Loaded {
+    /// The rule of the tree, or the error that asks for it.
+    pub(super) fn decided(&self) -> Result<Policy, Failure> {
+        match &self.document.undecided {
+            None => Ok(self.policy),
+            Some(text) => Err(Failure::Message(text.clone())),
+        }
+    }
+
+    /// True where the document does not show its rule.
+    pub(super) fn is_undecided(&self) -> bool {
+        self.document.undecided.is_some()
+    }
+
+    /// What a JSON document says of what was left out.
+    pub(super) fn notes(&self) -> Option<(&'static str, Value)> {
+        let notes = &self.document.notes;
+        (!notes.is_empty()).then(|| ("notes", Value::from(notes.clone())))
+    }
+
     /// What to say where there is no bank of this name.
     pub(super) fn no_bank(&self, name: &str) -> String {
         if self.left_out.iter().any(|bank| bank == name) {

@@ -83,7 +83,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut progress = Progress::start();
     let loaded = args.input.load(&args.rules, &mut progress)?;
     let options = loaded.options;
-    let policy = args.policy.of(&loaded);
+    let policy = args.policy.of(&loaded)?;
     args.rules.apply_to(&[policy])?;
     if order.is_pbs_walk() && policy != Policy::Pbs {
         let text = format!("--sort: that order is of policy pbs, not of {policy}; add --policy pbs");
@@ -120,6 +120,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let stale = loaded.pace.map(|_| stale(tree, &ranking, stored));
     let mut facts = facts(policy, &options);
     facts.extend(stale.map(|stale| ("stale", stale.into())));
+    facts.extend(loaded.notes());
     let report = Report {
         facts,
         rows: Rows {
@@ -246,7 +247,15 @@ fn select(args: &Args, loaded: &Loaded) -> Result<Option<HashSet<NodeId>>, Strin
             return Err(if args.bank.is_empty() {
                 no_user(tree, name)
             } else {
-                format!("no user \"{name}\" in that bank")
+                let parts = parts_of(tree, name).into_iter().filter(|leaf| below.contains(leaf));
+                let parts: Vec<&str> = parts.map(|leaf| tree.name(leaf)).collect();
+                match parts.is_empty() {
+                    true => format!("no user \"{name}\" in that bank"),
+                    false => format!(
+                        "no user \"{name}\" in that bank, but one per partition: {}",
+                        parts.join(", ")
+                    ),
+                }
             });
         }
     }
@@ -264,12 +273,18 @@ pub(super) fn no_user(tree: &Tree, name: &str) -> String {
         return format!("{text}: {name} is a bank; to see it: show --bank {name}");
     }
     let users = || tree.leaves().map(|leaf| tree.name(leaf));
-    let parts: Vec<&str> =
-        users().filter(|user| user.strip_prefix(name).is_some_and(|rest| rest.starts_with(':'))).collect();
+    let parts: Vec<&str> = parts_of(tree, name).into_iter().map(|leaf| tree.name(leaf)).collect();
     if parts.is_empty() {
         return text + &did_you_mean(name, users());
     }
     format!("{text}, but one per partition: {}", parts.join(", "))
+}
+
+/// The associations that a user of Slurm has per partition: `user:partition`.
+pub(super) fn parts_of(tree: &Tree, user: &str) -> Vec<NodeId> {
+    let is_part =
+        |leaf: &NodeId| tree.name(*leaf).strip_prefix(user).is_some_and(|rest| rest.starts_with(':'));
+    tree.leaves().filter(is_part).collect()
 }
 
 /// There is no bank of this name; maybe a user was meant.

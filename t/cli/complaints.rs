@@ -222,11 +222,6 @@ fn resource_group_is_read_from_the_top_and_faults_have_a_line() {
             "line 3: \"Bob\": this name is on line 2 already; PBS leaves the second line out",
         ),
         (
-            "number",
-            "g1 50 root 40\n# x\nBob 50 g1 50\n",
-            "line 3: \"Bob\": the number 50 is that of \"g1\" already (line 1); each line needs its own",
-        ),
-        (
             "missing",
             "g1 50 root 40\nBob 52 g2 50\n",
             "line 2: \"Bob\": there is no group \"g2\"; PBS leaves this line out",
@@ -237,7 +232,6 @@ fn resource_group_is_read_from_the_top_and_faults_have_a_line() {
             "line 1: \"Bob\": its group \"g1\" comes later, on line 2; PBS reads from the top and leaves this line out",
         ),
         ("itself", "g1 50 g1 40\n", "line 1: \"g1\": it is its own group"),
-        ("root", "root 50 root 40\n", "line 1: \"root\": this is what the root of the tree is called"),
     ] {
         let path = file(&format!("groups_{name}"), text);
         let ran = fairshare(["show", "--tree", &path]);

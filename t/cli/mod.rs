@@ -16,6 +16,7 @@ mod generated;
 pub mod golden;
 pub mod imports;
 pub mod imports_pbs;
+mod imports_versions;
 mod kill;
 mod names;
 pub mod pipeline;

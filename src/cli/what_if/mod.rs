@@ -78,13 +78,15 @@ pub(super) fn run(args: &Args) -> Outcome {
     let options = loaded.options;
     let source = args.input.source();
     progress.phase("ranking", || 0);
-    let policy = args.policy.of(&loaded);
-    args.rules.apply_to(&[loaded.policy, policy])?;
-    let before = rank(source, &loaded.tree, loaded.policy, &options)?;
+    let policy = args.policy.of(&loaded)?;
+    // A document that does not show its rule is ranked by the one given.
+    let policy_before = if loaded.is_undecided() { policy } else { loaded.policy };
+    args.rules.apply_to(&[policy_before, policy])?;
+    let before = rank(source, &loaded.tree, policy_before, &options)?;
     let edits = Edits { shares: &args.shares, used: &args.used, users: &args.add_user };
     let (mut tree, mut told) = edits.apply(&loaded)?;
-    if loaded.policy != policy {
-        told.push(format!("policy {policy} instead of {}", loaded.policy));
+    if policy_before != policy {
+        told.push(format!("policy {policy} instead of {policy_before}"));
     }
     let mut after = rank(source, &tree, policy, &options)?;
     let mut course = None;
@@ -110,7 +112,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         fairshares: ("FS now".to_owned(), "FS then".to_owned()),
     };
     let mut facts = vec![
-        ("policies", vec![loaded.policy.name(), policy.name()].into()),
+        ("policies", vec![policy_before.name(), policy.name()].into()),
         ("options", options_json(&options)),
         ("changes", told.clone().into()),
     ];

@@ -23,7 +23,7 @@ use super::pager::Paper;
 use super::printable::printable;
 use super::progress::Progress;
 use super::screen::{Screen, ScreenArgs};
-use super::show::{no_user, options_json};
+use super::show::{no_user, options_json, parts_of};
 use super::suggest::did_you_mean;
 use super::{Answer, Failure, Outcome, failure, remark};
 use crate::fairshare::{NodeId, NodeKind, PbsWalk, Policy, Ranking, Tree};
@@ -101,7 +101,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut progress = Progress::start();
     let loaded = args.input.load(&args.rules, &mut progress)?;
     let options = loaded.options;
-    let policy = args.policy.of(&loaded);
+    let policy = args.policy.of(&loaded)?;
     args.rules.apply_to(&[policy])?;
     let tree = &loaded.tree;
     progress.phase("ranking", || 0);
@@ -142,8 +142,9 @@ pub(super) fn run(args: &Args) -> Outcome {
         nodes.push((name, found));
     }
     let facts = [("policy", Value::from(policy.name())), ("options", options_json(&options))];
+    let facts = facts.into_iter().chain(loaded.notes());
     let mut document: serde_json::Map<String, Value> =
-        facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        facts.map(|(key, value)| (key.to_owned(), value)).collect();
     let mut text = Vec::new();
     match nodes.as_slice() {
         [(_, found)] => {
@@ -205,6 +206,18 @@ fn find(tree: &Tree, name: &str) -> Vec<NodeId> {
 
 /// What is there instead of a user that is not.
 fn missing(tree: &Tree, name: &str) -> String {
+    if let Some((user, bank)) = name.split_once('/')
+        && let Some(node) = tree.bank(bank)
+    {
+        let parts = parts_of(tree, user).into_iter().filter(|leaf| tree.parent(*leaf) == Some(node));
+        let parts: Vec<String> = parts.map(|leaf| format!("{}/{bank}", tree.name(leaf))).collect();
+        if !parts.is_empty() {
+            return format!(
+                "{user} has an association per partition in bank {bank}: say {}",
+                parts.join(" or ")
+            );
+        }
+    }
     let elsewhere = name.split_once('/').and_then(|(user, bank)| {
         let banks: Vec<&str> = tree.leaves_of(user).map(|leaf| bank_of(tree, leaf)).collect();
         let (last, others) = banks.split_last()?;

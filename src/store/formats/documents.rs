@@ -63,8 +63,12 @@ struct Keys {
 
 /// Which JSON document a text is; `None` if it holds no tree.
 pub(super) fn detect(text: &str) -> Option<Format> {
-    // A document with a syntax error is read as ours, whose parser names the place.
-    let Ok(keys) = serde_json::from_str::<Keys>(text) else { return Some(Format::Tree) };
+    let Ok(keys) = serde_json::from_str::<Keys>(text) else {
+        // The reader of the format names the place of a syntax error. sshare writes its shares first.
+        let start = text.trim_start_matches(|letter: char| letter == '{' || letter.is_whitespace());
+        let of_sshare = start.starts_with("\"shares\"");
+        return Some(if of_sshare { Format::SshareJson } else { Format::Tree });
+    };
     if keys.root.is_some() && keys.associations.is_none() {
         Some(Format::Emulate)
     } else if keys.priority_factors.is_some() || (keys.queues.is_some() && keys.config.is_some()) {

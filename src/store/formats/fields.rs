@@ -2,6 +2,8 @@
 //! Single values of JSON documents. They are taken out of the document unread, and read when it is known whose they are:
 //! so a fault can name the node, which serde's own messages can't.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 
 use crate::fairshare::{MAX_USAGE, Shares};
@@ -11,6 +13,45 @@ pub(super) type Raw<'a> = Option<&'a RawValue>;
 
 /// Longest value that a message repeats in full.
 const SHOWN: usize = 40;
+
+/// Puts quotes around `Infinity`, `-Infinity` and `NaN`, which JSON does not have but Slurm's programs and Python write. Each is then
+/// a text that the reader of the value judges.
+pub(super) fn quote_bare_numbers(text: &str) -> Cow<'_, str> {
+    let mut quoted = String::new();
+    let mut done = 0;
+    let mut in_text = false;
+    let mut at = 0;
+    let bytes = text.as_bytes();
+    while let Some(byte) = bytes.get(at) {
+        let rest = text.get(at..).unwrap_or_default();
+        match byte {
+            b'\\' if in_text => at += 2,
+            b'"' => {
+                in_text = !in_text;
+                at += 1;
+            }
+            b'I' | b'i' | b'N' | b'n' | b'-' if !in_text => {
+                let end = rest
+                    .find(|letter: char| !letter.is_ascii_alphabetic() && letter != '-')
+                    .unwrap_or(rest.len());
+                let word = rest.get(..end).unwrap_or_default();
+                let name = word.trim_start_matches('-').to_ascii_lowercase();
+                if ["infinity", "inf", "nan"].contains(&name.as_str()) {
+                    quoted.push_str(text.get(done..at).unwrap_or_default());
+                    quoted.push_str(&format!("\"{word}\""));
+                    done = at + end;
+                }
+                at += end.max(1);
+            }
+            _ => at += 1,
+        }
+    }
+    if done == 0 {
+        return Cow::Borrowed(text);
+    }
+    quoted.push_str(text.get(done..).unwrap_or_default());
+    Cow::Owned(quoted)
+}
 
 /// Text that must be there. Faults begin with a verb: the caller puts node and key before them.
 pub(super) fn text(raw: Raw<'_>) -> Result<String, String> {

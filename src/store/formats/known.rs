@@ -5,8 +5,45 @@ use super::slurm;
 
 const SSHARE: &str = "\"sshare -a -l -P\" prints what can be read";
 
+/// The lines of sreport's reports that no other program prints.
+fn is_sreport(text: &str) -> bool {
+    let is_title = |line: &str| {
+        line.contains("Utilization ") || line.ends_with("Utilization") || line.contains("Usage reported in")
+    };
+    let has_columns = |line: &str| {
+        let words: Vec<&str> = line.split(['|', ' ', '\t']).map(str::trim).collect();
+        let has = |name: &&str| words.contains(name);
+        ["Cluster", "Used"].iter().all(has) && ["Account", "Login", "WCKey"].iter().any(has)
+    };
+    text.lines().take(10).any(|line| is_title(line.trim()) || has_columns(line))
+}
+
+/// A sentence about a text that is given as a list of usages and holds none.
+pub(super) fn no_usages(text: &str) -> Option<String> {
+    if is_sreport(text) {
+        return Some(format!("{SREPORT}: a list of usages has a name and a usage per line"));
+    }
+    let header = text.lines().find(|line| !line.trim().is_empty())?;
+    slurm::is_header(header)
+        .then(|| "is what sshare prints, which has shares too: --tree reads it alone".to_owned())
+}
+
+const SREPORT: &str =
+    "looks like a report of sreport, usage within a span of time that does not decay, without shares";
+
 /// A sentence about a text of no known format, where there is one to say.
 pub(super) fn looks_like(text: &str) -> Option<String> {
+    if is_sreport(text) {
+        return Some(format!("{SREPORT}: {SSHARE}"));
+    }
+    let is_comment = |line: &str| line.is_empty() || line.starts_with(['#', '*']);
+    if text.lines().map(str::trim).all(is_comment) {
+        return Some(
+            "has only comments: a resource_group file as PBS installs it gives nobody shares; the file that the scheduler \
+             reads is PBS_HOME/sched_priv/resource_group, and pbsfs prints its tree"
+                .to_owned(),
+        );
+    }
     let line = text.lines().map(str::trim_end).find(|line| !line.is_empty())?;
     let words: Vec<&str> = line.split_whitespace().collect();
     let columns: Vec<&str> = line.split('|').map(str::trim).collect();
@@ -22,6 +59,8 @@ pub(super) fn looks_like(text: &str) -> Option<String> {
         }
     } else if has("JOBID") && (has("PRIORITY") || has("FAIRSHARE")) {
         format!("looks like what sprio prints, the priorities of jobs, not the tree they come from: {SSHARE}")
+    } else if first.ends_with("_shares:") || first == "fairshare_usage_res:" {
+        "looks like PBS's sched_config: the tree is in resource_group beside it".to_owned()
     } else if columns.len() > 4 && columns.first() == Some(&"root") {
         format!("looks like sshare's output without its header (-n): {SSHARE}")
     } else if columns.len() > 4 && columns.get(1) == Some(&"root") {

@@ -11,6 +11,7 @@ mod pbs;
 mod slurm;
 #[cfg(test)]
 mod tests;
+mod tidy;
 
 use std::fmt;
 use std::io::{Read, stdin};
@@ -132,10 +133,14 @@ pub struct Document {
     pub format: Format,
     /// The rule of the system it comes from, by the format or, better, by what is in it.
     pub policy: Policy,
+    /// Why the document does not show which rule its system used, if it does not.
+    pub undecided: Option<String>,
     /// What was left out of the tree, and why.
     pub notes: Vec<String>,
     /// What that system had computed itself.
     pub claims: Vec<Claim>,
+    /// How many FairShares are 0 because that system had not computed them yet.
+    pub uncomputed: usize,
 }
 
 /// What one format's reader makes of a text.
@@ -144,32 +149,52 @@ struct Parsed {
     builder: Builder,
     /// `None`: that of the format.
     policy: Option<Policy>,
+    undecided: Option<String>,
     notes: Vec<String>,
     claims: Vec<Claim>,
+    /// How many values the system had not computed yet.
+    uncomputed: usize,
 }
 
 impl From<Builder> for Parsed {
     fn from(builder: Builder) -> Self {
-        Parsed { builder, policy: None, notes: Vec::new(), claims: Vec::new() }
+        Parsed {
+            builder,
+            policy: None,
+            undecided: None,
+            notes: Vec::new(),
+            claims: Vec::new(),
+            uncomputed: 0,
+        }
     }
 }
 
 impl Parsed {
     fn of(self, format: Format) -> Document {
-        let Parsed { builder, policy, notes, claims } = self;
-        Document { builder, format, policy: policy.unwrap_or(format.policy()), notes, claims }
+        let Parsed { builder, policy, undecided, notes, claims, uncomputed } = self;
+        let policy = policy.unwrap_or(format.policy());
+        Document { builder, format, policy, undecided, notes, claims, uncomputed }
     }
 }
 
-/// Reads a tree from a file of the given format, or of the one it looks like. `usage` is PBS's list of usages, where they
-/// are kept apart. The file is read once, so that a pipe will do; `-` is standard input. `None`: it is a database, to be
-/// opened as such.
+/// What goes with a tree's file and is not in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside<'a> {
+    /// The list of usages, where the file has none.
+    pub usage: Option<&'a Path>,
+    /// PBS: the shares of the group `unknown`, which `sched_config` sets.
+    pub unknown_shares: Option<u64>,
+}
+
+/// Reads a tree from a file of the given format, or of the one it looks like. The file is read once, so that a pipe will do;
+/// `-` is standard input. Returns `None` for a database, which is opened as such.
 pub fn load(
     path: &Path,
     format: Option<Format>,
-    usage: Option<&Path>,
+    beside: Beside<'_>,
     inactive: InactiveUsage,
 ) -> Result<Option<Document>, StoreError> {
+    let usage = beside.usage;
     if path.is_dir() {
         if !path.join(csv::ASSOCIATIONS).exists() {
             let text = format!(
@@ -203,10 +228,27 @@ pub fn load(
                     reads both";
         return Err(StoreError::new(path, Reason::Format(text.to_owned())));
     }
-    let text = text_of(path, bytes)?;
+    let mut notes = Vec::new();
+    let text = text_of_program(path, bytes, &mut notes)?;
     let named = || (path.file_name()? == "resource_group").then_some(Format::ResourceGroup);
     let format = format.or_else(|| detect(&text)).or_else(named).ok_or_else(|| unknown(path, &text))?;
-    read(path, format, &text, usage, inactive).map(Some)
+    let mut document = read(path, format, &text, beside, inactive)?;
+    document.notes.splice(0..0, notes);
+    Ok(Some(document))
+}
+
+/// The text that a program printed, as [`tidy::tidy`] leaves it. `notes` hears of another encoding.
+fn text_of_program(path: &Path, bytes: Vec<u8>, notes: &mut Vec<String>) -> Result<String, StoreError> {
+    let text = match tidy::latin_1(&bytes).filter(|_| std::str::from_utf8(&bytes).is_err()) {
+        Some(text) => {
+            notes.push("not UTF-8: read as Latin-1 (ISO 8859-1)".to_owned());
+            text
+        }
+        None => text_of(path, bytes)?,
+    };
+    let text = tidy::tidy(&text);
+    let is_json = text.trim_start().starts_with('{');
+    Ok(if is_json { fields::quote_bare_numbers(&text).into_owned() } else { text.into_owned() })
 }
 
 /// A format that was named, but can't be what the file is.
@@ -248,15 +290,17 @@ fn detect(text: &str) -> Option<Format> {
         return documents::detect(start);
     }
     let line = start.lines().next()?;
-    if slurm::is_header(line) {
+    // What another program printed above the table hides neither of these.
+    let any = |is_header: fn(&str) -> bool| start.lines().take(tidy::BEFORE).any(is_header);
+    if any(slurm::is_header) {
         Some(Format::Sshare)
-    } else if slurm::is_assoc_header(line) {
+    } else if any(slurm::is_assoc_header) {
         Some(Format::SacctmgrAssoc)
     } else if slurm::is_dump(text) {
         Some(Format::SacctmgrDump)
     } else if csv::is_header(line) {
         Some(Format::Csv)
-    } else if start.lines().take(3).any(pbs::is_table_line) {
+    } else if start.lines().take(10).any(pbs::is_table_line) {
         Some(Format::Pbsfs)
     } else if pbs::is_resource_group(text) {
         Some(Format::ResourceGroup)
@@ -269,10 +313,15 @@ fn read(
     path: &Path,
     format: Format,
     text: &str,
-    usage: Option<&Path>,
+    beside: Beside<'_>,
     inactive: InactiveUsage,
 ) -> Result<Document, StoreError> {
+    let usage = beside.usage;
     refuse_usage(path, format, usage)?;
+    if beside.unknown_shares.is_some() && format != Format::ResourceGroup {
+        let text = format!("is no resource_group file ({format}), so --unknown-shares does not apply");
+        return Err(StoreError::new(path, Reason::Format(text)));
+    }
     let mut notes = Vec::new();
     let usages = usage.map_or(Ok(Vec::new()), |list| usages(list, &mut notes))?;
     let parsed = match format {
@@ -281,7 +330,9 @@ fn read(
         }
         Format::Tree => documents::tree(text).map(Parsed::from),
         Format::Emulate => emulate::emulate(text).map(Parsed::from),
-        Format::ResourceGroup => pbs::resource_group(text, &usages, &mut notes).map(Parsed::from),
+        Format::ResourceGroup => {
+            pbs::resource_group(text, &usages, beside.unknown_shares, &mut notes).map(Parsed::from)
+        }
         Format::Pbsfs => pbs::pbsfs(text),
         Format::Sshare => slurm::sshare(text),
         Format::SshareJson => slurm::json(text),
@@ -309,7 +360,11 @@ fn usages(list: &Path, notes: &mut Vec<String>) -> Result<Vec<(String, f64)>, St
     let usages = if pbs::is_usage_file(&bytes) {
         pbs::usage_file(&bytes, notes)
     } else {
-        pbs::usages(&text_of(list, bytes)?)
+        let text = text_of_program(list, bytes, notes)?;
+        match known::no_usages(&text) {
+            Some(text) => Err(text),
+            None => pbs::usages(&text),
+        }
     };
     usages.map_err(|text| StoreError::new(list, Reason::Format(text)))
 }

@@ -207,7 +207,10 @@ fn resource_group_and_usages() {
     let usages = pbs::usages("Bob 100\nmallory: 3.5\n").expect("usages");
     let expected =
         ["0 root 1 -", "1 Suzy 60 -", "1 g1 40 -", "2 Bob 50 100", "1 unknown 0 -", "2 mallory 1 3.5"];
-    assert_eq!(lines(pbs::resource_group(RESOURCE_GROUP, &usages, &mut Vec::new()).expect("read")), expected);
+    assert_eq!(
+        lines(pbs::resource_group(RESOURCE_GROUP, &usages, None, &mut Vec::new()).expect("read")),
+        expected
+    );
 }
 
 #[test]
@@ -218,7 +221,7 @@ fn pbs_complaints() {
         ("\ng1 1 root -4\n", "line 2: \"g1\": shares is \"-4\""),
     ];
     for (text, expected) in rows {
-        let error = pbs::resource_group(text, &[], &mut Vec::new()).expect_err(text);
+        let error = pbs::resource_group(text, &[], None, &mut Vec::new()).expect_err(text);
         assert!(error.contains(expected), "{error}");
     }
     let rows = [
@@ -254,7 +257,7 @@ fn one_bad_line_does_not_hide_what_a_file_is() {
         ("g1 50 root -4\n".to_owned(), "line 1: \"g1\": shares is \"-4\", expected a whole number >= 0"),
     ] {
         assert_eq!(detect(&text), Some(Format::ResourceGroup), "{text}");
-        assert_eq!(pbs::resource_group(&text, &[], &mut Vec::new()).expect_err(&text), expected);
+        assert_eq!(pbs::resource_group(&text, &[], None, &mut Vec::new()).expect_err(&text), expected);
     }
 }
 
@@ -262,7 +265,7 @@ fn one_bad_line_does_not_hide_what_a_file_is() {
 fn a_usage_of_a_group_is_left_out_with_a_note() {
     let usages = pbs::usages("g1 7\nBob 100\nunknown 3\n").expect("usages");
     let mut notes = Vec::new();
-    let builder = pbs::resource_group(RESOURCE_GROUP, &usages, &mut notes).expect("read");
+    let builder = pbs::resource_group(RESOURCE_GROUP, &usages, None, &mut notes).expect("read");
     assert_eq!(lines(builder), ["0 root 1 -", "1 Suzy 60 -", "1 g1 40 -", "2 Bob 50 100", "1 unknown 0 -"]);
     let note =
         |name| format!("the usage of group \"{name}\" is left out, as OpenPBS does: only entities have one");

@@ -4,12 +4,10 @@
 use std::collections::{HashMap, HashSet};
 
 use super::usage::usage_of;
-use super::{Node, ROOT, build, entries, groups};
+use super::{Node, TREEROOT, UNKNOWN, build, entries, groups};
 use crate::store::formats::Parsed;
 use crate::store::formats::claims::{Claim, Claimant, Quantity};
-
-/// What the root is called here.
-const TREEROOT: &str = "TREEROOT";
+use crate::store::formats::tidy::is_around;
 
 struct Row<'a> {
     line: usize,
@@ -63,7 +61,7 @@ fn parts(text: &str) -> (Vec<Line<'_>>, Vec<Line<'_>>) {
     // The second is what it says on stderr where nobody has used anything yet.
     let remarks = ["Fairshare usage units", "Creating usage database"];
     let said = |entry: &str| remarks.iter().any(|remark| entry.contains(remark));
-    let mut table: Vec<_> = entries(text).filter(|(_, entry)| !said(entry)).collect();
+    let mut table: Vec<_> = entries(text).filter(|(_, entry)| !said(entry) && !is_around(entry)).collect();
     let first = table.iter().position(|(_, entry)| entry.starts_with(ENTITY)).unwrap_or(table.len());
     let single = table.split_off(first);
     (table, single)
@@ -76,9 +74,9 @@ fn rows<'a>(table: &[Line<'a>]) -> Result<Vec<Row<'a>>, String> {
 /// Line, name and recorded usage of each entity in the table.
 pub(super) fn entity_usages(text: &str) -> Result<Vec<(usize, &str, f64)>, String> {
     let rows = rows(&parts(text).0)?;
-    // Entities that no resource_group file lists have no number of their own, but all the same: -1.
-    let groups: HashSet<i64> = rows.iter().map(|row| row.group).filter(|group| *group >= 0).collect();
-    let entities = rows.iter().filter(|row| row.group >= 0 && !groups.contains(&row.id));
+    let groups: HashSet<&str> = above(&rows)?.into_iter().flatten().collect();
+    let entities =
+        rows.iter().filter(|row| row.group >= 0 && row.name != UNKNOWN && !groups.contains(row.name));
     Ok(entities.filter_map(|row| Some((row.line, row.name, row.recorded()?))).collect())
 }
 
@@ -86,15 +84,12 @@ pub(super) fn entity_usages(text: &str) -> Result<Vec<(usize, &str, f64)>, Strin
 pub(in crate::store::formats) fn pbsfs(text: &str) -> Result<Parsed, String> {
     let (table, single) = parts(text);
     let rows = rows(&table)?;
-    let names = numbers(&rows)?;
+    let above = above(&rows)?;
     let mut nodes = Vec::new();
     let mut usages = Vec::new();
-    for row in rows.iter().filter(|row| row.group >= 0) {
+    for (row, parent) in rows.iter().zip(above).filter(|(row, _)| row.group >= 0) {
         let fail = |text: String| format!("line {}: \"{}\": {text}", row.line, row.name);
-        let parent = match row.group {
-            0 => ROOT,
-            group => *names.get(&group).ok_or_else(|| fail(format!("there is no group {group}")))?,
-        };
+        let parent = parent.ok_or_else(|| fail(format!("there is no group {}", row.group)))?;
         let shares = row
             .shares
             .parse()
@@ -102,7 +97,7 @@ pub(in crate::store::formats) fn pbsfs(text: &str) -> Result<Parsed, String> {
         nodes.push(Node { line: row.line, name: row.name, id: row.id, parent, shares });
         usages.extend(row.recorded().map(|amount| (row.name, amount)));
     }
-    let mut parsed = Parsed::from(build(&nodes, &usages));
+    let mut parsed = Parsed::from(build(&nodes, &usages, 0));
     let places = places(&nodes);
     for row in &rows {
         let Some(of) = places.get(row.name).copied() else { continue };
@@ -119,19 +114,44 @@ pub(in crate::store::formats) fn pbsfs(text: &str) -> Result<Parsed, String> {
     Ok(parsed)
 }
 
-/// The name of each number that is some row's group.
-fn numbers<'a>(rows: &[Row<'a>]) -> Result<HashMap<i64, &'a str>, String> {
-    let used: HashSet<i64> = rows.iter().map(|row| row.group).filter(|group| *group > 0).collect();
-    let mut names = HashMap::new();
-    for row in rows.iter().filter(|row| used.contains(&row.id)) {
-        if let Some(other) = names.insert(row.id, row.name) {
-            return Err(format!(
-                "line {}: \"{}\": the number {} is that of \"{other}\" already, so it can't be told whose group it is",
-                row.line, row.name, row.id
-            ));
-        }
+/// The name of the group of each row. pbsfs names groups by numbers, which need not be unique; it prints every node right before
+/// what is below, so of several rows with a group's number the one counts that the row is still below.
+fn above<'a>(rows: &[Row<'a>]) -> Result<Vec<Option<&'a str>>, String> {
+    let mut numbers: HashMap<i64, Vec<&Row<'a>>> = HashMap::new();
+    for row in rows {
+        numbers.entry(row.id).or_default().push(row);
     }
-    Ok(names)
+    let mut path: Vec<&Row<'a>> = Vec::new();
+    let mut above = Vec::with_capacity(rows.len());
+    for row in rows {
+        let known = numbers.get(&row.group).map_or(&[][..], Vec::as_slice);
+        let parent = match (row.group, known) {
+            (..0, _) => None,
+            (0, _) => Some(TREEROOT),
+            (_, [only]) => Some(only.name),
+            (_, []) => None,
+            (_, several) => {
+                let places: Vec<&&Row<'a>> = path.iter().filter(|node| node.id == row.group).collect();
+                match (places.as_slice(), several) {
+                    ([only], _) => Some(only.name),
+                    (_, [first, second, ..]) => {
+                        return Err(format!(
+                            "line {}: \"{}\": the number {} of its group is that of \"{}\" and of \"{}\", so the table does not \
+                             show which is meant; the resource_group file does (--tree resource_group --usage FILE)",
+                            row.line, row.name, row.group, first.name, second.name
+                        ));
+                    }
+                    _ => None,
+                }
+            }
+        };
+        let depth =
+            parent.and_then(|name| path.iter().position(|node| node.name == name)).map_or(0, |at| at + 1);
+        path.truncate(depth);
+        path.push(row);
+        above.push(parent);
+    }
+    Ok(above)
 }
 
 /// Where [`build`] puts each node: the root first, groups among the banks, entities among the associations.

@@ -7,7 +7,7 @@ use super::entries;
 use super::table::{entity_usages, is_table_line};
 use crate::fairshare::MAX_USAGE;
 
-/// A list of usages: `name value` per line (a colon or equals sign between will do), or what `pbsfs` prints.
+/// A list of usages: `name value` per line (a colon or equals sign between them is left out), or what `pbsfs` prints.
 pub(in crate::store::formats) fn usages(text: &str) -> Result<Vec<(String, f64)>, String> {
     let mut list = List::default();
     if text.lines().take(3).any(is_table_line) {
@@ -16,16 +16,26 @@ pub(in crate::store::formats) fn usages(text: &str) -> Result<Vec<(String, f64)>
         }
         return Ok(list.usages);
     }
-    for (line, entry) in entries(text) {
-        let mut words = entry
-            .split(|c: char| c.is_whitespace() || matches!(c, ':' | '='))
-            .filter(|word| !word.is_empty());
-        let (Some(name), Some(amount), None) = (words.next(), words.next(), words.next()) else {
-            return Err(format!("line {line}: expected a name and a usage"));
-        };
+    for (line, entry) in entries(text).filter(|(_, entry)| !entry.starts_with("```")) {
+        let (name, amount) =
+            name_and_amount(entry).ok_or_else(|| format!("line {line}: expected a name and a usage"))?;
         list.add(&format!("line {line}"), name, usage_of(line, name, amount)?)?;
     }
     Ok(list.usages)
+}
+
+/// Splits an entry at white space, and only where there is none at the last colon or equals sign: names such as `phys:u1` hold colons.
+fn name_and_amount(entry: &str) -> Option<(&str, &str)> {
+    let is_sign = |letter: char| matches!(letter, ':' | '=');
+    let (name, amount) = match entry.split_once(char::is_whitespace) {
+        Some((name, amount)) => {
+            let amount = amount.trim_start().trim_start_matches(is_sign).trim();
+            (name.trim_end_matches(is_sign), amount)
+        }
+        None => entry.rsplit_once(is_sign)?,
+    };
+    let is_amount = !amount.is_empty() && !amount.contains(char::is_whitespace);
+    (is_amount && !name.is_empty()).then_some((name, amount))
 }
 
 pub(super) fn usage_of(line: usize, name: &str, text: &str) -> Result<f64, String> {

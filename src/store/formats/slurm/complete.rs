@@ -2,12 +2,17 @@
 //! Whether everybody is listed. Without `-a`, sshare lists all accounts but only one's own users: shares made of those few
 //! would be wrong, and the NormShares that it prints beside them say so.
 
-use super::{HALF_UNIT, ROOT, Rule, Sheet};
+use super::rule::{Rule, rule};
+use super::{HALF_UNIT, ROOT, Sheet};
 use crate::fairshare::Shares;
 
 /// How to get everybody.
-const ALL: &str =
+pub(super) const ALL: &str =
     "\"sshare -a -l -P\" lists everybody (where PrivateData hides others: for an operator, or root)";
+
+/// How to get everybody from `sacctmgr show assoc`.
+pub(super) const ALL_OF_SACCTMGR: &str =
+    "\"sacctmgr show assoc tree -P\" lists everybody; leave conditions such as user= and account= away";
 
 /// A row that competes with its siblings, and what of the level it says it has.
 #[derive(Clone, Copy)]
@@ -22,12 +27,13 @@ struct Level {
 pub(super) fn check(sheet: &Sheet<'_>) -> Result<(), String> {
     let first = sheet.accounts.first().map_or("", |account| account.name.as_ref());
     if first != ROOT {
-        return Err(format!(
-            "starts at account \"{first}\", not at the root of the tree: {ALL}; leave -A away"
-        ));
+        return Err(if sheet.from_sacctmgr {
+            format!("starts at account \"{first}\", not at the root of the tree: {ALL_OF_SACCTMGR}")
+        } else {
+            format!("starts at account \"{first}\", not at the root of the tree: {ALL}; leave -A away")
+        });
     }
-    let from_sshare = sheet.accounts.iter().any(|account| account.usage.is_some());
-    if sheet.users.is_empty() && from_sshare {
+    if sheet.users.is_empty() && !sheet.from_sacctmgr {
         return Err(format!("lists accounts but not one user: {ALL}"));
     }
     let mut levels = vec![Level { sum: 0, witness: None }; sheet.accounts.len()];
@@ -46,10 +52,11 @@ pub(super) fn check(sheet: &Sheet<'_>) -> Result<(), String> {
             level.witness = Some((count, norm));
         }
     }
+    let rule = rule(sheet);
     for (account, level) in sheet.accounts.iter().zip(&levels) {
         let Some((shares, norm)) = level.witness else { continue };
         // Under Fair Tree a part of the level, otherwise that part of what the account has.
-        let whole = match (sheet.rule(), account.printed.norm_shares, account.parent) {
+        let whole = match (rule, account.printed.norm_shares, account.parent) {
             (Rule::FairTree, ..) | (_, _, None) => 1.0,
             (_, Some(norm), _) => norm + HALF_UNIT,
             (_, None, _) => continue,
@@ -68,7 +75,7 @@ pub(super) fn check(sheet: &Sheet<'_>) -> Result<(), String> {
 }
 
 /// The account in which a row right below `account` competes: the nearest whose own shares are not "parent".
-fn competes_below(sheet: &Sheet<'_>, account: usize) -> usize {
+pub(super) fn competes_below(sheet: &Sheet<'_>, account: usize) -> usize {
     let mut at = account;
     while let Some(found) = sheet.accounts.get(at)
         && found.shares == Shares::Parent

@@ -4,11 +4,12 @@
 mod complete;
 mod dump;
 mod json;
+mod rule;
 mod table;
 mod ties;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Parsed;
 use super::claims::{Claim, Claimant, Quantity};
@@ -16,6 +17,7 @@ use crate::fairshare::{Builder, Policy, Shares};
 
 pub(super) use dump::{dump, is_dump};
 pub(super) use json::json;
+use rule::Rule;
 pub(super) use table::{assoc, is_assoc_header, is_header, is_table_for_people, sshare};
 
 /// The account that Slurm puts above all others.
@@ -29,6 +31,8 @@ const HALF_UNIT: f64 = 5e-7;
 #[derive(Clone, Copy, Debug, Default)]
 struct Printed {
     norm_shares: Option<f64>,
+    norm_usage: Option<f64>,
+    effective: Option<f64>,
     fairshare: Option<f64>,
     level_fs: Option<f64>,
 }
@@ -64,28 +68,13 @@ struct Sheet<'a> {
     in_full: bool,
     /// The document shows otherwise that the rule is not Fair Tree.
     is_formula: bool,
-}
-
-/// How Slurm ranks, as far as the document shows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
-    FairTree,
-    /// Classic or depth-oblivious: accounts have a FairShare as well.
-    Formula,
-    Unknown,
+    /// The document is the output of `sacctmgr`, which prints shares only.
+    from_sacctmgr: bool,
+    /// What was left out, and why.
+    notes: Vec<String>,
 }
 
 impl Sheet<'_> {
-    fn rule(&self) -> Rule {
-        let of_accounts = self.accounts.iter().any(|account| account.printed.fairshare.is_some());
-        let of_users = self.users.iter().any(|user| user.printed.fairshare.is_some());
-        match (of_accounts || self.is_formula, of_users) {
-            (true, _) => Rule::Formula,
-            (false, true) => Rule::FairTree,
-            (false, false) => Rule::Unknown,
-        }
-    }
-
     /// The sheet as a tree. `usages` are of users, or of `user/account`, where the document has none.
     fn into_parsed(self, usages: &[(String, f64)]) -> Result<Parsed, String> {
         if self.accounts.is_empty() {
@@ -93,28 +82,45 @@ impl Sheet<'_> {
             return Ok(Builder::default().into());
         }
         complete::check(&self)?;
-        let rule = self.rule();
         let mut parsed = Parsed::from(Builder::default());
-        parsed.policy = Some(if rule == Rule::Formula { Policy::Classic } else { Policy::FairTree });
+        let rule = rule::rule(&self);
+        parsed.policy = Some(match rule {
+            Rule::Formula if rule::is_depth_oblivious(&self) => Policy::DepthOblivious,
+            Rule::Formula => Policy::Classic,
+            Rule::FairTree | Rule::Undecided | Rule::Unknown => Policy::FairTree,
+        });
+        if rule == Rule::Undecided {
+            parsed.undecided = Some(rule::UNDECIDED.to_owned());
+        }
+        parsed.notes.clone_from(&self.notes);
+        let mut used: HashSet<&str> = HashSet::new();
         let mut below = vec![(0.0, 0_usize); self.accounts.len()];
         let mut known: HashMap<&str, f64> = HashMap::new();
         known.extend(usages.iter().map(|(name, usage)| (name.as_str(), *usage)));
-        let half_unit = if self.in_full { 1e-12 } else { HALF_UNIT };
+        let precision = Precision {
+            half_unit: if self.in_full { 1e-12 } else { HALF_UNIT },
+            has_zero: !self.in_full && rule != Rule::FairTree,
+        };
         let names = self.names(&mut parsed.notes);
         for (index, (user, name)) in self.users.iter().zip(&names).enumerate() {
             let Some(account) = self.accounts.get(user.account) else { continue };
-            let listed = || {
-                let both = format!("{name}/{}", account.name);
-                known.get(both.as_str()).or_else(|| known.get(name.as_ref())).copied()
-            };
-            let usage = user.usage.or_else(listed);
+            let both = format!("{name}/{}", account.name);
+            let listed = || known.get_key_value(both.as_str()).or_else(|| known.get_key_value(name.as_ref()));
+            let usage = user.usage.or_else(|| {
+                let (key, usage) = listed()?;
+                used.insert(*key);
+                Some(*usage)
+            });
             if let Some((sum, children)) = below.get_mut(user.account) {
                 *sum += usage.unwrap_or(0.0);
                 *children += 1;
             }
             parsed.builder.association(name, &account.name, user.shares, usage, true);
-            parsed.claim(Claimant::Association(index), user.shares, &user.printed, half_unit);
+            parsed.claim(Claimant::Association(index), user.shares, &user.printed, precision);
         }
+        let missing: Vec<&str> =
+            usages.iter().map(|(name, _)| name.as_str()).filter(|name| !used.contains(name)).collect();
+        parsed.notes.extend(unmatched(&missing));
         for account in &self.accounts {
             if let Some((sum, children)) = account.parent.and_then(|parent| below.get_mut(parent)) {
                 *sum += account.usage.unwrap_or(0.0);
@@ -136,7 +142,7 @@ impl Sheet<'_> {
             );
             // What is printed of the root is an artefact.
             if account.parent.is_some() {
-                parsed.claim(Claimant::Bank(index), account.shares, &account.printed, half_unit);
+                parsed.claim(Claimant::Bank(index), account.shares, &account.printed, precision);
             }
         }
         Ok(parsed)
@@ -179,11 +185,15 @@ impl Sheet<'_> {
 
 impl Parsed {
     /// Keeps what Slurm printed of a row.
-    fn claim(&mut self, of: Claimant, shares: Shares, printed: &Printed, half_unit: f64) {
+    fn claim(&mut self, of: Claimant, shares: Shares, printed: &Printed, precision: Precision) {
+        // Fair Tree ranks from 1 upward: 0 is what Slurm prints before its first calculation.
+        let computed = printed.fairshare.filter(|fairshare| precision.has_zero || *fairshare != 0.0);
+        self.uncomputed += usize::from(computed != printed.fairshare);
+        let half_unit = precision.half_unit;
         let mut add = |quantity, value: Option<f64>| {
             self.claims.extend(value.map(|value| Claim { of, quantity, value, half_unit }));
         };
-        add(Quantity::FairShare, printed.fairshare);
+        add(Quantity::FairShare, computed);
         // Of fairshare=parent it prints none, or a number without meaning.
         if shares != Shares::Parent {
             add(Quantity::LevelFs, printed.level_fs);
@@ -191,16 +201,45 @@ impl Parsed {
     }
 }
 
-/// Shares as text: a number, "parent", or the number that stands for it.
+/// How Slurm's values were printed.
+#[derive(Clone, Copy)]
+struct Precision {
+    half_unit: f64,
+    /// A FairShare of 0 is a value that Slurm computed.
+    has_zero: bool,
+}
+
+/// Most names that a note lists.
+const LISTED: usize = 10;
+
+/// A note about usages of names that the tree does not have.
+fn unmatched(names: &[&str]) -> Option<String> {
+    let listed: Vec<String> = names.iter().take(LISTED).map(|name| format!("\"{name}\"")).collect();
+    let more = names.len().saturating_sub(LISTED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let all = listed.join(", ");
+    match names.len() {
+        0 => None,
+        1 => Some(format!("1 usage is left out: no user in the tree has the name {all}")),
+        number => {
+            Some(format!("{number} usages are left out: no user in the tree has the names {all}{more}"))
+        }
+    }
+}
+
+/// Shares as text: a number, "parent", or the number that stands for it. Slurm's programs take a word that begins with "parent" in
+/// any case, and clear the shares by a negative number; an association without shares of its own has 1.
 fn shares(column: &str, text: &str) -> Result<Shares, String> {
+    let is_parent = |text: &str| text.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("parent"));
     match text {
         // The root account has none.
         "" => Ok(Shares::Count(1)),
-        "parent" => Ok(Shares::Parent),
+        _ if is_parent(text) => Ok(Shares::Parent),
+        _ if text.parse::<i64>().is_ok_and(|count| count < 0) => Ok(Shares::Count(1)),
         _ => match text.parse() {
             Ok(USE_PARENT) => Ok(Shares::Parent),
             Ok(count) => Ok(Shares::Count(count)),
-            Err(_) => Err(format!("{column} is \"{text}\", expected a whole number >= 0 or \"parent\"")),
+            Err(_) => Err(format!("{column} is \"{text}\", expected a whole number or \"parent\"")),
         },
     }
 }

@@ -4,28 +4,43 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use super::complete::{ALL, ALL_OF_SACCTMGR};
 use super::{Account, Printed, ROOT, Sheet, User, shares};
 use crate::store::formats::Parsed;
+use crate::store::formats::tidy::{CLUSTER, is_around};
 
-/// What a multi-cluster sshare puts above each table.
-const CLUSTER: &str = "CLUSTER:";
+/// A column's name as it is compared: before 15.08 sshare wrote "Raw Shares", and sacctmgr "Par Name" until 25.05.
+fn plain(name: &str) -> String {
+    name.split_whitespace().collect::<String>().to_lowercase()
+}
+
+/// The character between columns: `|`, or a tab where an editor or a terminal put tabs in its place.
+fn separator(header: &str) -> char {
+    if header.contains('|') { '|' } else { '\t' }
+}
 
 fn has(line: &str, separator: char, names: &[&str]) -> bool {
-    let columns: Vec<&str> = line.split(separator).map(str::trim).collect();
-    names.iter().all(|name| columns.contains(name))
+    let columns: Vec<String> = line.split(separator).map(plain).collect();
+    names.iter().all(|name| columns.contains(&plain(name)))
 }
 
+fn is_sshare(line: &str) -> bool {
+    has(line, separator(line), &["Account", "User", "RawShares", "RawUsage"])
+}
+
+/// True for the header of `sshare -P`, and for what it prints above the header for several clusters.
 pub(in crate::store::formats) fn is_header(line: &str) -> bool {
-    line.starts_with(CLUSTER) || has(line, '|', &["Account", "User", "RawShares", "RawUsage"])
+    line.starts_with(CLUSTER) || is_sshare(line)
 }
 
-/// The header of `sacctmgr show assoc -P`.
+/// True for the header of `sacctmgr show assoc -P`.
 pub(in crate::store::formats) fn is_assoc_header(line: &str) -> bool {
-    has(line, '|', &["Account", "User", "Share"])
+    has(line, separator(line), &["Account", "User", "Share"])
 }
 
 /// True for the header of the tables that sshare and sacctmgr print unless told otherwise, which cut names short.
 pub(in crate::store::formats) fn is_table_for_people(line: &str) -> bool {
+    let line = line.replace("Raw Shares", "RawShares");
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     has(&line, ' ', &["Account", "User", "RawShares"]) || has(&line, ' ', &["Account", "User", "Share"])
 }
@@ -40,17 +55,56 @@ struct Columns {
     partition: Option<usize>,
     cluster: Option<usize>,
     norm_shares: Option<usize>,
+    norm_usage: Option<usize>,
+    effective: Option<usize>,
     fairshare: Option<usize>,
     level_fs: Option<usize>,
     /// How many a row must have.
     number: usize,
+    separator: char,
+    /// These are the columns that `-l` prints under `NO_FAIR_TREE`.
+    is_long_formula: bool,
 }
+
+/// What `sshare -l` prints without Fair Tree: since 15.08, and before.
+const LONG_FORMULA: [[&str; 10]; 2] = [
+    [
+        "account",
+        "user",
+        "rawshares",
+        "normshares",
+        "rawusage",
+        "normusage",
+        "effectvusage",
+        "fairshare",
+        "grptresmins",
+        "tresrunmins",
+    ],
+    [
+        "account",
+        "user",
+        "rawshares",
+        "normshares",
+        "rawusage",
+        "normusage",
+        "effectvusage",
+        "fairshare",
+        "grpcpumins",
+        "cpurunmins",
+    ],
+];
 
 impl Columns {
     fn of(header: &str, shares: &'static str) -> Result<Columns, String> {
-        let names: Vec<&str> = header.split('|').map(str::trim).collect();
-        let optional = |name: &str| names.iter().position(|column| *column == name);
+        let separator = separator(header);
+        let names: Vec<String> = header.split(separator).map(plain).collect();
+        let optional = |name: &str| names.iter().position(|column| *column == plain(name));
         let needed = |name: &str| optional(name).ok_or_else(|| format!("no column {name} in the header"));
+        let printed: Vec<&str> = names
+            .iter()
+            .map(String::as_str)
+            .filter(|name| !name.is_empty() && *name != "partition")
+            .collect();
         Ok(Columns {
             account: needed("Account")?,
             user: needed("User")?,
@@ -60,9 +114,14 @@ impl Columns {
             partition: optional("Partition"),
             cluster: optional("Cluster"),
             norm_shares: optional("NormShares"),
+            norm_usage: optional("NormUsage"),
+            effective: optional("EffectvUsage"),
             fairshare: optional("FairShare"),
             level_fs: optional("LevelFS"),
-            number: names.len(),
+            // With -p a line ends in a separator, and editors cut that off.
+            number: names.len() - usize::from(names.last().is_some_and(String::is_empty)),
+            separator,
+            is_long_formula: LONG_FORMULA.iter().any(|columns| printed == columns),
         })
     }
 }
@@ -84,25 +143,47 @@ fn read(
     of_one_cluster: &str,
 ) -> Result<Parsed, String> {
     let mut clusters: Vec<&str> = Vec::new();
+    let mut left_out: Vec<usize> = Vec::new();
+    let is_table =
+        |line: &str| if shares_column == "RawShares" { is_sshare(line) } else { is_assoc_header(line) };
+    let has_header = text.lines().any(is_table);
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
-    while let Some((_, line)) = lines.next_if(|(_, line)| line.starts_with(CLUSTER)) {
-        clusters.push(line.trim_start_matches(CLUSTER).trim());
+    while let Some((index, line)) = lines.next_if(|(_, line)| has_header && !is_table(line)) {
+        match line.strip_prefix(CLUSTER) {
+            Some(cluster) => clusters.push(cluster.trim()),
+            None => left_out.push(index + 1),
+        }
     }
     let (_, header) = lines.next().ok_or("empty")?;
     let columns = Columns::of(header, shares_column)?;
-    let mut sheet = Sheet { has_partitions: columns.partition.is_some(), ..Sheet::default() };
-    let mut place = Place::default();
+    let mut rows: Vec<(usize, Vec<&str>)> = Vec::new();
     for (index, line) in lines {
         let fail = |text: String| format!("line {}: {text}", index + 1);
         if line.starts_with(CLUSTER) {
             clusters.push(line.trim_start_matches(CLUSTER).trim());
             return Err(fail(several(&clusters, of_one_cluster)));
         }
-        let fields: Vec<&str> = line.split('|').collect();
+        let fields: Vec<&str> = line.split(columns.separator).collect();
         if fields.len() < columns.number {
+            if is_around(line) {
+                left_out.push(index + 1);
+                continue;
+            }
             let (found, expected) = (fields.len(), columns.number);
             return Err(fail(format!("{found} of {expected} columns: the row is cut off")));
         }
+        rows.push((index + 1, fields));
+    }
+    let mut sheet = Sheet {
+        has_partitions: columns.partition.is_some(),
+        is_formula: columns.is_long_formula,
+        from_sacctmgr: shares_column != "RawShares",
+        ..Sheet::default()
+    };
+    let indents = Indents::of(rows.iter().filter_map(|(_, fields)| fields.get(columns.account).copied()));
+    let mut place = Place { indents, ..Place::default() };
+    for (line, fields) in rows {
+        let fail = |text: String| format!("line {line}: {text}");
         let cluster = columns.cluster.and_then(|at| fields.get(at)).map_or("", |field| field.trim());
         if !clusters.contains(&cluster) && !cluster.is_empty() {
             clusters.push(cluster);
@@ -112,6 +193,14 @@ fn read(
         }
         row(&fields, &columns, &mut sheet, &mut place).map_err(fail)?;
     }
+    if let Some(first) = left_out.first() {
+        let lines = if left_out.len() == 1 {
+            "1 line is".to_owned()
+        } else {
+            format!("{} lines are", left_out.len())
+        };
+        sheet.notes.push(format!("{lines} no part of the table and left out, the first is line {first}"));
+    }
     sheet.into_parsed(usages)
 }
 
@@ -120,9 +209,36 @@ fn several(clusters: &[&str], of_one: &str) -> String {
     format!("there are several clusters, {names}, and each is a tree of its own: \"{of_one}\" prints one")
 }
 
+/// How far each level is indented. Slurm writes one space a level; editors write more, or tabs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Indents {
+    base: usize,
+    unit: usize,
+}
+
+impl Indents {
+    fn of<'a>(accounts: impl Iterator<Item = &'a str>) -> Indents {
+        let widths: Vec<usize> = accounts.map(indent).collect();
+        let base = widths.first().copied().unwrap_or_default();
+        let unit = widths.iter().filter_map(|width| width.checked_sub(base)).filter(|more| *more > 0).min();
+        Indents { base, unit: unit.unwrap_or(0) }
+    }
+
+    /// The level of a field, or `None` if its indentation is no multiple of that of one level.
+    fn depth(self, field: &str) -> Option<usize> {
+        let more = indent(field).checked_sub(self.base)?;
+        if self.unit == 0 { Some(0) } else { (more % self.unit == 0).then_some(more / self.unit) }
+    }
+}
+
+fn indent(field: &str) -> usize {
+    field.chars().take_while(|letter| letter.is_whitespace()).count()
+}
+
 /// Where in the tree the reader is.
 #[derive(Default)]
 struct Place<'a> {
+    indents: Indents,
     /// The account last seen at each depth: the path to the current row.
     path: Vec<usize>,
     depths: Vec<usize>,
@@ -138,21 +254,30 @@ fn row<'a>(
     let field = |at: usize| fields.get(at).copied().unwrap_or("");
     let number = |column: Option<usize>, name: &str| match column.map_or("", |at| field(at).trim()) {
         "" => Ok(None),
-        text => text.parse().map(Some).map_err(|_| format!("{name} is \"{text}\", expected a number")),
+        text => match text.parse::<f64>() {
+            Ok(number) => Ok(Some(number).filter(|number| !number.is_nan())),
+            Err(_) => Err(format!("{name} is \"{text}\", expected a number")),
+        },
     };
     let indented = field(columns.account);
     let name = indented.trim();
-    let depth = indented.len() - indented.trim_start().len();
+    let named = columns.parent.map(|at| field(at).trim());
+    let depth = match (place.indents.depth(indented), named) {
+        (Some(depth), _) => depth,
+        (None, Some(_)) => 0,
+        (None, None) => return Err(format!("account \"{name}\": {SPACES}")),
+    };
     let shares = shares(columns.shares.1, field(columns.shares.0).trim())?;
     let usage: Option<f64> = number(columns.usage, "RawUsage")?;
     let usage = usage.or(columns.usage.map(|_| 0.0));
     let printed = Printed {
         norm_shares: number(columns.norm_shares, "NormShares")?,
+        norm_usage: number(columns.norm_usage, "NormUsage")?,
+        effective: number(columns.effective, "EffectvUsage")?,
         fairshare: number(columns.fairshare, "FairShare")?,
         level_fs: number(columns.level_fs, "LevelFS")?,
     };
     let user = field(columns.user).trim();
-    let named = columns.parent.map(|at| field(at).trim());
     if user.is_empty() {
         let parent = match named {
             Some(parent) => named_parent(name, parent, place)?,
@@ -178,7 +303,9 @@ fn row<'a>(
         last.filter(is_above)
     };
     let Some(account) = account else {
-        return Err(if sheet.accounts.is_empty() {
+        return Err(if sheet.from_sacctmgr && !sheet.accounts.iter().any(|account| account.name == name) {
+            format!("user \"{user}\": account \"{name}\" is not listed, as with user=NAME: {ALL_OF_SACCTMGR}")
+        } else if sheet.accounts.is_empty() {
             format!("user \"{user}\": no account is listed; -U leaves them out, \"sshare -a -l -P\" does not")
         } else {
             format!("user \"{user}\": account \"{name}\" is not right above")
@@ -188,6 +315,9 @@ fn row<'a>(
     sheet.users.push(User { name: Cow::Borrowed(user), account, partition, shares, usage, printed });
     Ok(())
 }
+
+/// What to say of a row whose level is unknown.
+const SPACES: &str = "its indentation does not show what it is below; keep the spaces sshare prints";
 
 fn named_parent(name: &str, parent: &str, place: &Place<'_>) -> Result<Option<usize>, String> {
     match place.by_name.get(parent) {
@@ -204,12 +334,14 @@ fn indented_parent(
     place: &Place<'_>,
 ) -> Result<Option<usize>, String> {
     if depth > place.path.len() || (depth == 0 && !sheet.accounts.is_empty()) {
-        let text = if place.depths.iter().all(|depth| *depth == 0)
-            && sheet.users.iter().all(|user| user.usage.is_none())
-        {
-            "nothing shows what it is below; \"sacctmgr show assoc tree -P\" does"
+        let text = if sheet.from_sacctmgr && place.indents.unit == 0 {
+            "nothing shows what it is below; \"sacctmgr show assoc tree -P\" does".to_owned()
+        } else if sheet.from_sacctmgr {
+            format!("the account above it is not listed: {ALL_OF_SACCTMGR}")
+        } else if place.indents.unit == 0 && sheet.accounts.first().is_some_and(|first| first.name == ROOT) {
+            SPACES.to_owned()
         } else {
-            "its indentation does not show what it is below; keep the spaces sshare prints"
+            format!("the account above it is not listed, as with -A: {ALL}")
         };
         return Err(format!("account \"{name}\": {text}"));
     }

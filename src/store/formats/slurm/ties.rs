@@ -4,7 +4,8 @@
 
 use std::collections::HashMap;
 
-use super::Sheet;
+use super::{Account, Sheet};
+use crate::fairshare::Shares;
 
 /// The accounts' places in the sheet, in the order of the sheet, but tied siblings in the order in which Slurm ranked those
 /// below them.
@@ -14,7 +15,7 @@ pub(super) fn visited(sheet: &Sheet<'_>) -> Vec<usize> {
     let rank = |account: &usize| ranks.get(*account).copied().unwrap_or(NOBODY);
     let mut tied: HashMap<(Option<usize>, u64), Vec<usize>> = HashMap::new();
     for (at, account) in sheet.accounts.iter().enumerate() {
-        if let Some(level) = account.printed.level_fs {
+        if let Some(level) = account.printed.level_fs.or_else(|| level_of(account)) {
             tied.entry((account.parent, level.to_bits())).or_default().push(at);
         }
     }
@@ -32,6 +33,15 @@ pub(super) fn visited(sheet: &Sheet<'_>) -> Vec<usize> {
         }
     }
     order
+}
+
+/// Shares by usage: LevelFS but for a factor that all siblings have in common. `sshare` without `-l` prints no LevelFS.
+fn level_of(account: &Account<'_>) -> Option<f64> {
+    match (account.shares, account.usage) {
+        (Shares::Count(0), Some(_)) => Some(0.0),
+        (Shares::Count(shares), Some(usage)) => Some(shares as f64 / usage),
+        _ => None,
+    }
 }
 
 /// Best and worst of no fair-shares.

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! What terminals, mails and editors put around and into the output of a program.
+
+use std::borrow::Cow;
+
+/// How many lines before the first line of the output are looked at.
+pub(super) const BEFORE: usize = 40;
+/// Prefix of the line that a program for several clusters prints above the output of each.
+pub(super) const CLUSTER: &str = "CLUSTER:";
+
+/// Decodes bytes that are not UTF-8 but can be Latin-1. Returns `None` for UTF-16 and for bytes that no text contains.
+pub(super) fn latin_1(bytes: &[u8]) -> Option<String> {
+    let is_text = |byte: &u8| *byte >= 0x20 || matches!(*byte, b'\t' | b'\n' | b'\r' | 0x0c);
+    let is_utf_16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    (!is_utf_16 && bytes.iter().all(is_text)).then(|| bytes.iter().copied().map(char::from).collect())
+}
+
+/// Blanks the lines before and after the output, and replaces every no-break space by a space. Line numbers stay.
+pub(super) fn tidy(text: &str) -> Cow<'_, str> {
+    const NO_BREAK_SPACE: char = '\u{a0}';
+    let spaced: Cow<'_, str> = if text.contains(NO_BREAK_SPACE) {
+        Cow::Owned(text.replace(NO_BREAK_SPACE, " "))
+    } else {
+        Cow::Borrowed(text)
+    };
+    let lines: Vec<&str> = spaced.lines().collect();
+    let is_output = |at: usize| {
+        let line = lines.get(at).copied().unwrap_or_default();
+        let next = || lines.iter().skip(at + 1).find(|line| !line.trim().is_empty());
+        let names_json = line.starts_with(CLUSTER) && next().is_some_and(|line| line.starts_with('{'));
+        !line.trim().is_empty() && !is_around(line) && !names_json
+    };
+    let first = (0..lines.len().min(BEFORE)).find(|at| is_output(*at));
+    let last = (0..lines.len()).rev().find(|at| is_output(*at));
+    let (Some(first), Some(last)) = (first, last) else { return spaced };
+    let blank = |line: &&str| line.trim().is_empty();
+    let (before, rest) = lines.split_at(first);
+    let after = rest.get(last + 1 - first..).unwrap_or_default();
+    if before.iter().all(blank) && after.iter().all(blank) {
+        return spaced;
+    }
+    let kept = rest.get(..=last - first).unwrap_or_default();
+    Cow::Owned("\n".repeat(first) + &kept.join("\n") + "\n")
+}
+
+/// True for a line that belongs to the terminal, the mail or the log around the output: a fence, a comment, a prompt, a message of
+/// a program.
+pub(super) fn is_around(line: &str) -> bool {
+    let line = line.trim();
+    if line.contains('|') || line.contains(" Grp:") || line.contains(" - '") {
+        return false;
+    }
+    let mut words = line.split_whitespace();
+    let (first, second) = (words.next().unwrap_or_default(), words.next());
+    ["```", "~~~", "#", "[SNIP", "==="].iter().any(|mark| line.starts_with(mark))
+        || is_prompt(line)
+        || (second.is_some() && is_speaker(first))
+        || line.to_lowercase().starts_with("warning")
+        || ["Users requested:", "Accounts requested:"].contains(&line)
+        || first == ":"
+}
+
+/// True for a prompt of a shell, with or without a command behind it.
+fn is_prompt(line: &str) -> bool {
+    let signs = ['$', '#', '%', '>'];
+    let ends = |part: &str| part.ends_with(signs);
+    let mut words = line.split_whitespace();
+    if words.next().is_some_and(ends) {
+        return true;
+    }
+    let is_host =
+        line.starts_with(['[', '(']) || line.split_whitespace().next().is_some_and(|word| word.contains('@'));
+    is_host && words.any(ends)
+}
+
+/// True for `sshare:`, `sacctmgr:`, `bash:` and the like, with which a program's message begins.
+fn is_speaker(word: &str) -> bool {
+    let Some(name) = word.strip_suffix(':') else { return false };
+    let name = name.to_lowercase();
+    let known = [
+        "sshare", "sacctmgr", "sreport", "pbsfs", "error", "info", "note", "bash", "sh", "ssh", "sudo",
+        "perl",
+    ];
+    known.contains(&name.as_str()) || name.starts_with("slurm")
+}
