@@ -485,3 +485,24 @@ fn a_dump_is_read_as_sacctmgr_load_reads_it() {
         assert!(ran.error().ends_with(expected), "{ran:?}");
     }
 }
+
+#[test]
+fn parent_shares_are_replaced_in_a_simulation() {
+    let text = "Account|User|RawShares|RawUsage\nroot|||0\n a||3|0\n  a|user1|4|0\n  a|user2|parent|0\n b||parent|0\n  b|user3|2|0\n  b|user4|6|0\n";
+    let path = file("simulate_parent", text);
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("t/data/week.swf");
+    let ran = fairshare([
+        "simulate".as_ref(),
+        "--trace".as_ref(),
+        trace.as_os_str(),
+        "--tree".as_ref(),
+        path.as_ref(),
+        "--nodes".as_ref(),
+        "64".as_ref(),
+    ]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert!(
+        ran.err.contains("2 have the shares of the parent (fairshare=parent), which Flux lacks"),
+        "{ran:?}"
+    );
+}

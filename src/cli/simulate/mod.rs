@@ -237,7 +237,7 @@ fn site(args: &Args, trace: &mut Trace, progress: &mut Progress) -> Result<Polic
     let mut data = if args.input.is_given() {
         match args.input.database() {
             Some(database) => site::of_database(&mut database?, &args.rules, begin)?,
-            None => site::of_document(&args.input.load(&args.rules, progress)?)?,
+            None => site::of_document(&args.input.load(&args.rules, progress)?, !args.policy.is_empty())?,
         }
     } else if read::is_database(&args.trace)? {
         let found = super::database::Found { path: args.trace.clone(), by: None };

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::cli::input::{Loaded, Rules};
 use crate::cli::{Failure, failure};
-use crate::fairshare::{NodeKind, Policy, Shares};
+use crate::fairshare::{NodeId, NodeKind, Policy, Shares, Tree};
 use crate::ids::UserId;
 use crate::simulate::{Party, Trace};
 use crate::store::{
@@ -33,33 +33,71 @@ pub(super) fn of_database(database: &mut Database, rules: &Rules, now: f64) -> R
     Ok(data)
 }
 
-/// The site of a document: it knows of no limits. Usage counts cores.
-pub(super) fn of_document(loaded: &Loaded) -> Result<PolicyData, Failure> {
+/// Finds shares in place of Slurm's `fairshare=parent`, which Flux does not have, as docs/migrate.md says: an account gets the sum
+/// of the shares right below it, so that everybody below keeps their part of the level above; a user gets the largest shares that a
+/// user of the account has, or 1 where none has any.
+pub(super) fn replace_parent_shares(tree: &Tree) -> HashMap<NodeId, u64> {
+    let mut most: HashMap<NodeId, u64> = HashMap::new();
+    for leaf in tree.leaves() {
+        if let (Shares::Count(shares), Some(bank)) = (tree.shares(leaf), tree.parent(leaf)) {
+            let most = most.entry(bank).or_insert(shares);
+            *most = shares.max(*most);
+        }
+    }
+    let mut replaced = HashMap::new();
+    let mut below: HashMap<NodeId, u64> = HashMap::new();
+    // Banks come before what is below them, so backwards the sum below each is complete.
+    for (node, _) in tree.walk_list_order().into_iter().rev() {
+        let shares = match (tree.shares(node), tree.kind(node)) {
+            (Shares::Count(shares), _) => shares,
+            (Shares::Parent, NodeKind::Bank) => below.get(&node).copied().unwrap_or(0),
+            (Shares::Parent, NodeKind::Association) => {
+                tree.parent(node).and_then(|bank| most.get(&bank)).copied().unwrap_or(1)
+            }
+        };
+        if tree.shares(node) == Shares::Parent {
+            replaced.insert(node, shares);
+        }
+        if let Some(bank) = tree.parent(node) {
+            let sum = below.entry(bank).or_default();
+            *sum = sum.saturating_add(shares);
+        }
+    }
+    replaced
+}
+
+/// The site of a document: it knows of no limits. Usage counts cores. `is_chosen`: somebody said by which policies it is ranked.
+pub(super) fn of_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyData, Failure> {
     let tree = &loaded.tree;
+    let policy = if is_chosen { loaded.policy } else { loaded.decided()? };
+    let mut data = empty(&SitePolicy { policy, options: loaded.options });
+    let replaced = replace_parent_shares(tree);
     let shares = |node| match tree.shares(node) {
-        Shares::Count(shares) => Ok(shares),
-        Shares::Parent => Err(Failure::Message(format!(
-            "{} has the shares of its parent: the plugin can't be told of such",
-            tree.describe(node)
-        ))),
+        Shares::Count(shares) => shares,
+        Shares::Parent => replaced.get(&node).copied().unwrap_or(1),
     };
-    let mut data = empty(&SitePolicy { policy: loaded.policy, options: loaded.options });
     let mut uids: HashMap<&str, i64> = HashMap::new();
     let mut homes: HashMap<&str, &str> = HashMap::new();
     for (node, _) in tree.walk_list_order() {
         let (name, above) = (tree.name(node), tree.parent(node).map(|parent| tree.name(parent)));
         if tree.kind(node) == NodeKind::Bank {
             let is_active = tree.is_active(node);
-            data.banks.push(bank(name, above.unwrap_or_default(), shares(node)?, is_active));
+            data.banks.push(bank(name, above.unwrap_or_default(), shares(node), is_active));
             continue;
         }
         let bank = above.unwrap_or_default();
         let next = NUMBERED_FROM + uids.len() as i64;
         let uid = *uids.entry(name).or_insert_with(|| number_in(name).unwrap_or(next));
         let home = *homes.entry(name).or_insert(bank);
-        let mut record = association((uid, name), bank, home, shares(node)?);
+        let mut record = association((uid, name), bank, home, shares(node));
         record.active = i64::from(tree.is_active(node));
         data.associations.push(record);
+    }
+    if !replaced.is_empty() {
+        let have = if replaced.len() == 1 { "1 has".to_owned() } else { format!("{} have", replaced.len()) };
+        data.notes.push(format!(
+            "{have} the shares of the parent (fairshare=parent), which Flux lacks: simulated with shares as docs/migrate.md says"
+        ));
     }
     Ok(data)
 }

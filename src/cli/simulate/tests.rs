@@ -60,3 +60,30 @@ fn names_never_leave_the_data() {
     let plain = page::html("plain", Path::new("x"), &[told("y")], &facts("x")).expect("a page");
     assert_eq!(around.replace(&text(title), "plain"), taken_apart(&plain).1);
 }
+
+#[test]
+fn shares_of_the_parent_become_shares_of_their_own() {
+    use crate::fairshare::{Builder, Shares};
+
+    let mut builder = Builder::default();
+    builder.bank("root", None, Shares::Count(1), None);
+    builder.bank("a", Some("root"), Shares::Count(3), None);
+    builder.bank("b", Some("root"), Shares::Parent, None);
+    builder.bank("c", Some("b"), Shares::Parent, None);
+    for (user, bank, shares) in [
+        ("u1", "a", Shares::Count(4)),
+        ("u2", "a", Shares::Parent),
+        ("u3", "b", Shares::Count(2)),
+        ("u4", "c", Shares::Count(6)),
+        ("u5", "c", Shares::Count(1)),
+        ("u6", "root", Shares::Parent),
+    ] {
+        builder.association(user, bank, shares, None, true);
+    }
+    let tree = builder.build().expect("a tree");
+    let replaced = super::site::replace_parent_shares(&tree);
+    let mut named: Vec<(&str, u64)> =
+        replaced.iter().map(|(node, shares)| (tree.name(*node), *shares)).collect();
+    named.sort_unstable();
+    assert_eq!(named, [("b", 9), ("c", 7), ("u2", 4), ("u6", 1)]);
+}
