@@ -71,6 +71,27 @@ test_expect_success 'what export-db wrote shows the same tree' '
 	ls exported && flux fairshare show --tree exported -P -o name,usage,fairshare >from_csv &&
 	test_cmp from_db from_csv
 '
+test_expect_success 'a bank moved by delete-bank and add-bank is ranked where it is now' '
+	flux account add-bank --parent-bank=root C 10 &&
+	flux account delete-bank A && flux account add-bank --parent-bank=C A 5 &&
+	flux account add-user --username=user5001 --bank=A && flux account add-user --username=user5002 --bank=A &&
+	test "$(sql "SELECT count(*) FROM bank_table WHERE bank = \"A\"")" = 2 &&
+	for inactive in count ignore; do
+		flux fairshare update -p $DB --set inactive_usage=$inactive &&
+		flux fairshare show -p $DB --set inactive_usage=$inactive --json >moved.json &&
+		jq -e "[.nodes[] | select(.bank == \"A\" and .user == null) | .parent] == [\"C\"]" moved.json &&
+		jq -e "[.nodes[] | select(.bank == \"A\" and .user != null and .rank != null)] | length == 2" moved.json || return 1
+	done
+'
+test_expect_success 'push, sync and report read the database of a moved bank' '
+	flux fairshare push -n -p $DB && flux fairshare sync --only fairshare -n -p $DB &&
+	flux fairshare report -p $DB -o moved.html && flux fairshare why user5001 -p $DB
+'
+test_expect_success 'what export-db wrote of a moved bank shows the same tree' '
+	rm -rf exported && mkdir exported && flux account export-db && mv *.csv exported &&
+	flux fairshare show -p $DB -P -o name,usage,fairshare >from_db &&
+	flux fairshare show --tree exported -P -o name,usage,fairshare >from_csv && test_cmp from_db from_csv
+'
 test_expect_success 'the service that edits the database ends' 'stop_service'
 NO_PLUGIN=t
 finish

@@ -197,9 +197,9 @@ impl Snapshot<'_> {
     fn cut_offs_of_banks(&self) -> Result<HashMap<String, f64>, StoreError> {
         const NAME: &str = "bank_table";
         let mut cut_offs = HashMap::new();
-        if self.table(NAME)?.is_some_and(|table| table.has("ignore_older_than")) {
-            let sql = "SELECT bank, ignore_older_than FROM bank_table";
-            self.each_row(sql, NAME, &["bank", "ignore_older_than"], |cells| {
+        if let Some(table) = self.table(NAME)?.filter(|table| table.has("ignore_older_than")) {
+            let sql = format!("SELECT bank, ignore_older_than FROM bank_table{}", table.without_history());
+            self.each_row(&sql, NAME, &["bank", "ignore_older_than"], |cells| {
                 if let Some(cut_off) = cells.number_if_any(1) {
                     cut_offs.insert(cells.text(0)?.to_owned(), cut_off);
                 }

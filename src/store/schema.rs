@@ -39,8 +39,24 @@ impl Table {
         }
     }
 
-    /// `SELECT` of these columns, each in its place. Columns without a stand-in must exist; what had to be stood in for is
-    /// added to `notes`.
+    /// Returns the ` WHERE` that leaves out historical rows; empty where the table has none.
+    ///
+    /// `flux account delete-bank` marks a bank inactive, and `add-bank` below another parent then adds a second row with that
+    /// name. An inactive row is history if another row with its name is active or newer.
+    pub(super) fn without_history(&self) -> String {
+        let (active, Some(row)) = (self.active(), self.row_number()) else { return String::new() };
+        if self.name != "bank_table" || active == "1" {
+            return String::new();
+        }
+        format!(
+            " WHERE {row} NOT IN (SELECT number FROM (SELECT {row} AS number, ({active}) AS is_active, row_number() OVER \
+             (PARTITION BY bank ORDER BY ({active}) != 0 DESC, {row} DESC) AS place FROM bank_table) \
+             WHERE place > 1 AND is_active = 0)"
+        )
+    }
+
+    /// Returns the `SELECT` of these columns, each in its place, without historical rows. Columns without a stand-in must exist;
+    /// each stand-in that was used is added to `notes`.
     pub(super) fn select(&self, columns: &[Column], notes: &mut Vec<String>) -> Result<String, String> {
         let missing: Vec<&str> = columns
             .iter()
@@ -62,7 +78,7 @@ impl Table {
                 None => {}
             }
         }
-        Ok(format!("SELECT {} FROM {}", list.join(", "), self.name))
+        Ok(format!("SELECT {} FROM {}{}", list.join(", "), self.name, self.without_history()))
     }
 }
 

@@ -64,6 +64,76 @@ fn inactive_associations_and_banks_keep_what_they_have() {
     assert_eq!(count["nodes"][0]["usage"].as_f64(), Some(100.0));
 }
 
+/// The rows that `flux account delete-bank A` and `add-bank --parent-bank=B A` leave, once and several times.
+#[test]
+fn the_inactive_row_of_a_moved_bank_is_history() {
+    let moves = [
+        ("once", "UPDATE bank_table SET active = 0 WHERE bank = 'A'", 4),
+        (
+            "there_and_back",
+            "UPDATE bank_table SET active = 0 WHERE bank = 'A';
+             INSERT INTO bank_table (bank, parent_bank, shares, active) VALUES ('A', 'C', 5, 0)",
+            4,
+        ),
+        (
+            "history_is_newer",
+            "DELETE FROM bank_table WHERE bank = 'A';
+             INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('A', 'B', 1);
+             INSERT INTO bank_table (bank, parent_bank, shares, active) VALUES ('A', 'A', 5, 0)",
+            3,
+        ),
+    ];
+    for (name, history, active) in moves {
+        let site = Site::new(
+            &format!("moved_{name}"),
+            &[("root", "", 1), ("A", "root", 1), ("B", "root", 3), ("C", "root", 2)],
+            &[("ann", "A", 1, 40.0), ("cat", "C", 2, 30.0)],
+        );
+        site.sql(history);
+        if active == 4 {
+            site.sql("INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('A', 'B', 1)");
+        }
+        for inactive in ["count", "ignore"] {
+            let set = format!("inactive_usage={inactive}");
+            fairshare(["update", "-p", site.path(), "--set", &set]).ok();
+            // A's usage counts in B: 40 of 70 for 3 of 6 shares, against 30 of 70 for 2 of 6.
+            let stored = [("ann", 1.0), ("cat", 0.5)].map(|(user, value)| (user.to_owned(), value));
+            assert_eq!(site.fairshares(), stored, "{name} {set}");
+            let shown = fairshare(["show", "-p", site.path(), "--json", "--set", &set]).json();
+            let nodes = shown["nodes"].as_array().expect("nodes");
+            let a = nodes.iter().find(|node| node["bank"] == "A" && node["user"].is_null()).expect("A");
+            assert_eq!((a["parent"].as_str(), a["shares"].as_i64()), (Some("B"), Some(1)), "{name} {set}");
+        }
+        fairshare(["push", "-n", "-p", site.path()]).ok();
+        fairshare(["report", "-p", site.path(), "-o", &format!("{}.html", site.path())]).ok();
+    }
+}
+
+#[test]
+fn a_bank_deleted_under_two_parents_is_one_inactive_bank() {
+    let site = Site::small("deleted_twice");
+    site.sql(
+        "UPDATE bank_table SET active = 0 WHERE bank = 'A';
+         INSERT INTO bank_table (bank, parent_bank, shares, active) VALUES ('A', 'B', 1, 0)",
+    );
+    let shown = fairshare(["show", "-p", site.path(), "--json"]).json();
+    let parent = |node: &serde_json::Value| node["parent"].as_str().map(str::to_owned);
+    let nodes = shown["nodes"].as_array().expect("nodes");
+    let rows: Vec<_> =
+        nodes.iter().filter(|node| node["bank"] == "A" && node["user"].is_null()).map(parent).collect();
+    assert_eq!(rows, [Some("B".to_owned())], "the newest row counts");
+}
+
+#[test]
+fn two_active_rows_of_one_bank_stay_an_error() {
+    let site = Site::small("two_active");
+    site.sql("INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('A', 'B', 1)");
+    for command in ["show", "update", "push"] {
+        let ran = fairshare([command, "-p", site.path()]);
+        assert!(ran.status == 2 && ran.err.contains("bank \"A\""), "{command}: {ran:?}");
+    }
+}
+
 #[test]
 fn dry_run_shows_who_moves_and_writes_nothing() {
     let site = Site::small("dry_run");

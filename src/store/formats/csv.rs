@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The tables `flux account export-db` writes, as CSV.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use crate::fairshare::{Builder, InactiveUsage, Shares};
@@ -53,7 +54,25 @@ fn banks_of(path: &Path) -> Result<Vec<BankRow>, StoreError> {
             active: table.flag(row, active)?,
         })
     };
-    table.rows.iter().map(bank).collect()
+    let mut banks: Vec<BankRow> = table.rows.iter().map(bank).collect::<Result<_, _>>()?;
+    drop_history(&mut banks);
+    Ok(banks)
+}
+
+/// Removes the historical rows of banks, as `Table::without_history` does in a database: an inactive row is history if
+/// another row with its name is active or newer.
+fn drop_history(banks: &mut Vec<BankRow>) {
+    let mut current: HashMap<String, (bool, usize)> = HashMap::new();
+    for (index, bank) in banks.iter().enumerate() {
+        let place = current.entry(bank.name.clone()).or_default();
+        *place = (*place).max((bank.active, index));
+    }
+    let mut index = 0;
+    banks.retain(|bank| {
+        let is_current = bank.active || current.get(&bank.name) == Some(&(bank.active, index));
+        index += 1;
+        is_current
+    });
 }
 
 struct Table {
