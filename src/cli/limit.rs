@@ -38,6 +38,8 @@ enum Action {
 /// Show, set or take back limits on GPUs, whole banks, and users over all their banks
 ///
 /// They are kept in the database, in a table of their own that flux-accounting's tools leave alone, and are sent by push.
+/// A queue's max_nodes and max_cores, which "flux account edit-queue" sets, are shown among them: limits on the bank above
+/// all, in that queue, on run-sched-nodes and run-sched-cores. The lower one counts where both are set.
 /// A bank's jobs are its own and those of all banks below it. Jobs that would exceed a limit are held until there is room;
 /// where it is shared, the job that would have the highest priority goes first. A job that asks for more nodes, cores or
 /// GPUs than there may ever be is refused when it is submitted.
@@ -75,7 +77,10 @@ pub(super) fn run(args: &Args) -> Outcome {
         let mut limits = {
             let mut database = args.wait.open(args.database.found(), Access::Read)?;
             let snapshot = database.snapshot().map_err(failure)?;
-            snapshot.stored_limits().map_err(failure)?
+            let mut limits = snapshot.stored_limits().map_err(failure)?;
+            limits.extend(snapshot.limits_of_queues().map_err(failure)?);
+            limits.sort();
+            limits
         };
         let is_asked = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|it| it == found);
         limits.retain(|limit| {

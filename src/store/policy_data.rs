@@ -39,6 +39,48 @@ pub struct PolicyData {
     pub lost_limits: Vec<StoredLimit>,
 }
 
+impl PolicyData {
+    /// The limits that queues put on the jobs of all associations together, as queue, bank above all, measure and value. A
+    /// value below 0 admits nothing, as 0.
+    fn limits_of_queues(&self) -> impl Iterator<Item = (&str, &str, &'static str, i64)> {
+        let is_root =
+            |bank: &&BankRecord| bank.branch.as_ref().is_some_and(|branch| branch.parent.is_empty());
+        let root = self.banks.iter().find(is_root).map(|bank| bank.bank.as_str());
+        self.queues.iter().filter_map(move |queue| Some((queue, root?))).flat_map(|(queue, root)| {
+            [("run-sched-nodes", queue.max_nodes), ("run-sched-cores", queue.max_cores)]
+                .into_iter()
+                .filter(|(_, value)| *value < unlimited())
+                .map(move |(measure, value)| (queue.queue.as_str(), root, measure, value.max(0)))
+        })
+    }
+
+    /// Adds the limits of queues to those that are sent. Where the site set such a limit itself, the lower one counts.
+    pub(in crate::store) fn add_limits_of_queues(&mut self) {
+        let all: Vec<(String, String, &str, i64)> = self
+            .limits_of_queues()
+            .map(|(queue, root, measure, value)| (queue.to_owned(), root.to_owned(), measure, value))
+            .collect();
+        for (queue, name, measure, value) in all {
+            let is_here =
+                |record: &LimitRecord| record.scope == "bank" && record.name == name && record.queue == queue;
+            let set = self.limits.iter_mut().filter(|record| is_here(record));
+            match set.filter_map(|record| record.caps.get_mut(measure)).next() {
+                Some(cap) => *cap = value.min(*cap),
+                None => {
+                    let caps = [(measure.to_owned(), value)].into();
+                    self.limits.push(LimitRecord {
+                        scope: "bank".to_owned(),
+                        name,
+                        queue,
+                        counts: None,
+                        caps,
+                    });
+                }
+            }
+        }
+    }
+}
+
 /// A user in a bank: limits, permissions, fair-share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AssociationRecord {
@@ -87,6 +129,17 @@ pub struct QueueRecord {
     pub max_sched_jobs: i64,
     pub max_sched_nodes_per_assoc: i64,
     pub max_sched_cores_per_assoc: i64,
+    /// Nodes of all associations' jobs in SCHED and RUN: sent as a limit on the bank above all, in this queue.
+    #[serde(default = "unlimited", skip_serializing)]
+    pub max_nodes: i64,
+    /// Cores, likewise.
+    #[serde(default = "unlimited", skip_serializing)]
+    pub max_cores: i64,
+}
+
+/// How flux-accounting's database says that there is no limit.
+fn unlimited() -> i64 {
+    2_147_483_647
 }
 
 /// A project's name.
@@ -145,7 +198,7 @@ const ASSOCIATION: [Column; 12] = [
 
 const BANK: [Column; 2] = [("bank", None), ("priority", Some("0.0"))];
 
-const QUEUE: [Column; 10] = [
+const QUEUE: [Column; 12] = [
     ("queue", None),
     ("min_nodes_per_job", None),
     ("max_nodes_per_job", None),
@@ -156,6 +209,8 @@ const QUEUE: [Column; 10] = [
     ("max_sched_jobs", UNLIMITED),
     ("max_sched_nodes_per_assoc", UNLIMITED),
     ("max_sched_cores_per_assoc", UNLIMITED),
+    ("max_nodes", UNLIMITED),
+    ("max_cores", UNLIMITED),
 ];
 
 const FACTORS: [(&str, i64); 4] = [("fairshare", 100_000), ("queue", 10_000), ("bank", 0), ("urgency", 1000)];
@@ -165,10 +220,16 @@ impl Snapshot<'_> {
     pub fn policy_data(&self, now: f64) -> Result<PolicyData, StoreError> {
         let mut notes = Vec::new();
         let mut associations = self.association_records(&mut notes)?;
-        let queues = self.records("queue_table", &QUEUE, &mut notes, queue_record)?.unwrap_or_else(|| {
-            notes.push("queue_table: no queues".to_owned());
+        let mut lacking = Vec::new();
+        let queues = self.records("queue_table", &QUEUE, &mut lacking, queue_record)?.unwrap_or_else(|| {
+            lacking.push("queue_table: no queues".to_owned());
             Vec::new()
         });
+        // A database before schema 38 can't set limits over all associations: it lacks nothing by that.
+        let is_over_all = |note: &String| {
+            note.starts_with("queue_table.max_nodes:") || note.starts_with("queue_table.max_cores:")
+        };
+        notes.extend(lacking.into_iter().filter(|note| !is_over_all(note)));
         let project = [("project", None)];
         let read = |cells: &Cells<'_, '_>| Ok(ProjectRecord { project: cells.name(0)?.to_owned() });
         let projects = self.records("project_table", &project, &mut notes, read)?.unwrap_or_else(|| {
@@ -191,7 +252,7 @@ impl Snapshot<'_> {
         let (limits, lost_limits) = self.limit_records()?;
         let tree = self.tree_record(&banks, &mut associations, now)?;
         self.check_unchanged()?;
-        Ok(PolicyData {
+        let mut data = PolicyData {
             associations,
             queues,
             projects,
@@ -202,7 +263,25 @@ impl Snapshot<'_> {
             tree,
             notes,
             lost_limits,
-        })
+        };
+        data.add_limits_of_queues();
+        Ok(data)
+    }
+
+    /// The limits of [`PolicyData::limits_of_queues`], as they would be stored.
+    pub fn limits_of_queues(&self) -> Result<Vec<StoredLimit>, StoreError> {
+        let mut notes = Vec::new();
+        let queues = self.records("queue_table", &QUEUE, &mut notes, queue_record)?.unwrap_or_default();
+        let data = PolicyData { queues, banks: self.bank_records(&mut notes)?, ..PolicyData::default() };
+        let one = |(queue, root, measure, value): (&str, &str, &str, i64)| StoredLimit {
+            scope: "bank".to_owned(),
+            name: root.to_owned(),
+            queue: queue.to_owned(),
+            measure: measure.to_owned(),
+            value,
+            is_given: false,
+        };
+        Ok(data.limits_of_queues().map(one).collect())
     }
 
     fn association_records(&self, notes: &mut Vec<String>) -> Result<Vec<AssociationRecord>, StoreError> {
@@ -335,5 +414,7 @@ fn queue_record(cells: &Cells<'_, '_>) -> Result<QueueRecord, String> {
         max_sched_jobs: cells.integer(7)?,
         max_sched_nodes_per_assoc: cells.integer(8)?,
         max_sched_cores_per_assoc: cells.integer(9)?,
+        max_nodes: cells.integer(10)?,
+        max_cores: cells.integer(11)?,
     })
 }

@@ -73,6 +73,8 @@ const KNOWN: [(&str, &[&str]); 5] = [
             "max_sched_jobs",
             "max_sched_nodes_per_assoc",
             "max_sched_cores_per_assoc",
+            "max_nodes",
+            "max_cores",
         ],
     ),
     ("project_table", &["project_id", "project", "usage"]),

@@ -74,6 +74,8 @@ impl<'a> Cells<'a, '_> {
                 | "max_sched_jobs"
                 | "max_sched_nodes_per_assoc"
                 | "max_sched_cores_per_assoc"
+                | "max_nodes"
+                | "max_cores"
                 | "min_nodes_per_job"
                 | "max_nodes_per_job"
                 | "max_time_per_job",

@@ -233,6 +233,8 @@ fn of_limits(data: &PolicyData) -> Vec<Finding> {
             queue.max_sched_jobs,
             queue.max_sched_nodes_per_assoc,
             queue.max_sched_cores_per_assoc,
+            queue.max_nodes,
+            queue.max_cores,
         ];
         limits.iter().any(|limit| *limit <= 0)
     };
@@ -254,7 +256,7 @@ fn of_limits(data: &PolicyData) -> Vec<Finding> {
         "queues with a limit that no job can keep to",
         format!(
             "flux account edit-queue QUEUE --LIMIT=N (max-running-jobs, max-nodes-per-assoc, max-sched-jobs, \
-             max-sched-nodes-per-assoc, max-sched-cores-per-assoc; {UNLIMITED}: no limit)"
+             max-sched-nodes-per-assoc, max-sched-cores-per-assoc, max-nodes, max-cores; {UNLIMITED}: no limit)"
         ),
     );
     let broken = data.associations.iter().filter(is_broken).map(whom);

@@ -208,6 +208,8 @@ fn association((userid, name): (i64, &str), bank: &str, home: &str, shares: u64)
 
 fn queue(name: &str) -> QueueRecord {
     QueueRecord {
+        max_nodes: i64::from(i32::MAX),
+        max_cores: i64::from(i32::MAX),
         queue: name.to_owned(),
         min_nodes_per_job: 0,
         max_nodes_per_job: UNLIMITED,

@@ -140,5 +140,8 @@ pub fn policy_text(path: &Path) -> Result<Option<String>, StoreError> {
 
 /// The records of such a text.
 pub fn policy_data(path: &Path, text: &str) -> Result<PolicyData, StoreError> {
-    serde_json::from_str(text).map_err(|error| StoreError::new(path, Reason::Format(error.to_string())))
+    let mut data: PolicyData = serde_json::from_str(text)
+        .map_err(|error| StoreError::new(path, Reason::Format(error.to_string())))?;
+    data.add_limits_of_queues();
+    Ok(data)
 }
