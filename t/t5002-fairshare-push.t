@@ -100,7 +100,7 @@ test_expect_success 'the document of export-json can be pushed instead' '
 test_expect_success 'a refused record is an error that says which' '
 	sql "UPDATE association_table SET default_bank = \"\" WHERE userid = 5001" &&
 	test_must_fail flux fairshare push -p $DB 2>push.err &&
-	grep "policy_part: .*associations\[0\].def_bank: .*(user 5001)" push.err && grep "nothing was accepted" push.err
+	grep "policy_part: .*associations\[0\].def_bank: .*(user 5001, bank A)" push.err && grep "nothing was accepted" push.err
 '
 test_expect_success 'no job is left, and the service that edits the database ends' 'cancel_all && stop_service'
 finish
