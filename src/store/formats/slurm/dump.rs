@@ -132,6 +132,9 @@ fn letters(text: &str) -> Vec<Letter> {
     letters
 }
 
+/// sacctmgr reads lines of 4,096 bytes: no value is longer, and so a closing quote is not looked for beyond.
+const LONGEST: usize = 4096;
+
 /// Reads the name and the options of a line.
 struct Scanner<'a> {
     letters: &'a [Letter],
@@ -177,7 +180,7 @@ impl Scanner<'_> {
     /// one with an option or the end of the line behind it, else the first with a colon, else the first.
     fn closing(&self, quote: char) -> Option<usize> {
         let quotes = || {
-            let rest = self.letters.iter().enumerate().skip(self.at + 1);
+            let rest = self.letters.iter().enumerate().skip(self.at + 1).take(LONGEST);
             rest.filter(|(_, (letter, _))| *letter == quote).map(|(at, _)| at)
         };
         let follows = |at: usize, is_option: bool| {
