@@ -81,6 +81,17 @@ test_expect_success 'whoever asks sees his own, in any form of their ids' '
 	says_no 1 5002 jobs -u 5001 && grep "only the instance owner may" err &&
 	asks own jobs -u 5001,5003 --csv -o userid >out && printf "userid\n5003\n5001\n" >expected && test_cmp expected out
 '
+test_expect_success 'the instance owner sees everybody without -A; no jobs of a guest are told as none of theirs' '
+	asks own jobs --csv -o id | sort >out && asks own jobs -A --csv -o id | sort >expected && test_cmp expected out &&
+	test $(wc -l <out) = 5 && asks own jobs -u 5009 >out && grep "^No pending jobs of 5009\.$" out &&
+	asks 5009 jobs >out && grep "^No pending jobs of yours\.$" out
+'
+test_expect_success 'a table names the columns that its width has left out, and says so of terms' '
+	COLUMNS=60 asks own jobs -l >out && cat out && tr "\n" " " <out >joined && grep "Left out for lack of width: .*Age" joined &&
+	grep "the terms that are shown do not sum to the priority\. COLUMNS=[0-9]* shows all" joined &&
+	wide=$(sed -n "s/.*COLUMNS=\([0-9]*\) shows all.*/\1/p" joined) && COLUMNS=$wide asks own jobs -l >out && ! grep "Left out" out &&
+	COLUMNS=60 asks own jobs -o id,user >out && ! grep "Left out" out
+'
 test_expect_success 'selections, sorting, weights, formats' '
 	asks own jobs -A -q q -b B --csv -o userid >out && printf "userid\n5003\n" >expected && test_cmp expected out &&
 	asks own jobs -A -q r --csv -o userid >out && echo userid >expected && test_cmp expected out &&

@@ -446,7 +446,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l u
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s A -l all -d 'Everybody\'s jobs, as far as he who asks may see them'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s A -l all -d 'Everybody\'s jobs, as far as the caller may see them; the instance owner needs no -A'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s n -l normalized -d 'The factors as they are, before they are weighed'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s w -l weights -d 'The weights in place of jobs'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s l -l long -d 'More columns'

@@ -335,7 +335,7 @@ fn print(
         notes,
         ..Report::default()
     };
-    args.output.print_as(report, Look { header, give_up: &[] }, progress)
+    args.output.print_as(report, Look { header, ..Look::WHOLE }, progress)
 }
 
 fn rule(best: &Tried, tried: usize) -> String {

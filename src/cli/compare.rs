@@ -105,7 +105,7 @@ fn two(
     if args.output.is_table() {
         report.hide(moves::FOR_PROGRAMS);
     }
-    args.output.print_as(report, Look { header: true, give_up: moves::GIVE_UP }, progress)?;
+    args.output.print_as(report, Look { give_up: moves::GIVE_UP, ..Look::WHOLE }, progress)?;
     Ok(Answer::Yes)
 }
 
@@ -178,7 +178,7 @@ fn many(
         notes,
         ..Report::default()
     };
-    args.output.print_as(report, Look { header: true, give_up: &[] }, progress)?;
+    args.output.print_as(report, Look::WHOLE, progress)?;
     Ok(Answer::Yes)
 }
 

@@ -172,6 +172,13 @@ pub(super) struct Look<'a> {
     pub(super) header: bool,
     /// Columns that a table leaves out, one after the other, while it is too wide for the terminal.
     pub(super) give_up: &'a [&'a str],
+    /// What it means for the reader if a term of a sum is left out.
+    pub(super) parts: &'a str,
+}
+
+impl Look<'_> {
+    /// A table of all its columns, under their titles.
+    pub(super) const WHOLE: Look<'static> = Look { header: true, give_up: &[], parts: "" };
 }
 
 impl OutputArgs {
@@ -187,7 +194,7 @@ impl OutputArgs {
 
     /// Prints to standard output.
     pub(super) fn print(self, report: Report<'_>) -> io::Result<()> {
-        self.print_as(report, Look { header: true, give_up: &[] }, Progress::none())
+        self.print_as(report, Look::WHOLE, Progress::none())
     }
 
     /// As [`OutputArgs::print`], in another way than usual, and with the progress of the command up to here.

@@ -131,7 +131,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         notes: if args.no_header { Vec::new() } else { args.notes(policy, &ranking, stale) },
         ..Report::default()
     };
-    args.output.print_as(report, Look { header: !args.no_header, give_up }, progress)?;
+    args.output.print_as(report, Look { header: !args.no_header, give_up, ..Look::WHOLE }, progress)?;
     Ok(Answer::Yes)
 }
 

@@ -97,6 +97,7 @@ impl<'a> Table<'a> {
         if apart {
             writeln!(out)?;
         }
+        let natural = widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP) + self.margin;
         let deepest = lines.places.iter().map(|place| place.depth.min(DEEPEST_INDENT)).max().unwrap_or(0);
         let shown = self.fit(&columns, &mut widths, SHORTEST_NAME + self.step() * deepest);
         find_open(&mut lines.places);
@@ -127,7 +128,40 @@ impl<'a> Table<'a> {
         if self.look.header && columns.iter().zip(&shown).any(drawn) {
             self.legend(out)?;
         }
+        self.left_out(&columns, &shown, natural, out)?;
         Ok(true)
+    }
+
+    /// Names the columns that there was no width for, and the width that shows all. A drawing repeats what other columns say.
+    fn left_out(
+        &self,
+        columns: &[Column<'_>],
+        shown: &[bool],
+        natural: usize,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let is_left_out = |(column, shown): &(&Column<'_>, &bool)| {
+            !**shown && !matches!(column.style, Style::Bar(_)) && !column.title.is_empty()
+        };
+        let left_out: Vec<&Column<'_>> =
+            columns.iter().zip(shown).filter(is_left_out).map(|(column, _)| column).collect();
+        if left_out.is_empty() {
+            return Ok(());
+        }
+        // Where two columns have one title, their keys tell them apart.
+        let is_single = |title: &str| columns.iter().filter(|column| column.title == title).count() == 1;
+        let titles: Vec<&str> = left_out
+            .iter()
+            .map(|column| if is_single(column.title) { column.title } else { column.key })
+            .collect();
+        let mut text = format!("Left out for lack of width: {}", titles.join(", "));
+        if !self.look.parts.is_empty() && left_out.iter().any(|column| column.style == Style::Term) {
+            text.push_str("; ");
+            text.push_str(self.look.parts);
+        }
+        text.push_str(&format!(". COLUMNS={natural} shows all."));
+        let margin = " ".repeat(self.margin);
+        self.screen.wrapped(&text, &margin, &margin, out)
     }
 
     /// Makes one line of the cells of a row, whose texts begin at `from`.

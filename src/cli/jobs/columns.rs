@@ -27,6 +27,9 @@ const COLUMNS: [(Column<'static>, char, &str); 17] = [
     (column("userid", "UserId", Style::Id), ' ', "whose it is, as a number"),
 ];
 
+/// What it means if a term is left out.
+pub(super) const PARTS: &str = "the terms that are shown do not sum to the priority";
+
 /// What a table gives up where it is too wide, the first first.
 pub(super) const GIVE_UP: &[&str] = &[
     "submitted",
@@ -40,6 +43,7 @@ pub(super) const GIVE_UP: &[&str] = &[
     "urgency",
     "exact",
     "size",
+    "age_offset",
     "age",
     "bank_term",
     "queue",
@@ -83,6 +87,7 @@ impl Columns {
                 letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect());
             match term.as_str() {
                 "fairshare" => "FairShare".to_owned(),
+                "age_offset" => "AgeOffset".to_owned(),
                 // No two columns have one title.
                 term if is_fixed(term) => format!("By{title}"),
                 _ => title,

@@ -18,12 +18,12 @@ use super::progress::Progress;
 use super::words::{Words, caller, userid};
 use super::{Answer, Failure, Outcome, failure, remark};
 use crate::flux::Flux;
-use columns::{Chosen, Columns, GIVE_UP, cell};
+use columns::{Chosen, Columns, GIVE_UP, PARTS, cell};
 
 /// Show the priorities of pending jobs and the terms that they are made of
 ///
 /// The values are those that the plugin worked with when it set each priority, not what today's settings would make: the terms
-/// of a job sum to its priority. Whoever asks sees his own jobs; the instance owner may ask for everybody's.
+/// of a job sum to its priority. Users see their own jobs, the instance owner sees everybody's.
 ///
 /// Exit status 1 means that a job that was asked for is not pending, or not his who asks.
 #[derive(Debug, clap::Args)]
@@ -32,7 +32,7 @@ pub(super) struct Args {
     /// The jobs of these users, by name or number; "all" is everybody
     #[arg(short, long, value_name = "USER", value_delimiter = ',', help_heading = "Selection")]
     user: Vec<String>,
-    /// Everybody's jobs, as far as he who asks may see them
+    /// Everybody's jobs, as far as the caller may see them; the instance owner needs no -A
     #[arg(short = 'A', long, conflicts_with = "user", help_heading = "Selection")]
     all: bool,
     /// The jobs in these queues
@@ -82,7 +82,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         .map(|text| id(&flux, text))
         .collect::<Result<Vec<u64>, String>>()
         .map_err(failure)?;
-    let users = users(args).map_err(failure)?;
+    let is_owner = is_owner(&flux);
+    let users = users(args, is_owner).map_err(failure)?;
     let mut page = match fetch(&flux, &wanted(args, &ids, users.as_deref()), usize::MAX) {
         Ok(page) => page,
         Err(Refusal::No(text)) => {
@@ -105,7 +106,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Ok(Answer::No);
     }
     let words = Words::of(&flux, page.now);
-    print(args, &page, &words)?;
+    print(args, &page, &words, &none(args, users.as_deref(), is_owner, &words))?;
     let missing: Vec<String> = ids
         .iter()
         .filter(|id| !page.jobs.iter().any(|row| row.id == **id))
@@ -128,13 +129,36 @@ pub(super) fn id(flux: &Flux, text: &str) -> Result<u64, String> {
     flux.job_id(text.trim()).ok_or_else(|| format!("\"{text}\" is no job id"))
 }
 
+/// Whether the caller owns the instance, and so sees everybody's jobs.
+fn is_owner(flux: &Flux) -> bool {
+    flux.attribute("security.owner").is_ok_and(|owner| owner.parse() == Ok(caller()))
+}
+
+/// What is said where no job is listed.
+fn none(args: &Args, users: Option<&[u32]>, is_owner: bool, words: &Words<'_>) -> String {
+    let of = match users {
+        Some([user]) if *user == caller() && args.user.is_empty() => " of yours".to_owned(),
+        Some(users) => {
+            let names: Vec<String> = users.iter().map(|user| words.user(*user)).collect();
+            format!(" of {}", names.join(", "))
+        }
+        None if is_owner => String::new(),
+        None => " of yours".to_owned(),
+    };
+    let within = |what: &str, names: &[String]| match names {
+        [] => String::new(),
+        names => format!(" in {what} {}", names.join(", ")),
+    };
+    format!("No pending jobs{of}{}{}.", within("bank", &args.bank), within("queue", &args.queue))
+}
+
 /// Whose jobs; `None` is anybody's that may be seen.
-fn users(args: &Args) -> Result<Option<Vec<u32>>, String> {
+fn users(args: &Args, is_owner: bool) -> Result<Option<Vec<u32>>, String> {
     if args.all || args.user.iter().any(|user| user == "all") {
         return Ok(None);
     }
     if args.user.is_empty() {
-        return Ok(args.jobs.is_empty().then(|| vec![caller()]));
+        return Ok((args.jobs.is_empty() && !is_owner).then(|| vec![caller()]));
     }
     args.user.iter().map(|user| userid(user)).collect::<Result<_, _>>().map(Some)
 }
@@ -184,13 +208,14 @@ fn append(all: &mut JobsPage, page: JobsPage) {
     all.next = page.next;
 }
 
-fn print(args: &Args, page: &JobsPage, words: &Words<'_>) -> Result<(), Failure> {
+fn print(args: &Args, page: &JobsPage, words: &Words<'_>, none: &str) -> Result<(), Failure> {
     let report_columns = Columns::new(&page.terms, args.normalized);
-    let look = Look { header: !args.noheader, give_up: if args.chosen.is_some() { &[] } else { GIVE_UP } };
+    let give_up = if args.chosen.is_some() { &[] } else { GIVE_UP };
+    let look = Look { header: !args.noheader, give_up, parts: PARTS };
     let report = if args.weights {
         weights(page, &report_columns)
     } else {
-        report(args, page, &report_columns, words).map_err(failure)?
+        report(args, page, &report_columns, words, none).map_err(failure)?
     };
     Ok(args.output.print_as(report, look, Progress::none())?)
 }
@@ -217,6 +242,7 @@ fn report<'a>(
     page: &'a JobsPage,
     columns: &'a Columns,
     words: &'a Words<'_>,
+    none: &str,
 ) -> Result<Report<'a>, String> {
     let is_table = args.output.is_table();
     let chosen = match &args.chosen {
@@ -230,7 +256,7 @@ fn report<'a>(
         keys.iter().map(by).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     });
     let shown = chosen.iter().map(|chosen| columns.column(chosen)).collect();
-    let notes = if rows.is_empty() && is_table { vec!["No pending jobs.".to_owned()] } else { notes(&rows) };
+    let notes = if rows.is_empty() && is_table { vec![none.to_owned()] } else { notes(&rows) };
     let cells =
         move |row: &'a Row| chosen.iter().map(|chosen| cell(chosen, row, page, words, is_table)).collect();
     let facts = vec![

@@ -4,7 +4,7 @@
 use clap::Parser;
 use serde_json::json;
 
-use super::columns::{Chosen, Columns, GIVE_UP};
+use super::columns::{Chosen, Columns, GIVE_UP, PARTS};
 use super::{Args, append, report, weights};
 use crate::cli::answers::JobsPage;
 use crate::cli::output::Look;
@@ -34,11 +34,11 @@ fn printed(text: &str, width: usize) -> String {
     let report = if args.weights {
         weights(&page, &columns)
     } else {
-        report(&args, &page, &columns, &words).expect("a report")
+        report(&args, &page, &columns, &words, "No pending jobs.").expect("a report")
     };
     let give_up = if args.chosen.is_some() { &[] } else { GIVE_UP };
     let mut out = Vec::new();
-    Table::new(&screen, Look { header: true, give_up })
+    Table::new(&screen, Look { header: true, give_up, parts: PARTS })
         .print(report.rows, false, &mut Progress::none(), &mut out)
         .expect("written");
     for note in &report.notes {

@@ -196,7 +196,7 @@ pub(super) fn print(
                 .to_owned(),
         ];
     }
-    args.output.print_as(report, Look { header: true, give_up: GIVE_UP }, progress)
+    args.output.print_as(report, Look { give_up: GIVE_UP, ..Look::WHOLE }, progress)
 }
 
 /// A time in three digits and a unit.

@@ -192,6 +192,6 @@ fn list(args: &Args, standing: &Standing, words: &Words<'_>) -> Result<(), Failu
     ];
     let report =
         Report { rows: Rows { key: "associations", columns, rows: Box::new(rows) }, ..Report::default() };
-    let look = Look { header: true, give_up: &["userid", "cores", "nodes", "active", "usage"] };
+    let look = Look { give_up: &["userid", "cores", "nodes", "active", "usage"], ..Look::WHOLE };
     Ok(args.output.print_as(report, look, Progress::none())?)
 }

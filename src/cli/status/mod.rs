@@ -318,7 +318,7 @@ fn print(
     ];
     let report =
         Report { facts, rows: Rows { key: "selected", columns, rows: Box::new(rows) }, ..Report::default() };
-    args.output.print_as(report, Look { header: true, give_up: &[] }, Progress::none())
+    args.output.print_as(report, Look::WHOLE, Progress::none())
 }
 
 /// The first of these users by name, and how many more there are.

@@ -108,6 +108,8 @@ pub(super) struct Model {
     /// An explanation that covers the page: its lines, and the first of them shown.
     pub(super) open: Option<(Vec<String>, usize)>,
     pub(super) paused: bool,
+    /// Columns of the page that the screen has no width for; the view sets them when it draws.
+    pub(super) left_out: Vec<String>,
     /// Rows of a page that fit; the view says so when it draws.
     pub(super) room: usize,
 }

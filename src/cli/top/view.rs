@@ -75,9 +75,10 @@ pub(super) fn draw(model: &mut Model, look: Look, frame: &mut Frame<'_>) {
     let lines: Vec<Line<'_>> =
         model.snapshot.facts.iter().take(2).map(|fact| Line::from(fitted(fact, top.width, look))).collect();
     frame.render_widget(Paragraph::new(lines), top);
-    frame.render_widget(Paragraph::new(tab_line(model)), tabs);
     frame.render_widget(Paragraph::new(Line::from(fitted(&foot_line(model), foot.width, look))), foot);
     if model.open.is_some() {
+        model.left_out.clear();
+        frame.render_widget(Paragraph::new(tab_line(model)), tabs);
         return draw_open(model, look, frame, body);
     }
     match model.page {
@@ -91,6 +92,8 @@ pub(super) fn draw(model: &mut Model, look: Look, frame: &mut Frame<'_>) {
             table(model, look, frame, body, columns, rows);
         }
     }
+    // Behind the table, which says what it had no width for.
+    frame.render_widget(Paragraph::new(tab_line(model)), tabs);
 }
 
 fn fitted(text: &str, room: u16, look: Look) -> String {
@@ -118,6 +121,9 @@ fn tab_line(model: &Model) -> Line<'static> {
     }
     if model.paused {
         spans.push(Span::styled("  paused", Style::new().add_modifier(Modifier::BOLD)));
+    }
+    if !model.left_out.is_empty() {
+        spans.push(Span::raw(format!("  left out: {}", model.left_out.join(", "))));
     }
     Line::from(spans)
 }
@@ -176,6 +182,8 @@ fn pairs(title: &str, pairs: &[(String, String)], area: Rect, look: Look) -> Vec
     lines
 }
 
+/// The title of the bars, which draw what other columns say.
+const BAR_TITLE: &str = "Used|Share";
 /// The places of the columns that count jobs, on the page of banks.
 const JOBS: Range<usize> = 4..7;
 
@@ -191,7 +199,7 @@ fn banks(model: &Model, room: u16) -> (Vec<Column>, Vec<Row>) {
         Column { title: "Running".into(), width: 7, right: true, leave: 4 },
         Column { title: "Pending".into(), width: 7, right: true, leave: 2 },
         Column { title: "Held".into(), width: 6, right: true, leave: 2 },
-        Column { title: "Used|Share".into(), width: bar, right: false, leave: 3 },
+        Column { title: BAR_TITLE.into(), width: bar, right: false, leave: 3 },
     ];
     let as_tree = model.sorted_by().0 == "tree" && model.filter.is_empty();
     let rows = model.banks().into_iter().map(|bank| {
@@ -305,6 +313,9 @@ fn table(
             *slot = false;
         }
     }
+    let is_left_out = |(column, shown): &(&Column, &bool)| !**shown && column.title != BAR_TITLE;
+    let left_out = columns.iter().zip(&shown).filter(is_left_out);
+    model.left_out = left_out.map(|(column, _)| column.title.clone()).collect();
     let left = (room + 1).saturating_sub(needed(&columns, &shown));
     for column in columns.iter_mut().filter(|column| column.width == 0) {
         column.width = LEAST + left;

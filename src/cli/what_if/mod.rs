@@ -127,7 +127,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         report.notes.extend(course.as_ref().map(|course| course.assumption(&args.idle)));
         report.drawing = course.map(|course| course.plot(&tree, &screen)).unwrap_or_default();
     }
-    args.output.print_as(report, Look { header: true, give_up: moves::GIVE_UP }, progress)?;
+    args.output.print_as(report, Look { give_up: moves::GIVE_UP, ..Look::WHOLE }, progress)?;
     Ok(Answer::Yes)
 }
 

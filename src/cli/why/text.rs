@@ -81,7 +81,7 @@ impl Site<'_> {
 
     /// A small table within the text.
     pub(super) fn table(&self, rows: Rows<'_>, out: &mut dyn Write) -> io::Result<()> {
-        let look = Look { header: true, give_up: &["third", "of_shares", "of_usage", "second", "shares"] };
+        let look = Look { give_up: &["third", "of_shares", "of_usage", "second", "shares"], ..Look::WHOLE };
         Table::new(self.screen, look).indented(2).print(rows, false, &mut Progress::none(), out).map(|_| ())
     }
 

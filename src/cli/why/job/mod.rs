@@ -152,7 +152,7 @@ impl Teller<'_> {
         give_up: &[&str],
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let table = Table::new(self.screen, Look { header: true, give_up }).indented(2);
+        let table = Table::new(self.screen, Look { give_up, ..Look::WHOLE }).indented(2);
         table.print(rows, false, &mut Progress::none(), out).map(|_| ())
     }
 
