@@ -40,6 +40,40 @@ test_expect_success 'one to which nothing was on its way waits there until there
 	there=$(mf submit 5001 -B B) && running $there && rests=$(mf submit 5001 -B A -u 0) && scheduled $rests &&
 	test_must_fail mf update $rests bank=B && cancel $there && ended $there && cancel $rests && ended $rests
 '
+# crosses ID COMMAND...: COMMAND sends a job from SCHED to PRIORITY after the scheduler has decided on it, and the job runs.
+crosses() {
+	local job=$1; shift
+	"$@" && settled && is_state SCHED $job && rm hold && running $job && goes_on
+}
+test_expect_success 'an expedited job runs, although the limit is full: no priority holds it in SCHED' '
+	for urgency in 31 1 30; do
+		touch hold && job=$(mf submit 5001 -B B) && decided $job && flux job urgency $job 0 && settled &&
+		there=$(mf submit 5001 -B B) && decided $there && crosses $job flux job urgency $job $urgency &&
+		running $there && cancel $there $job && ended $there $job || return 1
+	done
+'
+test_expect_success 'an expedited job that was held in SCHED runs' '
+	touch hold && job=$(mf submit 5001 -B B) && decided $job && flux job urgency $job 0 && settled &&
+	there=$(mf submit 5001 -B B) && decided $there && flux job urgency $job 16 && settled && held_in_sched $job &&
+	crosses $job flux job urgency $job 31 && running $there && cancel $there $job && ended $there $job
+'
+test_expect_success 'an expedited job that moves into a full bank runs' '
+	touch hold && there=$(mf submit 5001 -B B) && job=$(mf submit 5001 -B A -u 31) && decided $there $job &&
+	crosses $job mf update $job bank=B && running $there && mf counts 5001 B active=2 run=2 &&
+	cancel $there $job && ended $there $job
+'
+test_expect_success 'a job without data returns to SCHED at every urgency, and runs' '
+	for change in 31 0 15 31,16 update; do
+		mf push assoc 5001 A assoc 5001 B max_running_jobs=1 assoc 5002 A project "*" &&
+		touch hold && job=$(mf submit 5001 -B B) && decided $job && reload_plugin && settled &&
+		case $change in
+		update) mf update $job duration=100 ;;
+		*) for urgency in $(echo $change | tr , " "); do flux job urgency $job $urgency || return 1; done ;;
+		esac && settled && is_state SCHED $job && rm hold && running $job &&
+		mf push assoc 5001 A assoc 5001 B max_running_jobs=1 assoc 5002 A project "*" && goes_on && cancel $job && ended $job ||
+		{ echo "change $change"; return 1; }
+	done
+'
 test_expect_success 'the scheduler is asked as before' 'goes_on && test_must_fail logged "already allocated"'
 test_expect_success 'no job is left' 'cancel_all'
 finish

@@ -38,6 +38,7 @@ impl Event<'_> {
                 | Event::Depend(_)
                 | Event::Dependency { .. }
                 | Event::Priority(..)
+                | Event::Bounced { .. }
                 | Event::PriorityGet(..)
                 | Event::Sched(_)
                 | Event::Run(..)
@@ -134,6 +135,16 @@ pub enum Event<'a> {
     },
     /// `job.state.priority`, with the urgency. No effect at all says that the job is unknown: show it first.
     Priority(JobId, i64),
+    /// `job.state.priority` of a job that an urgency change or a jobspec update takes from SCHED to PRIORITY. The scheduler may have
+    /// decided on the job, so the answer must return the job to SCHED. No effect at all says that the job is unknown.
+    Bounced {
+        /// The job.
+        id: JobId,
+        /// Its new urgency.
+        urgency: i64,
+        /// Its posted priority.
+        posted: u32,
+    },
     /// `job.priority.get`, with the urgency. No effect at all says that the job is unknown: show it first.
     PriorityGet(JobId, i64),
     /// `job.state.sched`.

@@ -13,7 +13,8 @@
 //! they would be its own without a use; and when it was released Flux would ask for them again, take the second answer for an error,
 //! and ask the scheduler for nothing more. So it is given priority 0, at which no scheduler is asked for it, and stands in
 //! line in SCHED ([`is_in_sched`](crate::limits::Job::is_in_sched)), where it counts for nothing until it is released. Should resources
-//! have been on their way, it runs, and counts as running. After a reload or a restart a job that is in SCHED at priority 0, though its
+//! have been on their way, it runs, and counts as running. An expedited job cannot be held in SCHED, because Flux replaces priority 0:
+//! it is released whatever the limits say. A job in SCHED without data keeps its posted priority. After a reload or a restart a job that is in SCHED at priority 0, though its
 //! urgency is another, is taken for one of these: or its score is 0, and it rests when its turn comes.
 
 use super::price::Completion;
@@ -24,10 +25,13 @@ use crate::limits::{Demand, Holding, Job, Line, Phase, Rule, rows_of_queues};
 use crate::priority::URGENCY_EXPEDITE;
 
 impl Engine {
-    /// The answer to `job.state.priority` of a job that is held: it has no price before its turn comes, or 0 in SCHED.
-    pub(super) fn stays(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
-        // Whatever Flux is told of an expedited job, it takes it for the most urgent: that of the instance owner alone can be so.
-        if urgency == URGENCY_EXPEDITE {
+    /// Returns the answer to `job.state.priority` for a held job: no priority, or 0 in SCHED. `was_in_sched`: the job was in SCHED until
+    /// now, so the scheduler may have decided on it.
+    pub(super) fn stays(&mut self, id: JobId, urgency: i64, was_in_sched: bool) -> Vec<Effect> {
+        if was_in_sched {
+            self.ledger.change(id, |job| job.is_in_sched = true);
+        } else if urgency == URGENCY_EXPEDITE {
+            // Flux would replace priority 0, and the job would run.
             self.ledger.change(id, |job| job.is_in_sched = false);
         }
         let is_in_sched = self.ledger.job(id).is_some_and(|job| job.is_in_sched);
@@ -50,6 +54,13 @@ impl Engine {
                 effects
             }
             Err(pending) => self.unpriced(id, pending, Some(answer)),
+        }
+    }
+
+    /// Releases a held job that was in SCHED until now and is expedited: priority 0 cannot hold it there.
+    pub(super) fn release_expedited(&mut self, id: JobId) {
+        if self.ledger.job(id).is_some_and(Job::is_awaiting) {
+            self.advance(id, Phase::Sched);
         }
     }
 

@@ -137,8 +137,8 @@ impl Engine {
         effects
     }
 
-    /// The job has left DEPEND for PRIORITY, or was sent back there.
-    pub(super) fn priority(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+    /// The job has left DEPEND for PRIORITY, or was sent back there. `posted` is the posted priority of a job that was in SCHED.
+    pub(super) fn priority(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
         let Some(phase) = self.ledger.job(id).map(|job| job.phase) else { return Vec::new() };
         let was_judged = self.was_judged(id);
         let mut effects = Vec::from_iter(self.unwatch(id));
@@ -146,7 +146,7 @@ impl Engine {
             self.advance(id, Phase::Priority);
             effects.extend(if was_judged { Vec::new() } else { self.judge_in_priority(id) });
         }
-        effects.extend(self.prioritized(id, urgency));
+        effects.extend(self.prioritized(id, urgency, posted));
         effects
     }
 

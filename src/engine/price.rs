@@ -5,7 +5,7 @@ use super::{Effect, Engine, Level, Memo, Posting, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Demand, Grant, Job, Line, Origin, Phase, Project, Settled};
-use crate::priority::{AGE, Explanation, Outcome, Subject};
+use crate::priority::{AGE, Explanation, Outcome, PRIORITY_MAX, Subject, URGENCY_EXPEDITE};
 
 /// A fair-share that moved by less is not worth an event.
 const MEMO_STEP: f64 = 1e-9;
@@ -33,6 +33,12 @@ pub(super) enum Completion {
     Later,
 }
 
+/// Returns the priority that a job in SCHED without data keeps when its urgency changes: the posted one, or 0 if that came from urgency
+/// 31. If the urgency is 0 or 31 now, Flux replaces the answer.
+fn without_expedite(posted: u32) -> u32 {
+    if posted == PRIORITY_MAX { 0 } else { posted }
+}
+
 impl Completion {
     /// That of a job that is priced in a phase, where Flux has it already.
     fn in_phase(phase: Phase, posting: Posting) -> Completion {
@@ -41,20 +47,23 @@ impl Completion {
 }
 
 impl Engine {
-    /// The answer to `job.state.priority`.
-    pub(super) fn prioritized(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+    /// Returns the answer to `job.state.priority`. `posted` is the posted priority of a job that was in SCHED until now: the scheduler
+    /// may have decided on this job, so it always gets a priority, which returns it to SCHED.
+    pub(super) fn prioritized(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
         self.note_eligible(id, Some(urgency));
-        if self.ledger.job(id).is_some_and(|job| self.wakes_too_late(id, job, urgency)) {
+        if posted.is_some() && urgency == URGENCY_EXPEDITE {
+            self.release_expedited(id);
+        } else if self.ledger.job(id).is_some_and(|job| self.wakes_too_late(id, job, urgency)) {
             let mut effects = self.stands_in_line(id);
-            effects.extend(self.stays(id, urgency));
+            effects.extend(self.stays(id, urgency, posted.is_some()));
             return effects;
         }
         if self.ledger.job(id).is_some_and(Job::is_awaiting) {
             self.note_held_urgency(id, urgency);
-            return self.stays(id, urgency);
+            return self.stays(id, urgency, posted.is_some());
         }
         let price = self.price(id, urgency, Completion::Now(Posting::Current));
-        if price.is_err() {
+        if price.is_err() && posted.is_none() {
             self.unpriced.insert(id);
         } else {
             self.unpriced.remove(&id);
@@ -67,8 +76,14 @@ impl Engine {
                 effects
             }
             Err(pending) => {
-                self.stays_in_priority(id);
-                self.unpriced(id, pending, Some(Effect::PriorityUnavailable))
+                let answer = match posted {
+                    Some(posted) => Effect::SetPriority(without_expedite(posted)),
+                    None => Effect::PriorityUnavailable,
+                };
+                if posted.is_none() {
+                    self.stays_in_priority(id);
+                }
+                self.unpriced(id, pending, Some(answer))
             }
         }
     }

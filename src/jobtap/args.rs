@@ -16,6 +16,9 @@ use std::ptr::null_mut;
 
 const IN: c_int = 0;
 const OUT: c_int = 1;
+/// FLUX_JOB_STATE_SCHED.
+const STATE_SCHED: i64 = 8;
+
 /// Room for an error text (`flux_error_t`).
 const ERROR_MAX: usize = 159;
 
@@ -124,6 +127,14 @@ impl<'a> Args<'a> {
     pub fn priority_state(self) -> Result<(i64, i64), BadArgs> {
         let input = self.input()?;
         Ok((integer(input, c"priority")?, integer(input, c"state")?))
+    }
+
+    /// Returns the posted priority of a job that Flux sent from SCHED back to PRIORITY. Returns `None` for any other job, and for one that
+    /// has no priority: at a restart Flux takes it away, and the scheduler has not seen the job.
+    pub fn bounced_priority(self) -> Option<u32> {
+        let input = self.input().ok()?;
+        let was_in_sched = integer(input, c"prev_state").ok()? == STATE_SCHED;
+        u32::try_from(integer(input, c"priority").ok()?).ok().filter(|_| was_in_sched)
     }
 
     /// A table of the instance's configuration, as JSON text; `None` if there is no such table.

@@ -173,8 +173,12 @@ impl MfPriority {
     }
 }
 
-/// A job in SCHED keeps its price, any other gets none.
+/// Answers that a job in SCHED keeps its priority, and that any other has none. A job that was in SCHED until now must return there: the
+/// scheduler may have decided on it.
 pub(super) fn keep_priority(plugin: Plugin, args: Args<'_>) -> Result<(), BadArgs> {
+    if let Some(posted) = args.bounced_priority() {
+        return args.set_priority(i64::from(posted));
+    }
     match args.priority_state() {
         Ok((priority, SCHED)) if priority >= 0 => args.set_priority(priority),
         _ => args.set_priority_unavailable(plugin),

@@ -109,9 +109,10 @@ impl MfPriority {
             Err(fault) => return complain(host, topic, &fault),
         };
         let id = JobId(id);
-        let event = || match topic {
-            "job.priority.get" => Event::PriorityGet(id, urgency),
-            _ => Event::Priority(id, urgency),
+        let event = || match (topic, args.bounced_priority()) {
+            ("job.priority.get", _) => Event::PriorityGet(id, urgency),
+            (_, Some(posted)) => Event::Bounced { id, urgency, posted },
+            (_, None) => Event::Priority(id, urgency),
         };
         let effects = self.feed(host, event()).ok_or(Failed)?;
         if !effects.is_empty() {

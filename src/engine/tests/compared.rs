@@ -2,11 +2,11 @@
 //! What is found out when jobs are compared with Flux after a panic, and what can't be.
 
 use super::doubt;
-use super::examples::exact;
+use super::examples::{exact, restarted_without_data};
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, association, narrow, queue, record};
+use super::site::{HostJob, NOW, association, narrow, queue, record};
 use crate::accounts::Association;
-use crate::engine::{Effect, Engine, Event, Refusal, State, Timer};
+use crate::engine::{Effect, Event, Refusal, State, Timer};
 use crate::ids::{JobId, Limit};
 
 /// User 7 in A, where one job may be scheduled, and in B.
@@ -67,8 +67,7 @@ fn a_job_that_cannot_be_looked_up_is_read_again() {
 fn a_price_that_was_refused_once_is_given_again() {
     let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
     let id = host.submit(HostJob::new(7)).unwrap();
-    host.replay(true, Engine::new(OWNER));
-    host.set_urgency(id, 16);
+    restarted_without_data(&mut host, id);
     assert_eq!(host.state(id), Some(State::Priority));
     host.refuse_prices = Some(Refusal::Other("out of memory".to_owned()));
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));

@@ -240,14 +240,20 @@ fn a_replay_restores_names_and_reservations() {
     }
 }
 
+/// Restarts the job manager without data, so that the job is in PRIORITY without a priority. The host still has its posted priority, at
+/// which Flux's loop leaves a job in PRIORITY.
+pub(super) fn restarted_without_data(host: &mut Host, id: JobId) {
+    let posted = host.jobs[&id].priority;
+    host.replay(false, Engine::new(OWNER));
+    host.jobs.get_mut(&id).unwrap().priority = posted;
+}
+
 #[test]
 fn a_price_that_is_what_it_was_moves_a_job_on_all_the_same() {
     let mut host = site(|_| ());
     let id = submit(&mut host, 1);
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(50_000)));
-    // The plugin is loaded again without data; the user changes the urgency, which sends the job to PRIORITY.
-    host.replay(true, Engine::new(OWNER));
-    host.set_urgency(id, 16);
+    restarted_without_data(&mut host, id);
     assert_eq!(host.state(id), Some(State::Priority));
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     host.event(Event::Reprioritize);

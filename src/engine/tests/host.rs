@@ -249,16 +249,19 @@ impl Host {
 
     /// A job that was in SCHED gets its price, or finds no room and is held there.
     pub(super) fn ask_again(&mut self, id: JobId, urgency: i64) {
-        let answer = self.callback(id, |facts| Event::Priority(facts.id, urgency));
-        // Without data it waits for those. Resources may be on their way to any other: only in SCHED can it take them. But there an
-        // expedited one can't be held.
-        let stays = answer == Some(Answer::Unavailable) && self.engine.book().has_data();
-        assert!(!stays || urgency == 31, "job {id} was in SCHED, and is kept in PRIORITY");
-        self.set_priority(id, answer);
-        if let Some(job) = self.jobs.get_mut(&id).filter(|_| stays) {
-            (job.was_sched, job.was_awaiting, job.is_in_line) = (false, true, false);
-            self.oracle.stays(&self.jobs, id);
+        let posted = self.jobs[&id].priority.and_then(|posted| u32::try_from(posted).ok()).unwrap_or(0);
+        let answer = self.callback(id, |facts| Event::Bounced { id: facts.id, urgency, posted });
+        // Resources may be on their way to the job: only in SCHED can it take them.
+        assert!(
+            matches!(answer, Some(Answer::Priority(_))),
+            "job {id} was in SCHED, and is kept in PRIORITY"
+        );
+        if urgency == 31
+            && let Some(job) = self.jobs.get_mut(&id)
+        {
+            job.is_in_line = false;
         }
+        self.set_priority(id, answer);
     }
 
     /// Jobs in SCHED may have been put in line there, by what a query tells: they have priority 0, and

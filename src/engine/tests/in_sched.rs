@@ -124,16 +124,94 @@ fn a_held_job_that_is_cancelled_leaves_the_line_at_once() {
     }
 }
 
-/// Flux has its own priority for an expedited job, whatever the plugin says: in SCHED it would run.
+/// Flux has its own priority for an expedited job, whatever the plugin says: in SCHED no answer holds it.
 #[test]
-fn an_expedited_job_is_held_in_priority() {
-    let (mut host, [rests, next]) = asleep();
-    host.set_urgency(rests, 16);
-    assert_eq!(go(&host, &[rests, next]), [false, true]);
-    host.set_urgency(rests, 31);
-    assert_eq!(states(&host, &[rests, next]), [Priority, Sched]);
-    host.end(next);
-    assert_eq!(go(&host, &[rests]), [true]);
+fn an_expedited_job_that_was_held_in_sched_is_released() {
+    for first in [16, 31] {
+        let (mut host, [wakes, next]) = asleep();
+        host.set_urgency(wakes, first);
+        host.set_urgency(wakes, 31);
+        assert_eq!(states(&host, &[wakes, next]), [Sched, Sched]);
+        assert_eq!(host.jobs[&wakes].priority, Some(i64::from(u32::MAX)), "{first}");
+        assert!(!host.engine.is_held(wakes), "{first}");
+        host.start(wakes);
+        host.start(next);
+        [wakes, next].into_iter().for_each(|id| host.end(id));
+        settled(&host);
+    }
+}
+
+/// The host asserts that each job returns to SCHED: the scheduler may have decided on it. Each cause sends a job from SCHED to PRIORITY.
+#[test]
+fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
+    type Cause = (&'static str, fn(&mut Host, JobId, i64));
+    let causes: [Cause; 6] = [
+        ("an urgency change", |host, id, urgency| host.set_urgency(id, urgency)),
+        ("a hold before", |host, id, urgency| {
+            host.set_urgency(id, 0);
+            let next = submit(host, 1);
+            host.start(next);
+            host.set_urgency(id, urgency);
+        }),
+        ("an update into a full bank", |host, id, urgency| {
+            host.set_urgency(id, urgency);
+            let runs = host.submit(HostJob::new(7).bank("B")).unwrap();
+            host.start(runs);
+            host.force_update(id, None, Some("B".to_owned()));
+        }),
+        ("an update to a bank that no record names", |host, id, urgency| {
+            host.set_urgency(id, urgency);
+            host.force_update(id, None, Some("X".to_owned()));
+        }),
+        ("a weight that makes the score 0", |host, id, urgency| {
+            host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+            host.event(Event::Reprioritize);
+            host.set_urgency(id, urgency);
+        }),
+        ("a reload without data", |host, id, urgency| {
+            host.replay(true, Engine::new(OWNER));
+            host.set_urgency(id, urgency);
+            host.force_update(id, None, Some("B".to_owned()));
+        }),
+    ];
+    for (cause, act) in causes {
+        for running in [RunningLimits::Strict, RunningLimits::Upstream] {
+            for urgency in [0, 1, 15, 16, 30, 31] {
+                let records = || Event::Associations(vec![narrow(7, "A"), narrow(7, "B")]);
+                let mut host = Host::new();
+                [Event::Settings(rules(running, &[])), records()].into_iter().for_each(|it| host.event(it));
+                let id = host.submit(HostJob::new(7).bank("A")).unwrap();
+                act(&mut host, id, urgency);
+                assert_eq!(host.state(id), Some(Sched), "{cause}, {running:?}, urgency {urgency}");
+                let expected = match urgency {
+                    0 => Some(0),
+                    31 => Some(i64::from(u32::MAX)),
+                    _ => host.jobs[&id].priority.filter(|posted| *posted < i64::from(u32::MAX)),
+                };
+                assert_eq!(host.jobs[&id].priority, expected, "{cause}, {running:?}, urgency {urgency}");
+                host.event(records());
+                host.event(Event::Reprioritize);
+                settled(&host);
+            }
+        }
+    }
+}
+
+/// Without data a job keeps its posted priority; the one that urgency 31 gave it ends with that urgency.
+#[test]
+fn a_job_without_data_does_not_keep_the_priority_of_an_expedited_one() {
+    let mut host = site(|_| {});
+    let id = submit(&mut host, 1);
+    let posted = host.jobs[&id].priority;
+    host.replay(true, Engine::new(OWNER));
+    host.set_urgency(id, 10);
+    assert_eq!(host.jobs[&id].priority, posted);
+    host.set_urgency(id, 31);
+    host.set_urgency(id, 16);
+    assert_eq!(host.jobs[&id].priority, Some(0));
+    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.event(Event::Reprioritize);
+    assert_eq!(host.jobs[&id].priority, posted);
     settled(&host);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Prices that follow what is true when they are set, jobs that won't be scheduled, data that come in any order.
 
-use super::examples::{exact, site, site_of_fairshare, submit};
+use super::examples::{exact, restarted_without_data, site, site_of_fairshare, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
 use crate::accounts::AssociationRecord;
@@ -71,9 +71,7 @@ fn an_update_to_a_score_of_zero_gives_the_place_to_run_to_the_next() {
 fn a_price_is_that_of_the_moment_when_it_is_set() {
     let mut host = site(|_| ());
     let id = submit(&mut host, 1);
-    // Loaded again without data, and sent to PRIORITY, the job has the price it had and waits for a new one.
-    host.replay(true, Engine::new(OWNER));
-    host.set_urgency(id, 16);
+    restarted_without_data(&mut host, id);
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     // The reprioritize finds the price it had; between it and the next reactor turn another push comes.
     let effects = host.engine.handle(NOW, Event::Reprioritize);
@@ -90,8 +88,7 @@ fn a_price_is_that_of_the_moment_when_it_is_set() {
 fn an_urgency_of_the_moment_counts_too() {
     let mut host = site(|_| ());
     let id = submit(&mut host, 1);
-    host.replay(true, Engine::new(OWNER));
-    host.set_urgency(id, 16);
+    restarted_without_data(&mut host, id);
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     let effects = host.engine.handle(NOW, Event::Reprioritize);
     host.apply(effects);

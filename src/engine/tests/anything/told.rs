@@ -64,7 +64,7 @@ impl Told {
                 self.jobs.insert(facts.id, Life { stage, size, counts: false, is_held: false });
             }
             Event::Depend(id) => self.reach(*id, Stage::Depend),
-            Event::Priority(id, _) => self.reach(*id, Stage::Priority),
+            Event::Priority(id, _) | Event::Bounced { id, .. } => self.reach(*id, Stage::Priority),
             Event::Sched(id) => self.reach(*id, Stage::Sched),
             Event::Run(id, _) => {
                 if let Some(life) = self.jobs.get_mut(id) {
