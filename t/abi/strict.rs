@@ -5,7 +5,7 @@
 use mf_priority::embedded::{State, Submission};
 use serde_json::{Value, json};
 
-use super::{OWNER, Site, after, association, document, job};
+use super::{OWNER, Site, after, association, document, job, queue};
 
 /// User 5001 may run two jobs; the cluster is full with a job of another.
 fn busy(settings: &Value) -> (Site, u64) {
@@ -145,11 +145,18 @@ fn the_bank_of_a_job_goes_to_nobody_who_is_let_go_in_its_callback() {
     let mut one = document();
     one["associations"][0] = cap(1);
     site.push(&one);
-    let [runs, held] = [job(5001, 1), job(5001, 1)].map(|job| site.submit(&job));
+    let runs = site.submit(&job(5001, 1));
+    let held = site.submit(&Submission { urgency: 17, ..job(5001, 1) });
     assert_eq!(states(&site, &[first, waits, runs, held]), [Run, Depend, Run, Depend]);
-    site.rpc("rec_update", &json!({"data": [cap(2)]})).unwrap();
-    // In DEPEND nobody is told of that: it is priced at 0 when it goes on.
-    site.host.set_urgency(waits, 0, OWNER).unwrap();
+    // The new records give a job of urgency 16 the priority 0, which suspends its reservation in its own callback.
+    let mut poor = cap(2);
+    poor["fairshare"] = json!(0);
+    site.rpc("rec_update", &json!({"data": [poor]})).unwrap();
+    site.rpc(
+        "rec_q_update",
+        &json!({"data": [queue("q", json!({"priority": 0})), queue("r", json!({"priority": 0}))]}),
+    )
+    .unwrap();
     site.finish(first);
     assert_eq!(states(&site, &[waits, held]), [Sched, Run]);
     let updates = |id| {
