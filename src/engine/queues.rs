@@ -23,6 +23,8 @@ pub(super) struct Queues {
     stopped: BTreeSet<Option<QueueName>>,
     /// Whether a question or its timer is under way.
     is_asking: bool,
+    /// Seconds until the first question.
+    delay: f64,
 }
 
 impl Queues {
@@ -36,9 +38,9 @@ impl Queues {
         is_stopped
     }
 
-    /// What was asked may have been lost.
+    /// Starts again after a panic lost the question or its timer. The delay keeps a timer that always panics from spinning.
     pub fn ask_again(&mut self) {
-        self.is_asking = false;
+        (self.is_asking, self.delay) = (false, UNANSWERED);
     }
 }
 
@@ -51,7 +53,7 @@ impl Engine {
     pub(super) fn watch_queues(&mut self, effects: &mut Vec<Effect>) {
         if !self.queues.is_asking && self.needs_queue_states() {
             self.queues.is_asking = true;
-            effects.push(Effect::ArmIn(Timer::Queues, 0.0));
+            effects.push(Effect::ArmIn(Timer::Queues, std::mem::take(&mut self.queues.delay)));
         }
     }
 
