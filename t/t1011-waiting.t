@@ -59,12 +59,13 @@ test_expect_success 'a hundred users wait, and all of them go' '
 	for id in $ids; do wait_for depend $id || return 1; done && mf push $records project "*" && scheduled $ids &&
 	mf counts 6001 A active=4 sched=4 && mf counts 6025 A active=4 sched=4
 '
-test_expect_success 'a job that went to PRIORITY without data goes on, though its price is what it was' '
+test_expect_success 'a job that leaves SCHED without data returns to SCHED with its posted priority' '
 	cancel_all && mf push assoc 5001 A project "*" && a=$(mf submit 5001) && b=$(mf submit 5001) && scheduled $a $b &&
-	reload_plugin && flux job urgency $a 16 && mf update $b duration=60.0 && settled && is_state PRIORITY $a $b &&
+	before=$(mf prio $a) && reload_plugin && flux job urgency $a 17 && mf update $b duration=60.0 && settled &&
+	is_state SCHED $a $b && prio_is $a $before && prio_is $b $before &&
 	mf push assoc 5001 A project "*" && settled && is_state SCHED $a $b && mf counts 5001 A active=2 sched=2
 '
-test_expect_success 'so does one that went there without a plugin' '
+test_expect_success 'a job that went to PRIORITY without a plugin is scheduled once the data are there' '
 	mf doc assoc 5001 A project "*" >doc && remove_plugin && flux job urgency $a 16 && settled && is_state PRIORITY $a &&
 	load_plugin doc && settled && is_state SCHED $a $b && mf counts 5001 A active=2 sched=2
 '
