@@ -42,7 +42,7 @@ fn site(leaves: usize, policy: Policy) -> Site {
         active: true,
     };
     let associations = (0..leaves).map(|leaf| Leaf {
-        user: UserId(leaf as u32),
+        user: Some(UserId(leaf as u32)),
         name: format!("u{leaf:06}").into(),
         bank: bank_name(leaf % banks),
         shares: Shares::Count(1 + random.below(1_000)),

@@ -32,7 +32,7 @@ fn site(tree: &Tree, policy: Policy, options: Options) -> (Site, Vec<&str>) {
         active: tree.is_active(node),
     };
     let leaf = |node| Leaf {
-        user: UserId(names.binary_search(&tree.name(node)).unwrap() as u32),
+        user: Some(UserId(names.binary_search(&tree.name(node)).unwrap() as u32)),
         name: tree.name(node).into(),
         bank: tree.name(tree.parent(node).unwrap()).into(),
         shares: tree.shares(node),
@@ -142,7 +142,7 @@ fn interleaved_prices_are_in_the_order_of_an_openpbs_cycle() {
         let mut engine = Engine::new(UserId(1_000_000));
         let unlimited = Limit(2_147_483_647);
         let mut users: Vec<(UserId, BankName)> =
-            site.associations.iter().map(|leaf| (leaf.user, leaf.bank.clone())).collect();
+            site.associations.iter().map(|leaf| (leaf.user.unwrap(), leaf.bank.clone())).collect();
         users.sort();
         let record = |(user, bank): &(UserId, BankName)| AssociationRecord {
             association: Association {

@@ -126,14 +126,20 @@ wrong() {
 	shift $((n - 1))
 	mf rejects rec_update "associations[1].$key" "$@"
 }
-for key in userid max_running_jobs max_active_jobs max_sched_jobs max_nodes max_cores active; do
+test_expect_success "association.userid takes nothing but an integer" 'wrong userid null 1.5 true \"1\" [] {}'
+for key in max_running_jobs max_active_jobs max_sched_jobs max_nodes max_cores active; do
 	test_expect_success "association.$key takes nothing but an integer" '
 		wrong $key null 1.5 true \"1\" [] {} &&
 		mf rejects rec_update "" "{\"data\":[{$a,\"$key\":99999999999999999999}]}"
 	'
 done
-test_expect_success 'association.userid is 0 to 4294967294' '
-	wrong userid -1 && wrong userid 4294967295
+test_expect_success 'a record whose userid is not 0 to 4294967294 is left out with a warning (plugin 3.6)' '
+	mf query | jq -S .mf_priority_map >before &&
+	for userid in -1 -3 4294967295 4294967296 99999999999999999999; do
+		mf rpc rec_update "{\"data\":[{$a,\"userid\":$userid}]}" || return 1
+	done &&
+	mf query | jq -S .mf_priority_map >after && test_cmp before after &&
+	logged "associations[0].userid: 4294967295 is outside 0 to 4294967294: no job can match userid 4294967295 in bank"
 '
 for key in bank def_bank queues projects def_project; do
 	test_expect_success "association.$key takes nothing but a string" '

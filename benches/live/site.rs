@@ -67,7 +67,7 @@ pub fn site(
     // What a full machine adds up to in the long run.
     let total = nodes * half_life / 2f64.ln();
     let mut leaf = |user: usize| Leaf {
-        user: UserId(user as u32),
+        user: Some(UserId(user as u32)),
         name: format!("u{user:06}").into(),
         bank: bank_of(user).as_str().into(),
         shares: Shares::Count(shares_of(user)),

@@ -16,6 +16,8 @@ use crate::limits::HoldName;
 pub enum Level {
     /// LOG_ERR.
     Error,
+    /// LOG_WARNING.
+    Warning,
     /// LOG_DEBUG.
     Debug,
 }

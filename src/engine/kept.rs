@@ -34,6 +34,8 @@ pub struct Rest {
     pub limits: Vec<SiteLimit>,
     /// Switches.
     pub config: Config,
+    /// Leaves of the tree that no job matches, by bank and user name.
+    pub leaves: Vec<Leaf>,
     /// How the tree is ranked, if one was pushed.
     pub rule: Option<Rule>,
 }
@@ -152,6 +154,7 @@ impl Engine {
             weights: self.book.weights().given().map(|(name, weight)| (name.to_owned(), weight)).collect(),
             limits: self.book.pushed_limits().to_vec(),
             config: self.book.config(),
+            leaves: self.standing.leaves_without_jobs(),
             rule: self.standing.pushed_rule(),
         }
     }

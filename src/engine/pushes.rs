@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Data from the accounting database. It changes no job before the next reprioritize, only who is counted where.
 
-use super::{Effect, Engine, Step, Timer};
+use super::{Effect, Engine, Level, Step, Timer};
 use crate::accounts::{AssociationId, AssociationRecord, Book, Difference, Policy, PolicyPart, TreeChange};
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Origin, Phase};
-use crate::standing::{Draft, SiteChange, SitePart};
+use crate::standing::{Draft, SharedIds, SiteChange, SitePart};
 use std::collections::BTreeSet;
 
 impl Engine {
@@ -79,6 +79,7 @@ impl Engine {
         (self.due.push_ended, self.due.limits_moved) = (true, true);
         self.regroup();
         let mut effects = self.weigh();
+        effects.extend(self.standing.shared_ids().map(|shared| Effect::Log(Level::Warning, told_of(shared))));
         let waiting: Vec<JobId> = self.ledger.waiting().collect();
         effects.extend(self.attach(waiting));
         effects.extend(if self.is_live() { self.pushed_tree() } else { self.reprioritize() });
@@ -161,4 +162,17 @@ impl Engine {
         self.all_may_be_known();
         effects
     }
+}
+
+/// The log line about leaves whose user id another leaf of their bank has, too.
+fn told_of(SharedIds { leaves, example: (name, user, bank), counts_in }: &SharedIds) -> String {
+    let more = match leaves - 1 {
+        0 => String::new(),
+        1 => "; 1 more user shares an id like that".to_owned(),
+        more => format!("; {more} more users share an id like that"),
+    };
+    format!(
+        "{name} and {counts_in} have user id {user} in bank {bank}: jobs of that id go by the last record, that of \
+         {counts_in}{more}"
+    )
 }

@@ -14,9 +14,9 @@ pub(super) struct Placing<'a> {
 }
 
 impl<'a> Placing<'a> {
-    /// Of several that are alike the first counts.
+    /// If several associations have one user id and one bank, jobs count in the last one, as in the plugin.
     pub(super) fn new(ledger: &'a Ledger) -> Placing<'a> {
-        let accounts = || ledger.accounts.iter().enumerate().rev();
+        let accounts = || ledger.accounts.iter().enumerate();
         let defaults = accounts().filter(|(_, account)| account.is_default);
         Placing {
             banks: ledger.banks.iter().enumerate().rev().map(|(at, bank)| (bank.name.as_str(), at)).collect(),

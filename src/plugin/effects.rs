@@ -132,6 +132,7 @@ impl MfPriority {
             Effect::Log(level, ref text) => {
                 let level = match level {
                     Level::Error => LogLevel::Error,
+                    Level::Warning => LogLevel::Warning,
                     Level::Debug => LogLevel::Debug,
                 };
                 plugin.log(level, &format!("mf_priority: {text}"));

@@ -46,6 +46,8 @@ pub(super) struct Reader {
     pub(super) warnings: Warnings,
     /// How many records of each array were read: where the next part goes on counting.
     read: BTreeMap<&'static str, usize>,
+    /// How many records of each array concern no job.
+    left_out: BTreeMap<&'static str, usize>,
 }
 
 impl Reader {
@@ -54,9 +56,10 @@ impl Reader {
         self.read.values().sum()
     }
 
-    /// How many associations were read.
+    /// Returns the number of associations that were read, without those that concern no job.
     pub(super) fn associations(&self) -> usize {
-        self.read(AssociationWire::ARRAY)
+        let left_out = self.left_out.get(AssociationWire::ARRAY).copied().unwrap_or_default();
+        self.read(AssociationWire::ARRAY).saturating_sub(left_out)
     }
 
     fn read(&self, array: &'static str) -> usize {
@@ -71,7 +74,16 @@ impl Reader {
         let mut records = Vec::with_capacity(wires.len());
         for (at, Object(wire)) in wires.into_iter().enumerate() {
             let say = |what: String| told::<W>(first + at, &what, wire.who());
+            let left_out = wire.left_out();
+            if let Some(why) = &left_out {
+                *self.left_out.entry(W::ARRAY).or_default() += 1;
+                let index = first + at;
+                self.warnings.note(|| format!("{}[{index}]{why}", W::ARRAY));
+            }
             for (key, value) in wire.limits() {
+                if left_out.is_some() {
+                    break;
+                }
                 if value < 0 {
                     let means = match (W::ARRAY, key, value) {
                         (_, "max_active_jobs", _) => "means unlimited, as 0 does",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The records of a push, key by key: what each reads from, and what it becomes.
 
+use super::value::{BEYOND, saturated, shortened};
 use crate::accounts::{Association, AssociationRecord, Queue};
 use crate::fairshare::Shares;
 use crate::ids::{BankName, Limit, ProjectName, QueueName, UserId};
@@ -14,6 +15,8 @@ use std::sync::Arc;
 #[derive(Clone, Copy)]
 pub(super) enum Type {
     Integer,
+    /// An integer of any size.
+    BigInteger,
     Number,
     Text,
 }
@@ -21,7 +24,7 @@ pub(super) enum Type {
 impl Type {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Type::Integer => "integer",
+            Type::Integer | Type::BigInteger => "integer",
             Type::Number => "number",
             Type::Text => "string",
         }
@@ -31,6 +34,10 @@ impl Type {
         let text = value.get();
         match self {
             Type::Integer => text.parse::<i64>().is_ok(),
+            Type::BigInteger => {
+                let is_beyond = |number: f64| number.is_finite() && number.abs() >= BEYOND;
+                text.parse::<i64>().is_ok() || text.parse::<f64>().is_ok_and(is_beyond)
+            }
             Type::Number => text.parse::<f64>().is_ok_and(f64::is_finite),
             Type::Text => text.starts_with('"'),
         }
@@ -49,6 +56,10 @@ pub(super) trait Wire<'a>: Deserialize<'a> {
     const WHO: &'static [(&'static str, &'static str)];
     /// Whom or what this one is about, in the same words.
     fn who(&self) -> Vec<(&'static str, String)>;
+    /// Says why the record concerns no job and is left out; `None` for any other record.
+    fn left_out(&self) -> Option<String> {
+        None
+    }
     /// The record, or the key at fault and what is wrong.
     fn accept(&self, names: &mut Interner) -> Result<Self::Record, (&'static str, String)>;
     /// Keys and values of limits, for warnings about negative ones.
@@ -99,9 +110,10 @@ impl Interner {
 
 type Checked = Result<(), (&'static str, String)>;
 
-fn named(key: &'static str, name: &str) -> Checked {
+/// Checks a name; `remedy` says what to do about an empty one, which `flux account` can store.
+fn named(key: &'static str, name: &str, remedy: &str) -> Checked {
     if name.is_empty() {
-        return Err((key, "expected a name, got an empty string".to_owned()));
+        return Err((key, format!("expected a name, got an empty string; {remedy}")));
     }
     printable(key, name)
 }
@@ -114,6 +126,7 @@ fn printable(key: &'static str, text: &str) -> Checked {
 /// There may be very many of these: what they say stays where it was read.
 #[derive(Deserialize)]
 pub(super) struct AssociationWire<'a> {
+    #[serde(deserialize_with = "saturated")]
     userid: i64,
     #[serde(borrow)]
     bank: Cow<'a, str>,
@@ -138,14 +151,14 @@ pub(super) struct AssociationWire<'a> {
     counted_until: Option<f64>,
 }
 
-/// An association, and its leaf of the tree if the record has one.
-pub(super) type AssociationWithLeaf = (AssociationRecord, Option<Leaf>);
+/// An association, unless its record concerns no job, and its leaf of the tree if the record has one.
+pub(super) type AssociationWithLeaf = (Option<AssociationRecord>, Option<Leaf>);
 
 impl<'a> Wire<'a> for AssociationWire<'a> {
     type Record = AssociationWithLeaf;
     const ARRAY: &'static str = "associations";
     const KEYS: &'static [(&'static str, Type)] = &[
-        ("userid", Type::Integer),
+        ("userid", Type::BigInteger),
         ("bank", Type::Text),
         ("def_bank", Type::Text),
         ("fairshare", Type::Number),
@@ -171,17 +184,33 @@ impl<'a> Wire<'a> for AssociationWire<'a> {
         vec![("user", self.userid.to_string()), ("bank", self.bank.to_string())]
     }
 
+    fn left_out(&self) -> Option<String> {
+        let who = match self.username.as_deref().filter(|name| !name.is_empty()) {
+            Some(name) => format!("user {}", shortened(name).escape_debug()),
+            None => format!("userid {}", self.userid),
+        };
+        let bank = shortened(&self.bank);
+        let text = format!(
+            ".userid: {} is outside 0 to {}: no job can match {who} in bank {}, whose limits are left out",
+            self.userid,
+            u32::MAX - 1,
+            bank.escape_debug(),
+        );
+        self.user().is_none().then_some(text)
+    }
+
     fn accept(&self, names: &mut Interner) -> Result<AssociationWithLeaf, (&'static str, String)> {
-        let range = || ("userid", format!("expected 0 to {}, got {}", u32::MAX - 1, self.userid));
-        let user = u32::try_from(self.userid).ok().filter(|id| *id != u32::MAX).ok_or_else(range)?;
-        named("bank", &self.bank)?;
-        named("def_bank", &self.def_bank)?;
+        named("bank", &self.bank, "\"flux account delete-user --force USER ''\" removes it")?;
+        named("def_bank", &self.def_bank, "\"flux account edit-user --default-bank=BANK USER\" sets one")?;
         printable("queues", &self.queues)?;
         printable("projects", &self.projects)?;
         printable("def_project", &self.def_project)?;
         let def_project = self.def_project.trim();
+        let user = self.user();
+        let leaf = self.leaf(user, names)?;
+        let Some(user) = user else { return Ok((None, leaf)) };
         let association = Association {
-            user: UserId(user),
+            user,
             bank: names.bank(&self.bank),
             max_running_jobs: Limit(self.max_running_jobs),
             max_active_jobs: Limit(self.max_active_jobs),
@@ -193,9 +222,8 @@ impl<'a> Wire<'a> for AssociationWire<'a> {
             def_project: (!def_project.is_empty()).then(|| names.project(def_project)),
             active: self.active != 0,
         };
-        let leaf = self.leaf(&association)?;
         let def_bank = names.bank(&self.def_bank);
-        Ok((AssociationRecord { association, fairshare: self.fairshare, def_bank }, leaf))
+        Ok((Some(AssociationRecord { association, fairshare: self.fairshare, def_bank }), leaf))
     }
 
     fn limits(&self) -> [(&'static str, i64); 5] {
@@ -210,18 +238,27 @@ impl<'a> Wire<'a> for AssociationWire<'a> {
 }
 
 impl AssociationWire<'_> {
-    fn leaf(&self, association: &Association) -> Result<Option<Leaf>, (&'static str, String)> {
+    /// Returns the user whose jobs the record is about; `None` if no job can have that user id.
+    fn user(&self) -> Option<UserId> {
+        u32::try_from(self.userid).ok().filter(|id| *id != u32::MAX).map(UserId)
+    }
+
+    fn leaf(
+        &self,
+        user: Option<UserId>,
+        names: &mut Interner,
+    ) -> Result<Option<Leaf>, (&'static str, String)> {
         let (name, shares, usage, until) = (&self.username, self.shares, self.usage, self.counted_until);
         let given = [name.is_some(), shares.is_some(), usage.is_some(), until.is_some()];
         together(Self::TOGETHER, given)?;
         let (Some(name), Some(shares), Some(until)) = (name, shares, until) else { return Ok(None) };
-        named("username", name)?;
+        printable("username", name)?;
         Ok(Some(Leaf {
-            user: association.user,
+            user,
             name: name.as_str().into(),
-            bank: association.bank.clone(),
+            bank: names.bank(&self.bank),
             shares: counted("shares", shares)?,
-            active: association.active,
+            active: self.active != 0,
             usage,
             counted: Watermark::through(until),
         }))
@@ -275,7 +312,7 @@ impl Wire<'_> for QueueWire {
     }
 
     fn accept(&self, _: &mut Interner) -> Result<Queue, (&'static str, String)> {
-        named("queue", &self.queue)?;
+        named("queue", &self.queue, "\"flux account delete-queue ''\" removes it")?;
         Ok(Queue {
             name: self.queue.as_str().into(),
             priority: self.priority,
@@ -317,7 +354,7 @@ impl Wire<'_> for ProjectWire {
     }
 
     fn accept(&self, _: &mut Interner) -> Result<ProjectName, (&'static str, String)> {
-        named("project", &self.project)?;
+        named("project", &self.project, "\"flux account delete-project ''\" removes it")?;
         Ok(self.project.as_str().into())
     }
 }
@@ -347,7 +384,7 @@ impl Wire<'_> for BankWire {
     }
 
     fn accept(&self, names: &mut Interner) -> Result<Self::Record, (&'static str, String)> {
-        named("bank", &self.bank)?;
+        named("bank", &self.bank, "\"flux account delete-bank --force ''\" removes it")?;
         let name = names.bank(&self.bank);
         let given = [self.parent.is_some(), self.shares.is_some(), self.active.is_some()];
         together(Self::TOGETHER, given)?;
@@ -385,7 +422,7 @@ impl Wire<'_> for FactorWire {
     }
 
     fn accept(&self, _: &mut Interner) -> Result<Self::Record, (&'static str, String)> {
-        named("factor", &self.factor)?;
+        named("factor", &self.factor, "name the factor")?;
         Ok((self.factor.clone(), self.weight))
     }
 }

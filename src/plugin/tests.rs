@@ -72,12 +72,13 @@ fn a_bad_record_is_named_with_key_and_fault() {
             "associations[0].def_project: contains the character NUL (user 5001, bank A)",
         ),
         (
-            json!([with("userid", json!(-1))]),
-            "associations[0].userid: expected 0 to 4294967294, got -1 (user -1, bank A)",
+            json!([with("userid", json!(1.5))]),
+            "associations[0].userid: expected integer, got real 1.5 (bank A)",
         ),
         (
-            json!([with("userid", json!(4_294_967_295u64))]),
-            "associations[0].userid: expected 0 to 4294967294, got 4294967295 (user 4294967295, bank A)",
+            json!([with("def_bank", json!(""))]),
+            "associations[0].def_bank: expected a name, got an empty string; \
+             \"flux account edit-user --default-bank=BANK USER\" sets one (user 5001, bank A)",
         ),
         (
             json!([with("max_cores", json!(1.5))]),
@@ -93,7 +94,8 @@ fn a_bad_record_is_named_with_key_and_fault() {
         ),
         (
             json!([with("bank", json!(""))]),
-            "associations[0].bank: expected a name, got an empty string (user 5001)",
+            "associations[0].bank: expected a name, got an empty string; \
+             \"flux account delete-user --force USER ''\" removes it (user 5001)",
         ),
         (
             json!([with("fairshare", json!(null))]),
@@ -104,6 +106,44 @@ fn a_bad_record_is_named_with_key_and_fault() {
     }
     assert_eq!(read(json!([good(), with("fairshare", json!(1))])), Ok(2));
     assert_eq!(read(json!([])), Ok(0));
+}
+
+#[test]
+fn a_record_whose_userid_no_job_can_have_is_left_out_with_a_warning() {
+    for userid in
+        ["-1", "-3", "4294967295", "4294967296", "9223372036854775808", "-1e30", "1180591620717411303424"]
+    {
+        let record = association().to_string().replace("\"userid\":5001", &format!("\"userid\":{userid}"));
+        let good = association();
+        let named =
+            record.replacen('{', "{\"username\":\"ann\",\"shares\":1,\"usage\":7,\"counted_until\":0,", 1);
+        let payload = format!("{{\"data\":[{record},{good},{named}]}}");
+        let mut reader = Reader::default();
+        let records = wire::associations(Some(&payload), &mut reader).unwrap();
+        assert_eq!(records.iter().map(|it| it.association.user.0).collect::<Vec<_>>(), [5001], "{userid}");
+        let warnings = reader.warnings.take();
+        assert_eq!(warnings.len(), 2, "{warnings:?}");
+        assert!(
+            warnings[0].starts_with("associations[0].userid: -")
+                || warnings[0].starts_with("associations[0].userid: 4")
+                || warnings[0].starts_with("associations[0].userid: 9")
+        );
+        assert!(warnings[0].contains("no job can match userid "), "{warnings:?}");
+        assert!(warnings[1].contains("no job can match user ann in bank A"), "{warnings:?}");
+        let part = format!("{{\"associations\":[{record},{named}]}}");
+        let (part, site) = wire::policy_part(Some(&part), &mut Reader::default()).unwrap();
+        assert_eq!(part.associations, Some(Vec::new()));
+        let leaves =
+            site.associations.iter().map(|leaf| (leaf.user, &*leaf.name, leaf.usage)).collect::<Vec<_>>();
+        assert_eq!(leaves, [(None, "ann", Some(7.0))], "the leaf stays in the tree: plugin 3.6 #4");
+    }
+    for userid in ["1e3", "-0.0", "null", "\"1\"", "1.5"] {
+        let record = association().to_string().replace("\"userid\":5001", &format!("\"userid\":{userid}"));
+        assert!(
+            wire::associations(Some(&format!("{{\"data\":[{record}]}}")), &mut Reader::default()).is_err(),
+            "{userid}"
+        );
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, MapDeserializer};
-use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -53,6 +53,39 @@ impl<'a, T: Deserialize<'a>> Object<T> {
             .map_err(|error| serde_json::Error::custom(shortened(&error.to_string())))
     }
 }
+
+/// Reads any integer; one beyond 64 bits becomes the nearest that fits.
+pub(super) fn saturated<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    struct Saturated;
+    impl Visitor<'_> for Saturated {
+        type Value = i64;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("integer")
+        }
+
+        fn visit_i64<E: Error>(self, value: i64) -> Result<i64, E> {
+            Ok(value)
+        }
+
+        fn visit_u64<E: Error>(self, value: u64) -> Result<i64, E> {
+            Ok(i64::try_from(value).unwrap_or(i64::MAX))
+        }
+
+        /// serde_json reads an integer beyond 64 bits as a real.
+        fn visit_f64<E: Error>(self, value: f64) -> Result<i64, E> {
+            if value.abs() >= BEYOND {
+                Ok(value as i64)
+            } else {
+                Err(E::invalid_type(Unexpected::Float(value), &self))
+            }
+        }
+    }
+    deserializer.deserialize_any(Saturated)
+}
+
+/// 2^63: the first number that no `i64` reaches.
+pub(super) const BEYOND: f64 = 9_223_372_036_854_775_808.0;
 
 /// What a value is, in words; numbers and booleans by value.
 pub(super) fn describe(value: &RawValue) -> String {

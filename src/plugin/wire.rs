@@ -66,7 +66,7 @@ pub fn object(payload: Option<&str>) -> Result<Members<'_>, WireError> {
 /// `rec_update`.
 pub fn associations(payload: Option<&str>, reader: &mut Reader) -> Result<Vec<AssociationRecord>, WireError> {
     let records = from_payload::<AssociationWire>(payload, reader)?;
-    Ok(records.into_iter().map(|(record, _)| record).collect())
+    Ok(records.into_iter().filter_map(|(record, _)| record).collect())
 }
 
 /// `rec_q_update`.
@@ -335,6 +335,7 @@ fn part_of(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireErr
         (Some(all), some.into_iter().flatten().collect())
     }
     let (associations, leaves) = split(array::<AssociationWire>(parts, reader)?);
+    let associations = associations.map(|records| records.into_iter().flatten().collect());
     let (banks, branches) = split(array::<BankWire>(parts, reader)?);
     let above = |bank: &Bank| Some((bank.name.clone(), bank.parent.clone()?));
     let parents = branches.iter().filter_map(above).collect();

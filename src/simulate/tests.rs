@@ -76,7 +76,7 @@ fn scenario(cores: u64, banks: &[(&str, u64)], users: &[(u32, &str, u64)]) -> Sc
         def_bank: bank.into(),
     });
     let leaves = users.iter().map(|&(user, bank, shares)| Leaf {
-        user: UserId(user),
+        user: Some(UserId(user)),
         name: format!("user{user}").into(),
         bank: bank.into(),
         shares: Shares::Count(shares),

@@ -67,10 +67,19 @@ fn sum_of((sum, since): (f64, f64), used: f64, at: f64, half_life: HalfLife) -> 
     }
 }
 
+/// What a cell is found by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    /// The user id and the bank of jobs.
+    Jobs(UserId, BankName),
+    /// The user name and the bank of a leaf that no job matches.
+    Leaf(Box<str>, BankName),
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cell {
     /// `None` for one that may be used again.
-    pub key: Option<(UserId, BankName)>,
+    pub key: Option<Key>,
     pub leaf: Option<NodeId>,
     base: Base,
     pub jobs: Option<Box<Jobs>>,
@@ -86,8 +95,16 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    pub fn new(key: (UserId, BankName)) -> Cell {
+    pub fn new(key: Key) -> Cell {
         Cell { key: Some(key), ..Cell::default() }
+    }
+
+    /// Returns the user id and the bank whose jobs count here; `None` if no job matches.
+    pub fn job_key(&self) -> Option<(UserId, &BankName)> {
+        match self.key.as_ref()? {
+            Key::Jobs(user, bank) => Some((*user, bank)),
+            Key::Leaf(..) => None,
+        }
     }
 
     /// Takes a pushed usage, unless its watermark would have to take apart what was given up.
@@ -126,7 +143,7 @@ impl Cell {
     /// What was given up, with the usage that it stands beside. Jobs that ended before the last of it, by a clock that went back,
     /// are in it too: whoever takes it again could not tell them from the others.
     pub fn given_up(&self, half_life: HalfLife) -> Option<GivenUp> {
-        let (user, bank) = self.key.clone()?;
+        let (user, bank) = self.job_key().map(|(user, bank)| (user, bank.clone()))?;
         let jobs = self.jobs.as_ref().filter(|jobs| jobs.horizon > f64::NEG_INFINITY)?;
         let uncovered = jobs.ended.iter().filter(|held| !self.covers(held));
         let early = uncovered.filter_map(|held| Some((held, held.run.end()?)));

@@ -79,8 +79,7 @@ impl Draft {
         if self.cells.is_empty() {
             self.freed = standing.freed;
         }
-        self.cells
-            .extend(part.associations.iter().map(|leaf| Index(standing.cell_for(leaf.user, &leaf.bank))));
+        self.cells.extend(part.associations.iter().map(|leaf| Index(standing.cell_of_leaf(leaf))));
         part.banks.iter().for_each(|bank| bank.add_to(&mut self.rows));
         for leaf in &mut part.associations {
             leaf.add_to(&mut self.rows);

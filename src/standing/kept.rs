@@ -89,7 +89,7 @@ impl Standing {
             if number - from.cell >= most || jobs.len() >= most {
                 return (jobs, sums, Some(Bookmark { cell: number, ..Bookmark::default() }));
             }
-            let Some((user, bank)) = &cell.key else { continue };
+            let Some((user, bank)) = cell.job_key() else { continue };
             // Where they stand in another order by now, all of them are told again.
             let is_same = number == from.cell && cell.sorted() == from.sorted;
             for (at, held) in cell.uncovered(if is_same { from.job } else { 0 }) {
@@ -97,7 +97,7 @@ impl Standing {
                     return (jobs, sums, Some(Bookmark { cell: number, job: at, sorted: cell.sorted() }));
                 }
                 let (ran_on, start) = (held.resources(), held.run.start());
-                let job = Job { id: held.id, user: *user, bank: bank.clone(), ran_on, start, limit: 0.0 };
+                let job = Job { id: held.id, user, bank: bank.clone(), ran_on, start, limit: 0.0 };
                 jobs.extend(held.run.end().map(|end| Ended { job, end }));
             }
             sums.extend(cell.given_up(half_life));
@@ -157,8 +157,21 @@ impl Standing {
 
     /// A leaf of the tree, with the usage that was pushed.
     pub fn leaf(&self, user: UserId, bank: &BankName) -> Option<Leaf> {
+        self.leaf_of(self.cell(self.find(user, bank)?)?, Some(user), bank)
+    }
+
+    /// The leaves of the tree that no job matches, by bank and user name.
+    pub fn leaves_without_jobs(&self) -> Vec<Leaf> {
+        let mut keys: Vec<(&(Box<str>, BankName), &u32)> = self.by_name.iter().collect();
+        keys.sort_unstable_by(|((name, bank), _), ((other, of), _)| (bank, name).cmp(&(of, other)));
+        let leaf = |((_, bank), at): (&(Box<str>, BankName), &u32)| {
+            self.leaf_of(self.cells.get(*at as usize)?, None, bank)
+        };
+        keys.into_iter().filter_map(leaf).collect()
+    }
+
+    fn leaf_of(&self, cell: &Cell, user: Option<UserId>, bank: &BankName) -> Option<Leaf> {
         let tree = self.tree()?;
-        let cell = self.cell(self.find(user, bank)?)?;
         let node = cell.leaf?;
         let (usage, counted) = cell.pushed();
         Some(Leaf {

@@ -13,6 +13,8 @@
 //!
 //! # Rules
 //!
+//! - A leaf is known by user name and bank, a job's association by user id and bank. If several leaves of a bank have one user id,
+//!   its jobs count in the leaf that comes last in the push, as its limits are those of the last record.
 //! - A job is known by its id. It belongs to the association under which it started, for as long as it counts. If two ends are
 //!   told, the earlier stands. An end may be told of a job whose start never was.
 //! - A job counts unless the watermark of its association covers its end. Jobs that a push covers are still remembered
@@ -57,7 +59,7 @@ use crate::fairshare::periods::Weights;
 use crate::fairshare::{NodeId, Options, Policy, Ranking, Tree};
 use crate::ids::{BankName, JobId, UserId};
 
-use cell::Cell;
+use cell::{Cell, Key};
 use refresh::Work;
 
 pub use change::SiteChange;
@@ -79,6 +81,17 @@ impl Index {
     pub fn get(self) -> usize {
         self.0 as usize
     }
+}
+
+/// Leaves that share a user id with a later leaf of the same bank. Jobs of that id count in the later leaf.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedIds {
+    /// How many leaves no job can match for this reason.
+    pub leaves: usize,
+    /// One of these leaves: user name, user id, bank.
+    pub example: (Box<str>, UserId, BankName),
+    /// The user name of the leaf in which jobs of that id count.
+    pub counts_in: Box<str>,
 }
 
 /// How many ended jobs are remembered one by one.
@@ -129,7 +142,11 @@ pub struct Standing {
     free: Vec<u32>,
     /// How many became free so far.
     freed: u64,
+    /// Where the jobs of a user in a bank count.
     by_key: FxHashMap<(UserId, BankName), u32>,
+    /// Leaves that no job matches, by user name and bank.
+    by_name: FxHashMap<(Box<str>, BankName), u32>,
+    shared_ids: Option<SharedIds>,
     by_id: FxHashMap<JobId, Place>,
     site: Option<Ranked>,
     work: Work,
@@ -174,10 +191,14 @@ impl Standing {
         self.by_key.get(&(user, bank.clone())).copied().map(Index)
     }
 
-    /// Who an association is.
+    /// Returns the user id and the bank whose jobs count in an association; `None` for a leaf that no job matches.
     pub fn key(&self, association: Index) -> Option<(UserId, &BankName)> {
-        let (user, bank) = self.cell(association)?.key.as_ref()?;
-        Some((*user, bank))
+        self.cell(association)?.job_key()
+    }
+
+    /// Returns which leaves of the last push share a user id with another leaf of their bank, if any do.
+    pub fn shared_ids(&self) -> Option<&SharedIds> {
+        self.shared_ids.as_ref()
     }
 
     /// The fair-share as of the last refresh. `None` for an association that the tree does not have, or that is inactive.
@@ -251,7 +272,7 @@ impl Standing {
 
     /// Associations with a cell, running jobs, ended jobs that are remembered.
     pub fn counts(&self) -> (usize, usize, usize) {
-        (self.by_key.len(), self.by_id.len().saturating_sub(self.ended), self.ended)
+        (self.by_key.len() + self.by_name.len(), self.by_id.len().saturating_sub(self.ended), self.ended)
     }
 
     fn cell(&self, association: Index) -> Option<&Cell> {
@@ -264,7 +285,32 @@ impl Standing {
         if let Some(&known) = self.by_key.get(&key) {
             return known;
         }
-        let cell = Cell::new(key.clone());
+        let at = self.new_cell(Key::Jobs(user, bank.clone()));
+        self.by_key.insert(key, at);
+        at
+    }
+
+    /// The cell of a leaf that no job matches, a new one if need be.
+    fn cell_without_jobs(&mut self, name: &str, bank: &BankName) -> u32 {
+        let key = (name.into(), bank.clone());
+        if let Some(&known) = self.by_name.get(&key) {
+            return known;
+        }
+        let at = self.new_cell(Key::Leaf(name.into(), bank.clone()));
+        self.by_name.insert(key, at);
+        at
+    }
+
+    /// The cell of a leaf, a new one if need be.
+    fn cell_of_leaf(&mut self, leaf: &Leaf) -> u32 {
+        match leaf.user {
+            Some(user) => self.cell_for(user, &leaf.bank),
+            None => self.cell_without_jobs(&leaf.name, &leaf.bank),
+        }
+    }
+
+    fn new_cell(&mut self, key: Key) -> u32 {
+        let cell = Cell::new(key);
         let at = match self.free.pop() {
             Some(at) => at,
             None => {
@@ -275,7 +321,6 @@ impl Standing {
         if let Some(slot) = self.cells.get_mut(at as usize) {
             *slot = cell;
         }
-        self.by_key.insert(key, at);
         at
     }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A new site takes the place of the old one: all of it or nothing.
 
+use super::cell::Key;
 use super::draft::Drafted;
-use super::{Bank, Draft, Index, Leaf, Ranked, Rules, Site, SiteChange, SiteError, Standing};
+use super::{Bank, Draft, Index, Leaf, Ranked, Rules, SharedIds, Site, SiteChange, SiteError, Standing};
 use crate::fairshare::accrual::{MAX_PUSHED, MAX_TIME, MAX_WEIGHT, Mode, Scale};
 use crate::fairshare::periods::Weights;
 use crate::fairshare::{Builder, InactiveUsage, NodeId, Ranking, inactive_banks};
@@ -29,7 +30,7 @@ impl Standing {
     }
 
     fn put(&mut self, drafted: Drafted) -> Result<SiteChange, SiteError> {
-        let ready = check(&drafted.site).and_then(|()| {
+        let ready = check(&drafted).and_then(|()| {
             let drafted = without_inactive(self.without_repeats(drafted));
             let tree = drafted.rows.build()?;
             tree.check(drafted.site.policy)?;
@@ -49,9 +50,9 @@ impl Standing {
         let before = self.site.as_ref();
         for (leaf, &at) in tree.leaves().zip(&cell_of) {
             if let Some(cell) = self.cells.get_mut(at as usize) {
-                if let (Some(before), Some((user, bank))) = (before, &cell.key) {
+                if let (Some(before), Some((user, bank))) = (before, cell.job_key()) {
                     let old = cell.leaf.map(|leaf| (&before.tree, leaf));
-                    change.note_leaf((*user, bank), old, (&tree, leaf));
+                    change.note_leaf((user, bank), old, (&tree, leaf));
                 }
                 cell.leaf = Some(leaf);
             }
@@ -84,26 +85,60 @@ impl Standing {
     /// With the cell of each association. Those that were noted are theirs unless cells became free since.
     fn with_cells(&mut self, mut drafted: Drafted) -> Drafted {
         if drafted.freed != self.freed || drafted.cells.len() != drafted.site.associations.len() {
-            let cell = |leaf: &Leaf| Index(self.cell_for(leaf.user, &leaf.bank));
-            drafted.cells = drafted.site.associations.iter().map(cell).collect();
+            let Drafted { site, rows, cells, .. } = &mut drafted;
+            let cell = |(row, leaf): (usize, &Leaf)| match leaf.user {
+                Some(user) => Index(self.cell_for(user, &leaf.bank)),
+                None => Index(self.cell_without_jobs(rows.user(row), &leaf.bank)),
+            };
+            *cells = site.associations.iter().enumerate().map(cell).collect();
         }
         drafted
     }
 
-    /// Of an association that comes twice the last row counts, as it does of its limits: of a user id with two names in a
-    /// bank, as flux-accounting has it where the system did not know the users when they were added.
+    /// If several rows have one user id and one bank, jobs count in the last one, as the last record gives the limits. The others
+    /// are leaves that no job matches. A row whose user name comes again in the same bank is dropped.
     fn without_repeats(&mut self, drafted: Drafted) -> Drafted {
-        let drafted = self.with_cells(drafted);
-        let mut comes_later = vec![false; self.cells.len()];
-        let is_last = |cell: &Index| {
-            comes_later.get_mut(cell.0 as usize).is_some_and(|later| !std::mem::replace(later, true))
-        };
-        let mut is_last: Vec<bool> = drafted.cells.iter().rev().map(is_last).collect();
-        if !is_last.contains(&false) {
+        self.shared_ids = None;
+        let mut drafted = self.with_cells(drafted);
+        let mut last_row: Vec<Option<usize>> = vec![None; self.cells.len()];
+        let mut later: Vec<(usize, usize)> = Vec::new();
+        for (row, cell) in drafted.cells.iter().enumerate().rev() {
+            let Some(last) = last_row.get_mut(cell.get()) else { continue };
+            match *last {
+                None => *last = Some(row),
+                Some(last) => later.push((row, last)),
+            }
+        }
+        if later.is_empty() {
             return drafted;
         }
-        is_last.reverse();
-        drafted.changed(|row, _| is_last.get(row) == Some(&true))
+        let mut dropped = HashSet::new();
+        for (row, last) in later {
+            let Drafted { site, rows, cells, .. } = &mut drafted;
+            let (name, counts_in) = (rows.user(row), rows.user(last));
+            let leaf = site.associations.get_mut(row).filter(|_| name != counts_in);
+            let (Some(leaf), Some(cell)) = (leaf, cells.get_mut(row)) else {
+                dropped.insert(row);
+                continue;
+            };
+            if let Some(user) = leaf.user.take() {
+                let shared = self.shared_ids.get_or_insert_with(|| SharedIds {
+                    leaves: 0,
+                    example: (name.into(), user, leaf.bank.clone()),
+                    counts_in: counts_in.into(),
+                });
+                shared.leaves += 1;
+            }
+            *cell = Index(self.cell_without_jobs(name, &leaf.bank));
+        }
+        // Two rows of one name and bank may both have become leaves without jobs.
+        let mut seen = HashSet::new();
+        for (row, cell) in drafted.cells.iter().enumerate().rev() {
+            if !dropped.contains(&row) && !seen.insert(*cell) {
+                dropped.insert(row);
+            }
+        }
+        if dropped.is_empty() { drafted } else { drafted.changed(|row, _| !dropped.contains(&row)) }
     }
 
     /// From now on there is no tree; jobs are remembered, for one that may come.
@@ -133,9 +168,12 @@ impl Standing {
             if !cell.is_needed()
                 && let Some(key) = cell.key.take()
             {
+                match key {
+                    Key::Jobs(user, bank) => self.by_key.remove(&(user, bank)),
+                    Key::Leaf(name, bank) => self.by_name.remove(&(name, bank)),
+                };
                 // Its fair-share is gone with it; whoever asks is told at the next refresh.
                 self.work.gone(at as u32, cell.fairshare.take());
-                self.by_key.remove(&key);
                 self.free.push(at as u32);
                 self.freed += 1;
             }
@@ -143,7 +181,7 @@ impl Standing {
     }
 }
 
-fn check(site: &Site) -> Result<(), SiteError> {
+fn check(Drafted { site, rows, .. }: &Drafted) -> Result<(), SiteError> {
     if site.instant.is_nan() || site.instant.abs() > MAX_TIME {
         return Err(SiteError::BadTime(format!("the usage's instant {}", site.instant)));
     }
@@ -162,8 +200,9 @@ fn check(site: &Site) -> Result<(), SiteError> {
             });
         }
     }
-    for leaf in &site.associations {
-        let node = || format!("user \"{}\" in bank \"{}\"", leaf.user, leaf.bank);
+    for (row, leaf) in site.associations.iter().enumerate() {
+        let user = || leaf.user.map_or_else(|| rows.user(row).to_owned(), |user| user.to_string());
+        let node = || format!("user \"{}\" in bank \"{}\"", user(), leaf.bank);
         if let Some(usage) = bad(&leaf.usage) {
             return Err(SiteError::BadUsage { node: node(), usage: format!("{usage:e}") });
         }

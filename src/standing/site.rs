@@ -58,9 +58,10 @@ impl Bank {
 /// An association.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Leaf {
-    /// Who.
-    pub user: UserId,
-    /// Their name: siblings that are equal otherwise stand in the order of their names.
+    /// Whose jobs count here; `None` if no job matches, because the database has no valid user id.
+    pub user: Option<UserId>,
+    /// The user's name, which identifies the leaf within its bank. Siblings that are equal otherwise stand in the order of their
+    /// names.
     pub name: Box<str>,
     /// In which bank.
     pub bank: BankName,

@@ -4,6 +4,7 @@ mod figures;
 mod late;
 mod parts;
 mod recount;
+mod shared;
 mod told;
 mod turns;
 
@@ -31,7 +32,7 @@ fn bank(name: &str, parent: Option<&str>, shares: u64) -> Bank {
 fn leaf(user: u32, bank: &str, usage: f64, counted: Watermark) -> Leaf {
     let (shares, usage) = (Shares::Count(1), Some(usage));
     let name = format!("{user:010}").into();
-    Leaf { user: UserId(user), name, bank: bank.into(), shares, active: true, usage, counted }
+    Leaf { user: Some(UserId(user)), name, bank: bank.into(), shares, active: true, usage, counted }
 }
 
 /// Users 1 and 2 in A, 3 in B; nobody has used anything.

@@ -97,7 +97,7 @@ impl Snapshot<'_> {
             let select = select.replacen(" FROM", &format!("{} FROM", names.concat()), 1);
             self.each_row(&select, "job_usage_factor_table", &["username", "userid", "bank"], |cells| {
                 let stored = || -> Result<Vec<StoredBin>, String> {
-                    let (userid, row) = (cells.integer(1)?, cells.integer(3)?);
+                    let (userid, row) = (cells.user_id(1), cells.integer(3)?);
                     let value = |period| cells.number_if_any(4 + period).unwrap_or(0.0);
                     let bin = |period| StoredBin { period: period as i64, value: value(period), userid, row };
                     Ok((0..columns).map(bin).collect())
@@ -123,7 +123,7 @@ impl Snapshot<'_> {
                         "job_usage_per_association_table: {user} in {bank} has a period {period}"
                     ));
                 }
-                Ok(StoredBin { period, value, userid: cells.integer(1)?, row: cells.integer(5)? })
+                Ok(StoredBin { period, value, userid: cells.user_id(1), row: cells.integer(5)? })
             };
             match finder.find(user, bank).and_then(|at| bins.of.get_mut(at)) {
                 Some(of) => of.push(stored()?),

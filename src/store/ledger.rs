@@ -284,7 +284,7 @@ impl Snapshot<'_> {
             accounts.push(Account {
                 row: cells.integer(5)?,
                 user: cells.text(0)?.to_owned(),
-                userid: cells.integer(1)?,
+                userid: cells.user_id(1),
                 bank,
                 is_default: cells.optional_text(3)? == Some(name),
                 usage: usage(cells, 4)?,
@@ -301,7 +301,7 @@ impl Snapshot<'_> {
         let mut found = Vec::with_capacity(ledger.accounts.len());
         self.each_row(&select, "job_usage_factor_table", &columns, |cells| {
             if let Some(at) = finder.find(cells.text(0)?, cells.text(2)?) {
-                let userid = cells.integer(1)?;
+                let userid = cells.user_id(1);
                 found.push((at, Counted { row: cells.integer(4)?, userid, newest: cells.number_if_any(3) }));
             }
             Ok(())

@@ -299,7 +299,7 @@ impl Snapshot<'_> {
         also_select(&mut sql, &mut columns, leaf.as_deref());
         self.rows(NAME, &sql, &columns, |cells| {
             Ok(AssociationRecord {
-                userid: cells.integer(0)?,
+                userid: cells.user_id(0),
                 bank: cells.name(1)?.to_owned(),
                 def_bank: cells.text(2)?.to_owned(),
                 fairshare: cells.number(3)?,

@@ -155,12 +155,14 @@ impl Snapshot<'_> {
         let mut ids: BTreeMap<String, i64> = BTreeMap::new();
         let sql = "SELECT username, userid FROM association_table";
         self.each_row(sql, "association_table", &["username", "userid"], |cells| {
-            ids.insert(cells.text(0)?.to_owned(), cells.integer(1)?);
+            ids.insert(cells.text(0)?.to_owned(), cells.user_id(1));
             Ok(())
         })?;
         let mut records: Vec<LimitRecord> = Vec::new();
         for limit in stored {
-            let id = |user: &str| ids.get(user).map(i64::to_string);
+            // An id that no job can have is in no limit: the plugin takes none.
+            let is_user = |id: &&i64| (0..i64::from(u32::MAX)).contains(*id);
+            let id = |user: &str| ids.get(user).filter(is_user).map(i64::to_string);
             let name = match (limit.scope.as_str(), limit.name.as_str()) {
                 (_, "*") => Some(limit.name.clone()),
                 ("user", user) => id(user),

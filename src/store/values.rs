@@ -136,6 +136,12 @@ impl<'a> Cells<'a, '_> {
         parsed.ok_or_else(|| self.complain(index, "a whole number"))
     }
 
+    /// A user id. Whatever is no whole number is read as the id that flux-accounting stores for an unknown user: like that id, it
+    /// is nobody's.
+    pub(super) fn user_id(&self, index: usize) -> i64 {
+        self.integer(index).unwrap_or(i64::from(u32::MAX))
+    }
+
     /// A whole number >= 0.
     pub(super) fn count(&self, index: usize) -> Result<u64, String> {
         u64::try_from(self.integer(index)?).map_err(|_| self.complain(index, "a whole number >= 0"))

@@ -97,10 +97,10 @@ fn associations_per_partition_are_rows_of_their_own_as_in_slurm() {
 fn a_push_that_the_plugin_would_refuse_is_refused_dry_and_names_the_user() {
     let site = Site::small("push_refused");
     for (sql, text) in [
-        ("SET userid = -5", "associations[1].userid: expected 0 to 4294967294, got -5 (user -5, bank B)"),
         (
             "SET userid = 0, default_bank = ''",
-            "associations[1].def_bank: expected a name, got an empty string (user root, 0, bank B)",
+            "associations[1].def_bank: expected a name, got an empty string; \"flux account edit-user \
+             --default-bank=BANK USER\" sets one (user root, 0, bank B)",
         ),
         (
             "SET userid = 4000000, default_bank = 'B', projects = 'a' || char(0)",

@@ -20,7 +20,7 @@ fn bank(name: &str, parent: Option<&str>) -> Bank {
 
 pub fn leaf(user: u32, bank: &str, usage: f64, until: f64) -> Leaf {
     Leaf {
-        user: UserId(user),
+        user: Some(UserId(user)),
         name: user.to_string().into(),
         bank: bank.into(),
         shares: Shares::Count(1),

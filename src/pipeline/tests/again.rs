@@ -158,7 +158,8 @@ fn what_cannot_be_read_of_who_is_away_stays_as_it_is() {
         site.numbers(
             "SELECT value FROM job_usage_per_association_table WHERE username = 'gone' ORDER BY rowid"
         ),
-        [0.0, 8.0, 8.0, 8.0, 8.0]
+        [0.0, 8.0, 8.0, 0.0, 8.0],
+        "a user id that is no number is nobody's, and its usage decays like any other"
     );
     site.sql("UPDATE job_usage_per_association_table SET period = -1 WHERE username = 'u2' AND period = 3");
     site.run(END + H + 1.0).expect_err("of an association all has to be read");

@@ -6,8 +6,9 @@ use super::record::hash;
 use crate::accounts::ZeroScore;
 use crate::engine::Rest;
 use crate::fairshare::Shares;
+use crate::fairshare::accrual::MAX_TIME;
 use crate::plugin::limits::{self, LIMITS};
-use crate::standing::Rule;
+use crate::standing::{Leaf, Rule};
 use serde_json::{Map, Value, json};
 
 /// Records that go together.
@@ -65,7 +66,7 @@ pub(super) fn texts(rest: &Rest) -> Vec<Text> {
         let pieces = records.chunks(AT_ONCE).map(<[Value]>::to_vec).chain(empty);
         parts.extend(pieces.map(|piece| json!({name: piece})));
     };
-    arrays("associations", Vec::new());
+    arrays("associations", rest.leaves.iter().map(leaf).collect());
     arrays("queues", queues);
     arrays("projects", projects);
     arrays("banks", banks.collect());
@@ -77,6 +78,29 @@ pub(super) fn texts(rest: &Rest) -> Vec<Text> {
     parts.extend(rest.rule.as_ref().map(|rule| json!({"tree": tree(rule)})));
     let texts = parts.into_iter().map(|part| part.to_string());
     texts.map(|text| (hash(&text), text)).collect()
+}
+
+/// Returns a leaf that no job matches as the record of a user without a valid id: reading it back restores just the leaf.
+fn leaf(leaf: &Leaf) -> Value {
+    json!({
+        "userid": u32::MAX,
+        "bank": leaf.bank.as_str(),
+        "def_bank": leaf.bank.as_str(),
+        "fairshare": 0,
+        "max_running_jobs": 0,
+        "max_active_jobs": 0,
+        "max_sched_jobs": 0,
+        "max_nodes": 0,
+        "max_cores": 0,
+        "queues": "",
+        "projects": "",
+        "def_project": "",
+        "active": i64::from(leaf.active),
+        "username": &*leaf.name,
+        "shares": count(leaf.shares),
+        "usage": leaf.usage.unwrap_or(0.0),
+        "counted_until": leaf.counted.end().max(-MAX_TIME),
+    })
 }
 
 fn tree(rule: &Rule) -> Value {

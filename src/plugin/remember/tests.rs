@@ -31,7 +31,7 @@ fn kept(user: u32, bank: &str, fairshare: f64, usage: Option<f64>) -> Kept {
         active: !user.is_multiple_of(3),
     };
     let leaf = usage.map(|usage| Leaf {
-        user: UserId(user),
+        user: Some(UserId(user)),
         name: format!("u{user}\\").into(),
         bank: bank.into(),
         shares: Shares::Count(u64::from(user)),
@@ -58,6 +58,7 @@ struct Kvs {
 
 fn no_rest() -> Rest {
     Rest {
+        leaves: Vec::new(),
         queues: Vec::new(),
         projects: Vec::new(),
         banks: Vec::new(),
@@ -152,7 +153,7 @@ impl Kvs {
             let mut leaves = part.site.associations.iter().cloned().peekable();
             for record in part.part.associations.iter().flatten().cloned() {
                 let is_his = |leaf: &Leaf| {
-                    leaf.user == record.association.user && leaf.bank == record.association.bank
+                    leaf.user == Some(record.association.user) && leaf.bank == record.association.bank
                 };
                 let leaf = leaves.next_if(is_his);
                 all.push(Kept { record, leaf, is_reckoned: false });

@@ -116,10 +116,6 @@ fn what_is_wrong_with_a_tree_is_named() {
         ),
         (of_leaf("usage", json!(null)), "associations[0].usage: key is missing (user 5001, bank A)"),
         (
-            of_leaf("username", json!("")),
-            "associations[0].username: expected a name, got an empty string (user 5001, bank A)",
-        ),
-        (
             json!({"push": 1, "banks": [{"bank": "A", "priority": 0, "parent": "root"}]}),
             "banks[0].shares: key is missing (bank A)",
         ),

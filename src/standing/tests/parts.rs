@@ -53,17 +53,15 @@ fn in_parts_it_is_the_same_as_at_once() {
     assert!(told(&mut in_parts).iter().all(|(.., fairshare)| fairshare.is_some()));
 }
 
-/// Users whom the system does not know have one id in flux-accounting, under which two of a bank come; here user 2, and in two
-/// parts. The later one counts, in the tree too: it alone is remembered.
+/// A leaf is a user name in a bank (plugin 3.6 #3): a row of the same name, bank and user id replaces an earlier one, also one of
+/// an earlier part.
 #[test]
 fn of_an_association_that_comes_twice_the_last_counts() {
     let mut without = standing(site(Policy::FairTree));
     without.push(larger()).expect("a site");
     let mut repeats = larger();
     for (user, bank) in [(5, "B"), (2, "A")] {
-        let mut repeat = leaf(user, bank, 9e9, Watermark::default());
-        repeat.name = "another".into();
-        repeats.associations.insert(0, repeat);
+        repeats.associations.insert(0, leaf(user, bank, 9e9, Watermark::default()));
     }
     let mut at_once = standing(site(Policy::FairTree));
     at_once.push(repeats.clone()).expect("a site");

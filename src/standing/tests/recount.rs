@@ -364,7 +364,7 @@ fn batch(site: &Site, records: &[Record], now: f64, half_life: f64) -> ([NodeId;
     }
     let usages = all_usages(records, now, half_life, site.weights);
     for (usage, leaf) in usages.into_iter().zip(&site.associations) {
-        let user = format!("{:010}", leaf.user.0);
+        let user = format!("{:010}", leaf.user.unwrap().0);
         builder.association(&user, leaf.bank.as_str(), leaf.shares, Some(usage), leaf.active);
     }
     let tree = builder.build().expect("a tree");

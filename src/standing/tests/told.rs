@@ -30,7 +30,7 @@ fn what_was_pushed_is_told_again() {
     }
     assert_eq!(told.bank(&"C".into()), None);
     for leaf in &site.associations {
-        assert_eq!(told.leaf(leaf.user, &leaf.bank).as_ref(), Some(leaf));
+        assert_eq!(told.leaf(leaf.user.unwrap(), &leaf.bank).as_ref(), Some(leaf));
     }
     assert_eq!(told.leaf(UserId(4), &"A".into()), None);
     let rule = told.pushed_rule().expect("pushed");
@@ -296,28 +296,28 @@ proptest! {
         let mut ranked = fresh.clone();
         ranked.refresh(T0);
         for leaf in &given.associations {
-            let pushed = fresh.fairshare_as_pushed(&wanted, leaf.user, &leaf.bank);
-            let refreshed = fairshare(&ranked, leaf.user.0, leaf.bank.as_str());
+            let pushed = fresh.fairshare_as_pushed(&wanted, leaf.user.unwrap(), &leaf.bank);
+            let refreshed = fairshare(&ranked, leaf.user.unwrap().0, leaf.bank.as_str());
             prop_assert_eq!(pushed.is_some(), refreshed.is_some());
             prop_assert!((pushed.unwrap_or(0.0) - refreshed.unwrap_or(0.0)).abs() < 1e-12, "{:?}", leaf);
         }
         let mut worn = fresh.clone();
         for (id, (user, start)) in jobs.into_iter().enumerate() {
-            let Some(leaf) = given.associations.iter().find(|leaf| leaf.user.0 == user) else { continue };
+            let Some(leaf) = given.associations.iter().find(|leaf| leaf.user.unwrap().0 == user) else { continue };
             let _ = worn.started(&job(id as u64, user, leaf.bank.as_str(), 3, T0 + start));
             worn.refresh(T0 + start + 50.0);
         }
         let told = Site {
             banks: given.banks.iter().rev().map(|told| worn.bank(&told.name).unwrap_or(told.clone())).collect(),
-            associations: given.associations.iter().rev().map(|told| worn.leaf(told.user, &told.bank).unwrap_or(told.clone())).collect(),
+            associations: given.associations.iter().rev().map(|told| worn.leaf(told.user.unwrap(), &told.bank).unwrap_or(told.clone())).collect(),
             ..given.clone()
         };
         let again = standing(told);
         for (of, it) in [(&worn, worn.as_pushed().expect("a tree")), (&again, again.as_pushed().expect("a tree"))] {
             for leaf in &given.associations {
                 let (ours, wanted) = (
-                    of.fairshare_as_pushed(&it, leaf.user, &leaf.bank),
-                    fresh.fairshare_as_pushed(&wanted, leaf.user, &leaf.bank),
+                    of.fairshare_as_pushed(&it, leaf.user.unwrap(), &leaf.bank),
+                    fresh.fairshare_as_pushed(&wanted, leaf.user.unwrap(), &leaf.bank),
                 );
                 prop_assert_eq!(ours.map(f64::to_bits), wanted.map(f64::to_bits), "{:?}", leaf);
             }

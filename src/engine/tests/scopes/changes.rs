@@ -190,7 +190,7 @@ fn without_such_limits_there_is_nothing_to_keep() {
 fn a_capped_bank_is_used_by_shares() {
     let mut host = live(fairshare::Policy::FairTree);
     let mut leaves = leaves();
-    for leaf in leaves.iter_mut().filter(|leaf| leaf.user == UserId(7)) {
+    for leaf in leaves.iter_mut().filter(|leaf| leaf.user == Some(UserId(7))) {
         leaf.shares = Shares::Count(3);
     }
     let policy = Policy {

@@ -1,0 +1,91 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='what flux account can store, and what push, update, sync and the plugin make of it'
+
+# A sequence: each test works with what those before it made.
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+
+# known: user ids and banks that the plugin knows, but for the instance owner's.
+known() {
+	mf query | jq -r '.mf_priority_map[] | select(.userid > 5000) | .userid as $id | .banks[] | "\($id)/\(.bank_name)"' | paste -sd" "
+}
+# fairshares_agree: users 5001 to 5004 have the same fair-share in the plugin and in the database.
+fairshares_agree() {
+	sql "SELECT userid, bank, fairshare FROM association_table WHERE userid BETWEEN 5001 AND 5004 ORDER BY userid" |
+		jq -Rr 'split(" ") | "\(.[0]) \(.[1]) \(.[2] | tonumber)"' >want &&
+	mf query | jq -r '.mf_priority_map[] | select(.userid > 5000 and .userid < 5005) | "\(.userid) \(.banks[0].bank_name) \(.banks[0].fairshare)"' >have &&
+	test_cmp want have
+}
+all="5001/A 5002/A 5003/B 5004/B"
+
+test_expect_success 'flux account stores user ids that no job can have' '
+	start_instance && make_site && load_plugin && usage 5001 60 && usage 5002 30 && usage 5003 10 &&
+	flux account add-user --username=nobody-here --bank=A &&
+	flux account add-user --username=minus --userid=-3 --bank=A &&
+	flux account add-user --username=huge --userid=99999999999999999999 --bank=B &&
+	flux account add-user --username=text --userid=five --bank=B &&
+	test "$(sql "SELECT userid FROM association_table WHERE username = '"'nobody-here'"'")" = 4294967295
+'
+test_expect_success 'push applies all other records and names each user that is left out' '
+	new_log && flux fairshare push -p $DB >push.out 2>&1 && cat push.out &&
+	test "$(known)" = "$all" && for user in nobody-here minus huge text; do
+		logged "no job can match user $user in bank" || return 1
+	done && flux dmesg | grep "job-manager.warning.*no job can match user minus"
+'
+test_expect_success 'push -n names them too' '
+	flux fairshare push -n -p $DB >dry.out 2>&1 && grep "no job can match user nobody-here in bank A" dry.out
+'
+test_expect_success 'update ranks them as the database does' '
+	flux fairshare update -p $DB -v >update.out 2>&1 && cat update.out && grep "8 associations" update.out
+'
+test_expect_success 'sync applies all other records' '
+	remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && flux fairshare sync -p $DB >sync.out 2>&1 &&
+	test "$(known)" = "$all"
+'
+test_expect_success 'the fair-shares in the plugin are those of the database: the leaves stay in the tree' '
+	fairshares_agree
+'
+test_expect_success 'flux account-priority-update applies all other records' '
+	flux account edit-user --userid=5009 text && flux account edit-user --userid=5010 huge &&
+	reload_plugin && flux kvs unlink -Rf mf_priority && reload_plugin && new_log && flux account-priority-update -p $DB &&
+	test "$(known)" = "$all 5009/B 5010/B" && logged "no job can match userid 4294967295 in bank A" &&
+	logged "no job can match userid -3 in bank A"
+'
+test_expect_success 'a plugin loaded with config= is there and has all other records' '
+	remove_plugin && flux kvs unlink -Rf mf_priority && flux account export-json >export.json && new_log &&
+	flux jobtap load "$PLUGIN" config="$(cat export.json)" && test "$(known)" = "$all 5009/B 5010/B" &&
+	logged "no job can match userid -3 in bank A"
+'
+test_expect_success 'a broker configuration with such a document starts Flux' '
+	stop_instance && write_conf "$(with_plugin export.json)" && start_instance && test "$(known)" = "$all 5009/B 5010/B" &&
+	serve_site
+'
+test_expect_success 'what a push left out of the limits is in the tree after a reload, too' '
+	remove_plugin && load_plugin && flux fairshare push -p $DB && settled &&
+	mf query | jq -S "[.mf_priority_map[].banks[].fairshare]" >before &&
+	tries=0 && until flux kvs get mf_priority.remember.manifest >/dev/null 2>&1; do
+		test $((tries += 1)) -lt 100 || return 1; sleep 0.1
+	done && sleep 1 && remove_plugin && load_plugin &&
+	tries=0 && until test "$(known | wc -w)" -ge 6; do test $((tries += 1)) -lt 100 || return 1; sleep 0.1; done &&
+	mf query | jq -S "[.mf_priority_map[].banks[].fairshare]" >after && test_cmp before after
+'
+
+# Users who share a user id: 65534 is the column default of databases before flux-accounting 0.56.
+test_expect_success 'departed users with one user id are leaves of their own' '
+	for user in cy dan eve; do flux account add-user --username=$user --userid=65534 --bank=A || return 1; done &&
+	sql "UPDATE association_table SET job_usage = 5000 WHERE username = '"'cy'"'" &&
+	sql "UPDATE association_table SET job_usage = 100 WHERE username = '"'user5003'"'" &&
+	flux fairshare update -p $DB && new_log && flux fairshare push -p $DB &&
+	fairshares_agree
+'
+test_expect_success 'the log says by whose record jobs of a shared user id go' '
+	logged "have user id 65534 in bank A: jobs of that id go by the last record, that of eve; 1 more user shares an id like that"
+'
+test_expect_success 'a job of that id has the fair-share of that record' '
+	stop_queues && id=$(mf submit 65534) && scheduled $id &&
+	share=$(sql "SELECT fairshare FROM association_table WHERE username = '"'eve'"'") && prio_is $id $(jq -n "100000 * $share | floor") &&
+	start_queues
+'
+
+finish
