@@ -88,4 +88,20 @@ test_expect_success 'a job of that id has the fair-share of that record' '
 	start_queues
 '
 
+# With one leaf for both departed users, ann had 66667 and ben 33333.
+test_expect_success 'jobs of other users have the order of the database when departed users share a user id' '
+	sql "DELETE FROM association_table" &&
+	flux account add-user --username=ann --userid=5021 --bank=A &&
+	flux account add-user --username=cy --userid=65534 --bank=A &&
+	flux account add-user --username=dan --userid=65534 --bank=A &&
+	flux account add-user --username=ben --userid=5022 --bank=B &&
+	usage 5021 10 && usage 5022 100 &&
+	sql "UPDATE association_table SET job_usage = 500 WHERE username = '"'cy'"'" &&
+	flux fairshare update -p $DB && flux fairshare push -p $DB && stop_queues &&
+	ann=$(mf submit 5021) && ben=$(mf submit 5022) && scheduled $ann && scheduled $ben &&
+	sql "SELECT username, fairshare FROM association_table WHERE username IN ('"'ann', 'ben'"') ORDER BY username" >order &&
+	printf "ann 0.5\nben 1.0\n" >want && test_cmp want order &&
+	prio_is $ann 50000 && prio_is $ben 100000 && start_queues
+'
+
 finish
