@@ -71,7 +71,8 @@ fn standing(site: &Site, every: usize) -> Standing {
     let mut random = Random(7);
     for (id, leaf) in site.associations.iter().step_by(every).enumerate() {
         let ran_on = Resources { nodes: 1 + random.below(64), cores: 0, gpus: 0 };
-        let (user, bank, start) = (leaf.user, leaf.bank.clone(), T0 - random.below(86_400) as f64);
+        let Some(user) = leaf.user else { continue };
+        let (bank, start) = (leaf.bank.clone(), T0 - random.below(86_400) as f64);
         let job = Job { id: JobId(id as u64), user, bank, ran_on, start, limit: 0.0 };
         standing.started(&job).expect("a job");
     }
@@ -194,7 +195,7 @@ fn turns(criterion: &mut Criterion) {
             (leaf.shares, leaf.usage) = (Shares::Count(1), None);
         }
         let users_in: Vec<(UserId, BankName)> =
-            idle.associations.iter().map(|leaf| (leaf.user, leaf.bank.clone())).collect();
+            idle.associations.iter().filter_map(|leaf| Some((leaf.user?, leaf.bank.clone()))).collect();
         let mut standing = Standing::new(Memory::default());
         standing.push(idle).expect("a site");
         standing.refresh(T0);
