@@ -57,9 +57,10 @@ impl Engine {
         }
     }
 
-    /// Releases a held job that was in SCHED until now and is expedited: priority 0 cannot hold it there.
+    /// Counts an expedited job that Flux sends from SCHED through PRIORITY back to SCHED as scheduled. Priority 0 cannot hold it there.
+    /// This corrects the record where the callback of the job's first way to SCHED was missed.
     pub(super) fn release_expedited(&mut self, id: JobId) {
-        if self.ledger.job(id).is_some_and(Job::is_awaiting) {
+        if self.ledger.job(id).is_some_and(|job| job.phase < Phase::Sched) {
             self.advance(id, Phase::Sched);
         }
     }

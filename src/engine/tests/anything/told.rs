@@ -27,6 +27,10 @@ struct Life {
     is_held: bool,
 }
 
+fn is_prioritized(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::SetPriority(_)))
+}
+
 /// All that was told of jobs.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
@@ -64,6 +68,10 @@ impl Told {
                 self.jobs.insert(facts.id, Life { stage, size, counts: false, is_held: false });
             }
             Event::Depend(id) => self.reach(*id, Stage::Depend),
+            // Flux says that the job was in SCHED, and an expedited job returns there.
+            Event::Bounced { id, urgency: 31, .. } if is_prioritized(effects) => {
+                self.reach(*id, Stage::Sched)
+            }
             Event::Priority(id, _) | Event::Bounced { id, .. } => self.reach(*id, Stage::Priority),
             Event::Sched(id) => self.reach(*id, Stage::Sched),
             Event::Run(id, _) => {
