@@ -57,6 +57,8 @@ pub fn urgency() -> impl Strategy<Value = i64> {
     prop_oneof![4 => Just(16), 2 => Just(0), 1 => Just(31), 1 => Just(10)]
 }
 
+/// Operations under which limits hold. An urgency of 31 given to a job in SCHED is none: Flux sends that job to the scheduler, whatever
+/// its limits.
 pub fn quiet_op() -> impl Strategy<Value = Op> {
     let which = 0..64usize;
     prop_oneof![
@@ -68,7 +70,8 @@ pub fn quiet_op() -> impl Strategy<Value = Op> {
         6 => (which.clone(), prop_oneof![4 => Just(0), 1 => 1..3u64])
             .prop_map(|(at, extra)| Op::Start(at, extra)),
         4 => which.clone().prop_map(Op::End),
-        2 => (which.clone(), urgency()).prop_map(|(at, urgency)| Op::Urgency(at, urgency)),
+        2 => (which.clone(), prop_oneof![Just(16), Just(0), Just(10)])
+            .prop_map(|(at, urgency)| Op::Urgency(at, urgency)),
         1 => (which.clone(), 0..4usize).prop_map(|(at, queue)| Op::UpdateQueue(at, queue)),
         1 => (which, 0..2usize).prop_map(|(at, bank)| Op::UpdateBank(at, bank)),
         1 => Just(Op::Reprioritize),
@@ -79,6 +82,7 @@ pub fn quiet_op() -> impl Strategy<Value = Op> {
 pub fn any_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => quiet_op(),
+        1 => (0..64usize).prop_map(|at| Op::Urgency(at, 31)),
         2 => (7..9u32, 0..4usize, 1..4u64, urgency(), any::<bool>()).prop_map(
             |(user, queue, nodes, urgency, is_declared)| {
                 let foreign = if is_declared { Foreign::Declared } else { Foreign::Undeclared };
