@@ -148,7 +148,7 @@ fn memory(leaves: usize) {
 }
 
 fn orders(criterion: &mut Criterion) {
-    let bounds = Bounds { depth: 1_000, few: 500, budget: 2_000 };
+    let bounds = Bounds { depth: 1_000, budget: 2_000, refreshes_stale: false };
     let mut group = criterion.benchmark_group("order 50000");
     group.sample_size(20).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(2));
     for (what, lag) in [("none lag", 0), ("400 lag", 400), ("all lag", 50_000)] {

@@ -280,6 +280,7 @@ impl Engine {
             Step::ReplayRead(association) => self.hold_replayed(association),
             Step::LoopBegins => {
                 self.is_looping = true;
+                self.live.stale.begin_loop(self.now);
                 Vec::new()
             }
             Step::LoopEnded => {

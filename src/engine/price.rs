@@ -72,6 +72,7 @@ impl Engine {
             Ok((mut effects, price)) => {
                 effects.push(Effect::SetPriority(price));
                 effects.extend(self.annotation(id));
+                effects.extend(self.correct_place(id));
                 effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_along));
                 effects
             }
@@ -91,6 +92,9 @@ impl Engine {
     /// The answer to `job.priority.get`, which Flux asks in its loop over its jobs alone. Of one that others began nobody tells that it is
     /// over: in the next reactor turn it is. Until then other plugins may have a job start that it asks about.
     pub(super) fn asked_in_loop(&mut self, id: JobId, urgency: i64) -> Vec<Effect> {
+        if !self.is_looping {
+            self.live.stale.begin_loop(self.now);
+        }
         let mut effects = self.priority_get(id, urgency);
         if !self.is_looping && !effects.is_empty() {
             self.is_looping = true;
@@ -119,7 +123,7 @@ impl Engine {
             effects.extend(self.stays_as_it_is(id));
             return effects;
         }
-        if self.keeps_price(id, urgency) {
+        if self.keeps_price(id, urgency) || self.keeps_stale(id, urgency) {
             return vec![Effect::KeepPriority];
         }
         if self.is_put_off(id) {
@@ -192,6 +196,7 @@ impl Engine {
                     self.advance(id, Phase::Sched);
                 }
                 effects.push(Effect::Prioritize(id, price));
+                effects.extend(self.correct_place(id));
                 effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_along));
                 effects
             }

@@ -121,10 +121,11 @@ impl Engine {
     /// New prices for all, then whoever may go by the new data.
     pub(super) fn reprioritize(&mut self) -> Vec<Effect> {
         self.due.push_ended = true;
-        self.move_reference();
-        if !self.is_live() {
-            self.forget_terms();
+        if self.is_live() {
+            return self.refresh_on_request();
         }
+        self.move_reference();
+        self.forget_terms();
         let mut effects = Engine::reprioritize_all();
         effects.push(Effect::Then(Step::ReleaseAll));
         effects

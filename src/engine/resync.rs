@@ -129,6 +129,7 @@ impl Engine {
             // What was to be told about prices may be lost, and that a push is over. And then what follows a replay.
             self.due.half_pushed.clear();
             self.replay.begin();
+            self.live.stale.forget();
             effects.extend(Engine::reprioritize_all());
         }
         effects.push(Effect::Arm(Timer::Turn));

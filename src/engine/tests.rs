@@ -68,8 +68,9 @@ impl Engine {
         &self.book
     }
 
-    fn set_few(&mut self, few: usize) {
-        self.live.few = Some(few);
+    /// Has the next refresh post stale priorities too, as a push does.
+    fn post_stale(&mut self) {
+        self.live.stale.is_due = true;
     }
 
     fn ledger(&self) -> &Ledger {

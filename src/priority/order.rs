@@ -10,13 +10,12 @@
 //! its posted price or gets the exact one, and only neighbours have to be compared; whoever else would still be posted before
 //! the last of them is touched as well. That is one pass over the jobs of a queue, after the first K are sorted.
 //!
-//! Where all prices have moved alike the order says nothing of it, and a job that comes then would stand before all, or behind
-//! them. So no **outdated** price is kept in the head; if there is budget for it, nowhere. Where all prices fell, and the budget is
-//! too small for whoever then stands before the first job, they are kept: to touch a part of the jobs would put the head behind the
-//! others.
+//! A posted priority that is merely stale stays: if the order of a queue is right, the plan for the queue is empty.
 //!
-//! [`Pending`] knows all pending jobs and which of them lag, so that a refresh which changed few prices costs little: those
-//! are simply posted.
+//! A push or a request may refresh stale priorities too ([`Bounds::refreshes_stale`]). Then the plan posts every stale job if the
+//! budget allows. If the budget is smaller, no **outdated** price is kept in the head. If all prices fell, and the budget is too
+//! small for the jobs that would then stand before the first one, the head keeps its outdated prices: to touch a part of the
+//! jobs would put the head behind the others.
 #![forbid(unsafe_code)]
 
 use super::PRIORITY_MAX;
@@ -28,10 +27,10 @@ use crate::ids::JobId;
 pub struct Bounds {
     /// How deep each queue has to be right.
     pub depth: usize,
-    /// So many jobs that lag, over all queues, are posted without asking whether it shows.
-    pub few: usize,
     /// No more jobs are touched at once.
     pub budget: usize,
+    /// Whether priorities that are merely stale are posted too: for a push or a request.
+    pub refreshes_stale: bool,
 }
 
 /// What to post, and what that leaves.
@@ -57,40 +56,44 @@ impl Priced {
         !self.lags() || !self.is_outdated && !self.is_urgent()
     }
 
-    fn by_exact(&self) -> Place {
+    pub(super) fn by_exact(&self) -> Place {
         Place::new(self.exact, self.id)
     }
 
-    fn by_posted(&self) -> Place {
+    pub(super) fn by_posted(&self) -> Place {
         Place::new(self.posted, self.id)
     }
 }
 
 /// A number that sorts as the queue does: higher prices first, then the earlier id. No two jobs have the same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place(u128);
+pub(super) struct Place(u128);
 
 impl Place {
     fn new(price: u32, id: JobId) -> Place {
         Place((u128::from(!price) << 64) + u128::from(id.0))
     }
 
-    fn is_before(self, other: Place) -> bool {
+    pub(super) fn is_before(self, other: Place) -> bool {
         self.0 < other.0
     }
 }
 
 impl<T> Pending<T> {
-    /// Which jobs to touch. O(1) if none lags, O(lagging) if few do, else O(pending + depth log depth).
+    /// Which jobs to touch. O(1) if none lags, else O(pending + depth log depth).
     pub fn plan(&self, bounds: Bounds) -> Plan {
         let lagging = self.lagging();
-        let is_outdated = || self.laggards().any(|job| job.is_outdated);
-        if lagging <= bounds.budget && (lagging <= bounds.few || is_outdated()) {
+        if lagging == 0 || bounds.refreshes_stale && lagging <= bounds.budget {
             let mut touch: Vec<Priced> = self.laggards().collect();
             touch.sort_unstable_by_key(Priced::by_exact);
             return plan(touch, 0, None);
         }
-        let heads: Vec<Head> = self.queues().map(|jobs| Head::new(jobs, bounds.depth)).collect();
+        let head = |jobs: &[Priced]| match bounds.refreshes_stale {
+            true => Head::new(jobs, bounds.depth),
+            false => Head::keeping(jobs, bounds.depth),
+        };
+        let has_stale = |jobs: &&[Priced]| jobs.iter().any(Priced::lags);
+        let heads: Vec<Head> = self.queues().filter(has_stale).map(head).collect();
         // Who wants least is served first, so that what it leaves goes to the others.
         let mut by_need: Vec<(usize, &Head)> =
             heads.iter().map(|head| (head.fewest(bounds.depth).touches, head)).collect();
@@ -152,7 +155,10 @@ struct Step {
 
 impl Head {
     fn new(jobs: &[Priced], depth: usize) -> Head {
-        let mut jobs = jobs.to_vec();
+        Head::of(jobs.to_vec(), depth)
+    }
+
+    fn of(mut jobs: Vec<Priced>, depth: usize) -> Head {
         if depth < jobs.len() {
             jobs.select_nth_unstable_by_key(depth, Priced::by_exact);
         }
@@ -170,10 +176,9 @@ impl Head {
     }
 
     /// The same, where outdated prices may be kept.
-    fn keeping(&self) -> Head {
-        let mut jobs = self.jobs.clone();
-        jobs.iter_mut().for_each(|job| job.is_outdated = false);
-        Head::new(&jobs, self.steps.len())
+    fn keeping(jobs: &[Priced], depth: usize) -> Head {
+        let jobs = jobs.iter().map(|job| Priced { is_outdated: false, ..*job });
+        Head::of(jobs.collect(), depth)
     }
 
     /// The fewest for a depth, not beyond that of [`Head::new`].
@@ -223,7 +228,7 @@ impl Head {
         if to > 0 || !self.jobs.iter().any(|job| job.is_outdated) {
             return (within, Some(to));
         }
-        let keeping = self.keeping();
+        let keeping = Head::keeping(&self.jobs, self.steps.len());
         if keeping.fewest(depth).touches <= budget {
             return (keeping.least(depth), None);
         }

@@ -182,6 +182,23 @@ impl<T> Pending<T> {
         self.lagging.iter().filter_map(|id| self.get(*id)).map(|(job, _)| job)
     }
 
+    /// Whether a job among the first `depth` of its queue, by either price, has others before it by one price than by the other.
+    pub fn is_misplaced(&self, id: JobId, depth: usize) -> bool {
+        let queue = self.places.get(id).and_then(|place| self.queues.get(place.queue as usize));
+        let Some((queue, (job, _))) = queue.zip(self.get(id)).filter(|_| self.lagging() > 0) else {
+            return false;
+        };
+        let (mut by_posted, mut by_exact, mut differs) = (0, 0, false);
+        for other in &queue.jobs {
+            let [posted, exact] =
+                [other.by_posted().is_before(job.by_posted()), other.by_exact().is_before(job.by_exact())];
+            by_posted += usize::from(posted);
+            by_exact += usize::from(exact);
+            differs |= posted != exact;
+        }
+        differs && by_posted.min(by_exact) < depth
+    }
+
     /// The jobs of each queue.
     pub(super) fn queues(&self) -> impl Iterator<Item = &[Priced]> {
         self.queues.iter().map(|queue| queue.jobs.as_slice())

@@ -10,8 +10,11 @@
 //! # Rules
 //! - The **exact price** of a job is [`Engine::explain`](super::Engine): its terms as they are now. The **posted** one is what
 //!   Flux sorts by. What is posted is always an exact price of its time, and its terms are kept.
-//! - A price that Flux asks for is the exact one, but for those of a loop that a refresh began: there a job keeps what it has
-//!   unless the plan names it.
+//! - A price that Flux asks for is the exact one, except in a loop over all jobs. In a loop that a refresh began, a job keeps
+//!   its posted price unless the plan names the job. In any other loop, a job keeps a stale price for up to an hour.
+//! - A refresh posts a price only where the order of a scheduler queue needs it, or where a job is held or expedited
+//!   ([`crate::priority::order`]). A stale price in the right place stays, because Flux keeps each posted price in the job's
+//!   eventlog. A push, a reload of the configuration and a request post stale prices too, at most once an hour.
 //! - While fair-share is live, that of an association in the pushed tree is what [`Standing`](crate::standing::Standing) says.
 //!   Of any other it is the number that was pushed for it. Upstream's own pushes leave the tree in force; a policy
 //!   without a tree ends it.
@@ -31,6 +34,7 @@ mod posting;
 mod prices;
 mod refresh;
 mod shadow;
+mod stale;
 mod terms;
 
 pub use changes::{Change, Changes};
@@ -47,6 +51,7 @@ use interleave::InTurn;
 pub(super) use prices::shown;
 use prices::{Groups, Posted, Weighing};
 use refresh::Stage;
+use stale::StaleRefresh;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use terms::Terms;
@@ -76,9 +81,12 @@ pub(super) struct Live {
     touching: Option<Touching>,
     /// Prices that are being posted, with what was posted before: for those that Flux refuses.
     under_way: HashMap<JobId, (Priced, Posted)>,
-    /// Another number of jobs that are posted without asking whether it shows.
-    #[cfg(test)]
-    pub few: Option<usize>,
+    /// A job has come to the wrong place of its queue since the last plan.
+    is_misplaced: bool,
+    /// The posts under way correct the order after the last refresh.
+    is_correction: bool,
+    /// When priorities that are merely stale are posted too.
+    pub stale: StaleRefresh,
     /// Whether the timer runs.
     is_armed: bool,
     /// How long from when it was armed.
@@ -123,6 +131,8 @@ struct Touching {
     jobs: HashSet<JobId>,
     /// Whether a push waited for it.
     is_pushs: bool,
+    /// Whether the plan posts stale priorities too.
+    refreshes_stale: bool,
 }
 
 impl Live {
@@ -138,8 +148,9 @@ impl Live {
 
     /// Flux refused its loop: what a refresh was to post by it is tried again at the next refresh.
     pub fn loop_refused(&mut self) {
-        let Some(Touching { jobs, is_pushs }) = self.touching.take() else { return };
+        let Some(Touching { jobs, is_pushs, refreshes_stale }) = self.touching.take() else { return };
         self.moved = true;
+        self.stale.is_due |= refreshes_stale;
         self.pushed |= is_pushs;
         // It may be told as done already.
         let is_told = self.last.as_ref().is_some_and(|last| last.when == self.posting.when);

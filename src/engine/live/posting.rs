@@ -75,12 +75,15 @@ impl Engine {
     pub(super) fn post_plan(&mut self, unpriced: Option<Vec<JobId>>) -> Vec<Effect> {
         let (depth, budget) = (self.settings.depth, self.budget());
         let mut plan = Default::default();
+        let refreshes_stale = self.live.stale.is_due;
         self.live.shadow_due |= self.live.moved;
+        self.live.is_misplaced = false;
         if std::mem::take(&mut self.live.moved) {
-            plan = self.live.pending.plan(Bounds { depth, few: self.few(), budget });
+            plan = self.live.pending.plan(Bounds { depth, budget, refreshes_stale });
             // What the budget left over is gone on with next time.
             self.live.moved |= plan.only_to.is_some();
         }
+        self.live.stale.planned(self.now, !plan.touch.is_empty(), plan.only_to.is_none());
         let lagging = self.live.pending.lagging();
         let last = &mut self.live.posting;
         last.lagging = lagging.saturating_sub(plan.touch.len());
@@ -95,7 +98,8 @@ impl Engine {
         if asks || a_loop.is_better_for(touched) {
             self.live.posting.touched += touched;
             let jobs = std::mem::take(&mut posts).prices.into_iter().collect();
-            self.live.touching = Some(Touching { jobs, is_pushs: std::mem::take(&mut self.live.pushed) });
+            self.live.touching =
+                Some(Touching { jobs, is_pushs: std::mem::take(&mut self.live.pushed), refreshes_stale });
             effects.extend(Engine::reprioritize_all());
             effects.push(Effect::Then(Step::ReleaseAll));
         }
@@ -142,11 +146,15 @@ impl Engine {
     /// A refresh is done, but for what the shadow policy makes of it.
     fn refreshed(&mut self) -> Option<Effect> {
         let (count, touched) = &mut self.live.totals;
-        *count += 1;
-        *touched += self.live.posting.touched as u64;
+        let before = self.live.last.filter(|_| std::mem::take(&mut self.live.is_correction));
+        if before.is_none() {
+            *count += 1;
+        }
+        let known = before.map_or(0, |last| last.touched);
+        *touched += self.live.posting.touched.saturating_sub(known) as u64;
         self.live.last = Some(self.live.posting);
         let shadowing = self.shadowing();
-        let goes_on = shadowing.is_some();
+        let goes_on = shadowing.is_some() || self.live.is_misplaced;
         self.live.stage = shadowing.map_or(Stage::Idle, Stage::Shadow);
         goes_on.then_some(Effect::Arm(Timer::Slice))
     }

@@ -21,8 +21,6 @@ pub(super) const JOB: usize = 10;
 const SMALL: usize = 4_000;
 /// Seconds after a panic until a site without refreshes has one.
 const AFTER_PANIC: f64 = 30.0;
-/// So many jobs that lag are posted without asking whether it shows: what a rank rule changes at a refresh is below it.
-const FEW: usize = 300;
 
 /// What a refresh is at.
 #[derive(Clone, Debug, Default)]
@@ -168,6 +166,7 @@ impl Engine {
         }
         if self.is_live() {
             self.live.reprice = true;
+            self.live.stale.request(self.now);
             self.live.is_armed = false;
             effects.extend(self.ask_for_ended());
             effects.extend(self.arm_refresh());
@@ -185,11 +184,17 @@ impl Engine {
 
     /// A policy with a tree was put in force: prices follow from the refresh, and then whoever may go.
     pub(in crate::engine) fn pushed_tree(&mut self) -> Vec<Effect> {
-        self.live.reprice = true;
-        self.live.pushed = true;
         let mut effects = Vec::from_iter(self.ask_for_ended());
         effects.extend(self.arm_refresh());
-        effects.extend(self.begin_refresh());
+        effects.extend(self.refresh_on_request());
+        effects
+    }
+
+    /// Begins the refresh that a push or a request asks for: then whoever may go goes.
+    pub(in crate::engine) fn refresh_on_request(&mut self) -> Vec<Effect> {
+        (self.live.reprice, self.live.pushed) = (true, true);
+        self.live.stale.request(self.now);
+        let mut effects = Vec::from_iter(self.begin_refresh());
         // Where it is much, the push itself is enough for one turn.
         if self.is_small() {
             effects.extend(self.go_on_refreshing());
@@ -242,6 +247,7 @@ impl Engine {
         self.move_reference();
         self.outdate_prices();
         self.live.posting = LastRefresh { when: self.now, ..LastRefresh::default() };
+        self.live.is_correction = false;
         self.live.stage = Stage::Standing;
         Some(Effect::Arm(Timer::Slice))
     }
@@ -261,7 +267,11 @@ impl Engine {
         let is_small = self.is_small();
         loop {
             match &mut self.live.stage {
-                Stage::Idle => return Vec::new(),
+                Stage::Idle if !self.live.is_misplaced => return Vec::new(),
+                Stage::Idle => {
+                    self.live.is_correction = true;
+                    return self.post_plan(None);
+                }
                 Stage::Standing => {
                     if let Some(done) = self.standing.step(left) {
                         let last = &mut self.live.posting;
@@ -334,6 +344,7 @@ impl Engine {
                     let Stage::Shadow(at) = std::mem::take(&mut self.live.stage) else { return Vec::new() };
                     match self.shadow_step(at) {
                         Some(next) => self.live.stage = Stage::Shadow(next),
+                        None if self.live.is_misplaced => break,
                         None => return Vec::new(),
                     }
                     break;
@@ -361,13 +372,5 @@ impl Engine {
     fn is_small(&self) -> bool {
         let (cells, running, ended) = self.standing.counts();
         cells + running + ended <= SMALL
-    }
-
-    pub(super) fn few(&self) -> usize {
-        #[cfg(test)]
-        if let Some(few) = self.live.few {
-            return few;
-        }
-        FEW
     }
 }

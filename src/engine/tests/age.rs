@@ -162,7 +162,6 @@ const DEPTHS: [(usize, usize); 2] = [(1_000, 2_000), (5, 6)];
 fn a_job_that_comes_after_the_reference_moved_stands_where_its_price_puts_it() {
     for (depth, budget) in DEPTHS {
         let mut host = live(Policy::FairTree);
-        host.engine.set_few(0);
         let week = 7.0 * 24.0 * HOUR;
         let settings = Settings { age_weight: 486_000, age_max: week, depth, budget, ..Settings::default() };
         host.event(Event::Settings(settings));
@@ -185,7 +184,6 @@ fn a_job_that_comes_after_the_reference_moved_stands_where_its_price_puts_it() {
 fn a_job_that_comes_after_a_push_of_other_weights_stands_where_its_price_puts_it() {
     for (depth, budget) in DEPTHS {
         let mut host = Host::new();
-        host.engine.set_few(0);
         host.event(Event::Settings(Settings { depth, budget, ..Settings::default() }));
         let push = |weight| {
             let weights = vec![("fairshare".to_owned(), weight)];

@@ -308,7 +308,7 @@ impl Host {
         }
     }
 
-    fn reprioritize_all(&mut self) {
+    pub fn reprioritize_all(&mut self) {
         self.loops += 1;
         // Flux's order is that of a hash.
         let mut pending: Vec<JobId> = self.jobs.keys().copied().collect();

@@ -91,6 +91,8 @@ fn a_refresh_gives_no_price_to_who_is_held_in_sched() {
     host.event(Event::Policy(all, tree(Policy::FairTree, NOW, leaves())));
     let [_, runs, pends, moved] =
         ["B", "A", "A", "A"].map(|bank| host.submit(HostJob::new(7).bank(bank)).unwrap());
+    // A job that overtakes the others of user 7.
+    host.submit(HostJob::new(8).bank("A")).unwrap();
     host.force_update(moved, None, Some("B".to_owned()));
     let told = |host: &Host| (host.state(moved), host.jobs[&moved].priority, host.jobs[&pends].priority);
     let before = told(&host);

@@ -60,7 +60,8 @@ fn turns_end_with_live_fair_share() {
         host.event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
         let early = [(); 2].map(|()| host.submit(HostJob::new(8)).unwrap());
         host.refresh(30.0);
-        assert_ne!(host.jobs[&early[0]].priority, host.jobs[&early[1]].priority);
+        let [first, second] = early.map(|id| host.engine.priced(id).unwrap().exact.priority);
+        assert_ne!(first, second);
         host.event(end);
         let late = host.submit(HostJob::new(8)).unwrap();
         for id in [early[0], early[1], late] {
@@ -259,8 +260,10 @@ proptest! {
             prop_assert!(!keeps || own == job.priority, "job {}", id);
         }
         host.event(Event::Settings(plain.engine.live_snapshot().settings));
-        host.refresh(30.0);
-        plain.refresh(30.0);
+        for host in [&mut host, &mut plain] {
+            host.engine.post_stale();
+            host.refresh(30.0);
+        }
         for (id, job) in &host.jobs {
             prop_assert_eq!(job.priority, plain.jobs[id].priority, "job {}", id);
         }

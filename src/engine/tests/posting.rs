@@ -166,7 +166,7 @@ fn without_the_loop_no_more_is_posted_than_there_is_time_for() {
     host.start(runs);
     host.now += 300.0;
     for (touched, lagging, right_to, reason) in
-        [(1, 3, 2, "a refresh posts 1 prices at most"), (1, 2, 1000, "the first 1000 jobs")]
+        [(1, 3, 2, "a refresh posts 1 prices at most"), (1, 2, 1000, "the order is the same")]
     {
         host.refresh(0.0);
         let last = host.engine.live_snapshot().last.unwrap();
@@ -210,6 +210,7 @@ fn without_the_loop_others_have_their_time_between_posts() {
         host.submit(HostJob::new(7).bank("A")).unwrap();
     }
     host.start(runs);
+    host.engine.post_stale();
     let effects = host.engine.handle(host.now + 30.0, Event::Timer(Timer::Refresh));
     assert_eq!(effects.iter().filter(|effect| matches!(effect, Effect::Prioritize(..))).count(), 100);
     let pauses = effects.iter().filter_map(|effect| match effect {
@@ -275,6 +276,7 @@ fn who_is_given_a_price_without_the_loop_is_told_its_fair_share() {
     let [runs, waits] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start(runs);
     let before = host.jobs[&waits].memos.len();
+    host.engine.post_stale();
     host.refresh(30.0);
     let (job, id) = (&host.jobs[&waits], host.engine.book().find(UserId(7), Some("A")).unwrap());
     assert_eq!(job.memos.len(), before + 1);
@@ -296,4 +298,148 @@ fn a_small_site_is_refreshed_in_the_turn_of_its_timer() {
     assert_eq!(host.engine.refreshes().1 - touched, 2);
     let is_release = |effect: &Effect| matches!(effect, Effect::Then(Step::ReleaseAll));
     assert!(!effects.iter().any(is_release), "no push asked for one: {effects:?}");
+}
+
+/// User 7 runs a job, so that under classic every priority of the two users falls at each refresh.
+fn drifting(policy: Policy, jobs: usize) -> Host {
+    let mut host = live(policy);
+    let [one, other] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    host.start(one);
+    host.now += 100.0;
+    host.start(other);
+    for user in [7, 8].iter().cycle().take(jobs) {
+        host.submit(HostJob::new(*user).bank("A")).unwrap();
+    }
+    host.refresh(30.0);
+    host
+}
+
+/// The pending jobs in the order of what `price` says.
+fn in_order(host: &Host, price: impl Fn(JobId) -> u32) -> Vec<JobId> {
+    let mut jobs = host.engine.pending_after(None, usize::MAX);
+    jobs.sort_by_key(|id| (std::cmp::Reverse(price(*id)), *id));
+    jobs
+}
+
+fn is_in_order(host: &Host) -> bool {
+    let posted = in_order(host, |id| host.engine.priced(id).unwrap().posted.priority);
+    posted == in_order(host, |id| host.engine.priced(id).unwrap().exact.priority)
+}
+
+fn stale(host: &Host) -> usize {
+    host.engine.live_snapshot().lagging
+}
+
+/// Each posted priority is an event that stays in the job's eventlog (live 4 #6).
+#[test]
+fn a_refresh_posts_nothing_while_the_order_stands() {
+    for policy in Policy::ALL {
+        for jobs in [1, 20, 301] {
+            let mut host = drifting(policy, jobs);
+            let (posts, loops) = (host.posts, host.loops);
+            for _ in 0..20 {
+                host.refresh(30.0);
+                assert!(is_in_order(&host), "{policy} {jobs}");
+            }
+            assert_eq!((host.posts, host.loops), (posts, loops), "{policy} {jobs}");
+            assert!(policy != Policy::Classic || stale(&host) == jobs, "{}", stale(&host));
+        }
+    }
+}
+
+/// User 8 has used more than user 7, who runs: then user 7 falls behind. The jobs of one of the two get new priorities.
+#[test]
+fn a_refresh_posts_no_more_jobs_than_a_change_of_the_order_needs() {
+    for policy in [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious] {
+        let mut host = Host::new();
+        let used = vec![leaf(7, "A", 0.0, 0.0), leaf(8, "A", 100.0, 0.0), leaf(7, "B", 1000.0, 0.0)];
+        host.event(Event::Policy(accounts(), tree(policy, NOW, used)));
+        let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+        for user in [7, 7, 7, 8, 8] {
+            host.submit(HostJob::new(user).bank("A")).unwrap();
+        }
+        host.start(runs);
+        let before = host.posts;
+        for _ in 0..20 {
+            host.refresh(30.0);
+            assert!(is_in_order(&host), "{policy}");
+        }
+        let posts = host.posts - before;
+        assert!((2..=5).contains(&posts), "{policy}: {posts}");
+        for id in host.engine.pending_after(None, 9) {
+            assert_eq!(
+                host.jobs[&id].user == 8,
+                in_order(&host, |id| host.jobs[&id].priority.unwrap() as u32)[..2].contains(&id)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_push_refreshes_stale_priorities_at_most_once_an_hour() {
+    let mut host = drifting(Policy::Classic, 20);
+    let (mut refreshed, mut seconds) = (Vec::new(), 0.0);
+    // A push every five minutes brings usages that grow, so that no order changes.
+    while seconds < 3.0 * 3_600.0 {
+        let used = [(7, "A", 2.0), (8, "A", 1.0), (7, "B", 0.0)];
+        let used = used.map(|(user, bank, used)| leaf(user, bank, used * (1e3 + seconds), 0.0)).to_vec();
+        host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, used)));
+        if stale(&host) == 0 {
+            refreshed.push(seconds);
+        }
+        assert!(is_in_order(&host));
+        for _ in 0..10 {
+            host.refresh(30.0);
+        }
+        seconds += 300.0;
+    }
+    assert_eq!(refreshed, [0.0, 3_600.0, 7_200.0]);
+}
+
+/// A request of flux-accounting's, a loop that another plugin began, and settings that changed.
+#[test]
+fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
+    type Ask = fn(&mut Host);
+    let asks: [(&str, Ask); 3] = [
+        ("request", |host| host.event(Event::Reprioritize)),
+        ("another plugin's loop", |host| host.reprioritize_all()),
+        ("reload", |host| {
+            let depth = host.engine.settings().depth + 1;
+            host.event(Event::Settings(Settings { depth, ..Settings::default() }));
+        }),
+    ];
+    for (what, ask) in asks {
+        let mut host = drifting(Policy::Classic, 20);
+        host.now += 3_600.0;
+        for (seconds, is_refreshed) in [(30.0, true), (30.0, false), (3_500.0, false), (70.0, true)] {
+            host.refresh(seconds);
+            assert_eq!(stale(&host), 20, "{what}");
+            let posts = host.posts;
+            ask(&mut host);
+            assert_eq!(stale(&host), if is_refreshed { 0 } else { 20 }, "{what} {seconds}");
+            assert!(is_refreshed || host.posts == posts, "{what}");
+            assert!(is_in_order(&host), "{what}");
+        }
+    }
+}
+
+/// Its priority is the current one; those of the others are stale and stand at another level.
+#[test]
+fn a_job_that_comes_has_its_place_though_the_others_are_stale() {
+    let mut host = drifting(Policy::Classic, 20);
+    for _ in 0..20 {
+        host.refresh(30.0);
+    }
+    assert_eq!(stale(&host), 20);
+    let (refreshes, .., before) = host.engine.refreshes();
+    let newcomer = host.submit(HostJob::new(8).bank("A")).unwrap();
+    assert!(is_in_order(&host));
+    let posted = host.jobs[&newcomer].priority.unwrap() as u32;
+    assert_eq!(posted, host.engine.priced(newcomer).unwrap().exact.priority);
+    let (now, .., after) = host.engine.refreshes();
+    assert_eq!(
+        (now, after - before),
+        (refreshes, 20 - stale(&host) as u64),
+        "no refresh, but the posts count"
+    );
 }

@@ -37,6 +37,7 @@ impl Site {
         let [runs, of_7, of_8] =
             [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A").queue("q1")).unwrap());
         host.start(runs);
+        host.engine.post_stale();
         host.refresh(30.0);
         let site = Site { host, of_7, of_8 };
         assert_eq!(codes(&site.host, of_7), ["usage"]);
@@ -49,6 +50,7 @@ impl Site {
         let (mut accounts, mut site) = (accounts(), tree(Policy::Classic, NOW, leaves()));
         change(&mut accounts, &mut site);
         self.host.now += 1.0;
+        self.host.engine.post_stale();
         self.host.event(Event::Policy(accounts, site));
         self.host.settle();
         self.host.refresh(30.0);
@@ -229,6 +231,7 @@ fn settings_that_move_priorities_are_told() {
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.event(Event::Settings(Settings::default()));
     let set = |host: &mut Host, settings: Settings| {
+        host.engine.post_stale();
         host.event(Event::Settings(settings));
         host.settle();
         host.refresh(30.0);
@@ -280,6 +283,7 @@ fn the_last_change_that_somebody_made_is_told_beside_usage() {
     let runs = site.host.submit(HostJob::new(8).bank("A")).unwrap();
     site.host.start(runs);
     for seconds in [300.0, 600.0] {
+        site.host.engine.post_stale();
         site.host.refresh(seconds);
         let told = why(&site.host, site.of_7);
         let (before, when) = told.made_before.unwrap();

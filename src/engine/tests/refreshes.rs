@@ -179,7 +179,9 @@ fn ages_at_the_cap_are_followed_at_each_refresh() {
     for (hours, difference) in [(80.0, 10_000), (15.0, 5_000), (2.0, 3_000), (1.0, 2_000), (7.0, 0), (9.0, 0)]
     {
         host.refresh(hours * HOUR);
-        assert_eq!(price(&host, first) - price(&host, second), difference, "{hours} hours later");
+        let current = [first, second].map(|id| i64::from(host.engine.priced(id).unwrap().exact.priority));
+        assert_eq!(current[0] - current[1], difference, "{hours} hours later");
+        assert!(price(&host, first) >= price(&host, second), "{hours} hours later the order is the same");
     }
 }
 
@@ -319,7 +321,6 @@ fn in_the_loop_of_a_refresh_only_those_of_the_plan_get_another_price() {
         host.submit(HostJob::new(*user).bank("A")).unwrap();
     }
     host.start(runs);
-    host.engine.set_few(0);
     let before: Vec<(JobId, Option<i64>)> = host.jobs.iter().map(|(id, job)| (*id, job.priority)).collect();
     let (loops, posts) = (host.loops, host.posts);
     host.refresh(30.0);
@@ -358,7 +359,7 @@ fn whom_flux_has_no_more_is_forgotten() {
     assert_eq!(host.engine.pending_after(Some(mine), 9), [other]);
     host.refuse_prices = Some(Refusal::Absent);
     host.refresh(30.0);
-    assert_eq!(host.engine.pending_after(None, 9), []);
+    assert_eq!(host.engine.pending_after(None, 9), [other], "of two that change places one is posted");
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn prices_of_a_refused_loop_are_tried_again_at_the_next_refresh() {
         host.submit(HostJob::new(*user).bank("A")).unwrap();
     }
     host.start(runs);
-    host.engine.set_few(10_000);
+    host.engine.post_stale();
     host.now += 30.0;
     host.end(runs);
     host.refuse_loops = Some(Refusal::Other("out of memory".to_owned()));

@@ -173,7 +173,6 @@ fn when_fair_share_is_live_again_all_prices_are_outdated() {
     let mut host = Host::new();
     let leaves = vec![leaf(7, "A", 100.0, 0.0), leaf(8, "A", 300.0, 0.0)];
     host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves)));
-    host.engine.set_few(0);
     let ids = [7, 8].map(|user| host.submit(HostJob::new(user)).unwrap());
     host.refresh(30.0);
     let live = |live| Event::Settings(Settings { live, ..Settings::default() });

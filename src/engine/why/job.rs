@@ -220,8 +220,10 @@ impl Engine {
             note("budget", text)
         } else {
             note(
-                "beyond-depth",
-                format!("the first {depth} jobs of each queue are kept right; it changes no place there"),
+                "same-order",
+                format!(
+                    "the order is the same: it changes no place among the first {depth} jobs of the queue"
+                ),
             )
         };
         Some(Lag { by, reason })

@@ -123,13 +123,13 @@ fn queues_share_a_budget_and_each_is_right_to_a_depth() {
         both.put(Some(&batch), job(id, 100 + id as u32, 400 - id as u32), ());
     }
     assert_eq!(both.lagging(), 110);
-    let plan = both.plan(Bounds { depth: 50, few: 5, budget: 30 });
+    let plan = both.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
     assert!(plan.touch.len() <= 30 && plan.touch.iter().any(|(id, _)| id.0 < 10), "{plan:?}");
     assert!(plan.only_to.is_some_and(|to| to < 50));
     // The rest next time, until all is right.
     let mut rounds = 0;
     loop {
-        let plan = both.plan(Bounds { depth: 50, few: 5, budget: 30 });
+        let plan = both.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
         for &(id, price) in &plan.touch {
             assert_eq!(both.get(id).map(|(job, _)| job.exact), Some(price));
             both.set_posted(id, price, ());
@@ -141,7 +141,7 @@ fn queues_share_a_budget_and_each_is_right_to_a_depth() {
         }
     }
     assert!((2..=4).contains(&rounds), "{rounds}");
-    assert!(both.plan(Bounds { depth: 50, few: 5, budget: 30 }).touch.is_empty());
+    assert!(both.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false }).touch.is_empty());
 }
 
 /// Of two in one queue the one behind has to go ahead of the other; in a queue of its own it is first anyway.
@@ -151,7 +151,7 @@ fn a_job_that_moves_stands_in_its_new_queue() {
     let mut pending = Pending::default();
     let touched = |pending: &Pending<()>| {
         pending
-            .plan(Bounds { depth: NO_END, few: 0, budget: NO_END })
+            .plan(Bounds { depth: NO_END, budget: NO_END, refreshes_stale: false })
             .touch
             .iter()
             .map(|(id, _)| id.0)
@@ -184,7 +184,7 @@ fn outdated_prices_are_not_kept_in_the_head() {
         ("too many change places", &reversed, 2, 1, vec![], Some(0)),
         ("those who are held come first", &held, 2, 1, vec![3], Some(0)),
     ] {
-        let plan = pending(jobs).plan(Bounds { depth, few: 0, budget });
+        let plan = pending(jobs).plan(Bounds { depth, budget, refreshes_stale: true });
         let ours: Vec<u64> = plan.touch.iter().map(|(id, _)| id.0).collect();
         assert_eq!((ours, plan.only_to), (touch, only_to), "{what}");
     }
@@ -207,7 +207,7 @@ fn a_price_is_outdated_until_it_is_posted_anew_or_turns_out_to_be_right() {
 #[test]
 fn a_budget_that_holds_use_up_still_says_to_where_the_order_is_right() {
     let jobs = [job(1, 9, 9), job(2, 0, 8), job(3, 7, 7), job(4, 2, 6), job(5, 5, 1)];
-    let plan = pending(&jobs).plan(Bounds { depth: NO_END, few: 0, budget: 1 });
+    let plan = pending(&jobs).plan(Bounds { depth: NO_END, budget: 1, refreshes_stale: false });
     assert_eq!((plan.touch, plan.lagging, plan.only_to), (vec![(JobId(2), 8)], 2, Some(3)));
 }
 
@@ -224,7 +224,7 @@ fn queues_in_the_same_need_get_the_same_part() {
             both.put(Some(&QueueName::from(name)), job, ());
         }
     }
-    let plan = both.plan(Bounds { depth: 50, few: 0, budget: 30 });
+    let plan = both.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
     let of_debug = plan.touch.iter().filter(|(id, _)| id.0 < 100).count();
     assert_eq!((of_debug, plan.touch.len(), plan.only_to), (15, 30, Some(15)));
 }
@@ -243,7 +243,7 @@ fn who_gets_all_it_needs_limits_no_depth() {
         }
     }
     assert!(!both.is_empty() && Pending::<()>::default().is_empty());
-    let plan = both.plan(Bounds { depth: 500, few: 0, budget: 2 * need });
+    let plan = both.plan(Bounds { depth: 500, budget: 2 * need, refreshes_stale: false });
     assert_eq!((plan.touch.len(), plan.only_to), (2 * need, Some(100 + need)));
 }
 
@@ -260,20 +260,27 @@ proptest! {
     }
 
     #[test]
-    fn right_to_the_depth_it_says(jobs in jobs(60), depth in 1..70usize, few in 0..10usize, budget in 0..40usize) {
+    fn right_to_the_depth_it_says(jobs in jobs(60), depth in 1..70usize, refreshes_stale in any::<bool>(), budget in 0..40usize) {
         let pending = pending(&jobs);
-        let plan = pending.plan(Bounds { depth, few, budget });
-        prop_assert!(plan.touch.len() <= budget.max(few.min(budget)));
+        let plan = pending.plan(Bounds { depth, budget, refreshes_stale });
+        prop_assert!(plan.touch.len() <= budget);
         let touched = |job: &Priced| plan.touch.contains(&(job.id, job.exact));
         let to = plan.only_to.unwrap_or(depth);
         prop_assert!(to == 0 || is_right(&jobs, touched, to), "{plan:?}");
         // It does not stop early.
         if plan.only_to.is_some() && to < jobs.len() {
+            let kept = |job: &Priced| Priced { is_outdated: job.is_outdated && refreshes_stale, ..*job };
+            let jobs: Vec<Priced> = jobs.iter().map(kept).collect();
             prop_assert!(least(&jobs, to + 1).len() > budget);
         }
         let still = jobs.iter().filter(|job| job.lags() && !touched(job)).count();
         prop_assert_eq!(still, plan.lagging);
-        if jobs.iter().filter(|job| job.lags()).count() <= few.min(budget) {
+        let of_order = jobs.is_empty() || sorted(&jobs, |job| job.posted) == sorted(&jobs, |job| job.exact);
+        // An unchanged order posts nothing (live 4 #6), unless a hold or an expedite ends or begins: its new priority may pass stale ones.
+        if !refreshes_stale && of_order && !jobs.iter().any(Priced::is_urgent) {
+            prop_assert_eq!(plan.touch, []);
+        }
+        if refreshes_stale && jobs.iter().filter(|job| job.lags()).count() <= budget {
             prop_assert_eq!(plan.lagging, 0);
         }
     }
@@ -315,14 +322,13 @@ proptest! {
         }
         prop_assert_eq!(pending.len(), list.len());
         prop_assert_eq!(pending.lagging(), list.iter().filter(|(_, job)| job.posted != job.exact).count());
-        let plan = pending.plan(Bounds { depth: 3, few: 0, budget: NO_END });
-        if list.iter().any(|(_, job)| job.lags() && job.is_outdated) {
-            prop_assert_eq!(plan.touch.len(), pending.lagging());
-            return Ok(());
-        }
+        let plan = pending.plan(Bounds { depth: 3, budget: NO_END, refreshes_stale: false });
+        let all = pending.plan(Bounds { depth: 3, budget: NO_END, refreshes_stale: true });
+        prop_assert_eq!(all.touch.len(), pending.lagging());
         let mut expected = 0;
         for queue in 0..3 {
-            let jobs: Vec<Priced> = list.iter().filter(|(of, _)| *of == queue).map(|(_, job)| *job).collect();
+            let of_queue = list.iter().filter(|(of, _)| *of == queue);
+            let jobs: Vec<Priced> = of_queue.map(|(_, job)| Priced { is_outdated: false, ..*job }).collect();
             let touched = |job: &Priced| plan.touch.contains(&(job.id, job.exact));
             prop_assert!(is_right(&jobs, touched, 3));
             expected += least(&jobs, 3).len();

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! When a push or a request posts priorities that are merely stale: at most once an hour, so at most once an hour per job.
+
+use super::super::{Effect, Engine, Timer};
+use super::refresh::Stage;
+use crate::ids::JobId;
+use crate::limits::{Admission, Phase};
+use crate::priority::PRIORITY_MAX;
+
+/// Seconds between two refreshes of stale priorities.
+const PERIOD: f64 = 3_600.0;
+
+/// Whether stale priorities are to be posted, and when they were posted last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::engine) struct StaleRefresh {
+    /// The next plan posts stale priorities.
+    pub is_due: bool,
+    /// The loop that Flux is in posts stale priorities.
+    pub is_looping: bool,
+    last: Option<f64>,
+}
+
+impl StaleRefresh {
+    fn is_allowed(&self, now: f64) -> bool {
+        self.last.is_none_or(|last| !(0.0..PERIOD).contains(&(now - last)))
+    }
+
+    /// Notes that a push or a request asks for current priorities.
+    pub fn request(&mut self, now: f64) {
+        self.is_due |= self.is_allowed(now);
+    }
+
+    /// Notes that Flux begins to ask for all priorities.
+    pub fn begin_loop(&mut self, now: f64) {
+        self.is_looping = self.is_allowed(now);
+    }
+
+    /// Notes that a plan was made: whether it posts anything, and whether it posts all that it has to.
+    pub fn planned(&mut self, now: f64, has_posts: bool, is_whole: bool) {
+        if self.is_due && has_posts {
+            self.last = Some(now);
+        }
+        self.is_due &= !is_whole;
+    }
+
+    /// Assumes that no posted priority is known any more.
+    pub fn forget(&mut self) {
+        self.last = None;
+    }
+}
+
+impl Engine {
+    /// Whether a job that Flux asks about in a loop keeps its posted priority, because the priority is merely stale and was
+    /// posted within the last hour.
+    pub(in crate::engine) fn keeps_stale(&mut self, id: JobId, urgency: i64) -> bool {
+        if !self.is_live() || self.live.touching.is_some() {
+            return false;
+        }
+        let Some((priced, noted)) = self.live.pending.get(id) else { return false };
+        let (posted, association) = (priced.posted, noted.association);
+        let is_same = i64::from(noted.urgency) == urgency && !self.unpriced.contains(&id);
+        let is_settled = self.ledger.job(id).is_some_and(|job| {
+            job.phase == Phase::Sched && job.admission == Admission::Admitted(association)
+        });
+        if !is_same || !is_settled {
+            return false;
+        }
+        let Some(current) = self.exact(id).map(|made| made.priority) else { return false };
+        let is_special = |price: u32| price == 0 || price == PRIORITY_MAX;
+        if posted == current || is_special(posted) || is_special(current) {
+            return false;
+        }
+        if self.live.stale.is_looping {
+            self.live.stale.last = Some(self.now);
+            return false;
+        }
+        self.live.pending.set_exact(id, current);
+        self.live.moved = true;
+        true
+    }
+
+    /// Corrects the order in the next reactor turn if a job came to the wrong place of its queue, because the jobs around it
+    /// have stale priorities.
+    pub(in crate::engine) fn correct_place(&mut self, id: JobId) -> Option<Effect> {
+        let depth = self.settings.depth;
+        // If a refresh used up its budget, the next one continues.
+        let is_right = self.live.last.is_some_and(|last| last.right_to.is_none_or(|to| to >= depth));
+        if !self.is_live() || !is_right || !self.live.pending.is_misplaced(id, depth) {
+            return None;
+        }
+        self.live.is_misplaced = true;
+        matches!(self.live.stage, Stage::Idle).then_some(Effect::Arm(Timer::Slice))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::StaleRefresh;
+
+    #[test]
+    fn stale_priorities_are_posted_at_most_once_an_hour() {
+        let mut stale = StaleRefresh::default();
+        for (now, has_posts, is_whole, is_due, what) in [
+            (1_000.0, false, true, true, "the first request"),
+            (1_001.0, true, false, true, "the first request posted nothing"),
+            (1_031.0, true, true, true, "the budget was too small"),
+            (1_100.0, true, true, false, "within the hour"),
+            (4_630.0, true, true, false, "still"),
+            (4_631.0, true, true, true, "an hour later"),
+            (1_000.0, true, true, true, "the clock was set back"),
+        ] {
+            stale.request(now);
+            assert_eq!(stale.is_due, is_due, "{what}");
+            stale.planned(now, has_posts, is_whole);
+        }
+    }
+}

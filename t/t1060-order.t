@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='which priorities a refresh posts: those that the order of a scheduler queue needs, and no others'
+
+# A sequence: the first test starts the instance, and each works with the jobs of those before it.
+. "$(dirname "$0")/lib.sh"
+
+# tree USAGE_OF_5001 USAGE_OF_5002: users 5001 and 5002 in A and 5003 in B, under classic with a half-life of 20 s.
+tree() {
+	mf doc assoc 5001 A username=ann shares=1 usage="$1" counted_until=0 \
+		assoc 5002 A username=bob shares=1 usage="$2" counted_until=0 \
+		assoc 5003 B username=cyd shares=1 usage=0 counted_until=0 \
+		bank root 0 parent= shares=1 active=1 bank A 0 parent=root shares=1 active=1 bank B 0 parent=root shares=1 active=1 \
+		project "*" config zero_score=hold >doc.json &&
+	jq -c --argjson at "$(date +%s.%N)" '. + {tree: {policy: "classic", at: $at, half_life: 20, node_weight: 1,
+		core_weight: 0, gpu_weight: 0}}' doc.json >policy.json &&
+	mf rpc policy_update "$(cat policy.json)"
+}
+ask() { mf rpc "$@" | sed "s/^ok //"; }
+refreshes() { ask stats | jq .refresh.total; }
+# refreshed N: the plugin has done N more refreshes.
+refreshed() {
+	local goal=$(($(refreshes) + $1)) i
+	for i in $(seq 600); do test $(refreshes) -ge $goal && return 0; sleep 0.05; done
+	return 1
+}
+stale() { ask prices | jq '[.jobs[] | select(.posted.priority != .exact.priority)] | length'; }
+is_in_order() {
+	ask prices | jq -e '.jobs | sort_by(-.posted.priority, .id) == sort_by(-.exact.priority, .id)'
+}
+
+test_expect_success 'two users run a job each, and 20 jobs wait' '
+	write_conf ".fairshare = {refresh: 0.2, memo: \"never\"}" && start_instance && load_plugin && tree 100 300 &&
+	runs=$(mf submit 5001) && other=$(mf submit 5003) && running $runs $other && stop_queues &&
+	first=$(mf submit 5001 -j 10) && last=$(mf submit 5002 -j 10) && scheduled $first $last && refreshed 2 && is_in_order
+'
+test_expect_success 'refreshes that leave the order as it is post no priority' '
+	mf posted priority $first $last >before && refreshed 30 && mf posted priority $first $last >after && test_cmp before after &&
+	test $(stale) = 20 && is_in_order
+'
+test_expect_success 'why says that a stale priority changes no place' '
+	flux job id $(echo $first | cut -d" " -f1) >id && ask explain "{\"jobs\":[$(cat id)]}" >explained && jq -c . explained &&
+	jq -e ".jobs[0].lag.code == \"same-order\"" explained
+'
+test_expect_success 'a refresh that changes the order posts current priorities until the order is right' '
+	tree 300 100 && refreshed 2 && is_in_order && mf posted priority $first $last >after && ! test_cmp before after &&
+	mf in_order
+'
+test_expect_success 'requests post stale priorities at most once an hour' '
+	refreshed 5 && mf posted priority $first $last >before && mf rpc reprioritize && mf rpc reprioritize && refreshed 2 &&
+	mf posted priority $first $last >after && test_cmp before after && is_in_order
+'
+
+cancel_all
+finish
