@@ -208,11 +208,19 @@ impl Engine {
     /// A push changed the tree or its rules.
     pub(in crate::engine) fn note_site_change(&mut self, change: &SiteChange) {
         self.live.site_change.note(change);
+        self.require_if_edited();
     }
 
     /// The configuration changed how running jobs count.
     pub(super) fn note_other_accrual(&mut self) {
         self.live.site_change.accounting = true;
+        self.require_if_edited();
+    }
+
+    fn require_if_edited(&mut self) {
+        if self.live.site_change != Pushed::default() {
+            self.live.stale.require();
+        }
     }
 
     /// A job's jobspec was updated.

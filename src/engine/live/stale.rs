@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! When a push or a request posts priorities that are merely stale: at most once an hour, so at most once an hour per job.
+//! When a push or a request posts priorities that are merely stale, because usage or ages moved: at most once an hour, so at most
+//! once an hour per job. A changed weight, share, queue or bank is another matter: its new priorities are posted at once.
 
 use super::super::{Effect, Engine, Timer};
 use super::refresh::Stage;
@@ -28,6 +29,11 @@ impl StaleRefresh {
     /// Notes that a push or a request asks for current priorities.
     pub fn request(&mut self, now: f64) {
         self.is_due |= self.is_allowed(now);
+    }
+
+    /// Notes that an admin changed what priorities are made of.
+    pub fn require(&mut self) {
+        self.is_due = true;
     }
 
     /// Notes that Flux begins to ask for all priorities.

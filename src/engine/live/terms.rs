@@ -19,6 +19,12 @@ pub(super) struct Terms {
     interleave: bool,
 }
 
+impl Terms {
+    fn differs_by_age_alone(&self, other: &Terms) -> bool {
+        *self == Terms { reference: self.reference, ..other.clone() }
+    }
+}
+
 /// Jobs at the end of their age are priced: whether a fair-share has changed, and after which job it goes on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Capped {
@@ -39,10 +45,16 @@ impl Engine {
     }
 
     /// Posted prices are outdated if what they have in common is another than at the last refresh; all exact ones may be others.
+    /// Where an admin changed it, the plan posts all of them: a priority of other weights is more than stale.
     pub(super) fn outdate_prices(&mut self) {
-        let terms = Some(self.terms_in_common());
-        if self.live.terms != terms {
-            self.live.terms = terms;
+        let terms = self.terms_in_common();
+        if self.live.terms.as_ref() != Some(&terms) {
+            let is_edited =
+                self.live.terms.as_ref().is_none_or(|before| !before.differs_by_age_alone(&terms));
+            if is_edited {
+                self.live.stale.require();
+            }
+            self.live.terms = Some(terms);
             self.live.reprice = true;
             self.live.pending.outdate();
         }

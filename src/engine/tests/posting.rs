@@ -7,7 +7,7 @@ use super::site::{HostJob, NOW, OWNER, association, record};
 use super::strict::rules;
 use crate::accounts::{Policy as Accounts, RunningLimits};
 use crate::engine::{Effect, Engine, Event, Memo, Settings, State, Step, Timer};
-use crate::fairshare::Policy;
+use crate::fairshare::{Policy, Shares};
 use crate::ids::{JobId, Limit, UserId};
 
 fn never() -> Settings {
@@ -394,6 +394,21 @@ fn a_push_refreshes_stale_priorities_at_most_once_an_hour() {
         seconds += 300.0;
     }
     assert_eq!(refreshed, [0.0, 3_600.0, 7_200.0]);
+}
+
+/// A priority of other weights or shares is more than stale: each such push posts all, however soon it comes.
+#[test]
+fn a_push_that_changes_what_priorities_are_made_of_posts_them_all() {
+    let mut host = drifting(Policy::Classic, 20);
+    for (weight, shares) in [(90_000, 1), (80_000, 1), (80_000, 2), (80_000, 3)] {
+        host.refresh(30.0);
+        let mut site = tree(Policy::Classic, host.now, leaves());
+        site.associations[0].shares = Shares::Count(shares);
+        let mut changed = accounts();
+        changed.weights.push(("fairshare".to_owned(), weight));
+        host.event(Event::Policy(changed, site));
+        assert_eq!(stale(&host), 0, "{weight} {shares}");
+    }
 }
 
 /// A request of flux-accounting's, a loop that another plugin began, and settings that changed.

@@ -50,7 +50,6 @@ impl Site {
         let (mut accounts, mut site) = (accounts(), tree(Policy::Classic, NOW, leaves()));
         change(&mut accounts, &mut site);
         self.host.now += 1.0;
-        self.host.engine.post_stale();
         self.host.event(Event::Policy(accounts, site));
         self.host.settle();
         self.host.refresh(30.0);
@@ -231,7 +230,6 @@ fn settings_that_move_priorities_are_told() {
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.event(Event::Settings(Settings::default()));
     let set = |host: &mut Host, settings: Settings| {
-        host.engine.post_stale();
         host.event(Event::Settings(settings));
         host.settle();
         host.refresh(30.0);
