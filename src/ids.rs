@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod idset;
+mod job_id_text;
 mod job_map;
 mod measure;
 

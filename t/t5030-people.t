@@ -119,7 +119,7 @@ test_expect_success 'of two jobs the level of the tree that decides is named' '
 	asks own why $two $three --json >out && is out ".verdict | .cause == \"terms\" and .terms == [\"fairshare\"]
 		and .ahead == $(flux job id $three) and .level.below == \"root\" and .level.nodes == [\"A\", \"B\"]" &&
 	asks 5002 why $two $four --json >out && is out ".verdict | .terms == [\"urgency\"] and .ahead == $(flux job id $four)" &&
-	asks own why $two $one >out && grep "is held by max-running-jobs-user-limit" out
+	asks own why $two $one >out && cat out && grep "cannot run now: max-running-jobs-user-limit" out
 '
 test_expect_success 'and with the values of its two banks exchanged the order is the other one' '
 	test $(posted $three) -gt $(posted $two) && tree 0 5000 3 1 && test $(posted $three) -lt $(posted $two) &&

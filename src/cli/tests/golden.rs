@@ -86,7 +86,7 @@ pub(in crate::cli) fn pending(id: u64, user: u32, bank: &str, posted: Value) -> 
         "submitted": NOW - 600.0, "nodes": 2, "cores": 8, "duration": 3600.0, "fairshare": 0.5, "posted": posted,
         "exact": posted, "lag": null, "turn": null, "held": false, "carries": [], "holds": [], "latest": null,
         "latest_reason": {"code": "free", "text": "no limit holds it"}, "if_started": null, "line": null,
-        "others": [{"cause": "resources", "text": "it waits for the scheduler to find resources", "name": null, "at": null}],
+        "others": [{"cause": "resources", "text": "it is waiting for resources", "name": null, "at": null}],
         "helps": [{"code": "wait", "text": "wait: 3 jobs have a larger priority"}],
     })
 }

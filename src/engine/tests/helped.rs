@@ -21,7 +21,10 @@ fn what_helps_a_held_job() {
     let held = host.submit(HostJob { duration: 0.0, ..HostJob::new(7).size(2, 2) }).unwrap();
     assert_eq!(helps(&host, held), ["cancel", "smaller"]);
     let one = host.submit(HostJob::new(7).size(4, 4)).unwrap();
-    assert_eq!(helps(&host, one), ["cancel", "smaller"], "all of it is needed, and would be free");
+    assert_eq!(helps(&host, one), ["smaller"], "the held job before it would take two of the nodes");
+    let mut alone = host.clone();
+    alone.end(held);
+    assert_eq!(helps(&alone, one), ["cancel", "smaller"], "all of it is needed, and would be free");
     host.event(Event::Associations(vec![second("B")]));
     assert_eq!(helps(&host, held), ["cancel", "smaller", "bank"]);
     // By that of a queue.

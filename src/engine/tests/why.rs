@@ -120,6 +120,8 @@ fn what_else_keeps_a_job_is_named() {
     assert_eq!((told[0].cause.code, told[0].at), ("begin-time", Some(1.8e9)));
     let after = host.submit(HostJob::new(7).after("after-finish=17")).unwrap();
     assert_eq!(why(&host, after).others[0].name.as_deref(), Some("after-finish=17"));
+    let text = |host: &Host, id| why(host, id).others[0].cause.text.clone();
+    assert_eq!(text(&host, after), "job 17 has to end first (afterany); job 17 is not active");
     let pending = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(causes(&host, pending), ["resources"]);
     host.set_urgency(pending, 0);
@@ -330,4 +332,65 @@ fn who_is_being_read_is_told_which_limits_it_would_exceed() {
     assert_eq!((holds, told.release.reason.code), (vec!["max-running-jobs-user-limit"], "unread"));
     assert!(told.is_held && told.carries.is_empty());
     assert_eq!(why(&host, first).holds, []);
+}
+
+/// Flux keeps a dependency's id as the user wrote it.
+#[test]
+fn a_job_that_another_waits_for_is_named_with_its_state() {
+    let mut host = Host::with(vec![limited(2, 9)], vec![queue("q1")]);
+    let [first, second] = [7, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
+    let f58 = |id: JobId| format!("ƒ{}", ["", "2", "3", "4", "5", "6", "7", "8"][id.0 as usize]);
+    let rows = [
+        ("after-start", "start", "after", first.to_string(), first),
+        ("after-finish", "end", "afterany", format!("0x{:x}", first.0), first),
+        ("after-success", "end successfully", "afterok", f58(second), second),
+        ("after-failure", "fail", "afternotok", format!("0000.0000.0000.{:04x}", second.0), second),
+        ("after-except", "end with an exception", "afterexcept", second.to_string(), second),
+    ];
+    for state in ["is pending", "is running"] {
+        for (name, does, scheme, id, target) in &rows {
+            let waits = host.submit(HostJob::new(7).after(&format!("{name}={id}"))).unwrap();
+            let text = format!("job {target} has to {does} first ({scheme}); job {target} {state}");
+            assert_eq!(why(&host, waits).others[0].cause.text, text);
+            host.end(waits);
+        }
+        if state == "is pending" {
+            host.start(first);
+            host.start(second);
+        }
+    }
+    let held = host.submit(HostJob::new(7)).unwrap();
+    let last = host.submit(HostJob::new(7).after(&format!("after-success={held}"))).unwrap();
+    let text = format!("job {held} has to end successfully first (afterok); job {held} is held by a limit");
+    assert_eq!(why(&host, last).others[0].cause.text, text);
+    for (name, text) in [
+        ("singleton", "an earlier job of its user with the same name has to end first (singleton)"),
+        ("site=17", "another plugin keeps it: site=17"),
+        ("after-success=academy-cobra--x", "another plugin keeps it: after-success=academy-cobra--x"),
+    ] {
+        let id = host.submit(HostJob::new(7).after(name)).unwrap();
+        assert_eq!(why(&host, id).others[0].cause.text, text);
+        host.end(id);
+    }
+}
+
+/// Of three held jobs the end of the running one releases the first alone.
+#[test]
+fn the_end_of_a_job_is_named_to_whom_it_releases() {
+    let mut host = Host::with(vec![limited(1, 99)], vec![queue("q1")]);
+    let runs = host.submit(timed(7, 100.0)).unwrap();
+    host.start(runs);
+    let held = [(); 3].map(|()| host.submit(timed(7, 100.0)).unwrap());
+    let helps = |host: &Host, id| why(host, id).helps.iter().any(|help| help.code == "cancel");
+    assert_eq!(held.map(|id| helps(&host, id)), [true, false, false]);
+    host.end(runs);
+    assert_eq!(held.map(|id| host.engine.is_held(id)), [false, true, true]);
+    // Two small ones in its place: the end of the large one releases both.
+    let mut host = Host::with(vec![limited(9, 4)], vec![queue("q1")]);
+    let large = host.submit(timed(7, 100.0).size(4, 4)).unwrap();
+    host.start(large);
+    let held = [3, 1, 1].map(|nodes| host.submit(timed(7, 100.0).size(nodes, nodes)).unwrap());
+    assert_eq!(held.map(|id| helps(&host, id)), [true, true, false]);
+    host.end(large);
+    assert_eq!(held.map(|id| host.engine.is_held(id)), [false, false, true]);
 }

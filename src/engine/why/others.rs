@@ -2,13 +2,13 @@
 //! What keeps a job besides limits, and what would help it.
 
 use super::super::{Engine, JobFacts, PricedJob, State};
-use super::holds::HoldNow;
+use super::holds::{HoldNow, MOST_LOOKED_AT};
 use super::job::Note;
-use super::release::Release;
+use super::release::{MOST_RIVALS, Release};
 use super::{note, span};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName};
-use crate::limits::{Job, Keepers};
+use crate::limits::{Demand, Job, Keepers, Phase};
 use crate::priority::{Outcome, URGENCY_HOLD};
 
 /// So many dependencies are named: whoever submits a job gives it as many as he likes.
@@ -33,18 +33,56 @@ impl Keeper {
     pub fn plain(code: &'static str, text: impl Into<String>) -> Keeper {
         Keeper { cause: note(code, text), name: None, at: None }
     }
+}
 
-    fn dependency(name: &str) -> Keeper {
-        let at = name.strip_prefix(BEGIN_TIME).and_then(|time| time.parse().ok());
-        let cause = match at {
-            Some(_) => note("begin-time", "it is not to begin before its time"),
-            None => note("dependency", format!("another plugin keeps it: {name}")),
-        };
-        Keeper { cause, name: Some(name.to_owned()), at }
-    }
+/// What a job on which another depends has to do first, by the name that Flux gives the dependency: in words, and the scheme that a
+/// user asks for.
+fn awaited(name: &str) -> Option<(JobId, &'static str, &'static str)> {
+    let (what, id) = name.split_once('=')?;
+    let (does, scheme) = match what {
+        "after-start" => ("start", "after"),
+        "after-finish" => ("end", "afterany"),
+        "after-success" => ("end successfully", "afterok"),
+        "after-failure" => ("fail", "afternotok"),
+        "after-except" => ("end with an exception", "afterexcept"),
+        _ => return None,
+    };
+    Some((JobId::parse(id)?, does, scheme))
 }
 
 impl Engine {
+    /// A dependency that another plugin put on a job.
+    fn keeper_of_dependency(&self, name: &str) -> Keeper {
+        let at = name.strip_prefix(BEGIN_TIME).and_then(|time| time.parse().ok());
+        let cause = match (at, awaited(name)) {
+            (Some(_), _) => note("begin-time", "it is not to begin before its time"),
+            (None, Some((id, does, scheme))) => {
+                let state = self.state_in_words(id);
+                note("dependency", format!("job {id} has to {does} first ({scheme}); job {id} {state}"))
+            }
+            (None, None) if name == "singleton" => note(
+                "dependency",
+                "an earlier job of its user with the same name has to end first (singleton)",
+            ),
+            (None, None) => note("dependency", format!("another plugin keeps it: {name}")),
+        };
+        Keeper { cause, name: Some(name.to_owned()), at }
+    }
+
+    /// What a job does now.
+    fn state_in_words(&self, id: JobId) -> &'static str {
+        let Some(job) = self.ledger.job(id) else { return "is not active" };
+        match job.phase {
+            _ if job.is_held() => "is held by a limit",
+            Phase::New | Phase::Depend => "waits for dependencies of its own",
+            Phase::Priority => "waits for its priority",
+            Phase::Sched if job.demand == Demand::Resting => "is pending at priority 0",
+            Phase::Sched => "is pending",
+            Phase::Run => "is running",
+            Phase::Cleanup => "is ending",
+        }
+    }
+
     /// How many dependencies of others keep a job beyond those that are named.
     pub(super) fn unnamed_keepers(&self, facts: &JobFacts<'_>) -> usize {
         let names = self.foreign.get(&facts.id).filter(|_| facts.state == State::Depend);
@@ -64,7 +102,8 @@ impl Engine {
         }
         if facts.state == State::Depend {
             if let Some(names) = self.foreign.get(&id) {
-                found.extend(names.outstanding().take(MOST_NAMED).map(Keeper::dependency));
+                found
+                    .extend(names.outstanding().take(MOST_NAMED).map(|name| self.keeper_of_dependency(name)));
             }
             if found.is_empty() && job.keepers == Keepers::Others {
                 found
@@ -88,7 +127,7 @@ impl Engine {
         }
         // At priority 0 no scheduler is asked for it.
         if found.is_empty() && facts.state == State::Sched && !job.is_awaiting() {
-            found.push(Keeper::plain("resources", "it waits for the scheduler to find it room"));
+            found.push(Keeper::plain("resources", "it is waiting for resources"));
         }
         found
     }
@@ -120,6 +159,7 @@ impl Engine {
                 .frees
                 .iter()
                 .find(|one| hold.used.saturating_sub(one.amount).saturating_add(hold.needed) <= hold.cap)
+            && self.is_released_by_end(id, job, hold, first.id)
         {
             found.push(note("cancel", format!("the end of job {} makes room", first.id)));
         }
@@ -140,6 +180,26 @@ impl Engine {
             found.push(note("ask", "ask the site for a higher limit"));
         }
         found
+    }
+
+    /// Whether the end of `other` alone has a held job released: other held jobs may come before it. What is shared with other
+    /// associations is not known.
+    fn is_released_by_end(&self, id: JobId, job: &Job, hold: &HoldNow, other: JobId) -> bool {
+        let Some(association) = job.association().filter(|_| !hold.is_shared()) else { return false };
+        if self.ledger.counts_under_scopes(association, job.queue.as_ref()) {
+            return false;
+        }
+        let Some(rivals) = self.ledger.rivals(id, MOST_RIVALS) else { return false };
+        let counted = self.ledger.counted(association).take(MOST_LOOKED_AT + 1).map(|(id, _)| id);
+        let mut jobs: Vec<JobId> = counted.collect();
+        if jobs.len() > MOST_LOOKED_AT {
+            return false;
+        }
+        jobs.extend(rivals.into_iter().chain([id]));
+        let mut without = self.ledger.excerpt(association, jobs.into_iter());
+        without.remove(other);
+        let (released, _) = without.release_all_of(&self.book, association);
+        released.contains(&id)
     }
 
     fn has_room(&self, association: AssociationId, queue: Option<&QueueName>, job: &Job) -> bool {

@@ -14,7 +14,7 @@ use crate::limits::{Demand, Grant, Job, Keepers, Ledger, Phase};
 use std::collections::BTreeSet;
 
 /// Held jobs that are looked at because they may go before.
-const MOST_RIVALS: usize = 500;
+pub(super) const MOST_RIVALS: usize = 500;
 /// Looks at held jobs, over all ends of jobs after each of which somebody may go. Each end may have all of them looked at, and whoever
 /// submitted them chooses their sizes so that it does: a thousand ends of five hundred took a tenth of a second, in which nobody else is
 /// served. Nobody plans by what comes after so much.

@@ -22,6 +22,8 @@ pub(in crate::cli) enum Cause {
     Runs,
     /// Of one nothing keeps it from the scheduler; the other is held, or somebody else keeps it.
     Held,
+    /// Neither can run, for reasons that do not compare: none goes first.
+    Neither,
     /// One has no priority yet.
     Unpriced,
     /// The urgency of one holds it or puts it ahead of all.
@@ -51,7 +53,12 @@ pub(in crate::cli) fn decide(a: &Job, b: &Job) -> Verdict {
     let [first, second] = [stage(a), stage(b)];
     let (order, cause) = match first.cmp(&second) {
         Ordering::Equal => match (&a.posted, &b.posted) {
-            (Some(one), Some(other)) if first == Stage::Waiting => return by_price(a, one, b, other),
+            (Some(one), Some(other))
+                if first == Stage::Waiting || [a, b].into_iter().all(is_only_stopped) =>
+            {
+                return by_price(a, one, b, other);
+            }
+            _ if first == Stage::Held => (a.id.cmp(&b.id), Cause::Neither),
             _ => (a.id.cmp(&b.id), Cause::Id),
         },
         order => {
@@ -82,16 +89,42 @@ fn is_by_urgency(job: &Job) -> bool {
     job.holds.is_empty() && job.posted.as_ref().is_some_and(|price| price.outcome == "held-by-urgency")
 }
 
+/// What keeps a job from running until somebody or something else changes it, by code and in words. A job of which nothing
+/// does is running, or waits for its priority or for resources.
+pub(in crate::cli) fn obstacles(job: &Job) -> Vec<(&str, String)> {
+    if matches!(job.state.as_str(), "run" | "cleanup") {
+        return Vec::new();
+    }
+    let holds = job.holds.iter().map(|hold| (hold.limit.as_str(), format!("{}: {}", hold.limit, hold.text)));
+    let others =
+        job.others.iter().filter(|other| !matches!(other.cause.as_str(), "resources" | "queue-disabled"));
+    let mut found: Vec<(&str, String)> =
+        holds.chain(others.map(|other| (other.cause.as_str(), other.text.clone()))).collect();
+    let outcome = job.posted.as_ref().map(|price| price.outcome.as_str());
+    if found.is_empty() {
+        found.extend(match outcome {
+            Some("held-by-urgency") => Some(("urgency", "its urgency is 0".to_owned())),
+            Some("held-by-score") => Some(("score", "the sum of its terms is 0 or less".to_owned())),
+            _ if job.held || job.state == "depend" => {
+                Some(("held", "it has not been released yet".to_owned()))
+            }
+            _ => None,
+        });
+    }
+    found
+}
+
+/// Whether nothing but its stopped queue keeps a job from running.
+fn is_only_stopped(job: &Job) -> bool {
+    obstacles(job).iter().all(|(code, _)| *code == "queue-stopped")
+}
+
 fn stage(job: &Job) -> Stage {
-    let by_urgency = job.posted.as_ref().is_some_and(|price| price.outcome == "held-by-urgency");
-    let kept = job
-        .others
-        .iter()
-        .any(|other| matches!(other.cause.as_str(), "begin-time" | "dependency" | "association"));
+    // Of a score of 0 it is told which terms make it.
+    let is_kept = obstacles(job).iter().any(|(code, _)| *code != "score");
     match job.state.as_str() {
         "run" | "cleanup" => Stage::Running,
-        _ if job.held || kept || !job.holds.is_empty() || by_urgency => Stage::Held,
-        "depend" => Stage::Held,
+        _ if is_kept => Stage::Held,
         _ if job.posted.is_none() => Stage::Unpriced,
         _ => Stage::Waiting,
     }

@@ -72,7 +72,8 @@ impl Teller<'_> {
             ("cleanup", ..) => by("is ending"),
             (_, [hold], _) => format!("{who} is held by {}", hold.limit),
             (_, [_, _, ..], _) => format!("{who} is held by {}", count(job.holds.len(), "limit")),
-            (_, [], [other, ..]) => format!("{who} waits: {}", other.text),
+            (_, [], [other, ..]) if other.cause == "resources" => by("is waiting for resources"),
+            (_, [], [other, ..]) => format!("{who} waits: {}", self.words.naming_jobs(&other.text)),
             ("sched", ..) if job.held => by("is about to be released"),
             ("sched", ..) => by("waits for the scheduler"),
             ("priority", ..) => by("waits for its priority"),
@@ -157,7 +158,7 @@ impl Teller<'_> {
         for hold in &job.holds {
             self.item(&format!("{}: {}", hold.limit, self.words.naming_jobs(&hold.text)), out)?;
             if !hold.frees.is_empty() {
-                self.item("What makes room for it:", out)?;
+                self.item("Jobs that take up this limit, the first to end first:", out)?;
                 self.table(self.frees(hold), &[], out)?;
             }
             self.and_more(hold.frees.len(), hold.frees_total, out)?;

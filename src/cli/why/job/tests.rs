@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::decide::{Cause, Side, decide};
+use super::decide::{Cause, Side, decide, obstacles};
 use super::{Teller, is_job, is_job_beside_one};
 use crate::cli::answers::{Explained, Job, Standing};
 use crate::cli::tests::golden::{EVIL, check, explained, held, pending, price, screen, standing, words};
@@ -118,14 +118,29 @@ fn screens_of_two_jobs() {
         ])
     };
     let a = pending(21, 5001, "chem", chem(0.4, 1.0, 0.0));
+    let stopped = |id: u64| {
+        let mut job = pending(id, 5002, "phys", chem(0.5 + id as f64 / 100.0, 0.0, 0.0));
+        job["others"] = json!([{"cause": "queue-stopped", "text": "queue debug is stopped: for repair", "name": null, "at": null}]);
+        job
+    };
+    let mut depends = pending(28, 5001, "chem", Value::Null);
+    depends["others"] = json!([{"cause": "dependency", "text": "job 17 has to end successfully first (afterok); job 17 is running", "name": "after-success=17", "at": null}]);
     let rows = [
         ("fairshare", pending(22, 5002, "phys", chem(0.9, 0.0, 0.0))),
         ("together", pending(23, 5002, "phys", chem(0.3, 0.0, -5.0))),
         ("held", held(24, 5002, EVIL)),
         ("equal", pending(25, 5001, "chem", chem(0.4, 1.0, 0.0))),
+        ("stopped", stopped(26)),
+        ("both-stopped", stopped(26)),
+        ("neither", held(27, 5002, EVIL)),
     ];
     for (name, b) in rows {
-        let explained: Explained = serde_json::from_value(explained(&[a.clone(), b])).expect("an answer");
+        let a = match name {
+            "both-stopped" => stopped(21),
+            "neither" => depends.clone(),
+            _ => a.clone(),
+        };
+        let explained: Explained = serde_json::from_value(explained(&[a, b])).expect("an answer");
         let [one, other] = standings();
         let (screen, words) = (screen(80), words());
         let verdict = decide(&explained.jobs[0], &explained.jobs[1]);
@@ -162,6 +177,28 @@ fn what_decides() {
     let urgent = |priority: u64, outcome: &str| json!({"priority": priority, "outcome": outcome, "sum": null, "rounded": null, "urgency": 31, "terms": []});
     assert_eq!(verdict(&a, &plain(2, urgent(4_294_967_295, "expedited"))), (Side::Second, Cause::Urgency));
     assert_eq!(verdict(&a, &plain(2, urgent(0, "held-by-urgency"))), (Side::First, Cause::Urgency));
+    let kept = |id: u64, cause: &str, posted: Value| {
+        let mut job = pending(id, 5001, "chem", posted);
+        job["others"] =
+            json!([{"cause": cause, "text": format!("because of {cause}"), "name": null, "at": null}]);
+        job
+    };
+    // Whatever its priority, a job that cannot run goes behind one that can.
+    for cause in ["queue-stopped", "urgency", "dependency", "begin-time", "association"] {
+        let higher = job(kept(2, cause, terms(0.9, 1.0)));
+        assert_eq!(verdict(&a, &higher), (Side::First, Cause::Held), "{cause}");
+        assert_eq!(obstacles(&higher), [(cause, format!("because of {cause}"))]);
+        assert_eq!(decide(&job(held(3, 5001, "chem")), &higher).cause, Cause::Neither, "{cause}");
+    }
+    for cause in ["resources", "queue-disabled"] {
+        let higher = job(kept(2, cause, terms(0.9, 1.0)));
+        assert_eq!(verdict(&a, &higher), (Side::Second, Cause::Terms(vec![0])), "{cause}");
+        assert_eq!(obstacles(&higher), []);
+    }
+    // In stopped queues both keep their order.
+    let stopped = [(1, 0.4), (2, 0.9)].map(|(id, value)| job(kept(id, "queue-stopped", terms(value, 1.0))));
+    assert_eq!(verdict(&stopped[0], &stopped[1]), (Side::Second, Cause::Terms(vec![0])));
+    assert_eq!(decide(&job(held(2, 5001, "chem")), &job(held(3, 5001, "chem"))).cause, Cause::Neither);
     // Three differences of one size: one alone does not turn it, two do.
     let three = |value: f64| price(&[("a", value, 10), ("b", value, 10), ("c", value, 10)]);
     assert_eq!(

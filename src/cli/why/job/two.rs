@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::Teller;
-use super::decide::{Cause, Side, Verdict, parting};
+use super::decide::{Cause, Side, Verdict, obstacles, parting};
 use crate::cli::answers::{Association, Job, Level, Standing, Term};
 use crate::cli::figures::{number, ordinal, percent, ratio, term};
 use crate::cli::output::{Cell, Rows, Style, column};
@@ -31,6 +31,7 @@ impl Verdict {
         match self.cause {
             Cause::Runs => "runs",
             Cause::Held => "held",
+            Cause::Neither => "neither",
             Cause::Unpriced => "unpriced",
             Cause::Urgency => "urgency",
             Cause::Score(_) => "score",
@@ -51,7 +52,19 @@ pub(super) fn json(a: &Job, b: &Job, verdict: &Verdict, standings: Standings<'_>
         let below = at.checked_sub(1).and_then(|above| one.levels.get(above)).map(|level| level.name.clone());
         Some(json!({"below": below, "nodes": names, "decides": side.map(|side| if side == Side::First { 0 } else { 1 })}))
     });
-    json!({"ahead": ahead.id, "behind": behind.id, "cause": verdict.code(), "terms": verdict.terms(a), "level": level})
+    let cannot_run = [a, b].into_iter().flat_map(|job| {
+        let told = |(code, text)| json!({"id": job.id, "code": code, "text": text});
+        obstacles(job).into_iter().map(told).collect::<Vec<_>>()
+    });
+    let is_decided = verdict.cause != Cause::Neither;
+    json!({
+        "ahead": is_decided.then_some(ahead.id),
+        "behind": is_decided.then_some(behind.id),
+        "cause": verdict.code(),
+        "terms": verdict.terms(a),
+        "level": level,
+        "cannot_run": cannot_run.collect::<Vec<_>>(),
+    })
 }
 
 fn ordered<'a>(a: &'a Job, b: &'a Job, verdict: &Verdict) -> (&'a Job, &'a Job) {
@@ -72,8 +85,18 @@ impl Teller<'_> {
         if a.id == b.id {
             return self.line(&format!("{} is the same job as itself.", self.who(a)), out);
         }
-        self.heading(&format!("{} goes before {}", self.who(ahead), self.who(behind)), out)?;
-        self.line(&self.cause(ahead, behind, verdict), out)?;
+        let (first, second) = (self.who(ahead), self.who(behind));
+        if verdict.cause == Cause::Neither {
+            self.heading(&format!("Neither {first} nor {second} can run now"), out)?;
+        } else {
+            self.heading(&format!("{first} goes before {second}"), out)?;
+        }
+        if let Some(cause) = self.cause(ahead, behind, verdict) {
+            self.line(&cause, out)?;
+        }
+        for job in [ahead, behind] {
+            self.cannot_run(job, out)?;
+        }
         if let (Some(one), Some(other)) = (&ahead.posted, &behind.posted)
             && !(one.terms.is_empty() && other.terms.is_empty())
         {
@@ -106,18 +129,30 @@ impl Teller<'_> {
         Ok(())
     }
 
-    fn cause(&self, ahead: &Job, behind: &Job, verdict: &Verdict) -> String {
-        let (first, second) = (self.words.job(ahead.id), self.words.job(behind.id));
-        match &verdict.cause {
-            Cause::Runs => format!("{first} has started already."),
-            Cause::Held => {
-                let by = match (behind.holds.first(), behind.others.first()) {
-                    (Some(hold), _) => format!("{second} is held by {}: {}", hold.limit, hold.text),
-                    (None, Some(other)) => format!("{second} waits: {}", other.text),
-                    (None, None) => format!("{second} is still held"),
-                };
-                format!("{by}. \"flux fairshare why {second}\" says until when.")
+    /// That a job cannot run, why, and until when if that is known.
+    fn cannot_run(&self, job: &Job, out: &mut dyn Write) -> io::Result<()> {
+        let texts: Vec<String> =
+            obstacles(job).iter().map(|(_, text)| self.words.naming_jobs(text)).collect();
+        if texts.is_empty() {
+            return Ok(());
+        }
+        let at = job.others.iter().filter_map(|other| other.at).reduce(f64::max);
+        let until = match (job.latest, at) {
+            (Some(latest), _) if texts.len() == job.holds.len() => {
+                format!("; it is released at the latest {}", self.words.when(latest))
             }
+            (None, Some(at)) if texts.len() == 1 => format!("; it may begin {}", self.words.when(at)),
+            _ => String::new(),
+        };
+        self.line(&format!("{} cannot run now: {}{until}.", self.words.job(job.id), texts.join("; ")), out)
+    }
+
+    /// Why the one goes first; `None` where [`Teller::cannot_run`] says all of it.
+    fn cause(&self, ahead: &Job, behind: &Job, verdict: &Verdict) -> Option<String> {
+        let (first, second) = (self.words.job(ahead.id), self.words.job(behind.id));
+        Some(match &verdict.cause {
+            Cause::Held | Cause::Neither => return None,
+            Cause::Runs => format!("{first} has started already."),
             Cause::Unpriced => format!("{second} has no priority yet."),
             Cause::Urgency if behind.urgency == 0 => format!("The urgency decides: that of {second} is 0, which holds it."),
             Cause::Urgency => format!("The urgency decides: that of {first} is 31, which puts it ahead of all."),
@@ -134,7 +169,7 @@ impl Teller<'_> {
                 "The factors alone would not make this difference: the weights were others when one of the two was priced.".to_owned()
             }
             Cause::Id => format!("Their priorities are equal: {first} was submitted first."),
-        }
+        })
     }
 
     fn decide(&self, job: &Job, places: &[usize], one: &str, several: &str) -> String {

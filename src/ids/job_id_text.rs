@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Forms in which Flux writes a job's id, as people copy them into a dependency.
+
+use super::JobId;
+
+/// The letters of F58, by their value.
+const F58: &str = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+
+impl JobId {
+    /// Reads a decimal, hexadecimal, dotted, KVS or F58 form. `None` for other text, and for the forms in words and emoji.
+    pub fn parse(text: &str) -> Option<JobId> {
+        let number = if let Some(digits) = text.strip_prefix("0x") {
+            u64::from_str_radix(digits, 16).ok()
+        } else if let Some(digits) = text.strip_prefix('ƒ').or_else(|| text.strip_prefix('f')) {
+            f58(digits)
+        } else if text.contains('.') {
+            dotted(text.strip_prefix("job.").unwrap_or(text))
+        } else {
+            text.parse().ok()
+        };
+        number.map(JobId)
+    }
+}
+
+fn f58(digits: &str) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.chars().try_fold(0u64, |value, letter| {
+        let digit = F58.chars().position(|other| other == letter)?;
+        value.checked_mul(58)?.checked_add(digit as u64)
+    })
+}
+
+/// Four groups of four hexadecimal digits.
+fn dotted(text: &str) -> Option<u64> {
+    let mut groups = 0;
+    let value = text.split('.').try_fold(0u64, |value, group| {
+        groups += 1;
+        let part = u64::from_str_radix(group, 16).ok().filter(|_| group.len() == 4)?;
+        Some(value << 16 | part)
+    });
+    value.filter(|_| groups == 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_an_id_is_read() {
+        for text in [
+            "183387553792",
+            "0x2ab2c00000",
+            "ƒ5pQL9cj",
+            "f5pQL9cj",
+            "0000.002a.b2c0.0000",
+            "job.0000.002a.b2c0.0000",
+        ] {
+            assert_eq!(JobId::parse(text), Some(JobId(183_387_553_792)), "{text}");
+        }
+        for text in [
+            "",
+            "f",
+            "ƒ",
+            "ƒ0",
+            "0x",
+            "-1",
+            "1.2",
+            "job.1",
+            "0000.0000.0000",
+            "ƒzzzzzzzzzzzzz",
+            "academy-cobra--x",
+        ] {
+            assert_eq!(JobId::parse(text), None, "{text}");
+        }
+    }
+}
