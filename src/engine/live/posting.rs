@@ -123,6 +123,7 @@ impl Engine {
         if all_asked && std::mem::take(&mut self.live.pushed) {
             effects.push(Effect::Then(Step::ReleaseAll));
         }
+        let mut demands = Vec::with_capacity(now.len());
         for id in now {
             let urgency = self.urgency(id).unwrap_or_default();
             if self.ledger.job(id).is_some_and(|job| self.wakes_too_late(id, job, urgency)) {
@@ -133,7 +134,11 @@ impl Engine {
             self.live.posting.touched += 1;
             effects.extend(self.memo(id, &made));
             effects.push(Effect::Prioritize(id, made.priority));
-            effects.extend(self.rest(id, Demand::of_price(made.priority), Engine::pass_along));
+            demands.push((id, Demand::of_price(made.priority)));
+        }
+        // Nobody is released into the place of a job before Flux has its priority of 0.
+        for (id, demand) in demands {
+            effects.extend(self.rest(id, demand, Engine::pass_along));
         }
         if is_done {
             effects.extend(self.refreshed());
