@@ -289,6 +289,8 @@ impl Host {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if answer == Some(Answer::Unavailable) {
             (job.answered, job.waits) = (None, true);
+            // It stands in line in PRIORITY: once released, a place to run is reserved for it.
+            job.was_awaiting |= !job.was_sched;
         }
         let Some(Answer::Priority(priority)) = answer else { return };
         // Flux has a priority of its own for jobs that are held and expedited.

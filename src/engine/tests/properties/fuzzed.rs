@@ -4,7 +4,7 @@
 //! Of an input the first word chooses what the site has, each other word what happens next. A word is the seed of a choice, so
 //! that a history is changed by whole steps.
 
-use super::super::anything::drive::{Rng, fuzz, seen, show};
+use super::super::anything::drive::{Rng, chosen as chosen_input, fuzz, seen, show};
 use super::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -108,4 +108,11 @@ fn histories_among_others() {
     fuzz("others", seeds(), steps, |input| {
         live(input, any_op(), |site, ops, look| live_among_others(site, ops, look))
     });
+}
+
+/// `FUZZ_INPUT` names a file to be lived through alone, step by step with `FUZZ_SHOW=1`.
+#[test]
+#[ignore = "shows the history of one input"]
+fn one_history_among_others() {
+    live(&chosen_input(), any_op(), |site, ops, look| live_among_others(site, ops, look));
 }
