@@ -8,11 +8,12 @@ use super::past_depend::{go, settled, states};
 use super::site::{HostJob, NOW, OWNER, association, narrow, queue, record};
 use super::strict::rules;
 use super::why::why;
-use crate::accounts::{AssociationRecord, RunningLimits};
+use crate::accounts::{AssociationRecord, Cap, Policy as Accounts, RunningLimits, SiteLimit, Target};
 use crate::engine::{Engine, Event, JobsWanted, Settings, State};
 use crate::fairshare::Policy;
-use crate::ids::{JobId, Limit};
+use crate::ids::{Amount, JobId, Limit, Measure, Stage};
 use crate::limits::Phase;
+use crate::standing::SitePart;
 use State::{Priority, Run, Sched};
 
 fn strict() -> Event<'static> {
@@ -340,5 +341,79 @@ fn who_rests_by_a_score_of_0_rests_after_a_reload() {
         let job = host.engine.ledger().job(rests).unwrap();
         assert_eq!((job.phase, job.is_held()), (Phase::Sched, false), "{is_reload}");
         settled(&host);
+    }
+}
+
+/// User 8 runs the one job that bank B may run, and a job of user 7 moved there: it is held in SCHED at priority 0.
+fn held_by_a_bank(
+    policy: impl Fn(Vec<AssociationRecord>, Option<i64>) -> Event<'static>,
+) -> (Host, [JobId; 2]) {
+    let mut host = Host::with(three_records(), vec![queue("q1")]);
+    host.event(strict());
+    host.event(policy(three_records(), Some(1)));
+    let runs = host.submit(HostJob::new(8).bank("B")).unwrap();
+    let held = host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.force_update(held, None, Some("B".to_owned()));
+    host.start(runs);
+    assert_eq!((host.state(held), host.jobs[&held].priority), (Some(Sched), Some(0)));
+    (host, [runs, held])
+}
+
+fn three_records() -> Vec<AssociationRecord> {
+    [(7, "B"), (7, "A"), (8, "B")].map(|(user, bank)| record(association(user, bank), bank)).to_vec()
+}
+
+/// After a reload or a restart a push brings no record of the held job's association. Of an association that is known the limits
+/// release the job; one that was never pushed since waits for its record, and says so.
+#[test]
+fn a_push_without_the_association_of_a_job_that_is_held_in_sched_strands_nobody() {
+    for by_tree in [true, false] {
+        let policy = |associations: Vec<AssociationRecord>, cap: Option<i64>| {
+            let limit = |cap: i64| SiteLimit {
+                target: Target::Bank("B".into()),
+                queue: None,
+                amount: Amount { stage: Stage::Running, measure: Measure::Jobs },
+                cap: Cap { limit: Limit(cap), is_given: true },
+            };
+            let site = if by_tree { tree(Policy::Classic, NOW, leaves()) } else { SitePart::default() };
+            let (queues, limits) = (vec![queue("q1")], cap.map(limit).into_iter().collect());
+            let projects = vec!["*".into()];
+            Event::Policy(Accounts { associations, queues, projects, limits, ..Accounts::default() }, site)
+        };
+        let rows = [None, Some(9)].into_iter().flat_map(|cap| {
+            [(true, true), (true, false), (false, true), (false, false)].map(|(one, other)| (cap, one, other))
+        });
+        for (cap, is_reload, is_data_first) in rows {
+            let what = format!("tree {by_tree}, cap {cap:?}, reload {is_reload}, data first {is_data_first}");
+            for is_known in [true, false] {
+                let (mut host, [runs, held]) = held_by_a_bank(policy);
+                let mut engine = Engine::new(OWNER);
+                engine.handle(NOW, strict());
+                let known = if is_known { three_records() } else { three_records()[1..].to_vec() };
+                if is_data_first {
+                    engine.handle(NOW, policy(known.clone(), Some(1)));
+                }
+                host.replay(is_reload, engine);
+                if !is_data_first {
+                    host.event(policy(known, Some(1)));
+                    host.settle();
+                }
+                assert_eq!(
+                    (host.engine.is_held(held), host.jobs[&held].priority),
+                    (is_known, Some(0)),
+                    "{what}"
+                );
+                host.event(policy(three_records()[1..].to_vec(), cap));
+                host.settle();
+                if !is_known {
+                    assert_eq!(why(&host, held).others[0].cause.code, "association", "{what}");
+                    host.event(policy(three_records(), cap));
+                    host.settle();
+                }
+                assert!(host.jobs[&held].priority > Some(0) && !host.engine.is_held(held), "{what}");
+                host.end(runs);
+                assert_eq!(host.engine.check().drift, [], "{what}");
+            }
+        }
     }
 }
