@@ -114,9 +114,9 @@ pub(in crate::cli) fn obstacles(job: &Job) -> Vec<(&str, String)> {
     found
 }
 
-/// Whether nothing but its stopped queue keeps a job from running.
+/// Whether nothing but its stopped queue, and its score, keeps a job from running: priorities compare both.
 fn is_only_stopped(job: &Job) -> bool {
-    obstacles(job).iter().all(|(code, _)| *code == "queue-stopped")
+    obstacles(job).iter().all(|(code, _)| matches!(*code, "queue-stopped" | "score"))
 }
 
 fn stage(job: &Job) -> Stage {
