@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Asking the plugin in the job manager: the methods that answer guests and owners alike.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 use super::installed::load_command;
@@ -76,8 +78,23 @@ fn missing(flux: &Flux, method: &str) -> String {
             load_command(Some("mf_priority.so"))
         );
     }
+    if let Some(text) = in_a_job(flux) {
+        return text;
+    }
     let load = load_command(None);
     format!("no fair-share plugin is loaded in this instance: its owner can load it with \"{load}\"")
+}
+
+/// What a person is told who asks within `flux batch` or `flux alloc`: a job's own instance has no priorities of the site. `None` in
+/// an instance that no other one started.
+pub(super) fn in_a_job(flux: &Flux) -> Option<String> {
+    let level: u32 = flux.attribute("instance-level").ok()?.parse().ok().filter(|level| *level > 0)?;
+    let job = flux.attribute("jobid").map_or(String::new(), |job| format!(", that of job {job}"));
+    let parents = " --parent".repeat(usize::try_from(level).unwrap_or(1));
+    Some(format!(
+        "this is a Flux instance at level {level}{job}, where no fair-share plugin is loaded; \"flux{parents} fairshare ...\" asks \
+         the instance of the site"
+    ))
 }
 
 /// Whether any plugin of that name is loaded. Guests may not see the list of plugins; to them a method that is the owner's
@@ -96,4 +113,18 @@ fn is_loaded(flux: &Flux) -> bool {
         }
         Err(_) => false,
     }
+}
+
+/// The configuration that Flux has read, as far as it matters here.
+#[derive(Default, Deserialize)]
+struct Configuration {
+    #[serde(default)]
+    queues: BTreeMap<String, IgnoredAny>,
+}
+
+/// The named queues of Flux's configuration; empty if there are none, or if Flux does not say.
+pub(super) fn queues(flux: &Flux) -> BTreeSet<String> {
+    let answer = flux.rpc("config.get", "{}").ok().flatten().unwrap_or_default();
+    let configuration: Configuration = serde_json::from_str(&answer).unwrap_or_default();
+    configuration.queues.into_keys().collect()
 }

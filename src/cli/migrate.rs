@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answers::Stats;
-use super::ask::{InstanceArg, NO_DATA, ask};
+use super::ask::{InstanceArg, NO_DATA, ask, in_a_job};
 use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
 use super::printable::{count, printable};
 use super::status::loaded;
@@ -122,6 +122,9 @@ pub(super) fn run(args: &Args) -> Outcome {
 fn is_ours(flux: &Flux) -> Result<bool, Failure> {
     match flux.rpc("job-manager.mf_priority.hand_over", "{}") {
         Err(FluxError::Request { errno: libc::ENOSYS, .. }) if loaded(flux)?.is_some() => Ok(false),
+        Err(FluxError::Request { errno: libc::ENOSYS, .. }) if let Some(text) = in_a_job(flux) => {
+            Err(Failure::Message(text))
+        }
         Err(error) => Err(failure(error)),
         Ok(_) => Ok(true),
     }

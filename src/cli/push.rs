@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::ask::in_a_job;
 use super::database::{DatabaseArg, Found};
 use super::input::Wait;
 use super::parts::{self, Changes};
@@ -332,6 +333,9 @@ impl Sending<'_> {
             Err(error) => {
                 let hint = match &error {
                     FluxError::Request { errno, .. } if *errno == libc::ENOSYS => {
+                        if let Some(text) = in_a_job(self.flux) {
+                            return Err(Failure::Message(text));
+                        }
                         "; is the plugin loaded? \"flux jobtap list\" tells"
                     }
                     FluxError::Request { errno, .. } if *errno == libc::EPERM => {

@@ -185,6 +185,11 @@ impl Standing {
         self.keep_all = on;
     }
 
+    /// Whether the tree has a bank of this name.
+    pub fn has_bank(&self, name: &str) -> bool {
+        self.tree().is_some_and(|tree| tree.bank(name).is_some())
+    }
+
     /// The association of a user in a bank, if it is in the tree or a job of it is known.
     pub fn find(&self, user: UserId, bank: &BankName) -> Option<Index> {
         // A name is a reference count: cloning one is cheaper than a map of maps.

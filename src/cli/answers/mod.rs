@@ -170,6 +170,16 @@ pub(super) struct JobsPage {
     pub(super) weighings: Vec<Vec<i64>>,
     pub(super) jobs: Vec<Row>,
     pub(super) next: Option<u64>,
+    /// Of an empty page: whether the plugin knows the bank that was asked for.
+    #[serde(default = "yes")]
+    pub(super) has_bank: bool,
+    /// Of an empty page: whether the plugin knows the queue that was asked for.
+    #[serde(default = "yes")]
+    pub(super) has_queue: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// A pending or held job.

@@ -397,6 +397,10 @@ pub(super) fn of_instance(
         }));
     }
     let Some(Loaded { state, check }) = &instance.loaded else {
+        if let Some(text) = &instance.of_job {
+            found.push(Finding::action("not-the-site", text, "flux --parent fairshare doctor".to_owned()));
+            return found;
+        }
         let load = load_command(others.first().map(|name| name.as_str()));
         let text = "no priority plugin is loaded: no limit holds, fair-share does not count";
         found.push(Finding::action("not-loaded", text, format!("{load} && flux fairshare push")));

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! What the instance says: its plugins, its queues, its configuration on disk, and what a push would change.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use super::super::ask::{in_a_job, queues};
 use super::super::config::{self, Fault};
 use super::super::printable::count;
 use super::super::push::{self, Push};
@@ -24,6 +23,8 @@ pub(super) struct Instance {
     pub plugins: Vec<String>,
     /// What the priority plugin says of itself, if one is loaded.
     pub loaded: Option<Loaded>,
+    /// That the instance is that of a job, in words, and without a priority plugin.
+    pub of_job: Option<String>,
     /// The named queues of Flux's configuration; empty if there are none.
     pub queues: BTreeSet<String>,
     /// Why the configuration on disk would be refused; also one fault if it can't be read.
@@ -36,13 +37,6 @@ pub(super) struct Instance {
 pub(super) struct Loaded {
     pub state: State,
     pub check: Option<Check>,
-}
-
-/// The configuration that Flux has read, as far as it matters here.
-#[derive(Default, Deserialize)]
-struct Configuration {
-    #[serde(default)]
-    queues: BTreeMap<String, IgnoredAny>,
 }
 
 impl Instance {
@@ -59,6 +53,7 @@ impl Instance {
             instance.loaded = Some(Loaded { state: state_of(&flux, name)?, check: check(&flux)? });
         }
         instance.plugins = plugins;
+        instance.of_job = if instance.loaded.is_none() { in_a_job(&flux) } else { None };
         if let (Some(_), Some(data)) = (&instance.loaded, data) {
             instance.push = match push::ask(push, data) {
                 Ok(None) => None,
@@ -71,13 +66,6 @@ impl Instance {
         }
         Ok(instance)
     }
-}
-
-/// The named queues that Flux has.
-fn queues(flux: &Flux) -> BTreeSet<String> {
-    let answer = flux.rpc("config.get", "{}").ok().flatten().unwrap_or_default();
-    let configuration: Configuration = serde_json::from_str(&answer).unwrap_or_default();
-    configuration.queues.into_keys().collect()
 }
 
 /// Faults of the configuration that the next start of this instance reads.

@@ -10,11 +10,12 @@ use std::cmp::Ordering;
 use serde_json::{Map, Value, json};
 
 use super::answers::{JobsPage, Row};
-use super::ask::{InstanceArg, NO_DATA, Refusal, ask};
+use super::ask::{InstanceArg, NO_DATA, Refusal, ask, queues};
 use super::order::compare;
 use super::output::{Cell, Look, OutputArgs, Report, Rows, Style, column};
 use super::printable::count;
 use super::progress::Progress;
+use super::suggest::did_you_mean;
 use super::words::{Words, caller, userid};
 use super::{Answer, Failure, Outcome, failure, remark};
 use crate::flux::Flux;
@@ -25,7 +26,7 @@ use columns::{Chosen, Columns, GIVE_UP, PARTS, cell};
 /// The values are those that the plugin worked with when it set each priority, not what today's settings would make: the terms
 /// of a job sum to its priority. Users see their own jobs, the instance owner sees everybody's.
 ///
-/// Exit status 1 means that a job that was asked for is not pending, or not his who asks.
+/// Exit status 1 means that there is no such bank or queue, or that a job that was asked for is not pending or belongs to another user.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = columns::help())]
 pub(super) struct Args {
@@ -106,6 +107,13 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Ok(Answer::No);
     }
     let words = Words::of(&flux, page.now);
+    if page.jobs.is_empty() {
+        let unknown = unknown_names(args, &flux)?;
+        if !unknown.is_empty() {
+            unknown.iter().for_each(remark);
+            return Ok(Answer::No);
+        }
+    }
     print(args, &page, &words, &none(args, users.as_deref(), is_owner, &words))?;
     let missing: Vec<String> = ids
         .iter()
@@ -132,6 +140,33 @@ pub(super) fn id(flux: &Flux, text: &str) -> Result<u64, String> {
 /// Whether the caller owns the instance, and so sees everybody's jobs.
 fn is_owner(flux: &Flux) -> bool {
     flux.attribute("security.owner").is_ok_and(|owner| owner.parse() == Ok(caller()))
+}
+
+/// Banks and queues that were asked for and do not exist, in words.
+fn unknown_names(args: &Args, flux: &Flux) -> Result<Vec<String>, Failure> {
+    let ask = |key: &str, name: &str| {
+        let wanted = Map::from_iter([(key.to_owned(), json!(name))]);
+        fetch(flux, &wanted, 1)
+    };
+    let mut unknown = Vec::new();
+    for bank in &args.bank {
+        let page = ask("bank", bank)?;
+        if page.jobs.is_empty() && !page.has_bank {
+            unknown.push(format!("no bank \"{bank}\" in the data that were pushed into the plugin"));
+        }
+    }
+    let of_flux = if args.queue.is_empty() { Default::default() } else { queues(flux) };
+    for queue in &args.queue {
+        let page = ask("queue", queue)?;
+        if page.jobs.is_empty() && !page.has_queue && !of_flux.contains(queue) {
+            let near = did_you_mean(queue, of_flux.iter().map(String::as_str));
+            unknown.push(match of_flux.is_empty() {
+                true => format!("no queue \"{queue}\": this instance has no named queues"),
+                false => format!("no queue \"{queue}\" in this instance{near}"),
+            });
+        }
+    }
+    Ok(unknown)
 }
 
 /// What is said where no job is listed.

@@ -10,6 +10,7 @@ use indicatif::HumanDuration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::ask::in_a_job;
 use super::database::DatabaseArg;
 use super::installed::load_command;
 use super::output::{Cell, Look, OutputArgs, Report, Rows, Style, column};
@@ -50,9 +51,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     let flux = Flux::connect(args.uri.as_deref()).map_err(failure)?;
     let Some(name) = loaded(&flux)? else {
         let load = load_command(None);
-        remark(format_args!(
-            "no priority plugin is loaded: \"{load}\" loads it, \"flux jobtap list\" shows all"
-        ));
+        remark(in_a_job(&flux).unwrap_or_else(|| {
+            format!("no priority plugin is loaded: \"{load}\" loads it, \"flux jobtap list\" shows all")
+        }));
         return Ok(Answer::No);
     };
     let state = state_of(&flux, &name)?;

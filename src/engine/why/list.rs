@@ -66,6 +66,10 @@ pub struct JobsPage {
     pub weighings: Vec<Vec<i64>>,
     /// After which job the next page begins; `None` if this is the last.
     pub next: Option<JobId>,
+    /// Of an empty page: whether there is a bank of the name that was asked for, in the data that were pushed.
+    pub has_bank: bool,
+    /// Of an empty page: the same of the queue.
+    pub has_queue: bool,
 }
 
 /// What was worked out for one job and holds for others.
@@ -104,7 +108,17 @@ impl Engine {
             }
         }
         page.next = last.filter(|_| is_full || !is_all);
+        let is_empty = page.jobs.is_empty();
+        page.has_bank = !is_empty || wanted.bank.as_ref().is_none_or(|bank| self.knows_bank(bank));
+        page.has_queue =
+            !is_empty || wanted.queue.as_ref().is_none_or(|queue| self.book.queue(queue).is_some());
         page
+    }
+
+    /// Whether an association or a bank of the tree has this bank.
+    fn knows_bank(&self, bank: &str) -> bool {
+        let mut associations = self.book.associations(None).map(|(_, association)| association);
+        associations.any(|association| association.bank.as_str() == bank) || self.standing.has_bank(bank)
     }
 
     /// The ids to look at, ascending, and whether these are all.

@@ -193,6 +193,8 @@ struct Rows<'a> {
     weighings: &'a [Vec<i64>],
     jobs: Vec<Row<'a>>,
     next: Option<u64>,
+    has_bank: bool,
+    has_queue: bool,
 }
 
 fn row(job: &ListedJob) -> Row<'_> {
@@ -230,6 +232,8 @@ pub(super) fn jobs(engine: &Engine, wanted: &JobsWanted, now: f64) -> Result<Str
         weighings: &page.weighings,
         jobs: page.jobs.iter().map(row).collect(),
         next: page.next.map(|id| id.0),
+        has_bank: page.has_bank,
+        has_queue: page.has_queue,
     })
 }
 

@@ -1,0 +1,48 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='flux fairshare: names that do not exist, and commands within a job'
+
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+
+# refuses CODE TEXT COMMAND...: that exit status, nothing printed, and an error with the text.
+refuses() {
+	local code=$1 text=$2
+	shift 2
+	test_expect_code "$code" flux fairshare "$@" >out 2>err && test_must_be_empty out && grep -F -- "$text" err || { cat out err; return 1; }
+}
+# within LEVELS COMMAND...: runs the command in the instance of a job, or of a job of that one.
+within() {
+	local levels=$1
+	shift
+	case $levels in
+	1) flux alloc -q silver -n1 --output=/dev/null "$@" ;;
+	2) flux alloc -q silver -n1 flux alloc -n1 "$@" ;;
+	esac
+}
+
+test_expect_success 'an instance with one queue, of whose owner there is an association' '
+	write_conf "$(with_queues silver)" && start_instance && make_site && load_plugin &&
+	flux account add-user --username=root --userid=$(id -u) --bank=A --queues=silver && flux fairshare push -p $DB
+'
+test_expect_success 'a queue or a bank that does not exist is an error that names it' '
+	refuses 1 "no queue \"nosuch\" in this instance" jobs -q nosuch && refuses 1 "did you mean \"silver\"?" jobs -q silve --json &&
+	refuses 1 "no queue \"nosuch\"" jobs -q silver,nosuch && refuses 1 "no bank \"nosuch\"" jobs -b nosuch && refuses 1 "no bank \"C\"" jobs -b A,C &&
+	refuses 2 "no user \"nosuch\"" jobs -u nosuch
+'
+test_expect_success 'where they exist no job is no error' '
+	flux fairshare jobs -q silver -b root >out && grep "^No pending jobs in bank root in queue silver\.$" out && flux fairshare jobs -b A,B
+'
+test_expect_success 'within a job each command says so, and how to ask the instance of the site' '
+	for command in jobs standing "why f23" metrics status "push -p accounting.db" "migrate --json" "doctor -p accounting.db"; do
+		within 1 sh -c "flux fairshare $command >out 2>&1; :" && grep "instance at level 1, that of job f" out && grep "flux --parent fairshare" out || { cat out; return 1; }
+		! grep "jobtap load" out || return 1
+	done
+'
+test_expect_success 'what is advised works, also from a job within a job' '
+	within 1 sh -c "flux --parent fairshare jobs -q silver -u 5002 >out 2>&1; :" && grep "^No pending jobs of 5002 in queue silver" out &&
+	within 2 sh -c "flux fairshare jobs >out 2>&1; flux --parent --parent fairshare jobs -u 5002 >>out 2>&1; :" && cat out &&
+	grep "flux --parent --parent fairshare" out && grep "^No pending jobs of 5002" out
+'
+cancel_all
+finish
