@@ -128,7 +128,7 @@ impl Wait {
     /// Opens the database of a command that reads nothing else.
     pub(super) fn open(self, found: &Found, access: Access) -> Result<Database, Failure> {
         Database::open(&found.path, access, self.wait)
-            .map_err(|error| mending::unopened(&error, found, false))
+            .map_err(|error| mending::unopened(&error, found, access, false))
     }
 }
 
@@ -211,7 +211,7 @@ impl Input {
 
     fn open(&self, found: &Found) -> Result<Database, Failure> {
         let opened = Database::open(&found.path, Access::Read, self.wait.wait);
-        opened.map_err(|error| mending::unopened(&error, found, true))
+        opened.map_err(|error| mending::unopened(&error, found, Access::Read, true))
     }
 
     /// Reads and checks the tree.

@@ -8,19 +8,25 @@ use super::printable::printable;
 use super::{Failure, failure};
 use crate::fairshare::TreeError;
 use crate::pipeline::PipelineError;
-use crate::store::{Reason, StoreError, StoredLimit, shell_word};
+use crate::store::{Access, Reason, StoreError, StoredLimit, shell_word};
 
-/// A database that can't be opened, and where else to look; also for a document, where the command reads one.
-pub(super) fn unopened(error: &StoreError, found: &Found, reads_documents: bool) -> Failure {
+/// What of a database the plugin tells its users too. Sites keep the file private.
+const STANDING: &str = "\"flux fairshare standing\" and \"flux fairshare why JOBID\" ask the plugin instead";
+
+/// A database that can't be opened, and where else to look; also for a document, where the command reads one. Who only reads is
+/// told what the plugin answers.
+pub(super) fn unopened(error: &StoreError, found: &Found, access: Access, reads_documents: bool) -> Failure {
     let who = found.by.map_or(String::new(), |by| format!(" ({by})"));
     let document = if reads_documents { ", -t FILE reads a document instead" } else { "" };
     let elsewhere = format!("-p FILE or {VARIABLE} names another{document}");
+    let is_named = error.reason == Reason::Missing && found.by.is_none();
+    let live = if access == Access::Read && !is_named { format!("; {STANDING}") } else { String::new() };
     let told = match &error.reason {
         Reason::Missing => {
-            format!("{error}{who}; {elsewhere}, \"flux account create-db\" makes one")
+            format!("{error}{who}; {elsewhere}, \"flux account create-db\" makes one{live}")
         }
         Reason::Denied(_) => {
-            format!("{error}{who}; it takes an account that may read it, or another file: {elsewhere}")
+            format!("{error}{who}; it takes an account that may read it, or another file: {elsewhere}{live}")
         }
         Reason::Unreadable(_) | Reason::Empty | Reason::NotADatabase if found.by.is_some() => {
             format!("{error}{who}; {elsewhere}")

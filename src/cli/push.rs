@@ -168,7 +168,7 @@ pub(super) fn read(push: &Push<'_>) -> Result<PolicyData, Failure> {
 /// What is to be sent; of a dry run, judged as the plugin would.
 fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
     let path = push.found.path.as_path();
-    let missing = |error: StoreError| mending::unopened(&error, push.found, false);
+    let missing = |error: StoreError| mending::unopened(&error, push.found, Access::Write, false);
     let data = if let Some(text) = formats::policy_text(path).map_err(missing)? {
         if dry_run {
             judge(path, &text)?;

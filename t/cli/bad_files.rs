@@ -31,6 +31,7 @@ fn refused_with(path: &str, text: &str, of_update: &str) {
 
 const ELSEWHERE: &str = "-p FILE or FLUX_FAIRSHARE_DATABASE names another";
 const DOCUMENT: &str = ", -t FILE reads a document instead";
+const LIVE: &str = "; \"flux fairshare standing\" and \"flux fairshare why JOBID\" ask the plugin instead";
 
 #[test]
 fn missing_empty_and_foreign_files() {
@@ -210,11 +211,15 @@ fn read_only_files() {
     assert!(view.run("show").ok().contains("ann"), "reading is fine");
     assert_eq!(fs::read(&view.database).expect("readable"), before);
     mode(&view.database, 0o000);
-    let ran = view.run("show");
-    let text = format!(
-        "can't be read: Permission denied (os error 13); it takes an account that may read it, or another file: {ELSEWHERE}{DOCUMENT}"
-    );
-    assert!(ran.error().ends_with(&text), "{ran:?}");
+    let denied = "can't be read: Permission denied (os error 13); it takes an account that may read it, or another file";
+    for command in ["show", "why", "usage", "limit"] {
+        let ran = view.run(command);
+        let document = if ["usage", "limit"].contains(&command) { "" } else { DOCUMENT };
+        let text = format!("{denied}: {ELSEWHERE}{document}{LIVE}");
+        assert!(ran.error().ends_with(&text), "{command}: {ran:?}");
+    }
+    let ran = view.run("update");
+    assert!(ran.error().ends_with(&format!("{denied}: {ELSEWHERE}")), "{ran:?}");
 }
 
 #[test]
