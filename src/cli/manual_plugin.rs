@@ -57,7 +57,7 @@ pub(super) const PAGE: &[Part] = &[
     Entry("refresh", "How often the order of pending jobs follows; 0: only at pushes. Default: \"30s\"."),
     Entry(
         "depth",
-        "So many pending jobs of each queue stand in the order of their current priorities; those behind may not. 1 to 1000000. Default: \
+        "So many pending jobs of each scheduler queue stand in the order of their current priorities; those behind may not. 1 to 1000000. Default: \
          1000.",
     ),
     Entry(

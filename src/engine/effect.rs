@@ -74,6 +74,9 @@ pub enum Effect {
     /// Ask which of these queues are stopped, and call back with [`Event::QueueStates`](super::Event::QueueStates). `None` is the queue
     /// without a name.
     AskQueues(Vec<Option<QueueName>>),
+    /// Ask whether the scheduler keeps all queues in one list, and call back with
+    /// [`Event::OneQueueList`](super::Event::OneQueueList).
+    AskScheduler,
     /// Have Flux tell of the job's events.
     Subscribe(JobId),
     /// No longer.

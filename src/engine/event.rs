@@ -53,6 +53,7 @@ impl Event<'_> {
                 | Event::Urgency(..)
                 | Event::UrgencyChanged(..)
                 | Event::QueueStates(_)
+                | Event::OneQueueList(_)
                 | Event::Timer(Timer::Queues)
         )
     }
@@ -104,6 +105,15 @@ pub struct EndedJob {
     pub ran: Option<(f64, f64)>,
     /// When it became inactive.
     pub end: f64,
+}
+
+/// What Flux says of a queue.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueTold {
+    /// Whether it is stopped, or its parent is. `None`: unknown.
+    pub is_stopped: Option<bool>,
+    /// The queue whose resources a virtual queue uses.
+    pub parent: Option<QueueName>,
 }
 
 /// An input of the engine. The first group are callbacks, the second RPCs, the third answers to what it asked for.
@@ -225,8 +235,12 @@ pub enum Event<'a> {
     Urgency(JobId, i64),
     /// The urgency of a job that the plugin subscribed to has changed.
     UrgencyChanged(JobId, i64),
-    /// The states of queues asked for by [`Effect::AskQueues`](super::Effect::AskQueues): whether each is stopped. `None`: unknown.
-    QueueStates(Vec<(Option<QueueName>, Option<bool>)>),
+    /// The states of queues asked for by [`Effect::AskQueues`](super::Effect::AskQueues).
+    QueueStates(Vec<(Option<QueueName>, QueueTold)>),
+    /// Flux's configuration: all its named queues, each with its parent if it is virtual.
+    ConfiguredQueues(Vec<(QueueName, Option<QueueName>)>),
+    /// Whether the scheduler keeps the jobs of all queues in one list, asked for by [`Effect::AskScheduler`](super::Effect::AskScheduler).
+    OneQueueList(bool),
     /// The eventlog asked for by [`Effect::ReadEventlog`](super::Effect::ReadEventlog): dependency descriptions that were
     /// added (`true`) and removed, in order. `None`: it can't be read.
     Eventlog(JobId, Option<Vec<(String, bool)>>),

@@ -43,7 +43,7 @@ mod why;
 pub use age::AgeSnapshot;
 pub use check::Check;
 pub use effect::{Effect, Level, Posting};
-pub use event::{EndedJob, Event, JobFacts, Past, Refusal, State};
+pub use event::{EndedJob, Event, JobFacts, Past, QueueTold, Refusal, State};
 pub use hand_over::{Fate, HandedOver};
 pub use kept::{Kept, Rest};
 pub use live::{
@@ -250,6 +250,8 @@ impl Engine {
             Event::Timer(Timer::Remember | Timer::Expire | Timer::Answer) => Vec::new(),
             Event::Timer(Timer::Queues) => self.ask_queues(),
             Event::QueueStates(states) => self.queues_told(states),
+            Event::ConfiguredQueues(queues) => self.queues_configured(queues),
+            Event::OneQueueList(is_one) => self.scheduler_told(is_one),
             Event::UrgencyChanged(id, urgency) => self.held_urgency(id, urgency),
             Event::Recalled(ended, sums) => self.recall(ended, sums),
             Event::Timer(Timer::Refresh) => self.refresh_due(),

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which queues are stopped. A job in a stopped queue is not scheduled, so its reservation of a place to run lapses, and no scope keeps
-//! headroom for it.
+//! Which queues are stopped, and which are scheduled together.
 //!
-//! Flux calls no plugin when a queue is stopped or started: the plugin asks, as long as jobs are held or a queue is known to be stopped.
+//! A job in a stopped queue is not scheduled, so its reservation of a place to run lapses, and no scope keeps headroom for it. Flux calls
+//! no plugin when a queue is stopped or started: the plugin asks, as long as jobs are held or a queue is known to be stopped.
+//!
+//! The jobs of one **scheduler queue** form one order. A virtual queue (`[queues.NAME] parent = "P"`, RFC 33) is scheduled with its
+//! parent, and sched-simple keeps the jobs of all queues in one list (live 4 #2). Parents come from the configuration, and from the state
+//! of a queue that the configuration does not have.
 
-use super::{Effect, Engine, Timer};
+use super::{Effect, Engine, QueueTold, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName};
 use crate::limits::{Line, Phase};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// So many queues are asked about. Queue names come from Flux's configuration.
 const MOST_QUEUES: usize = 100;
@@ -25,6 +29,14 @@ pub(super) struct Queues {
     is_asking: bool,
     /// Seconds until the first question.
     delay: f64,
+    /// Queues of the configuration.
+    configured: BTreeSet<QueueName>,
+    /// Whether a queue has been seen that the configuration does not have and nobody was asked about.
+    has_unasked: bool,
+    /// The parent of each virtual queue.
+    parents: BTreeMap<QueueName, QueueName>,
+    /// Whether the scheduler keeps the jobs of all queues in one list.
+    is_one_list: bool,
 }
 
 impl Queues {
@@ -33,9 +45,27 @@ impl Queues {
         let queue = queue.cloned();
         let is_stopped = self.stopped.contains(&queue);
         if self.seen.len() < MOST_QUEUES {
-            self.seen.insert(queue);
+            let is_configured = queue.as_ref().is_none_or(|name| self.configured.contains(name));
+            let is_new = self.seen.insert(queue);
+            self.has_unasked |= is_new && !is_configured;
         }
         is_stopped
+    }
+
+    /// The queue in whose order the scheduler looks at jobs of a queue. `None`: the list of all jobs, or that of jobs without a queue.
+    pub fn scheduler_queue<'a>(&'a self, queue: Option<&'a QueueName>) -> Option<&'a QueueName> {
+        let parent = || queue.map(|queue| self.parents.get(queue).unwrap_or(queue));
+        if self.is_one_list { None } else { parent() }
+    }
+
+    /// Whether the scheduler keeps the jobs of all queues in one list.
+    pub fn is_one_list(&self) -> bool {
+        self.is_one_list
+    }
+
+    /// The parent of a virtual queue.
+    pub fn parent(&self, queue: &QueueName) -> Option<&QueueName> {
+        self.parents.get(queue)
     }
 
     /// Starts again after a panic lost the question or its timer. The delay keeps a timer that always panics from spinning.
@@ -46,7 +76,8 @@ impl Queues {
 
 impl Engine {
     fn needs_queue_states(&self) -> bool {
-        !self.queues.stopped.is_empty() || self.ledger.in_line().next().is_some()
+        let queues = &self.queues;
+        queues.has_unasked || !queues.stopped.is_empty() || self.ledger.in_line().next().is_some()
     }
 
     /// Begins to ask about queues as soon as the answer matters.
@@ -61,15 +92,22 @@ impl Engine {
     pub(super) fn ask_queues(&mut self) -> Vec<Effect> {
         self.queues.is_asking = self.needs_queue_states();
         let is_due = self.queues.is_asking;
+        self.queues.has_unasked = false;
         is_due.then(|| Effect::AskQueues(self.queues.seen.iter().cloned().collect())).into_iter().collect()
     }
 
     /// Takes over which queues are stopped. Where that changes what is reserved, a release scan follows at once.
-    pub(super) fn queues_told(&mut self, states: Vec<(Option<QueueName>, Option<bool>)>) -> Vec<Effect> {
-        let is_answered = states.iter().any(|(_, is_stopped)| is_stopped.is_some());
-        let mut changed = BTreeSet::new();
-        for (queue, is_stopped) in states {
+    pub(super) fn queues_told(&mut self, states: Vec<(Option<QueueName>, QueueTold)>) -> Vec<Effect> {
+        let is_answered = states.iter().any(|(_, told)| told.is_stopped.is_some());
+        let (mut changed, mut parents) = (BTreeSet::new(), self.queues.parents.clone());
+        for (queue, QueueTold { is_stopped, parent }) in states {
             let Some(is_stopped) = is_stopped else { continue };
+            if let Some(name) = &queue {
+                match parent {
+                    Some(parent) => parents.insert(name.clone(), parent),
+                    None => parents.remove(name),
+                };
+            }
             let is_news = match is_stopped {
                 true => self.queues.stopped.insert(queue.clone()),
                 false => self.queues.stopped.remove(&queue),
@@ -78,12 +116,51 @@ impl Engine {
                 changed.insert(queue);
             }
         }
-        let mut effects = self.suspend_in(&changed);
+        let mut effects = self.set_parents(parents);
+        effects.extend(self.suspend_in(&changed));
         effects.push(match is_answered {
             true => Effect::Arm(Timer::Queues),
             false => Effect::ArmIn(Timer::Queues, UNANSWERED),
         });
         effects
+    }
+
+    /// Takes over the named queues of Flux's configuration.
+    pub(super) fn queues_configured(&mut self, queues: Vec<(QueueName, Option<QueueName>)>) -> Vec<Effect> {
+        let mut parents = self.queues.parents.clone();
+        for (queue, parent) in &queues {
+            match parent {
+                Some(parent) => parents.insert(queue.clone(), parent.clone()),
+                None => parents.remove(queue),
+            };
+        }
+        self.queues.configured = queues.into_iter().map(|(queue, _)| queue).collect();
+        self.set_parents(parents)
+    }
+
+    /// Takes over whether the scheduler keeps the jobs of all queues in one list.
+    pub(super) fn scheduler_told(&mut self, is_one_list: bool) -> Vec<Effect> {
+        let is_news = self.queues.is_one_list != is_one_list;
+        self.queues.is_one_list = is_one_list;
+        if is_news { self.regroup_orders() } else { Vec::new() }
+    }
+
+    fn set_parents(&mut self, parents: BTreeMap<QueueName, QueueName>) -> Vec<Effect> {
+        if self.queues.parents == parents {
+            return Vec::new();
+        }
+        self.queues.parents = parents;
+        self.regroup_orders()
+    }
+
+    /// Puts each pending job into the order of its scheduler queue. The next refresh corrects the orders.
+    fn regroup_orders(&mut self) -> Vec<Effect> {
+        let (queues, ledger) = (&self.queues, &self.ledger);
+        self.live.regroup(|id| {
+            let queue = ledger.job(id).and_then(|job| job.queue.as_ref());
+            queues.scheduler_queue(queue).cloned()
+        });
+        Vec::new()
     }
 
     /// Suspends the reservations of jobs in queues that were stopped, and ends that of jobs in queues that were started.

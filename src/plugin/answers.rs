@@ -52,6 +52,14 @@ pub(super) struct Calls {
 /// By the name of the method.
 pub(super) type AllCalls = BTreeMap<&'static str, Calls>;
 
+/// The number of the question which scheduler is loaded; queues are asked about by numbers from 1 on.
+const SCHEDULER: u32 = 0;
+
+/// Asks whether sched-simple answers, which keeps the jobs of all queues in one list.
+pub(super) fn ask_scheduler(host: Host<'_, MfPriority>) {
+    host.ask_service(SCHEDULER, c"sched-simple.ping", "{}");
+}
+
 fn ask_queue(host: Host<'_, MfPriority>, number: u32, name: Option<String>) {
     let payload = name.map_or_else(|| serde_json::json!({}), |name| serde_json::json!({"name": name}));
     host.ask_service(number, QUEUE_STATUS, &payload.to_string());
@@ -187,6 +195,10 @@ impl MfPriority {
 
     /// How a queue is.
     pub(super) fn told_queue(&self, host: Host<'_, Self>, number: u32, reply: Option<&str>) {
+        if number == SCHEDULER {
+            let _ = self.drive(host, None, Event::OneQueueList(reply.is_some()));
+            return;
+        }
         let state = reply.and_then(QueueState::read);
         if self.queues.borrow().is_of_engine(number) {
             let told = self.queues.borrow_mut().told_engine(number, state.as_ref());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Carrying out what the engine decided. No borrow of the engine is alive here: any of these calls may re-enter us.
 
+use super::answers::ask_scheduler;
 use super::jobspec::lenient_facts;
 use super::{MfPriority, SITE_RESOURCES};
 use crate::engine::{Effect, Event, Level, Posting, Refusal, Step};
@@ -114,6 +115,10 @@ impl MfPriority {
                     Ok(effects) => return Outcome::Answered(effects.unwrap_or_default()),
                     Err(error) => Err(error),
                 }
+            }
+            Effect::AskScheduler => {
+                ask_scheduler(host);
+                return Outcome::Done;
             }
             Effect::AskQueues(names) => {
                 self.ask_queues(host, names);

@@ -165,6 +165,11 @@ impl MfPriority {
                     host.plugin().log(LogLevel::Info, &text);
                 }
                 let remembers = settings.remember;
+                self.drive(
+                    host,
+                    Some(args),
+                    Event::ConfiguredQueues(settings::configured_queues(queues.as_deref())),
+                )?;
                 self.drive(host, Some(args), Event::Settings(settings))?;
                 self.remember_as_configured(host, remembers);
                 Ok(())

@@ -2,6 +2,8 @@
 //! Whether queues are started and enabled: only the job manager knows, and it says so when it is asked.
 
 use super::answers::Asked;
+use crate::engine::QueueTold;
+use crate::ids::QueueName;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -24,6 +26,8 @@ pub(super) struct QueueState {
     pub start: bool,
     /// Why not.
     pub stop_reason: Option<String>,
+    /// The queue whose resources a virtual queue uses.
+    pub parent: Option<String>,
     /// What keeps the jobs of a queue that is started from the scheduler: `scheduler` or `parent`.
     pub blocked: Option<String>,
 }
@@ -42,8 +46,8 @@ impl QueueState {
     }
 }
 
-/// Whether each queue is stopped; `None`: the job manager did not answer.
-pub(super) type Stopped = Vec<(Name, Option<bool>)>;
+/// What the job manager says of each queue; nothing is known of one for which it did not answer.
+pub(super) type Stopped = Vec<(Name, QueueTold)>;
 
 /// What was told of queues, and who waits to be told.
 #[derive(Default)]
@@ -70,10 +74,13 @@ impl AskedByEngine {
     /// Notes an answer. Returns all answers when the last has come; a queue is left out while its state is unknown.
     fn told(&mut self, number: u32, state: Option<&QueueState>) -> Option<Stopped> {
         let name = self.open.remove(&number)?;
-        match state.map(QueueState::is_stopped) {
-            None => self.answers.push((name, None)),
-            Some(Some(is_stopped)) => self.answers.push((name, Some(is_stopped))),
-            Some(None) => {}
+        match state.map(|state| (state, state.is_stopped())) {
+            None => self.answers.push((name, QueueTold::default())),
+            Some((state, is_stopped @ Some(_))) => {
+                let parent = state.parent.as_deref().map(QueueName::from);
+                self.answers.push((name, QueueTold { is_stopped, parent }));
+            }
+            Some((_, None)) => {}
         }
         self.open.is_empty().then(|| std::mem::take(&mut self.answers))
     }
@@ -178,6 +185,7 @@ mod tests {
     #[test]
     fn the_engine_is_told_when_the_last_answer_has_come() {
         let name = |name: &str| Some(name.to_owned());
+        let told = |is_stopped| QueueTold { is_stopped, parent: None };
         let open = [(1, name("a")), (2, name("b")), (3, name("c"))].into();
         let mut queues = AskedByEngine { open, ..AskedByEngine::default() };
         let state = |start| QueueState { enable: true, start, ..QueueState::default() };
@@ -186,6 +194,6 @@ mod tests {
         let offline = QueueState { blocked: name("scheduler"), ..state(false) };
         assert_eq!(queues.told(2, Some(&offline)), None);
         let all = queues.told(3, None);
-        assert_eq!(all, Some(vec![(name("a"), Some(true)), (name("c"), None)]));
+        assert_eq!(all, Some(vec![(name("a"), told(Some(true))), (name("c"), told(None))]));
     }
 }

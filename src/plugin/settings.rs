@@ -13,6 +13,7 @@ use crate::accounts::{RunningLimits, RunningLimitsOf};
 use crate::engine::{Memo, Open, Settings};
 use crate::fairshare::Policy;
 use crate::fairshare::accrual::Mode;
+use crate::ids::QueueName;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -184,6 +185,18 @@ fn set_queues(to: &mut RunningLimitsOf, table: &RawValue, place: &str) -> Result
         }
     }
     Ok(())
+}
+
+/// Returns the queues of Flux's configuration, each with its parent if it is virtual. `queues` is the table, as JSON text.
+pub(super) fn configured_queues(queues: Option<&str>) -> Vec<(QueueName, Option<QueueName>)> {
+    #[derive(serde::Deserialize)]
+    struct Queue {
+        parent: Option<String>,
+    }
+    let queues: BTreeMap<String, Queue> =
+        queues.and_then(|queues| serde_json::from_str(queues).ok()).unwrap_or_default();
+    let name = |name: &String| QueueName::from(name.as_str());
+    queues.iter().map(|(queue, of)| (name(queue), of.parent.as_ref().map(name))).collect()
 }
 
 /// What is set for a queue that the instance does not have is for nobody: most likely its name is wrong. `queues` is the

@@ -89,6 +89,16 @@ impl<T> Pending<T> {
         noted
     }
 
+    /// Puts each job into the queue that `queue` names for it.
+    pub fn regroup(&mut self, queue: impl Fn(JobId) -> Option<QueueName>) {
+        let before = std::mem::take(self);
+        for Queue { jobs, notes, .. } in before.queues {
+            for (job, note) in jobs.into_iter().zip(notes) {
+                self.put(queue(job.id).as_ref(), job, note);
+            }
+        }
+    }
+
     /// A queue's number; it gets one if it has none.
     fn queue(&mut self, name: Option<&QueueName>) -> u32 {
         let name = name.cloned();

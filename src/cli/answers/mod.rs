@@ -36,6 +36,12 @@ pub(super) struct Job {
     pub(super) userid: u32,
     pub(super) bank: Option<String>,
     pub(super) queue: Option<String>,
+    /// The queue that this one is a virtual queue of.
+    #[serde(default)]
+    pub(super) parent_queue: Option<String>,
+    /// Whether the scheduler keeps the jobs of all queues in one list.
+    #[serde(default)]
+    pub(super) one_queue_list: bool,
     pub(super) project: Option<String>,
     #[serde(default)]
     pub(super) urgency: i64,

@@ -44,7 +44,7 @@ pub use prices::{Price, PricedJob};
 pub use refresh::{LastRefresh, LiveSnapshot, Used};
 pub use shadow::ShadowReport;
 
-use crate::ids::JobId;
+use crate::ids::{JobId, QueueName};
 use crate::priority::{Pending, Priced};
 use ended::Asking;
 use interleave::InTurn;
@@ -144,6 +144,12 @@ impl Live {
         let Some(posted) = self.pending.remove(id) else { return };
         self.moved = true;
         self.groups.leave(posted.association, id);
+    }
+
+    /// Puts each pending job into the order of the scheduler queue that `queue` names. The next refresh corrects the orders.
+    pub fn regroup(&mut self, queue: impl Fn(JobId) -> Option<QueueName>) {
+        self.pending.regroup(queue);
+        self.moved = true;
     }
 
     /// Flux refused its loop: what a refresh was to post by it is tried again at the next refresh.

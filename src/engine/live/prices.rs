@@ -192,7 +192,7 @@ impl Engine {
         let posted = self.posted(id, association, urgency, made);
         self.live.updated.remove(&id);
         self.live.held_again.remove(&id);
-        let queue = self.ledger.job(id).and_then(|job| job.queue.as_ref());
+        let queue = self.queues.scheduler_queue(self.ledger.job(id).and_then(|job| job.queue.as_ref()));
         let priced = Priced { id, posted: made.priority, exact: made.priority, is_outdated: false };
         let former = self.live.pending.put(queue, priced, posted).map(|former| former.association);
         if former != Some(association) {

@@ -242,14 +242,15 @@ impl Engine {
     }
 
     /// Begins a refresh; one that is under way begins anew.
-    fn begin_refresh(&mut self) -> Option<Effect> {
+    fn begin_refresh(&mut self) -> [Effect; 2] {
         self.standing.begin(self.now);
         self.move_reference();
         self.outdate_prices();
         self.live.posting = LastRefresh { when: self.now, ..LastRefresh::default() };
         self.live.is_correction = false;
         self.live.stage = Stage::Standing;
-        Some(Effect::Arm(Timer::Slice))
+        // The answer serves the next refresh.
+        [Effect::AskScheduler, Effect::Arm(Timer::Slice)]
     }
 
     /// One slice of a refresh.

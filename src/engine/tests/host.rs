@@ -68,6 +68,8 @@ pub struct Host {
     queues_asked: Option<Vec<Option<QueueName>>>,
     /// Queues that are stopped.
     pub stopped: BTreeSet<String>,
+    /// The parents of virtual queues, where the configuration does not have them.
+    pub parents: BTreeMap<String, String>,
     /// When the next refresh is due.
     pub refresh_at: Option<f64>,
     /// The next callback of a job with such an event panics before it does anything.
@@ -134,6 +136,7 @@ impl Host {
             queue_timer: None,
             queues_asked: None,
             stopped: BTreeSet::new(),
+            parents: BTreeMap::new(),
             refresh_at: None,
             panics_at: None,
             resting: BTreeSet::new(),

@@ -458,3 +458,38 @@ fn a_job_that_comes_has_its_place_though_the_others_are_stale() {
         "no refresh, but the posts count"
     );
 }
+
+/// 400 jobs in a queue and 400 in its virtual queue, and a push that reverses the order of their users. The head of the scheduler
+/// queue is right after it (live 4 #2, #3), wherever the parent was learned from.
+#[test]
+fn a_virtual_queue_and_its_parent_form_one_order() {
+    for learned in ["configuration", "queue states", "one list", "nowhere"] {
+        let mut host = Host::new();
+        host.event(Event::Settings(Settings { depth: 40, budget: 500, ..never() }));
+        let used =
+            |of_7, of_8| vec![leaf(7, "A", of_7, 0.0), leaf(8, "A", of_8, 0.0), leaf(7, "B", 0.0, 0.0)];
+        match learned {
+            "configuration" => host
+                .event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))])),
+            "queue states" => drop(host.parents.insert("q2".to_owned(), "q1".to_owned())),
+            "one list" => host.event(Event::OneQueueList(true)),
+            _ => {}
+        }
+        host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, used(10.0, 1000.0))));
+        for (user, queue) in [(7, "q1"), (8, "q2")] {
+            for _ in 0..400 {
+                host.submit(HostJob::new(user).bank("A").queue(queue)).unwrap();
+            }
+        }
+        // The time to ask about queues comes.
+        host.set_queue("q2", true);
+        host.now += 3_600.0;
+        host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, used(1000.0, 1.0))));
+        let first: Vec<u32> = in_order(&host, |id| host.engine.priced(id).unwrap().posted.priority)
+            .into_iter()
+            .take(40)
+            .map(|id| host.jobs[&id].user)
+            .collect();
+        assert_eq!(first.iter().all(|user| *user == 8), learned != "nowhere", "{learned}: {first:?}");
+    }
+}

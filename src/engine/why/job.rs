@@ -39,6 +39,10 @@ pub struct Why {
     pub bank: Option<BankName>,
     /// The queue it names.
     pub queue: Option<QueueName>,
+    /// The queue that this one is a virtual queue of.
+    pub parent: Option<QueueName>,
+    /// Whether the scheduler keeps the jobs of all queues in one list.
+    pub is_one_list: bool,
     /// What it counts as.
     pub size: Size,
     /// Its time limit in seconds, if it has one.
@@ -108,6 +112,8 @@ impl Engine {
             user: job.user,
             bank: self.bank_of(association).or_else(|| job.bank.clone()),
             queue: job.queue.clone(),
+            parent: job.queue.as_ref().and_then(|queue| self.queues.parent(queue)).cloned(),
+            is_one_list: self.queues.is_one_list(),
             size: job.size,
             duration: Some(job.duration).filter(|seconds| *seconds > 0.0),
             submitted: job.submitted,

@@ -60,6 +60,8 @@ pub(super) fn job(why: &Why, facts: &JobFacts<'_>) -> Value {
         "userid": why.user.0,
         "bank": why.bank.as_ref().map(BankName::as_str),
         "queue": why.queue.as_ref().map(QueueName::as_str),
+        "parent_queue": why.parent.as_ref().map(QueueName::as_str),
+        "one_queue_list": why.is_one_list,
         "project": facts.project,
         "urgency": facts.urgency,
         "state": state(facts.state),

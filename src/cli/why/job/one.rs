@@ -85,7 +85,10 @@ impl Teller<'_> {
     /// What the job is.
     fn what(&self, job: &Job) -> String {
         let mut parts = Vec::new();
-        parts.extend(job.queue.as_ref().map(|queue| format!("queue {queue}")));
+        parts.extend(job.queue.as_ref().map(|queue| match &job.parent_queue {
+            Some(parent) => format!("queue {queue} (part of {parent})"),
+            None => format!("queue {queue}"),
+        }));
         parts.extend(
             job.project
                 .as_ref()

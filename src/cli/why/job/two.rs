@@ -67,6 +67,25 @@ pub(super) fn json(a: &Job, b: &Job, verdict: &Verdict, standings: Standings<'_>
     })
 }
 
+/// Whether the scheduler compares jobs of two queues; `None` for jobs of one queue.
+fn about_queues(a: &Job, b: &Job) -> Option<String> {
+    let (one, other) = (a.queue.as_ref()?, b.queue.as_ref()?);
+    if one == other {
+        return None;
+    }
+    let part =
+        |job: &Job| Some(format!("queue {} is part of {}", job.queue.as_ref()?, job.parent_queue.as_ref()?));
+    let parts: Vec<String> = [a, b].into_iter().filter_map(part).collect();
+    let scheduled = |job: &Job| job.parent_queue.clone().or_else(|| job.queue.clone());
+    Some(if scheduled(a) == scheduled(b) {
+        format!("Both stand in one order: {}.", parts.join(", and "))
+    } else if a.one_queue_list {
+        format!("Both stand in one order: the scheduler keeps queues {one} and {other} in one list.")
+    } else {
+        format!("The scheduler orders queues {one} and {other} apart: neither job is before the other there.")
+    })
+}
+
 fn ordered<'a>(a: &'a Job, b: &'a Job, verdict: &Verdict) -> (&'a Job, &'a Job) {
     if verdict.side == Side::First { (a, b) } else { (b, a) }
 }
@@ -93,6 +112,9 @@ impl Teller<'_> {
         }
         if let Some(cause) = self.cause(ahead, behind, verdict) {
             self.line(&cause, out)?;
+        }
+        if let Some(queues) = about_queues(a, b) {
+            self.line(&queues, out)?;
         }
         for job in [ahead, behind] {
             self.cannot_run(job, out)?;

@@ -2,7 +2,7 @@
 //! What the reactor of the model host does of itself: timers, reads, and the passing of time.
 
 use super::Host;
-use crate::engine::{Event, Timer};
+use crate::engine::{Event, QueueTold, Timer};
 use crate::ids::QueueName;
 
 impl Host {
@@ -29,7 +29,14 @@ impl Host {
             if let Some(names) = self.queues_asked.take() {
                 let state = |name: Option<QueueName>| {
                     let is_stopped = name.as_ref().is_some_and(|name| self.stopped.contains(name.as_str()));
-                    (name, Some(is_stopped))
+                    let parent = name.as_ref().and_then(|name| self.parents.get(name.as_str()));
+                    (
+                        name.clone(),
+                        QueueTold {
+                            is_stopped: Some(is_stopped),
+                            parent: parent.map(|it| it.as_str().into()),
+                        },
+                    )
                 };
                 let states = names.into_iter().map(state).collect();
                 self.oracle.is_all_looked_at = true;

@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='virtual queues: jobs of a parent and its virtual queue stand in one order'
+
+# A sequence: the first test starts the instance, and each works with the jobs of those before it.
+. "$(dirname "$0")/lib.sh"
+
+# tree USAGE_OF_5001 USAGE_OF_5002
+tree() {
+	mf doc assoc 5001 A username=ann shares=1 usage="$1" counted_until=0 queues=batch,fast,other \
+		assoc 5002 A username=bob shares=1 usage="$2" counted_until=0 queues=batch,fast,other \
+		bank root 0 parent= shares=1 active=1 bank A 0 parent=root shares=1 active=1 \
+		queue batch queue fast queue other project "*" config zero_score=hold >doc.json &&
+	jq -c --argjson at "$(date +%s.%N)" '. + {tree: {policy: "classic", at: $at, half_life: 0, node_weight: 1,
+		core_weight: 0, gpu_weight: 0}}' doc.json >policy.json &&
+	mf rpc policy_update "$(cat policy.json)"
+}
+ask() { mf rpc "$@" | sed "s/^ok //"; }
+# first N: the users of the first N jobs in the order of their posted priorities.
+first() { flux jobs -a -A -c 0 -f pending -no "{priority} {id.dec} {userid}" | sort -k1,1nr -k2,2n | head -"$1" | cut -d" " -f3 | sort | uniq -c | sed "s/^ *//"; }
+
+test_expect_success 'a parent, its virtual queue and another queue, and 30 jobs each of two users' '
+	write_conf "$(with_queues batch other) | .queues.fast = {parent: \"batch\"} | .fairshare = {refresh: \"300ms\", depth: 20, budget: 100}" &&
+	start_instance && load_plugin && tree 10 1000 && stop_queues &&
+	mine=$(mf submit 5001 -q batch -j 30) && others=$(mf submit 5002 -q fast -j 30) && scheduled $mine $others && first 20 >out && echo "20 5001" >expected && test_cmp expected out
+'
+test_expect_success 'a push that reverses the order of the users reverses that of the scheduler queue' '
+	tree 1000 10 && i=0 && until first 20 >out && test "$(cat out)" = "20 5002"; do test $((i += 1)) -lt 100 || { cat out; return 1; }; sleep 0.1; done
+'
+test_expect_success 'why names both queues' '
+	one=$(echo $mine | cut -d" " -f1) && other=$(echo $others | cut -d" " -f1) &&
+	ask explain "{\"jobs\":[$(flux job id $other)]}" >out && jq -c ".jobs[0] | [.queue, .parent_queue, .one_queue_list]" out >got &&
+	echo "[\"fast\",\"batch\",true]" >expected && test_cmp expected got
+'
+cancel_all
+finish
