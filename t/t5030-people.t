@@ -78,7 +78,7 @@ test_expect_success 'whoever asks sees his own, in any form of their ids' '
 		asks 5002 jobs -j $(flux job id --to=$form $two) --csv -o id >out && grep -x "$(flux job id --to=f58 $two)" out || return 1
 	done &&
 	test_expect_code 1 asks 5002 jobs -j $three 2>err && grep "not pending, or not yours to see: $(flux job id --to=f58 $three)" err &&
-	says_no 1 5002 jobs -u 5001 && grep "only the instance owner may" err &&
+	says_no 1 5002 jobs -u 5001 && grep "only the instance owner and admins may" err &&
 	asks own jobs -u 5001,5003 --csv -o userid >out && printf "userid\n5003\n5001\n" >expected && test_cmp expected out
 '
 test_expect_success 'the instance owner sees everybody without -A; no jobs of a guest are told as none of theirs' '
@@ -108,7 +108,7 @@ test_expect_success 'why a job is held, by which limit and until when' '
 	asks own why $(flux job id --to=dec $one) --json >out && is out ".jobs[0].holds[0].limit == \"max-running-jobs-user-limit\""
 '
 test_expect_success 'a job of somebody else is not for a guest, and one that is not there is not' '
-	says_no 1 5002 why $one && grep "is not yours: only its owner and the instance owner may ask" err &&
+	says_no 1 5002 why $one && grep "is not yours: only its owner, the instance owner and admins may ask" err &&
 	says_no 1 own why ƒ9999999 && grep "no active job has this id" err &&
 	says_no 2 own why ƒ0OIl && grep "is no job id" err &&
 	says_no 2 own why $one bob && grep "is no job id: two jobs or two users can be compared" err
@@ -132,7 +132,7 @@ test_expect_success 'standing: rank, limits as bars, when usage is even again' '
 	grep "^3rd of 3: 2 go before you" out && grep -e "has used more than its share" -e "is back at its share" out &&
 	asks 5001 standing >out && grep "max-running-jobs-user-limit  *1  *1  *jobs" out && grep "\[==========\]" out &&
 	asks own standing 5001/A --json >out && is out ".associations | length == 1 and .[0].userid == 5001 and .[0].user == \"5001\"" &&
-	says_no 1 5002 standing 5001 && grep "only the instance owner may" err &&
+	says_no 1 5002 standing 5001 && grep "only the instance owner and admins may" err &&
 	says_no 1 own standing && grep "have no association" err &&
 	asks own standing -A --csv >out && test $(wc -l <out) = 4 && head -2 out | tail -1 | grep "^1,"
 '

@@ -10,12 +10,16 @@ use std::cell::Cell;
 const OWNER: u32 = 1;
 /// `FLUX_ROLE_USER`.
 const USER: u32 = 2;
+/// `FLUX_ROLE_ADMIN`: who `[access.roles.admin]` names (flux-core >= 0.87).
+const ADMIN: u32 = 8;
 
 /// Who may call a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The instance owner alone.
     Owner,
+    /// The instance owner and users with the `admin` role.
+    Admin,
     /// Every user of the instance, and its owner. What he is told depends on who he is: see [`Request::caller`].
     Guest,
 }
@@ -25,7 +29,8 @@ impl Role {
     pub(super) fn mask(self) -> u32 {
         match self {
             Role::Owner => 0,
-            Role::Guest => USER,
+            Role::Admin => ADMIN,
+            Role::Guest => USER | ADMIN,
         }
     }
 }
@@ -42,6 +47,11 @@ impl Caller {
     /// Whether it is the instance owner.
     pub fn is_owner(self) -> bool {
         self.rolemask & OWNER != 0
+    }
+
+    /// Whether the caller may read whatever the instance owner may read: `FLUX_ROLE_PRIVILEGED` (live 5 #4).
+    pub fn is_privileged(self) -> bool {
+        self.rolemask & (OWNER | ADMIN) != 0
     }
 
     #[cfg(test)]

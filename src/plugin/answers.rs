@@ -25,7 +25,7 @@ const LONGEST: usize = 64 * 1024;
 pub(super) struct Asked {
     pub method: &'static Method<MfPriority>,
     pub kept: Kept,
-    /// The guest who sent it; `None` for the instance owner.
+    /// The guest who sent it; `None` for the instance owner and admins.
     guest: Option<u32>,
     /// It waited for the states of its queues already.
     knows_queues: bool,
@@ -34,7 +34,7 @@ pub(super) struct Asked {
 impl Asked {
     fn new(method: &'static Method<MfPriority>, request: &Request<'_>) -> Asked {
         let caller = request.caller;
-        let guest = (!caller.is_owner()).then_some(caller.userid);
+        let guest = (!caller.is_privileged()).then_some(caller.userid);
         Asked { method, kept: request.keep(), guest, knows_queues: false }
     }
 }
@@ -80,7 +80,7 @@ impl MfPriority {
             let text = format!("a request of {length} bytes; at most {LONGEST} are read");
             return Some(Err(error(EINVAL, text)));
         }
-        let verdict = match caller.is_owner() {
+        let verdict = match caller.is_privileged() {
             true => Verdict::Now,
             false => {
                 let keep = || Asked::new(method, request);
@@ -108,7 +108,7 @@ impl MfPriority {
             self.arm_answers(host);
             return None;
         }
-        let guest = (!caller.is_owner()).then_some(caller.userid);
+        let guest = (!caller.is_privileged()).then_some(caller.userid);
         self.charged(host, guest, || {
             if self.needs_queues(host, method, request) {
                 self.park(host, Asked::new(method, request));

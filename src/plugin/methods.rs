@@ -13,6 +13,10 @@ const fn owners(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
     Method { name, role: Role::Owner, answer }
 }
 
+const fn admins(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
+    Method { name, role: Role::Admin, answer }
+}
+
 const fn guests(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
     Method { name, role: Role::Guest, answer }
 }
@@ -61,15 +65,15 @@ pub(super) const METHODS: &[Method<MfPriority>] = &[
     owners(c"policy_part", |plugin, host, request| plugin.policy_part(host, request.payload)),
     owners(c"policy_commit", |plugin, host, request| plugin.policy_commit(host, request.payload)),
     owners(c"policy_abort", |plugin, host, request| plugin.policy_abort(host, request.payload)),
-    owners(c"associations", |plugin, host, request| plugin.associations(host, request.payload)),
-    owners(c"prices", |plugin, host, request| plugin.prices(host, request.payload)),
-    owners(c"usages", |plugin, host, request| plugin.usages(host, request.payload)),
+    admins(c"associations", |plugin, host, request| plugin.associations(host, request.payload)),
+    admins(c"prices", |plugin, host, request| plugin.prices(host, request.payload)),
+    admins(c"usages", |plugin, host, request| plugin.usages(host, request.payload)),
     owners(c"reprioritize", |plugin, host, _| plugin.reprioritize(host)),
     owners(c"hand_over", |plugin, host, request| plugin.hand_over(host, request.payload)),
     owners(c"rest", |plugin, host, request| plugin.rest(host, request.payload)),
-    owners(c"check", |plugin, _, _| plugin.check()),
+    admins(c"check", |plugin, _, _| plugin.check()),
     guests(c"explain", |plugin, host, request| plugin.explain(host, request)),
     guests(c"standing", |plugin, host, request| plugin.standing(host, request)),
     guests(c"jobs", |plugin, host, request| plugin.jobs(host, request)),
-    owners(c"stats", |plugin, host, request| plugin.stats(host, request.payload)),
+    admins(c"stats", |plugin, host, request| plugin.stats(host, request.payload)),
 ];

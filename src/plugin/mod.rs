@@ -55,6 +55,8 @@ pub struct MfPriority {
     parts: RefCell<Parts>,
     pushed: Cell<Pushed>,
     push_cost: Cell<Cost>,
+    /// Whether Flux is in private mode (`[access] private-mode`), as of the last configuration.
+    is_private: Cell<bool>,
     refresh_cost: Cell<Cost>,
     /// What the request under way did for a push.
     push_step: Cell<PushStep>,
@@ -178,6 +180,7 @@ impl Jobtap for MfPriority {
             parts: RefCell::default(),
             pushed: Cell::default(),
             push_cost: Cell::default(),
+            is_private: Cell::default(),
             refresh_cost: Cell::default(),
             push_step: Cell::default(),
             updated: Cell::new(came),
@@ -212,7 +215,7 @@ impl Jobtap for MfPriority {
         if methods::is_everybodys(method) {
             return self.asked(host, method, request);
         }
-        if request.caller.is_owner() && self.read(Engine::is_doubtful) == Some(true) {
+        if request.caller.is_privileged() && self.read(Engine::is_doubtful) == Some(true) {
             let _ = self.drive(host, None, Event::TryAgain);
         }
         if !methods::is_push(method) {

@@ -187,6 +187,16 @@ fn set_queues(to: &mut RunningLimitsOf, table: &RawValue, place: &str) -> Result
     Ok(())
 }
 
+/// Whether Flux is in private mode. `access` is the table of that name in Flux's configuration, as JSON text.
+pub(super) fn is_private(access: Option<&str>) -> bool {
+    #[derive(Default, serde::Deserialize)]
+    struct Access {
+        #[serde(default, rename = "private-mode")]
+        private_mode: bool,
+    }
+    access.and_then(|access| serde_json::from_str::<Access>(access).ok()).unwrap_or_default().private_mode
+}
+
 /// Returns the queues of Flux's configuration, each with its parent if it is virtual. `queues` is the table, as JSON text.
 pub(super) fn configured_queues(queues: Option<&str>) -> Vec<(QueueName, Option<QueueName>)> {
     #[derive(serde::Deserialize)]

@@ -23,17 +23,17 @@ const ROLES: [(&str, Role); 22] = [
     ("policy_part", Role::Owner),
     ("policy_commit", Role::Owner),
     ("policy_abort", Role::Owner),
-    ("associations", Role::Owner),
-    ("prices", Role::Owner),
-    ("usages", Role::Owner),
+    ("associations", Role::Admin),
+    ("prices", Role::Admin),
+    ("usages", Role::Admin),
     ("reprioritize", Role::Owner),
     ("hand_over", Role::Owner),
     ("rest", Role::Owner),
-    ("check", Role::Owner),
+    ("check", Role::Admin),
     ("explain", Role::Guest),
     ("standing", Role::Guest),
     ("jobs", Role::Guest),
-    ("stats", Role::Owner),
+    ("stats", Role::Admin),
 ];
 
 /// What a guest may put into a payload to be taken for somebody else.
@@ -62,9 +62,9 @@ fn forgeries(id: u64) -> Vec<Value> {
 
 #[test]
 fn every_method_has_its_row() {
-    let of_plugin: Vec<(&str, bool)> =
-        MfPriority::METHODS.iter().map(|method| (method.title(), method.role == Role::Guest)).collect();
-    assert_eq!(of_plugin, ROLES.map(|(method, role)| (method, role == Role::Guest)));
+    let of_plugin: Vec<(&str, Role)> =
+        MfPriority::METHODS.iter().map(|method| (method.title(), method.role)).collect();
+    assert_eq!(of_plugin, ROLES);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn guests_learn_nothing_of_others_and_change_nothing_whatever_they_claim() {
                                 assert!(!text.contains(&secret), "{place} tells of {secret}: {text}");
                             }
                         }
-                        Err(refused) if role == Role::Owner || cred.rolemask == 0 => {
+                        Err(refused) if role != Role::Guest || cred.rolemask == 0 => {
                             assert_eq!(refused.errno.0, EPERM, "{place}: {}", refused.text);
                         }
                         Err(refused) => assert!(!refused.text.is_empty(), "{place}"),
@@ -106,4 +106,51 @@ fn guests_learn_nothing_of_others_and_change_nothing_whatever_they_claim() {
     }
     assert_eq!(site.query(), before);
     site.check();
+}
+
+/// `FLUX_ROLE_USER` with `FLUX_ROLE_ADMIN`: reads whatever the owner may read, and changes nothing (live 5 #4).
+#[test]
+fn admins_read_what_the_owner_may_read() {
+    let site = Site::new();
+    let theirs = site.submit(&job(5002, 1));
+    let admin = Cred { userid: 5001, rolemask: 2 | 8 };
+    for (method, role) in ROLES {
+        let payload = if method == "explain" { json!({"jobs": [theirs]}) } else { json!({}) };
+        let asked = |cred| site.host.request(&topic(method), Some(&payload.to_string()), cred);
+        match role {
+            Role::Owner => assert_eq!(asked(admin).unwrap_err().errno.0, EPERM, "{method}"),
+            _ => assert!(asked(admin).is_ok(), "{method}"),
+        }
+    }
+    let ask = |method: &str, payload: Value, cred| {
+        let answer = site.host.request(&topic(method), Some(&payload.to_string()), cred).unwrap();
+        serde_json::from_str::<Value>(&answer.unwrap()).unwrap()
+    };
+    let told = ask("explain", json!({"jobs": [theirs]}), admin);
+    assert_eq!(
+        (told["jobs"][0]["id"].as_u64(), told["refused"].as_array().unwrap().len()),
+        (Some(theirs), 0)
+    );
+    assert!(ask("jobs", json!({"user": 5002}), admin)["jobs"].is_array());
+}
+
+/// Private mode: another user's job is told like an unknown id, and no other bank's usage is shown (live 5 #2, #3).
+#[test]
+fn in_private_mode_a_guest_can_not_tell_a_job_of_another_user_from_none() {
+    for is_private in [false, true] {
+        let site = Site::new();
+        let access = json!({"access": {"private-mode": is_private}});
+        site.host.reload_config(&access).unwrap();
+        let theirs = site.submit(&job(5002, 1));
+        let told = |id: u64, cred| {
+            let payload = json!({"jobs": [id]}).to_string();
+            let answer = site.host.request(&topic("explain"), Some(&payload), cred).unwrap().unwrap();
+            let mut refused = serde_json::from_str::<Value>(&answer).unwrap()["refused"][0].clone();
+            refused["id"] = Value::Null;
+            refused
+        };
+        let guest = Cred::guest(5001);
+        assert_eq!(told(theirs, guest) == told(1, guest), is_private);
+        assert!(told(theirs, Cred { userid: 5001, rolemask: 2 | 8 })["code"].is_null());
+    }
 }

@@ -41,7 +41,7 @@ fn a_guest_is_told_of_himself_whatever_he_sends() {
     let own: Vec<_> = standing["associations"].as_array().unwrap().iter().map(|it| &it["userid"]).collect();
     assert_eq!(own, [&json!(5001)]);
     for (method, payload) in [("jobs", r#"{"user": 5002}"#), ("standing", r#"{"user": 5002, "bank": "A"}"#)] {
-        let text = "user 5001 may not ask for user 5002: only the instance owner may".to_owned();
+        let text = "user 5001 may not ask for user 5002: only the instance owner and admins may".to_owned();
         assert_eq!(refused(&site, method, payload, guest), (1, text));
     }
     assert_eq!(refused(&site, "stats", "{}", guest).0, 1);

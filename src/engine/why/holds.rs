@@ -70,6 +70,15 @@ impl HoldNow {
     }
 }
 
+impl HoldNow {
+    /// Leaves out for which job headroom is kept: in private mode a guest does not learn of others' jobs.
+    pub fn forget_kept_for(&mut self) {
+        if let Some(job) = self.kept_for.take() {
+            self.text = self.text.replace(&format!("job {job}"), "a job of another user");
+        }
+    }
+}
+
 impl Engine {
     /// The limits that a held job would exceed, in the order of the table; those over scopes come last.
     pub(super) fn holds(&self, id: JobId, job: &Job, now: f64) -> Vec<HoldNow> {

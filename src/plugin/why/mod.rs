@@ -38,9 +38,10 @@ fn unreadable(method: &str, fault: WireError) -> RequestError {
 fn subject(caller: Caller, named: Option<UserId>) -> Result<Option<UserId>, RequestError> {
     let own = UserId(caller.userid);
     match named {
-        named if caller.is_owner() => Ok(named),
+        named if caller.is_privileged() => Ok(named),
         Some(other) if other != own => {
-            let text = format!("user {own} may not ask for user {other}: only the instance owner may");
+            let text =
+                format!("user {own} may not ask for user {other}: only the instance owner and admins may");
             Err(error(EPERM, text))
         }
         _ => Ok(Some(own)),
@@ -57,7 +58,7 @@ impl MfPriority {
         for id in ids {
             let own = UserId(request.caller.userid);
             let is_held = |engine: &Engine| engine.user_of(id) == Some(own) && engine.is_held(id);
-            let is_held = !request.caller.is_owner() && self.read(is_held) == Some(true);
+            let is_held = !request.caller.is_privileged() && self.read(is_held) == Some(true);
             held += usize::from(is_held);
             if is_held && held > MOST_HELD {
                 let text = format!("one request explains {MOST_HELD} held jobs: ask for this one by itself");
@@ -85,8 +86,14 @@ impl MfPriority {
         let Some(user) = self.read(|engine| engine.user_of(id)).ok_or_else(busy)? else {
             return Ok(Err(unknown()));
         };
-        if !caller.is_owner() && user != UserId(caller.userid) {
-            let text = format!("job {id} is not yours: only its owner and the instance owner may ask");
+        let (own, is_guest) = (UserId(caller.userid), !caller.is_privileged());
+        let is_private = is_guest && self.is_private.get();
+        if is_guest && user != own {
+            if is_private {
+                return Ok(Err(unknown()));
+            }
+            let text =
+                format!("job {id} is not yours: only its owner, the instance owner and admins may ask");
             return Ok(Err(("not-yours", text)));
         }
         let found = host.plugin().job(id.0, |job| {
@@ -96,10 +103,25 @@ impl MfPriority {
                 if facts.state <= State::Sched {
                     self.add_queue(&mut why);
                 }
+                if is_private {
+                    self.leave_out_others(&mut why, own);
+                }
                 show::job(&why, &facts)
             })
         });
         Ok(found.ok().flatten().ok_or_else(unknown))
+    }
+
+    /// Takes the ids of other users' jobs out of an answer: in private mode a guest does not learn of them (live 5 #2).
+    fn leave_out_others(&self, why: &mut Why, own: UserId) {
+        let is_own = |id: JobId| self.read(|engine| engine.user_of(id)).flatten() == Some(own);
+        for hold in &mut why.holds {
+            hold.frees.retain(|freeing| is_own(freeing.id));
+            hold.frees_total = hold.frees.len();
+            if hold.kept_for.is_some_and(|id| !is_own(id)) {
+                hold.forget_kept_for();
+            }
+        }
     }
 
     /// The queues of jobs that wait among those a request asks about.
@@ -186,9 +208,10 @@ impl MfPriority {
             wanted.user = Some(UserId(request.caller.userid));
         }
         let public = self.read(|engine| engine.settings().public).ok_or_else(busy)?;
-        if !request.caller.is_owner() {
-            wanted.open = public;
+        if !request.caller.is_privileged() {
+            wanted.open = if self.is_private.get() { Open::Own } else { public };
         }
+        let public = if self.is_private.get() { Open::Own } else { public };
         let now = host.now();
         let mut reply = self.heading(host)?;
         let page = self.read(|engine| (engine.standings(&wanted, now), engine.outline())).ok_or_else(busy)?;
