@@ -52,9 +52,9 @@ test_expect_success 'of who comes after it nobody can say, but if it started at 
 '
 test_expect_success 'a guest is told of nobody else, whatever he says' '
 	about 5002 $one >out && is out ".jobs == [] and .refused[0].code == \"not-yours\"" &&
-	is out ".refused[0].text == \"job $(flux job id $one) is not yours: only its owner and the instance owner may ask\"" &&
+	is out ".refused[0].text == \"job $(flux job id $one) is not yours: only its owner, the instance owner and admins may ask\"" &&
 	ask 5002 explain "{\"jobs\":[$(flux job id $one)],\"userid\":5001,\"user\":5001}" >out && is out ".jobs == []" &&
-	ask 5002 jobs "{\"user\":5001}" >out && grep -q "^EPERM: user 5002 may not ask for user 5001: only the instance owner may" out &&
+	ask 5002 jobs "{\"user\":5001}" >out && grep -q "^EPERM: user 5002 may not ask for user 5001: only the instance owner and admins may" out &&
 	ask 5002 standing "{\"user\":5001}" >out && grep -q "^EPERM: user 5002 may not ask for user 5001" out &&
 	ask 5002 stats "{}" >out && grep -q "^EPERM" out && ask 5002 check "{}" >out && grep -q "^EPERM" out
 '
