@@ -143,11 +143,10 @@ impl MfPriority {
 
     /// The instance's configuration, at load and when it is read anew. What is given at load goes before it.
     fn configure(&self, host: Host<'_, Self>, args: Args<'_>) -> Result<(), Failed> {
-        let tables = args.configured(settings::TABLE).and_then(|table| {
-            self.is_private.set(settings::is_private(args.configured(c"access")?.as_deref()));
-            Ok((table, args.configured(c"queues")?))
-        });
-        let (table, queues) = match tables {
+        let tables = args
+            .configured(settings::TABLE)
+            .and_then(|table| Ok((table, args.configured(c"queues")?, args.configured(c"access")?)));
+        let (table, queues, access) = match tables {
             Ok(tables) => tables,
             Err(fault) => return complain(host, "conf.update", &fault),
         };
@@ -167,6 +166,7 @@ impl MfPriority {
                     host.plugin().log(LogLevel::Info, &text);
                 }
                 let remembers = settings.remember;
+                self.is_private.set(settings::is_private(access.as_deref()));
                 self.drive(
                     host,
                     Some(args),

@@ -141,6 +141,9 @@ fn in_private_mode_a_guest_can_not_tell_a_job_of_another_user_from_none() {
         let site = Site::new();
         let access = json!({"access": {"private-mode": is_private}});
         site.host.reload_config(&access).unwrap();
+        // Flux goes on with what it had: a refused configuration changes nothing.
+        let refused = json!({"access": {"private-mode": !is_private}, "fairshare": {"depth": "deep"}});
+        site.host.reload_config(&refused).unwrap_err();
         let theirs = site.submit(&job(5002, 1));
         let told = |id: u64, cred| {
             let payload = json!({"jobs": [id]}).to_string();
