@@ -95,6 +95,7 @@ test_expect_success 'a table names the columns that its width has left out, and 
 test_expect_success 'selections, sorting, weights, formats' '
 	asks own jobs -A -q q -b B --csv -o userid >out && printf "userid\n5003\n" >expected && test_cmp expected out &&
 	says_no 1 own jobs -A -q r --csv -o userid && grep "no queue \"r\" in this instance" err &&
+	says_no 1 own jobs -A -q q,r && grep "no queue \"r\" in this instance" err && says_no 1 own jobs -A -b A,nosuch && grep "no bank \"nosuch\"" err &&
 	asks own jobs -A -b A --csv -o userid,holds -S userid,holds >out &&
 	printf "userid,holds\n5001,max-running-jobs-user-limit\n5002,\n5002,\n" >expected && test_cmp expected out &&
 	asks own jobs -w --json -A >out && is out ".weights[0] | .fairshare == 100000 and .bank_term == 1000" &&

@@ -107,12 +107,10 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Ok(Answer::No);
     }
     let words = Words::of(&flux, page.now);
-    if page.jobs.is_empty() {
-        let unknown = unknown_names(args, &flux)?;
-        if !unknown.is_empty() {
-            unknown.iter().for_each(remark);
-            return Ok(Answer::No);
-        }
+    let unknown = unknown_names(args, &page, &flux)?;
+    if !unknown.is_empty() {
+        unknown.iter().for_each(remark);
+        return Ok(Answer::No);
     }
     print(args, &page, &words, &none(args, users.as_deref(), is_owner, &words))?;
     let missing: Vec<String> = ids
@@ -143,20 +141,26 @@ fn is_owner(flux: &Flux) -> bool {
 }
 
 /// Banks and queues that were asked for and do not exist, in words.
-fn unknown_names(args: &Args, flux: &Flux) -> Result<Vec<String>, Failure> {
+fn unknown_names(args: &Args, page: &JobsPage, flux: &Flux) -> Result<Vec<String>, Failure> {
+    let is_listed = |name: &String, of: fn(&Row) -> &Option<String>| {
+        page.jobs.iter().any(|row| of(row).as_ref() == Some(name))
+    };
+    let banks: Vec<&String> = args.bank.iter().filter(|bank| !is_listed(bank, |row| &row.bank)).collect();
+    let queues_left: Vec<&String> =
+        args.queue.iter().filter(|queue| !is_listed(queue, |row| &row.queue)).collect();
     let ask = |key: &str, name: &str| {
         let wanted = Map::from_iter([(key.to_owned(), json!(name))]);
         fetch(flux, &wanted, 1)
     };
     let mut unknown = Vec::new();
-    for bank in &args.bank {
+    for bank in banks {
         let page = ask("bank", bank)?;
         if page.jobs.is_empty() && !page.has_bank {
             unknown.push(format!("no bank \"{bank}\" in the data that were pushed into the plugin"));
         }
     }
-    let of_flux = if args.queue.is_empty() { Default::default() } else { queues(flux) };
-    for queue in &args.queue {
+    let of_flux = if queues_left.is_empty() { Default::default() } else { queues(flux) };
+    for queue in queues_left {
         let page = ask("queue", queue)?;
         if page.jobs.is_empty() && !page.has_queue && !of_flux.contains(queue) {
             let near = did_you_mean(queue, of_flux.iter().map(String::as_str));
