@@ -35,8 +35,8 @@ pub(super) struct Queues {
     has_unasked: bool,
     /// The parent of each virtual queue.
     parents: BTreeMap<QueueName, QueueName>,
-    /// Whether the scheduler keeps the jobs of all queues in one list.
-    is_one_list: bool,
+    /// Whether the scheduler keeps the jobs of all queues in one list. `None`: nobody has asked it, which a refresh does.
+    is_one_list: Option<bool>,
 }
 
 impl Queues {
@@ -55,11 +55,11 @@ impl Queues {
     /// The queue in whose order the scheduler looks at jobs of a queue. `None`: the list of all jobs, or that of jobs without a queue.
     pub fn scheduler_queue<'a>(&'a self, queue: Option<&'a QueueName>) -> Option<&'a QueueName> {
         let parent = || queue.map(|queue| self.parents.get(queue).unwrap_or(queue));
-        if self.is_one_list { None } else { parent() }
+        if self.is_one_list == Some(true) { None } else { parent() }
     }
 
-    /// Whether the scheduler keeps the jobs of all queues in one list.
-    pub fn is_one_list(&self) -> bool {
+    /// Whether the scheduler keeps the jobs of all queues in one list. `None`: unknown.
+    pub fn is_one_list(&self) -> Option<bool> {
         self.is_one_list
     }
 
@@ -140,9 +140,8 @@ impl Engine {
 
     /// Takes over whether the scheduler keeps the jobs of all queues in one list.
     pub(super) fn scheduler_told(&mut self, is_one_list: bool) -> Vec<Effect> {
-        let is_news = self.queues.is_one_list != is_one_list;
-        self.queues.is_one_list = is_one_list;
-        if is_news { self.regroup_orders() } else { Vec::new() }
+        let before = self.queues.is_one_list.replace(is_one_list);
+        if before.unwrap_or(false) != is_one_list { self.regroup_orders() } else { Vec::new() }
     }
 
     fn set_parents(&mut self, parents: BTreeMap<QueueName, QueueName>) -> Vec<Effect> {

@@ -39,9 +39,9 @@ pub(super) struct Job {
     /// The queue that this one is a virtual queue of.
     #[serde(default)]
     pub(super) parent_queue: Option<String>,
-    /// Whether the scheduler keeps the jobs of all queues in one list.
+    /// Whether the scheduler keeps the jobs of all queues in one list. `None`: unknown.
     #[serde(default)]
-    pub(super) one_queue_list: bool,
+    pub(super) one_queue_list: Option<bool>,
     pub(super) project: Option<String>,
     #[serde(default)]
     pub(super) urgency: i64,

@@ -41,8 +41,8 @@ pub struct Why {
     pub queue: Option<QueueName>,
     /// The queue that this one is a virtual queue of.
     pub parent: Option<QueueName>,
-    /// Whether the scheduler keeps the jobs of all queues in one list.
-    pub is_one_list: bool,
+    /// Whether the scheduler keeps the jobs of all queues in one list. `None`: unknown.
+    pub is_one_list: Option<bool>,
     /// What it counts as.
     pub size: Size,
     /// Its time limit in seconds, if it has one.

@@ -77,12 +77,12 @@ fn about_queues(a: &Job, b: &Job) -> Option<String> {
         |job: &Job| Some(format!("queue {} is part of {}", job.queue.as_ref()?, job.parent_queue.as_ref()?));
     let parts: Vec<String> = [a, b].into_iter().filter_map(part).collect();
     let scheduled = |job: &Job| job.parent_queue.clone().or_else(|| job.queue.clone());
-    Some(if scheduled(a) == scheduled(b) {
-        format!("Both stand in one order: {}.", parts.join(", and "))
-    } else if a.one_queue_list {
-        format!("Both stand in one order: the scheduler keeps queues {one} and {other} in one list.")
-    } else {
-        format!("The scheduler orders queues {one} and {other} apart: neither job is before the other there.")
+    if scheduled(a) == scheduled(b) {
+        return Some(format!("Both stand in one order: {}.", parts.join(", and ")));
+    }
+    a.one_queue_list.map(|is_one| match is_one {
+        true => format!("Both stand in one order: the scheduler keeps queues {one} and {other} in one list."),
+        false => format!("The scheduler orders queues {one} and {other} apart: here their priorities are compared, not their turns."),
     })
 }
 
