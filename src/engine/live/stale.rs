@@ -91,7 +91,11 @@ impl Engine {
         let depth = self.settings.depth;
         // If a refresh used up its budget, the next one continues.
         let is_right = self.live.last.is_some_and(|last| last.right_to.is_none_or(|to| to >= depth));
-        if !self.is_live() || !is_right || !self.live.pending.is_misplaced(id, depth) {
+        if !self.is_live()
+            || !is_right
+            || self.live.is_misplaced
+            || !self.live.pending.is_misplaced(id, depth)
+        {
             return None;
         }
         self.live.is_misplaced = true;
