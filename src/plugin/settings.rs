@@ -14,7 +14,6 @@ use crate::engine::{Memo, Open, Settings};
 use crate::fairshare::Policy;
 use crate::fairshare::accrual::Mode;
 use crate::ids::QueueName;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -212,14 +211,13 @@ pub(super) fn configured_queues(queues: Option<&str>) -> Vec<(QueueName, Option<
 /// What is set for a queue that the instance does not have is for nobody: most likely its name is wrong. `queues` is the
 /// table of queues in Flux's configuration, as JSON text.
 pub(super) fn queues_are_known(settings: &Settings, queues: Option<&str>) -> Result<(), String> {
-    let known: BTreeMap<String, IgnoredAny> =
-        queues.and_then(|queues| serde_json::from_str(queues).ok()).unwrap_or_default();
-    match settings.running.queues.keys().find(|queue| !known.contains_key(queue.as_str())) {
+    let known = configured_queues(queues);
+    match settings.running.queues.keys().find(|queue| !known.iter().any(|(name, _)| name == *queue)) {
         None => Ok(()),
         Some(queue) => {
             let known = match known.is_empty() {
                 true => "none".to_owned(),
-                false => known.into_keys().collect::<Vec<_>>().join(", "),
+                false => known.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", "),
             };
             let queue = shortened(queue.as_str());
             Err(format!("{QUEUES_NAME}.{}: no such queue; known are {known}", queue.escape_debug()))
