@@ -32,11 +32,17 @@ pub(super) struct Play {
     asks_much: bool,
 }
 
+fn queues() -> Value {
+    json!({"q": {}, "r": {}})
+}
+
 impl Play {
     pub fn new(what: &str) -> Play {
         // Where nobody tells what an eventlog does not, it is tried again.
         let options = Options { job_list: what != Timer::Retry.name(), ..Options::default() };
         let host = Host::new(options).expect("the C side is linked in");
+        // The queues are configured: the plugin need not ask about them, so that each answer has its own effects.
+        host.reload_config(&json!({"queues": queues()})).expect("a configuration");
         let site = Site { host, so: Copy::of(faulty()) };
         site.load(&first_document());
         let asks_much = what == Timer::Answer.name();
@@ -168,7 +174,8 @@ impl Play {
     /// Everything a host does. Of 5001 one job may run and two be scheduled; 5003 has two nodes; in queue r each has one
     /// running job.
     pub fn history(&mut self) {
-        let refused = self.site.host.reload_config(&json!({"fairshare": {"depth": 7}})).err();
+        let refused =
+            self.site.host.reload_config(&json!({"fairshare": {"depth": 7}, "queues": queues()})).err();
         self.refusals.extend(refused);
         // The bank of the first comes from us, in the call before those of the second.
         let batch = self.submit_batch(&[job(5002, 1), job_in(5002, "B", 1)]);
