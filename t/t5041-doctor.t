@@ -88,8 +88,8 @@ done <<'END'
 a bank in two places|refused|s/= ID/= (SELECT max(bank_id) FROM bank_table)/|INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('A', 'root', 3)
 banks in a circle|refused||UPDATE bank_table SET parent_bank = CASE bank WHEN 'A' THEN 'B' ELSE 'A' END WHERE bank IN ('A', 'B')
 no root|refused||UPDATE bank_table SET parent_bank = 'A' WHERE bank = 'root'
-two roots|refused|s/PARENT/root/|INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('R', '', 3)
-a parent that is not there|refused|s/PARENT/root/|UPDATE bank_table SET parent_bank = 'Z' WHERE bank = 'A'
+two roots|refused|s,PARENT,root,|INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('R', '', 3)
+a parent that is not there|refused|s,PARENT,root,|UPDATE bank_table SET parent_bank = 'Z' WHERE bank = 'A'
 a bank that is not there|refused|s/SHARES/1/|UPDATE association_table SET bank = 'Z' WHERE userid = 5001
 a bank without a name|refused||INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('', 'root', 3)
 a negative usage|refused||UPDATE association_table SET job_usage = -8 WHERE userid = 5001
