@@ -38,6 +38,11 @@ impl FairShares {
         }
     }
 
+    /// Removes the values of pushes that were given up.
+    pub fn drop_given_up(&mut self, epochs: &Epochs) {
+        self.0.iter_mut().for_each(|place| place.drop_given_up(epochs));
+    }
+
     fn place(&mut self, id: AssociationId) -> Option<&mut Versioned<f64>> {
         if self.0.len() <= id.index() {
             self.0.resize_with(id.index() + 1, Versioned::default);

@@ -93,6 +93,7 @@ impl Book {
     /// Opens a push; one that is open is given up. With `keeps_config` switches that no part mentions stay as they are.
     pub fn begin(&mut self, keeps_config: bool) {
         self.epochs.begin();
+        self.drop_given_up();
         self.staged = Some(Staged { keeps_config, ..Staged::default() });
     }
 
@@ -202,7 +203,26 @@ impl Book {
     /// Gives the open push up.
     pub fn abort(&mut self) {
         self.epochs.abort();
+        self.drop_given_up();
         (self.staged, self.tree_change) = (None, TreeChange::default());
+    }
+
+    /// Returns the number of pushes given up that are noted.
+    #[cfg(test)]
+    pub(super) fn given_up(&self) -> usize {
+        self.epochs.given_up()
+    }
+
+    /// Removes what pushes that were given up have left, once there are many of them.
+    fn drop_given_up(&mut self) {
+        if !self.epochs.are_many_given_up() {
+            return;
+        }
+        let epochs = &self.epochs;
+        self.entries.iter_mut().for_each(|entry| entry.drop_given_up(epochs));
+        self.fairshares.drop_given_up(epochs);
+        self.users.values_mut().for_each(|user| user.default_bank.drop_given_up(epochs));
+        self.epochs.forget_given_up();
     }
 
     fn stage_record(&mut self, staged: &mut Staged, record: AssociationRecord) {

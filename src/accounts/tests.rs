@@ -122,6 +122,30 @@ fn parts_show_when_they_are_committed_and_not_before() {
 }
 
 #[test]
+fn any_number_of_pushes_that_are_given_up_leave_nothing() {
+    let mut book = Book::default();
+    book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2)], OWNER);
+    book.begin(false);
+    book.stage(part(vec![record(1, "A", 0.3)]));
+    book.commit();
+    let before = shown(&book);
+    for push in 0..50 {
+        book.begin(false);
+        book.stage(part(vec![record(1, "A", 0.9), record(2, "A", 0.8), record(push, "A", 0.7)]));
+        if push % 2 == 0 {
+            book.abort();
+        }
+        assert_eq!((shown(&book), book.given_up() <= 5), (before.clone(), true), "{push}");
+    }
+    book.begin(false);
+    book.stage(part(vec![record(2, "A", 0.2)]));
+    book.commit();
+    let removed: Vec<(UserId, f64)> =
+        book.removed().map(|(id, r)| (r.user, book.fairshare(id).unwrap())).collect();
+    assert_eq!(removed, [(UserId(1), 0.3)]);
+}
+
+#[test]
 fn a_push_given_up_leaves_nothing() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2)], OWNER);

@@ -17,6 +17,9 @@ pub(super) struct Epochs {
     given_up: BTreeSet<u64>,
 }
 
+/// Pushes given up that are noted. Beyond that, what was written in them is removed.
+const MOST_GIVEN_UP: usize = if cfg!(test) { 4 } else { 1000 };
+
 impl Epochs {
     /// Opens a push; one that is open is given up.
     pub(super) fn begin(&mut self) {
@@ -33,6 +36,22 @@ impl Epochs {
     /// Puts the open push in force, and nothing else.
     pub(super) fn commit(&mut self) {
         self.current = self.open.take().unwrap_or(self.current);
+    }
+
+    /// Returns the number of pushes given up that are noted.
+    #[cfg(test)]
+    pub(super) fn given_up(&self) -> usize {
+        self.given_up.len()
+    }
+
+    /// Whether so many pushes were given up that their values are to be [removed](Versioned::drop_given_up).
+    pub(super) fn are_many_given_up(&self) -> bool {
+        self.given_up.len() > MOST_GIVEN_UP
+    }
+
+    /// Forgets the pushes given up: no value of them is left.
+    pub(super) fn forget_given_up(&mut self) {
+        self.given_up.clear();
     }
 
     fn was_in_force(&self, epoch: u64) -> bool {
@@ -110,6 +129,14 @@ impl<T> Versioned<T> {
             settled.0 = epoch;
         }
         self.kept = 0;
+    }
+
+    /// Removes the value of a push that was given up.
+    pub(super) fn drop_given_up(&mut self, epochs: &Epochs) {
+        self.pushed.take_if(|pushed| epochs.given_up.contains(&pushed.0));
+        if epochs.given_up.contains(&self.kept) {
+            self.kept = 0;
+        }
     }
 
     fn known(&self, epochs: &Epochs) -> Option<(u64, &T)> {
