@@ -19,7 +19,8 @@ pub(super) struct Due {
     /// To be ended after all: they can never have a price.
     pub ends: BTreeSet<JobId>,
     /// The instance owner's, and his record has not come yet: to be ended if it does not come within a while.
-    pub expected: BTreeSet<JobId>,
+    /// Each with the time since when.
+    pub expected: BTreeMap<JobId, f64>,
     /// In PRIORITY, and Flux may leave them there: to be given their price by id.
     pub unmoved: Unmoved,
     /// Replayed, attached, and their jobspec lacks bank or project.
@@ -47,9 +48,10 @@ pub(super) struct Due {
 impl Due {
     /// The job has ended.
     pub fn forget(&mut self, id: JobId) {
-        for jobs in [&mut self.ends, &mut self.expected, &mut self.incomplete, &mut self.unheld] {
+        for jobs in [&mut self.ends, &mut self.incomplete, &mut self.unheld] {
             jobs.remove(&id);
         }
+        self.expected.remove(&id);
         self.unmoved.remove(id);
     }
 }

@@ -91,9 +91,9 @@ pub enum Effect {
     Raise(JobId, String),
     /// A log line.
     Log(Level, String),
-    /// Call back with [`Event::Timer`](super::Event::Timer) after its time. One that is armed already starts anew.
+    /// Call back with [`Event::Timer`](super::Event::Timer) within the time of the timer. A timer that is due earlier keeps its time.
     Arm(Timer),
-    /// The same after so many seconds.
+    /// Call back with [`Event::Timer`](super::Event::Timer) after so many seconds, whenever the timer was due before.
     ArmIn(Timer, f64),
     /// Read the job's eventlog and call back with [`Event::Eventlog`](super::Event::Eventlog).
     ReadEventlog(JobId),

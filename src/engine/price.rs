@@ -404,7 +404,7 @@ impl Engine {
         match bank {
             None => Pending::Unavailable,
             Some(_) if is_owners && !was_told => {
-                self.due.expected.insert(id);
+                self.due.expected.entry(id).or_insert(self.now);
                 Pending::Expected
             }
             Some(_) if is_submission => Pending::Fatal(text),

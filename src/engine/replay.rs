@@ -13,6 +13,9 @@ use crate::ids::JobId;
 use crate::limits::{Admission, Grant, HoldName, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase};
 use crate::priority::{AGE, URGENCY_HOLD};
 
+/// A timer may fire so many seconds before the clock shows its time.
+const EARLY: f64 = 0.1;
+
 /// What was replayed and not yet worked out.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Replay {
@@ -256,9 +259,13 @@ impl Engine {
 
     /// Tries again to read what could not be read; and the owner's record should have come by now.
     pub(super) fn retry(&mut self) -> Vec<Effect> {
-        let expected = std::mem::take(&mut self.due.expected);
-        self.due.ends.extend(expected);
+        let (now, patience) = (self.now, Timer::Retry.seconds());
+        // If the clock was set back, nobody can tell how long a job has waited.
+        let is_over = |since: f64| !(0.0..patience - EARLY).contains(&(now - since));
+        let over = self.due.expected.extract_if(.., |_, since| is_over(*since)).map(|(id, _)| id);
+        self.due.ends.extend(over);
         let mut effects = self.end_unpriceable();
+        effects.extend((!self.due.expected.is_empty()).then_some(Effect::Arm(Timer::Retry)));
         effects.extend(self.unreadable.iter().copied().map(Effect::ReadEventlog));
         effects.extend(self.ask_again());
         effects.extend(self.lacks_site_nodes());

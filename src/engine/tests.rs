@@ -84,7 +84,7 @@ impl Engine {
     /// What still has jobs in it, and how many. Ids do not come again: of who ended each would be there for ever.
     fn keeps(&self) -> Vec<(&'static str, usize)> {
         let Due { ends, expected, unmoved, incomplete, unheld, .. } = &self.due;
-        let due: usize = [ends, expected, incomplete, unheld].map(BTreeSet::len).iter().sum();
+        let due: usize = [ends, incomplete, unheld].map(BTreeSet::len).iter().sum::<usize>() + expected.len();
         let all = [
             ("jobs", self.ledger.len()),
             ("validated", self.validated.len()),

@@ -79,11 +79,22 @@ impl<J: Jobtap> Host<'_, J> {
         Host { now, ..self }
     }
 
-    /// Has [`Jobtap::timer`] called for the timer after some seconds; one that runs already starts anew.
+    /// Has [`Jobtap::timer`] called for the timer within `seconds`. A timer that is due earlier keeps its time.
     pub fn arm(self, timer: usize, seconds: f64) {
-        if let Some(timer) = self.instance.timers.get().and_then(|timers| timers.get(timer)) {
-            timer.arm(seconds);
+        if let Some(timer) = self.timer(timer) {
+            timer.arm(self.instance.host().now, seconds);
         }
+    }
+
+    /// Has [`Jobtap::timer`] called for the timer after `seconds`, whenever it was due before.
+    pub fn restart(self, timer: usize, seconds: f64) {
+        if let Some(timer) = self.timer(timer) {
+            timer.restart(self.instance.host().now, seconds);
+        }
+    }
+
+    fn timer(&self, timer: usize) -> Option<&Timer> {
+        self.instance.timers.get()?.get(timer).map(|timer| &**timer)
     }
 
     /// For tests: where a panic may be asked for, before each effect.
@@ -368,6 +379,7 @@ unsafe extern "C" fn on_timer<J: Jobtap>(
     // SAFETY: `arg` is a timer, which destroys its watcher before it goes; the instance owns it.
     let (instance, index) = unsafe {
         let timer = shared::<Timer>(arg);
+        timer.fired();
         (shared::<Instance<J>>(timer.instance), timer.index)
     };
     let name = J::TIMERS.get(index).copied().unwrap_or_default();

@@ -15,12 +15,14 @@ pub(super) struct Timer {
     /// Its row.
     pub index: usize,
     watcher: Cell<*mut sys::flux_watcher_t>,
+    /// When the timer fires, in seconds since the epoch; `None` if it is not armed.
+    due: Cell<Option<f64>>,
 }
 
 impl Timer {
     /// The timer in row `index`. Nothing is told to C yet.
     pub(super) fn new(instance: *mut c_void, index: usize) -> Timer {
-        Timer { instance, index, watcher: Cell::new(null_mut()) }
+        Timer { instance, index, watcher: Cell::new(null_mut()), due: Cell::new(None) }
     }
 
     /// Makes its watcher, which does not run before it is armed; `fired` is then called with this timer. False if Flux
@@ -35,12 +37,26 @@ impl Timer {
         !watcher.is_null()
     }
 
-    /// Has it fire once after some seconds, whenever it was to fire before.
-    pub(super) fn arm(&self, seconds: f64) {
+    /// Makes the timer fire once, at most `seconds` after `now`. A timer that is due earlier keeps its time, so that no sequence of
+    /// calls can delay it.
+    pub(super) fn arm(&self, now: f64, seconds: f64) {
+        if self.due.get().is_none_or(|due| now + seconds < due) {
+            self.restart(now, seconds);
+        }
+    }
+
+    /// Notes that the timer has fired.
+    pub(super) fn fired(&self) {
+        self.due.set(None);
+    }
+
+    /// Makes the timer fire once, `seconds` after `now`, whenever it was due before.
+    pub(super) fn restart(&self, now: f64, seconds: f64) {
         let watcher = self.watcher.get();
         if watcher.is_null() {
             return;
         }
+        self.due.set(Some(now + seconds));
         // SAFETY: the watcher is ours until this is dropped. One that is started would go on by its old time.
         unsafe {
             sys::flux_watcher_stop(watcher);

@@ -148,7 +148,7 @@ impl MfPriority {
                 Ok(())
             }
             Effect::ArmIn(timer, seconds) => {
-                host.arm(timer.index(), seconds);
+                host.restart(timer.index(), seconds);
                 Ok(())
             }
             Effect::ReadEventlog(id) => {

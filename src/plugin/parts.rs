@@ -72,7 +72,7 @@ impl MfPriority {
         parts.latest += 1;
         let number = parts.latest;
         parts.end(&format!("push {number} began and took its place"));
-        host.arm(Timer::Expire.index(), beginning.expires as f64);
+        host.restart(Timer::Expire.index(), beginning.expires as f64);
         parts.open = Some(Open { number, beginning, reader: Reader::default() });
         let reply = json!({
             "push": number,
@@ -91,7 +91,7 @@ impl MfPriority {
         warn(host.plugin(), &mut open.reader.warnings);
         match part {
             Ok(event) => {
-                host.arm(Timer::Expire.index(), open.beginning.expires as f64);
+                host.restart(Timer::Expire.index(), open.beginning.expires as f64);
                 let read = open.reader.associations();
                 self.parts.try_borrow_mut().map_err(|_| busy())?.open = Some(open);
                 self.effect(host, event)?;

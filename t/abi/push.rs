@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Pushes: in parts, page by page, and what is said when Flux refuses something.
 
-use mf_priority::embedded::Errno;
+use mf_priority::embedded::{Errno, Options, State};
 use serde_json::{Value, json};
 
+use super::remember::tree;
 use super::{SO, Site, association, document, job, plugin, queue};
 
 impl Site {
@@ -346,4 +347,33 @@ fn the_log_tells_of_load_push_and_removal_in_one_line_each() {
     site.load(&document());
     site.host.settle();
     assert_eq!(told(&site).last().map(String::as_str), Some("mf_priority: took over 1 live job"));
+}
+
+/// job-list does not answer: each push asks again, and arms the timer after which an eventlog is read again.
+#[test]
+fn no_sequence_of_pushes_delays_a_timer_that_is_due() {
+    let site = Site::of(plugin(), Options { priority_default: false, job_list: false, ..Options::default() });
+    let mut document = tree(3, f64::from);
+    document["associations"][0]["max_running_jobs"] = json!(1);
+    let push = || {
+        site.ask("policy_update", &document);
+        site.host.settle();
+    };
+    site.host.load(&site.so.path(), None).expect("the plugin loads");
+    push();
+    let runs = site.submit(&job(1000, 1));
+    let held = site.submit(&job(1000, 1));
+    assert_eq!([runs, held].map(|id| site.state(id)), [State::Run, State::Depend]);
+    site.host.remove(SO).unwrap();
+    site.finish(runs);
+    site.host.set_readable(held, false);
+    site.host.load(&site.so.path(), None).expect("the plugin loads");
+    push();
+    assert_eq!(site.state(held), State::Depend);
+    site.host.set_readable(held, true);
+    for _ in 0..3 {
+        site.host.advance(2.0);
+        push();
+    }
+    assert_eq!(site.state(held), State::Run);
 }

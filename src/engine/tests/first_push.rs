@@ -70,6 +70,7 @@ fn the_owner_is_waited_for_a_while_longer() {
     host.event(Event::Associations(vec![record(association(OWNER.0, "O"), "O")]));
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
     exact(&host);
+    lacking.now += 5.0;
     lacking.retry();
     assert_eq!((lacking.state(id), lacking.exceptions.len()), (None, 1), "a bank that is not his ends it");
 }

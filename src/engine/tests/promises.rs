@@ -282,6 +282,7 @@ fn an_owners_job_that_names_a_bank_which_never_comes_ends_as_anybody_elses() {
         (Some(State::Priority), 0),
         "his own record may still come"
     );
+    host.now += 5.0;
     host.retry();
     let text = format!("cannot find user/bank or user/default bank entry for uid: {owner}");
     assert_eq!(host.exceptions, [(id, text)]);

@@ -106,10 +106,10 @@ impl MfPriority {
     /// The next part, if no push is open.
     pub(super) fn apply_remembered(&self, host: Host<'_, Self>) {
         if self.is_push_open() {
-            return host.arm(Timer::Remember.index(), PATIENCE);
+            return host.restart(Timer::Remember.index(), PATIENCE);
         }
         match self.apply_part(host) {
-            Ok(None) => host.arm(Timer::Remember.index(), 0.0),
+            Ok(None) => host.restart(Timer::Remember.index(), 0.0),
             Ok(Some(mut applied)) => {
                 let base = applied.base();
                 if let Ok(mut it) = self.remember.try_borrow_mut() {

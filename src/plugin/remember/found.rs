@@ -90,7 +90,7 @@ impl MfPriority {
                     it.log = Log::after(reading.jobs.clone());
                     it.state = State::Applying(Box::new(Applying::new(reading)));
                     drop(it);
-                    return host.arm(Timer::Remember.index(), 0.0);
+                    return host.restart(Timer::Remember.index(), 0.0);
                 }
                 Ok(false) => Ok(reading.ask()),
                 Err(fault) => Err(fault),

@@ -228,7 +228,7 @@ impl MfPriority {
         let writing = Writing::new(generation, owner, host.now(), &rest, before, it.known.keys());
         it.state = State::Writing(Box::new(writing));
         drop(it);
-        host.arm(Timer::Remember.index(), 0.0);
+        host.restart(Timer::Remember.index(), 0.0);
     }
 
     /// The next step.
@@ -295,7 +295,7 @@ impl MfPriority {
 
     fn write_on(&self, host: Host<'_, Self>, then: Then) {
         match then {
-            Then::Page => host.arm(Timer::Remember.index(), 0.0),
+            Then::Page => host.restart(Timer::Remember.index(), 0.0),
             Then::Write(changes) => host.write(&changes),
             Then::Done(keys) => {
                 let Ok(mut it) = self.remember.try_borrow_mut() else { return };
@@ -332,7 +332,7 @@ impl MfPriority {
             self.logger.log(LogLevel::Error, &text);
             drop(it);
             if is_due {
-                host.arm(Timer::Remember.index(), ENDED_EVERY);
+                host.restart(Timer::Remember.index(), ENDED_EVERY);
             }
             return;
         }
