@@ -76,6 +76,11 @@ impl Engine {
         self.standing.tree().is_some() && (self.news.too_many || !self.news.ended.is_empty())
     }
 
+    /// Whether at least `most` jobs ended since they were taken last.
+    pub fn has_much_news(&self, most: usize) -> bool {
+        self.has_news() && (self.news.too_many || self.news.ended.len() >= most)
+    }
+
     /// All that ended is told anew.
     pub fn forget_news(&mut self) {
         self.news = News::default();

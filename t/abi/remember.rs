@@ -366,3 +366,25 @@ fn usage_that_no_push_covers_outlives_a_reload_and_a_restart() {
     assert!((used(&site, 1000) - 7.0).abs() < 1e-9);
     assert!(!site.host.kvs().keys().any(|key| key.contains(".jobs.")), "what is covered is not kept");
 }
+
+/// A site whose jobs end faster than 2,000 a minute.
+#[test]
+fn of_any_number_of_ended_jobs_few_wait_for_a_second_minute() {
+    let site = pushed(&tree(3, f64::from));
+    site.host.advance(61.0);
+    for _ in 0..5000 {
+        let id = site.submit(&job(1000, 1));
+        site.finish(id);
+    }
+    site.host.advance(61.0);
+    let lines = || -> usize {
+        let kvs = site.host.kvs();
+        kvs.iter().filter(|(key, _)| key.contains(".jobs.")).map(|(_, text)| text.lines().count()).sum()
+    };
+    assert!(lines() >= 4000, "{}", lines());
+    site.host.advance(61.0);
+    assert!(lines() >= 5000, "{}", lines());
+    let before = used(&site, 1000);
+    site.reload();
+    assert!((used(&site, 1000) - before).abs() < 1e-6);
+}

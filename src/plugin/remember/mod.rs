@@ -207,7 +207,9 @@ impl MfPriority {
         if !it.is_due {
             if it.is_on == Some(true) && self.is_whole.get() && !it.known.is_nothing() {
                 drop(it);
-                host.arm(Timer::Remember.index(), ENDED_EVERY);
+                // Jobs may end faster than so many in that time.
+                let is_behind = self.read(|engine| engine.has_much_news(ENDED_AT_ONCE)) == Some(true);
+                host.restart(Timer::Remember.index(), if is_behind { 0.0 } else { ENDED_EVERY });
             }
             return;
         }
