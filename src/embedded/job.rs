@@ -241,6 +241,11 @@ impl Job {
                     self.phase = Some(State::Run);
                 }
             }
+            "resource-update" => {
+                let expiration = entry.pointer("/context/expiration").ok_or(Errno::EINVAL)?;
+                let present = self.r.as_mut().and_then(|r| r.pointer_mut("/execution/expiration"));
+                *present.ok_or(Errno::EINVAL)? = expiration.clone();
+            }
             "release" => self.start_pending = false,
             "free" => self.has_resources = false,
             "finish" if state == State::Run => {

@@ -50,6 +50,20 @@ impl Host {
         Ok(())
     }
 
+    /// The instance gets another time limit: so do all running jobs that have none of their own.
+    pub fn set_instance_expiration(&self, expiration: f64) {
+        for id in self.jobs() {
+            let is_followed = |job: &Job| {
+                let duration = job.jobspec.pointer("/attributes/system/duration").and_then(Value::as_f64);
+                job.state() == State::Run && duration.unwrap_or(0.0) == 0.0
+            };
+            if self.job(id, is_followed) == Some(true) {
+                let _ = self.post(id, "resource-update", Some(json!({"expiration": expiration})));
+            }
+        }
+        self.settle();
+    }
+
     fn ask_update(
         &self,
         id: u64,

@@ -198,8 +198,13 @@ impl Engine {
 
     /// Takes over from an eventlog how long a job was eligible.
     pub(super) fn past(&mut self, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
-        if self.ledger.job(id).is_none() {
-            return Vec::new();
+        match self.ledger.job(id).map(|job| job.phase) {
+            None => return Vec::new(),
+            Some(Phase::Run) => {
+                let begun = past.iter().rfind(|(_, what)| *what == Past::Allocated);
+                return begun.and_then(|(when, _)| self.begin_accrual(id, *when)).into_iter().collect();
+            }
+            Some(_) => {}
         }
         let rules = self.ledger.rules();
         let (mut eligible, mut urgency, mut others) = (Eligible::For(0.0), URGENCY_HOLD, BTreeSet::new());
@@ -215,6 +220,7 @@ impl Engine {
                     }
                 }
                 Past::Accepted => is_accepted = true,
+                Past::Allocated => {}
                 Past::Dependency(name, false) => {
                     others.remove(name.as_str());
                 }

@@ -77,6 +77,7 @@ impl Engine {
         effects.extend(unread_left.into_iter().flat_map(|association| self.one_less_unread(association)));
         effects.extend(replayed);
         effects.extend(self.prices_due());
+        effects.extend(self.ask_expirations());
         effects
     }
 

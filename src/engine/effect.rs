@@ -77,6 +77,8 @@ pub enum Effect {
     /// Ask whether the scheduler keeps all queues in one list, and call back with
     /// [`Event::OneQueueList`](super::Event::OneQueueList).
     AskScheduler,
+    /// Look up the expiration of a running job, and call back with [`Event::Expiration`](super::Event::Expiration).
+    AskExpiration(JobId),
     /// Have Flux tell of the job's events.
     Subscribe(JobId),
     /// No longer.

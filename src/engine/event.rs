@@ -52,6 +52,8 @@ impl Event<'_> {
                 | Event::Timer(Timer::Turn)
                 | Event::Urgency(..)
                 | Event::UrgencyChanged(..)
+                | Event::ResourcesUpdated
+                | Event::Expiration(..)
                 | Event::QueueStates(_)
                 | Event::OneQueueList(_)
                 | Event::Timer(Timer::Queues)
@@ -235,6 +237,11 @@ pub enum Event<'a> {
     Urgency(JobId, i64),
     /// The urgency of a job that the plugin subscribed to has changed.
     UrgencyChanged(JobId, i64),
+    /// `job.event.resource-update` of the running job that the plugin subscribed to.
+    ResourcesUpdated,
+    /// The expiration asked for by [`Effect::AskExpiration`](super::Effect::AskExpiration), in seconds since the epoch. `None`: the job
+    /// may run indefinitely.
+    Expiration(JobId, Option<f64>),
     /// The states of queues asked for by [`Effect::AskQueues`](super::Effect::AskQueues).
     QueueStates(Vec<(Option<QueueName>, QueueTold)>),
     /// Flux's configuration: all its named queues, each with its parent if it is virtual.
@@ -244,7 +251,7 @@ pub enum Event<'a> {
     /// The eventlog asked for by [`Effect::ReadEventlog`](super::Effect::ReadEventlog): dependency descriptions that were
     /// added (`true`) and removed, in order. `None`: it can't be read.
     Eventlog(JobId, Option<Vec<(String, bool)>>),
-    /// What the same eventlog tells of how long the job was eligible, with the times, in order.
+    /// What the same eventlog tells of how long the job was eligible and when it began to run, with the times, in order.
     Past(JobId, Vec<(f64, Past)>),
     /// The outstanding dependencies asked for by [`Effect::ReadDependencies`](super::Effect::ReadDependencies). `None`:
     /// nobody could tell.
@@ -259,7 +266,7 @@ pub enum Event<'a> {
     Shown(JobFacts<'a>),
 }
 
-/// What changes whether time counts for a job.
+/// What changes whether time counts for a job, and when it began to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Past {
     /// Its urgency became this, or was at first.
@@ -268,6 +275,8 @@ pub enum Past {
     Dependency(String, bool),
     /// It was accepted. Dependencies that were added before were there from the beginning: it declares them.
     Accepted,
+    /// It got its resources.
+    Allocated,
 }
 
 /// Why Flux refused an effect.

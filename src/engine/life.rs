@@ -211,6 +211,7 @@ impl Engine {
         });
         self.live.forget(id);
         effects.extend(self.accrues(id));
+        effects.extend(self.follow_expiration(id, true));
         effects.extend(association.map(|a| self.pass(a)).unwrap_or_default());
         effects
     }
@@ -219,6 +220,7 @@ impl Engine {
     /// was kept for it is others': epilogs may keep it in CLEANUP for long.
     pub(super) fn cleanup(&mut self, id: JobId) -> Vec<Effect> {
         let mut effects = Vec::from_iter(self.unwatch(id));
+        effects.extend(self.follow_expiration(id, false));
         let Some(job) = self.ledger.job(id).filter(|job| job.phase < Phase::Sched) else { return effects };
         let (association, was_unread) = (job.association(), job.is_unread());
         let makes_room = !job.footprint().is_idle() || self.ledger.keeps_headroom_for(id);
@@ -235,6 +237,7 @@ impl Engine {
     pub(super) fn inactive(&mut self, id: JobId) -> Vec<Effect> {
         self.validated.remove(&id);
         let mut effects = Vec::from_iter(self.unwatch(id));
+        effects.extend(self.follow_expiration(id, false));
         self.forget(id);
         let takes_room = self.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
         // Headroom may be kept for a held job, which takes none itself.

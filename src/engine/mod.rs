@@ -13,6 +13,7 @@ mod check;
 mod due;
 mod effect;
 mod event;
+mod expirations;
 mod foreign;
 mod hand_over;
 mod in_priority;
@@ -67,6 +68,7 @@ use crate::limits::{Ledger, RULES, Rules};
 use crate::priority::{Ages, Factors, Weighed};
 use crate::standing::{Draft, Memory, Standing};
 use due::Due;
+use expirations::Expirations;
 use foreign::ForeignNames;
 use kept::News;
 use live::Live;
@@ -126,6 +128,8 @@ pub struct Engine {
     heard: BTreeSet<JobId>,
     /// Jobs that others keep or may keep, beyond those.
     unwatched: BTreeSet<JobId>,
+    /// Running jobs whose expiration is that of the instance.
+    expirations: Expirations,
     /// Which queues are stopped.
     queues: Queues,
     /// Flux goes through its jobs: no other job than the one it asks about may be touched.
@@ -170,6 +174,7 @@ impl Engine {
             foreign: BTreeMap::new(),
             heard: BTreeSet::new(),
             unwatched: BTreeSet::new(),
+            expirations: Expirations::default(),
             queues: Queues::default(),
             is_looping: false,
             is_passing: false,
@@ -252,6 +257,8 @@ impl Engine {
             Event::QueueStates(states) => self.queues_told(states),
             Event::ConfiguredQueues(queues) => self.queues_configured(queues),
             Event::OneQueueList(is_one) => self.scheduler_told(is_one),
+            Event::ResourcesUpdated => self.resources_updated(),
+            Event::Expiration(id, expiration) => self.told_expiration(id, expiration),
             Event::UrgencyChanged(id, urgency) => self.held_urgency(id, urgency),
             Event::Recalled(ended, sums) => self.recall(ended, sums),
             Event::Timer(Timer::Refresh) => self.refresh_due(),

@@ -176,7 +176,9 @@ impl Engine {
             self.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
             return Vec::new();
         }
-        if job.phase > Phase::Sched {
+        // A replayed job that has resources in PRIORITY needs a priority to leave that state.
+        let may_lack_priority = job.phase == Phase::Run && job.origin == Origin::Replayed;
+        if job.phase > Phase::Sched && !may_lack_priority {
             return Vec::new();
         }
         let is_late = self.wakes_too_late(id, job, urgency);

@@ -33,6 +33,15 @@ impl Engine {
                 effects.extend(self.has_no_price(id, &why));
                 effects
             }
+            Effect::AskExpiration(_) if why == Refusal::Absent => Vec::new(),
+            Effect::AskExpiration(id) => complain(format!("job {id}: failed to look up its expiration")),
+            Effect::Subscribe(id) if self.expirations.is_heard(id) => {
+                self.expirations.forget(id);
+                if why == Refusal::Absent {
+                    return Vec::new();
+                }
+                complain(format!("job {id}: failed to subscribe to its events"))
+            }
             Effect::Subscribe(id) => {
                 let is_overtaken = self.heard.remove(&id);
                 self.foreign.remove(&id);

@@ -44,6 +44,8 @@ impl Engine {
         job.phase = match facts.state {
             State::New => Phase::New,
             State::Depend => Phase::Depend,
+            // The scheduler has allocated its resources, and Flux could not note that while the job was in PRIORITY.
+            State::Priority if facts.resources.are_there() => Phase::Run,
             State::Priority => Phase::Priority,
             State::Sched => Phase::Sched,
             State::Run => Phase::Run,
@@ -62,16 +64,23 @@ impl Engine {
         }
         if matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched) {
             self.replay.pending.push(facts.id);
-            self.replay.has_unpriced |= facts.state == State::Priority;
             self.due.incomplete.insert(facts.id);
         }
+        self.replay.has_unpriced |= facts.state == State::Priority;
         let mut effects = Engine::log_unmeasured(facts);
         if job.phase == Phase::Run {
             job.allocation = facts.resources.allocation().map(Box::new);
             effects.extend(Engine::log_unread_resources(facts.id, &facts.resources));
         }
         self.ledger.insert(facts.id, job);
-        effects.extend(self.accrues(facts.id));
+        // Where R has no start, the eventlog has the time of the allocation.
+        let lacks_start = self.lacks_start(facts.id);
+        effects.extend(if lacks_start {
+            Some(Effect::ReadEventlog(facts.id))
+        } else {
+            self.accrues(facts.id)
+        });
+        effects.extend(self.follow_expiration(facts.id, facts.state == State::Run));
         if !self.replay.is_due {
             self.replay.is_due = true;
             effects.push(Effect::Arm(Timer::Turn));
@@ -151,9 +160,10 @@ impl Engine {
     /// Takes over the names an eventlog tells of.
     pub(super) fn eventlog(&mut self, id: JobId, history: Option<Vec<(String, bool)>>) -> Vec<Effect> {
         let Some(knowledge) = self.ledger.job(id).map(|job| job.knowledge) else { return Vec::new() };
-        let Some(history) = history else { return self.cannot_read(id) };
+        let start = self.begin_accrual(id, self.now);
+        let Some(history) = history else { return start.into_iter().chain(self.cannot_read(id)).collect() };
         let rules = self.ledger.rules();
-        let mut effects = Vec::new();
+        let mut effects = Vec::from_iter(start);
         let (ours, foreign): (Vec<_>, Vec<_>) =
             history.into_iter().partition(|(name, _)| rules.parse(name).is_some());
         // What callbacks told meanwhile is known already, and may be later than what is read here.

@@ -148,6 +148,7 @@ impl Engine {
             self.ledger.annotate(facts.id, memo);
         }
         self.resync.in_hand.retain(|other| *other != facts.id);
+        effects.extend(self.follow_expiration(facts.id, facts.state == State::Run));
         effects
     }
 
@@ -156,6 +157,7 @@ impl Engine {
     fn watch_anew(&mut self, id: JobId, state: State) -> Vec<Effect> {
         let others = self.foreign.remove(&id);
         self.heard.remove(&id);
+        self.expirations.forget(id);
         if state > State::Depend {
             self.unwatched.remove(&id);
         }
@@ -181,7 +183,8 @@ impl Engine {
             effects.extend(is_unread.then_some(Effect::ReadEventlog(id)));
             return effects;
         }
-        let effects = self.ended_unheard(id);
+        let mut effects = self.ended_unheard(id);
+        effects.extend(self.follow_expiration(id, false));
         self.take_out(id);
         self.foreign.remove(&id);
         self.unwatched.remove(&id);

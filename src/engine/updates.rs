@@ -170,6 +170,7 @@ impl Engine {
         });
         // One that runs has another time limit, perhaps.
         effects.extend(self.accrues(id));
+        effects.extend(self.follow_expiration(id, facts.state == State::Run));
         let after = self.ledger.job(id).map(|job| (job.association(), job.queue.clone(), job.size));
         if after.as_ref() == Some(&before) {
             return effects;

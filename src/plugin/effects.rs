@@ -3,6 +3,7 @@
 
 use super::answers::ask_scheduler;
 use super::jobspec::lenient_facts;
+use super::resources::resources;
 use super::{MfPriority, SITE_RESOURCES};
 use crate::engine::{Effect, Event, Level, Posting, Refusal, Step};
 use crate::ids::{BankName, ProjectName};
@@ -110,6 +111,15 @@ impl MfPriority {
                 Ok(urgency) => return Outcome::Told(Box::new(Event::Urgency(id, urgency))),
                 Err(error) => Err(error),
             },
+            Effect::AskExpiration(id) => {
+                match plugin.job(id.0, |job| resources(job.resources).allocation()) {
+                    Ok(Some(given)) => {
+                        return Outcome::Told(Box::new(Event::Expiration(id, given.expiration)));
+                    }
+                    Ok(None) => return Outcome::Done,
+                    Err(error) => Err(error),
+                }
+            }
             Effect::LookUp(id) => {
                 match plugin.job(id.0, |job| self.feed(host, Event::Shown(lenient_facts(job)))) {
                     Ok(effects) => return Outcome::Answered(effects.unwrap_or_default()),

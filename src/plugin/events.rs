@@ -32,6 +32,7 @@ impl MfPriority {
             "job.event.urgency" => args
                 .id_urgency()
                 .map(|(id, urgency)| self.drive(host, Some(args), Event::UrgencyChanged(JobId(id), urgency))),
+            "job.event.resource-update" => Ok(self.drive(host, Some(args), Event::ResourcesUpdated)),
             "job.state.depend" => self.on_state(host, args, Event::Depend),
             "job.state.sched" => self.on_state(host, args, Event::Sched),
             "job.state.run" => self.run(host, args),

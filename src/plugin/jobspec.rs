@@ -175,7 +175,8 @@ pub fn outstanding_dependencies(reply: &str) -> Option<Vec<String>> {
     serde_json::from_str(reply).ok().map(|reply: Reply| reply.job.dependencies)
 }
 
-/// What an eventlog tells of how long its job was eligible: urgencies and dependencies with their times, in order.
+/// What an eventlog tells of how long its job was eligible and when it began to run: urgencies, dependencies and the allocation with
+/// their times, in order.
 pub fn eligible_history(eventlog: &str) -> Vec<(f64, Past)> {
     #[derive(serde::Deserialize)]
     struct Entry<'a> {
@@ -184,7 +185,7 @@ pub fn eligible_history(eventlog: &str) -> Vec<(f64, Past)> {
         #[serde(default)]
         context: serde_json::Value,
     }
-    let names = ["\"submit\"", "\"validate\"", "\"urgency\"", "\"dependency-"];
+    let names = ["\"submit\"", "\"validate\"", "\"alloc\"", "\"urgency\"", "\"dependency-"];
     let lines = eventlog.lines().filter(|line| names.iter().any(|name| line.contains(name)));
     let change = |line: &str| {
         let Entry { timestamp, name, context } = serde_json::from_str(line).ok()?;
@@ -195,6 +196,7 @@ pub fn eligible_history(eventlog: &str) -> Vec<(f64, Past)> {
         let past = match name {
             "submit" | "urgency" => Past::Urgency(context.get("urgency")?.as_i64()?),
             "validate" => Past::Accepted,
+            "alloc" => Past::Allocated,
             "dependency-add" => of_name(true)?,
             "dependency-remove" => of_name(false)?,
             _ => return None,

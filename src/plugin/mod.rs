@@ -132,6 +132,7 @@ impl Jobtap for MfPriority {
         c"job.event.dependency-add",
         c"job.event.dependency-remove",
         c"job.event.urgency",
+        c"job.event.resource-update",
         c"job.update",
         c"job.update.attributes.system.queue",
         c"job.update.attributes.system.bank",

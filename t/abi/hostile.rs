@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{SO, Site, job};
 
 /// All topics of the plugin in the order of a job's life; the last two make it forget the job.
-const TOPICS: [&str; 19] = [
+const TOPICS: [&str; 20] = [
     "conf.update",
     "plugin.query",
     "job.create",
@@ -18,6 +18,7 @@ const TOPICS: [&str; 19] = [
     "job.event.dependency-add",
     "job.state.depend",
     "job.event.urgency",
+    "job.event.resource-update",
     "job.event.dependency-remove",
     "job.state.priority",
     "job.priority.get",

@@ -193,6 +193,8 @@ impl Play {
         let first = self.submit(&job(5001, 2));
         let held: Vec<_> = (0..3).map(|_| self.submit(&job(5001, 1))).collect();
         let other = self.submit(&job(5002, 1));
+        self.site.host.set_instance_expiration(self.site.host.now() + 86_400.0);
+        self.agrees();
         // The cluster is full: one of these is in line, the other is held until it runs.
         self.submit(&job(5004, 1));
         self.submit(&job(5004, 1));
@@ -371,11 +373,14 @@ impl Play {
         let banks = |user: &Value| user["banks"].as_array().unwrap().clone();
         let all: Vec<Value> = query["mf_priority_map"].as_array().unwrap().iter().flat_map(banks).collect();
         let is_held = |job: &Seen| all.iter().any(|bank| bank["held_jobs"].get(job.id.to_string()).is_some());
+        // One running job is subscribed to for its expiration.
+        let running = jobs.iter().filter(|job| job.state == State::Run).map(|job| job.subscriptions);
+        assert!(running.sum::<usize>() <= 1, "subscribed: {jobs:#?}\n{:#?}", self.log);
         for job in &jobs {
             assert!(!job.prices.contains(&OF_OTHERS), "not our price: {job:?}\n{:#?}", self.log);
             let waits = job.state == State::Priority && known(job) && !is_held(job);
             // Once while others may keep it, and no longer.
-            let most = usize::from(matches!(job.state, State::New | State::Depend));
+            let most = usize::from(matches!(job.state, State::New | State::Depend | State::Run));
             let is_over = job.state == State::Inactive;
             assert!(job.subscriptions <= most || is_over, "subscribed: {job:?}\n{:#?}", self.log);
             assert!(!waits, "nobody asks for the price of {job:?}\n{:#?}", self.log);

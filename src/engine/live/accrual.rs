@@ -24,6 +24,25 @@ impl Engine {
         unbelievable(self.standing.started(&counted))
     }
 
+    /// Whether the job runs and its R has no start.
+    pub(in crate::engine) fn lacks_start(&self, id: JobId) -> bool {
+        let job = self.ledger.job(id).filter(|job| job.phase == Phase::Run);
+        job.and_then(|job| job.allocation.as_deref()).is_some_and(|given| given.start.is_none())
+    }
+
+    /// Counts the usage of a running job from `start` on, if its R has no start.
+    pub(in crate::engine) fn begin_accrual(&mut self, id: JobId, start: f64) -> Option<Effect> {
+        if !self.lacks_start(id) {
+            return None;
+        }
+        self.ledger.change(id, |job| {
+            if let Some(given) = job.allocation.as_mut() {
+                given.start = Some(start);
+            }
+        });
+        self.accrues(id)
+    }
+
     /// A job that ran is over.
     pub(in crate::engine) fn accrued(&mut self, id: JobId, job: &Job) -> Option<Effect> {
         if job.phase != Phase::Run {

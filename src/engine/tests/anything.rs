@@ -218,16 +218,21 @@ fn event<'a>(of: &mut Choices<'_>) -> Event<'a> {
         27 => of.pick(&[Event::PolicyAbort, Event::Reprioritize, Event::TryAgain, Event::Rest(vec![id])]),
         28 => Event::Timer(of.pick(&Timer::ALL.iter().map(|(timer, ..)| *timer).collect::<Vec<_>>())),
         29 => Event::SiteNodes(of.pick(&[None, Some(0), Some(8), Some(u64::MAX)])),
-        30 => Event::Urgency(id, of.pick(&URGENCIES)),
+        30 => match of.below(3) {
+            0 => Event::Urgency(id, of.pick(&URGENCIES)),
+            1 => Event::ResourcesUpdated,
+            _ => Event::Expiration(id, Some(of.pick(&TIMES)).filter(|time| *time > 0.0)),
+        },
         31 => {
             let log = (0..of.below(4)).map(|_| (of.pick(&NAMES).to_owned(), of.below(2) == 1)).collect();
             Event::Eventlog(id, Some(log).filter(|_| of.below(4) != 3))
         }
         32 => {
-            let past = |of: &mut Choices<'_>| match of.below(3) {
+            let past = |of: &mut Choices<'_>| match of.below(4) {
                 0 => Past::Urgency(of.pick(&URGENCIES)),
                 1 => Past::Dependency(of.pick(&NAMES).to_owned(), of.below(2) == 1),
-                _ => Past::Accepted,
+                2 => Past::Accepted,
+                _ => Past::Allocated,
             };
             Event::Past(id, (0..of.below(4)).map(|_| (of.pick(&TIMES), past(of))).collect())
         }

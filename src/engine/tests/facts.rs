@@ -4,9 +4,9 @@
 use super::examples::{exact, site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, record};
-use crate::engine::{Effect, Engine, Event};
+use crate::engine::{Effect, Engine, Event, JobFacts, Past, State, Timer};
 use crate::ids::{JobId, Limit};
-use crate::limits::{Allocation, Resources};
+use crate::limits::{Allocation, Phase, Resources};
 
 fn given(host: &Host, id: JobId) -> Option<Allocation> {
     host.engine.ledger().job(id).and_then(|job| job.allocation.as_deref().copied())
@@ -93,4 +93,121 @@ fn a_time_limit_is_that_of_the_last_update() {
     let longer = HostJob { duration: 7_200.0, ..host.jobs[&id].clone() };
     host.engine.handle(NOW, Event::Updated(Host::facts(id, &longer)));
     assert_eq!(host.engine.ledger().job(id).unwrap().duration, 7_200.0);
+}
+
+/// A job as a reload shows it, with this R; the engine has data.
+fn shown_again(state: State, resources: Resources) -> (Engine, JobId, Vec<Effect>) {
+    let mut engine = Engine::new(OWNER);
+    engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
+    let (id, job) = (JobId(1), HostJob { state, ..HostJob::new(7) });
+    let facts = JobFacts { resources, duration: 0.0, ..Host::facts(id, &job) };
+    let effects = engine.handle(NOW, Event::New(facts));
+    (engine, id, effects)
+}
+
+/// R of a job that bypasses the scheduler may have the start 0, which is absent here.
+#[test]
+fn the_eventlog_tells_when_a_replayed_job_without_a_start_in_its_r_began() {
+    let start = |engine: &Engine, id| engine.ledger().job(id).unwrap().allocation.as_ref().unwrap().start;
+    let untold = || Resources::Allocated(Allocation { start: None, ..MORE });
+    for (past, wanted) in [(Some(vec![(NOW - 900.0, Past::Allocated)]), NOW - 900.0), (None, NOW + 1.0)] {
+        let (mut engine, id, effects) = shown_again(State::Run, untold());
+        assert!(
+            effects.iter().any(|it| matches!(it, Effect::ReadEventlog(read) if *read == id)),
+            "{effects:?}"
+        );
+        assert_eq!(engine.check().running.since, None);
+        let is_read = past.is_some();
+        past.into_iter().for_each(|past| drop(engine.handle(NOW + 1.0, Event::Past(id, past))));
+        engine.handle(NOW + 1.0, Event::Eventlog(id, is_read.then(Vec::new)));
+        assert_eq!(start(&engine, id), Some(wanted), "eventlog {is_read}");
+        // What R tells stays.
+        engine.handle(NOW + 2.0, Event::Past(id, vec![(NOW - 1.0, Past::Allocated)]));
+        assert_eq!(start(&engine, id), Some(wanted), "eventlog {is_read}");
+    }
+    let (_, _, effects) = shown_again(State::Run, Resources::Allocated(MORE));
+    assert!(!effects.iter().any(|it| matches!(it, Effect::ReadEventlog(_))), "{effects:?}");
+}
+
+/// The scheduler allocated while the job was in PRIORITY.
+#[test]
+fn a_replayed_job_in_priority_that_has_its_resources_counts_as_running_and_gets_a_priority() {
+    let (mut engine, id, _) = shown_again(State::Priority, Resources::Allocated(MORE));
+    let phase = |engine: &Engine| engine.ledger().job(id).unwrap().phase;
+    assert_eq!((phase(&engine), engine.check().running.jobs), (Phase::Run, 1));
+    let effects = engine.handle(NOW, Event::Timer(Timer::Turn));
+    assert!(effects.iter().any(|it| matches!(it, Effect::ReprioritizeAll)), "{effects:?}");
+    let effects = engine.handle(NOW, Event::PriorityGet(id, 16));
+    assert!(effects.iter().any(|it| matches!(it, Effect::SetPriority(_))), "{effects:?}");
+    // Flux leaves a job in PRIORITY whose priority is what it was before.
+    let effects = engine.handle(NOW, Event::Timer(Timer::Turn));
+    assert!(effects.iter().any(|it| matches!(it, Effect::AskUrgency(_))), "{effects:?}");
+    let effects = engine.handle(NOW, Event::Urgency(id, 16));
+    assert!(effects.iter().any(|it| matches!(it, Effect::Prioritize(..))), "{effects:?}");
+    engine.handle(NOW, Event::Sched(id));
+    assert_eq!(phase(&engine), Phase::Run);
+    engine.handle(NOW, Event::Cleanup(id));
+    engine.handle(NOW, Event::Inactive(id));
+    assert_eq!((engine.check().running.jobs, engine.check().drift), (0, Vec::new()));
+}
+
+/// Flux changes the expirations of all jobs without a time limit of their own, and reports that to subscribers only.
+#[test]
+fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
+    let mut host = site(|_| ());
+    let ids: Vec<JobId> = (0..4).map(|_| submit(&mut host, 1)).collect();
+    let (limited, [first, second, third]) = (ids[3], [ids[0], ids[1], ids[2]]);
+    for id in &ids {
+        let job = host.jobs.get_mut(id).unwrap();
+        job.duration = if *id == limited { 60.0 } else { 0.0 };
+        let job = job.clone();
+        host.engine.handle(NOW, Event::Updated(Host::facts(*id, &job)));
+    }
+    ids.iter().for_each(|id| host.start(*id));
+    assert_eq!(host.subscribed.iter().collect::<Vec<_>>(), [&first]);
+    let end = |host: &Host, id| given(host, id).unwrap().expiration;
+    let extend = |host: &mut Host, limit: f64| {
+        host.jobs.values_mut().filter(|job| job.duration == 0.0).for_each(|job| job.limit = Some(limit));
+        host.event(Event::ResourcesUpdated);
+    };
+    extend(&mut host, 3600.0);
+    let after = |host: &Host, id, limit: f64| host.jobs[&id].started.map(|start| start + limit);
+    for id in [first, second, third] {
+        assert_eq!(end(&host, id), after(&host, id, 3600.0));
+    }
+    let before = end(&host, limited);
+    // Another job is subscribed to when that one ends, or gets a time limit of its own.
+    host.end(first);
+    assert_eq!(host.subscribed.iter().collect::<Vec<_>>(), [&second]);
+    let longer = HostJob { duration: 7200.0, ..host.jobs[&second].clone() };
+    host.jobs.insert(second, longer.clone());
+    let effects = host.engine.handle(NOW, Event::Updated(Host::facts(second, &longer)));
+    host.apply(effects);
+    assert_eq!(host.subscribed.iter().collect::<Vec<_>>(), [&third]);
+    extend(&mut host, 9000.0);
+    assert_eq!(end(&host, second), after(&host, second, 7200.0));
+    assert_eq!(end(&host, third), after(&host, third, 9000.0));
+    assert_eq!(end(&host, limited), before);
+    // A reload subscribes anew.
+    let mut engine = Engine::new(OWNER);
+    engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.subscribed.clear();
+    host.replay(true, engine);
+    assert_eq!(host.subscribed.iter().collect::<Vec<_>>(), [&third]);
+    ids.iter().for_each(|id| host.end(*id));
+    assert!(host.subscribed.is_empty() && host.engine.keeps().is_empty());
+}
+
+#[test]
+fn the_owners_job_is_waited_for_since_it_was_first_missed() {
+    let mut host = Host::new();
+    let [one, other] = [0, 1].map(|_| host.submit(HostJob::new(OWNER.0).bank("nowhere")).unwrap());
+    host.event(Event::Associations(vec![record(association(OWNER.0, "A"), "A")]));
+    host.event(Event::Reprioritize);
+    host.now += 3.0;
+    host.event(Event::Reprioritize);
+    host.now += 2.0;
+    let effects = host.engine.handle(host.now, Event::Timer(Timer::Retry));
+    host.apply(effects);
+    assert_eq!([one, other].map(|id| host.state(id)), [None, None]);
 }

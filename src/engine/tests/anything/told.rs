@@ -52,6 +52,7 @@ impl Told {
                     _ if is_submission => Stage::New,
                     State::New => Stage::New,
                     State::Depend => Stage::Depend,
+                    State::Priority if facts.resources.are_there() => Stage::Run,
                     State::Priority => Stage::Priority,
                     State::Sched => Stage::Sched,
                     State::Run => Stage::Run,

@@ -70,6 +70,7 @@ impl Host {
         match effect {
             Effect::AddDependency(id, _)
             | Effect::AskUrgency(id)
+            | Effect::AskExpiration(id)
             | Effect::RemoveDependency(id, _)
             | Effect::SetJobspec { id, .. }
             | Effect::Subscribe(id)
@@ -114,6 +115,12 @@ impl Host {
                 }
                 let urgency = job.urgency;
                 let more = self.engine.handle(self.now, Event::Urgency(*id, urgency));
+                self.apply(more);
+            }
+            Effect::AskExpiration(id) => {
+                let job = self.jobs.get(id).ok_or(Refusal::Absent)?;
+                let expiration = job.resources().allocation().and_then(|given| given.expiration);
+                let more = self.engine.handle(self.now, Event::Expiration(*id, expiration));
                 self.apply(more);
             }
             Effect::LookUp(id) => {
@@ -181,7 +188,8 @@ impl Host {
             Effect::Subscribe(id) => {
                 self.jobs.get(id).ok_or(Refusal::Absent)?;
                 self.subscribed.insert(*id);
-                assert!(self.subscribed.len() <= MOST_WATCHED, "Flux goes through all of them");
+                // One more is subscribed to for its expiration.
+                assert!(self.subscribed.len() <= MOST_WATCHED + 1, "Flux goes through all of them");
             }
             // After a panic nobody knows to whom we are subscribed: there a subscription too many is given back.
             Effect::Unsubscribe(id) => {

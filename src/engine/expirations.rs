@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Expirations that Flux changes without calling the plugin.
+//!
+//! If the time limit of the instance changes, Flux posts the event `resource-update` for each running job that has no time limit of
+//! its own. Flux reports the event of a job only to plugins that subscribed to the job. The engine subscribes to one of these
+//! jobs; when its event comes, the engine looks all of them up. Not at once: Flux goes through its jobs, and a look at one makes it
+//! lose its place.
+
+use super::{Effect, Engine, Timer};
+use crate::ids::JobId;
+use crate::limits::Phase;
+use std::collections::BTreeSet;
+
+/// Jobs that are looked up in one reactor turn.
+const SLICE: usize = 500;
+
+/// Running jobs without a time limit of their own.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Expirations {
+    jobs: BTreeSet<JobId>,
+    /// The job among them that the plugin subscribed to.
+    heard: Option<JobId>,
+    /// Jobs to be looked up.
+    due: BTreeSet<JobId>,
+}
+
+impl Expirations {
+    /// Removes a job to which the plugin is not subscribed any more.
+    pub fn forget(&mut self, id: JobId) {
+        self.jobs.remove(&id);
+        self.due.remove(&id);
+        self.heard.take_if(|heard| *heard == id);
+    }
+
+    /// Whether the plugin subscribed to the job for its expiration.
+    pub fn is_heard(&self, id: JobId) -> bool {
+        self.heard == Some(id)
+    }
+}
+
+impl Engine {
+    /// Adds or removes a job whose state, time limit or R may have changed. `runs` says whether the job is in RUN.
+    pub(super) fn follow_expiration(&mut self, id: JobId, runs: bool) -> Vec<Effect> {
+        let job = self.ledger.job(id).filter(|job| runs && job.phase == Phase::Run);
+        let mut effects = Vec::new();
+        if job.is_some_and(|job| job.duration == 0.0 && job.allocation.is_some()) {
+            self.expirations.jobs.insert(id);
+        } else {
+            effects.extend(self.expirations.is_heard(id).then_some(Effect::Unsubscribe(id)));
+            self.expirations.forget(id);
+        }
+        if self.expirations.heard.is_none()
+            && let Some(first) = self.expirations.jobs.first().copied()
+        {
+            self.expirations.heard = Some(first);
+            effects.push(Effect::Subscribe(first));
+        }
+        effects
+    }
+
+    /// The time limit of the instance has changed.
+    pub(super) fn resources_updated(&mut self) -> Vec<Effect> {
+        self.expirations.due.clone_from(&self.expirations.jobs);
+        vec![Effect::Arm(Timer::Turn)]
+    }
+
+    /// Looks up the expirations of the next jobs.
+    pub(super) fn ask_expirations(&mut self) -> Vec<Effect> {
+        let due = std::mem::take(&mut self.expirations.due);
+        let mut due = due.into_iter();
+        let mut effects: Vec<Effect> = due.by_ref().take(SLICE).map(Effect::AskExpiration).collect();
+        self.expirations.due = due.collect();
+        effects.extend((!self.expirations.due.is_empty()).then_some(Effect::Arm(Timer::Turn)));
+        effects
+    }
+
+    /// Takes over the expiration of a running job.
+    pub(super) fn told_expiration(&mut self, id: JobId, expiration: Option<f64>) -> Vec<Effect> {
+        self.ledger.change(id, |job| {
+            if let Some(given) = job.allocation.as_mut() {
+                given.expiration = expiration;
+            }
+        });
+        self.accrues(id).into_iter().collect()
+    }
+}
