@@ -6,7 +6,7 @@
 
 use super::names::{Interner, Names};
 use super::tree::{Flags, MAX_USAGE, NO_NODE};
-use super::{NodeId, Shares, Tree, TreeError};
+use super::{NodeId, Shares, Tree, TreeError, shortened};
 
 /// No bank has this name, or the bank has no parent.
 const NONE: u32 = u32::MAX;
@@ -171,12 +171,12 @@ fn gather<T: Copy>(leaves: &[T], leaf_rows: &[u32], banks: &[T], bank_rows: &[u3
 fn check_usage(banks: &Rows, leaves: &Rows, names: &Names) -> Result<(), TreeError> {
     let bad = |rows: &Rows| rows.usage.iter().position(|usage| !(0.0..=MAX_USAGE).contains(usage));
     if let Some(row) = bad(banks) {
-        let node = format!("bank \"{}\"", names.get(banks.name[row]));
+        let node = format!("bank \"{}\"", shortened(names.get(banks.name[row])));
         return Err(TreeError::BadUsage { node, usage: short(banks.usage[row]) });
     }
     if let Some(row) = bad(leaves) {
-        let node =
-            format!("user \"{}\" in bank \"{}\"", names.get(leaves.name[row]), names.get(leaves.above[row]));
+        let [user, bank] = [leaves.name[row], leaves.above[row]].map(|name| shortened(names.get(name)));
+        let node = format!("user \"{user}\" in bank \"{bank}\"");
         return Err(TreeError::BadUsage { node, usage: short(leaves.usage[row]) });
     }
     Ok(())

@@ -2,7 +2,16 @@
 //! Why a site can't be made a tree, in words for its administrator.
 #![forbid(unsafe_code)]
 
+use std::borrow::Cow;
 use std::fmt;
+
+/// Returns the first 60 characters of a text of the input, for error messages.
+pub fn shortened(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(60) {
+        None => text.into(),
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()).into(),
+    }
+}
 
 /// Why a site is no tree. Each names the culprit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,18 +64,23 @@ impl fmt::Display for TreeError {
             TreeError::NoBanks => write!(f, "there are no banks"),
             TreeError::NoRoot => write!(f, "no root: every bank has a parent"),
             TreeError::SeveralRoots(one, other) => {
-                write!(f, "several roots: neither bank \"{one}\" nor bank \"{other}\" has a parent")
+                write!(
+                    f,
+                    "several roots: neither bank \"{}\" nor bank \"{}\" has a parent",
+                    shortened(one),
+                    shortened(other)
+                )
             }
-            TreeError::DuplicateBank(bank) => write!(f, "bank \"{bank}\" appears twice"),
+            TreeError::DuplicateBank(bank) => write!(f, "bank \"{}\" appears twice", shortened(bank)),
             TreeError::MissingParent { bank, parent } => {
-                write!(f, "bank \"{bank}\": its parent \"{parent}\" does not exist")
+                write!(f, "bank \"{}\": its parent \"{}\" does not exist", shortened(bank), shortened(parent))
             }
-            TreeError::Cycle(bank) => write!(f, "bank \"{bank}\" is its own ancestor"),
+            TreeError::Cycle(bank) => write!(f, "bank \"{}\" is its own ancestor", shortened(bank)),
             TreeError::MissingBank { user, bank } => {
-                write!(f, "user \"{user}\": bank \"{bank}\" does not exist")
+                write!(f, "user \"{}\": bank \"{}\" does not exist", shortened(user), shortened(bank))
             }
             TreeError::DuplicateAssociation { user, bank } => {
-                write!(f, "user \"{user}\" is twice in bank \"{bank}\"")
+                write!(f, "user \"{}\" is twice in bank \"{}\"", shortened(user), shortened(bank))
             }
             TreeError::BadUsage { node, usage } => {
                 write!(f, "{node}: usage {usage} is not a number from 0 to 1e298")

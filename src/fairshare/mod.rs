@@ -64,7 +64,7 @@ mod why;
 
 pub use builder::Builder;
 pub use charged::Charged;
-pub use error::TreeError;
+pub use error::{TreeError, shortened};
 pub use inactive::inactive_banks;
 pub use options::{InactiveUsage, OptionError, Options, Ties};
 pub use outlook::{Overtake, PbsWalk};

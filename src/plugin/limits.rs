@@ -3,9 +3,10 @@
 //!
 //! What is not understood is refused: a limit that nobody keeps is worse than an error.
 
-use super::value::{Members, describe, members, shortened};
+use super::value::{Members, describe, members};
 use super::wire::WireError;
 use crate::accounts::{Cap, SiteLimit, Target};
+use crate::fairshare::shortened;
 use crate::ids::{Amount, Limit, QueueName};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

@@ -5,8 +5,9 @@
 //! name the record, the key and the fault.
 
 use super::records::{AssociationWire, Interner, Wire};
-use super::value::{Members, Object, describe, members, shortened};
+use super::value::{Members, Object, describe, members};
 use super::wire::WireError;
+use crate::fairshare::shortened;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 

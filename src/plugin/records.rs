@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The records of a push, key by key: what each reads from, and what it becomes.
 
-use super::value::{BEYOND, saturated, shortened};
+use super::value::{BEYOND, saturated};
 use crate::accounts::{Association, AssociationRecord, Queue};
 use crate::fairshare::Shares;
+use crate::fairshare::shortened;
 use crate::ids::{BankName, Limit, ProjectName, QueueName, UserId};
 use crate::standing::{Bank, Leaf, Watermark};
 use serde::Deserialize;

@@ -7,12 +7,13 @@
 mod tests;
 
 use super::limits::{self, LIMITS};
-use super::value::{Members, describe, members, shortened};
+use super::value::{Members, describe, members};
 use super::wire::WireError;
 use crate::accounts::{RunningLimits, RunningLimitsOf};
 use crate::engine::{Memo, Open, Settings};
 use crate::fairshare::Policy;
 use crate::fairshare::accrual::Mode;
+use crate::fairshare::shortened;
 use crate::ids::QueueName;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};

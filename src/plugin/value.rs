@@ -3,6 +3,7 @@
 //!
 //! Nothing here recurses into values, so what a newer client puts under keys unknown to us may be of any depth.
 
+use crate::fairshare::shortened;
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, MapDeserializer};
 use serde::de::{Deserializer, Error, MapAccess, Unexpected, Visitor};
@@ -99,13 +100,5 @@ pub(super) fn describe(value: &RawValue) -> String {
         _ if text.parse::<i64>().is_ok() => format!("integer {text}"),
         _ if text.contains(['.', 'e', 'E']) => format!("real {}", shortened(text)),
         _ => format!("integer {}, which is beyond 64 bits", shortened(text)),
-    }
-}
-
-/// A text of which no more is repeated than a person wants to read.
-pub(super) fn shortened(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(60) {
-        None => text.into(),
-        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()).into(),
     }
 }

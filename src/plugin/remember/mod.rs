@@ -42,8 +42,8 @@ mod tests;
 mod writing;
 
 use super::MfPriority;
-use super::value::shortened;
 use crate::engine::{Engine, Event, Timer};
+use crate::fairshare::shortened;
 use crate::jobtap::{self, Host, LogLevel, Patience};
 use applying::Applying;
 use found::Lists;
