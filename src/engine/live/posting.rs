@@ -123,7 +123,7 @@ impl Engine {
         if all_asked && std::mem::take(&mut self.live.pushed) {
             effects.push(Effect::Then(Step::ReleaseAll));
         }
-        let mut demands = Vec::with_capacity(now.len());
+        let mut scans = Vec::new();
         for id in now {
             let urgency = self.urgency(id).unwrap_or_default();
             if self.ledger.job(id).is_some_and(|job| self.wakes_too_late(id, job, urgency)) {
@@ -134,12 +134,15 @@ impl Engine {
             self.live.posting.touched += 1;
             effects.extend(self.memo(id, &made));
             effects.push(Effect::Prioritize(id, made.priority));
-            demands.push((id, Demand::of_price(made.priority)));
+            effects.extend(self.rest(id, Demand::of_price(made.priority), |_, association, line| {
+                if !scans.contains(&(association, line)) {
+                    scans.push((association, line));
+                }
+                Vec::new()
+            }));
         }
-        // Nobody is released into the place of a job before Flux has its priority of 0.
-        for (id, demand) in demands {
-            effects.extend(self.rest(id, demand, Engine::pass_along));
-        }
+        // The ledger counts each job by its new priority at once. But no scan begins before Flux has all priorities of 0.
+        effects.extend(self.passes(scans));
         if is_done {
             effects.extend(self.refreshed());
         } else {

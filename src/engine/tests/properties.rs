@@ -316,6 +316,33 @@ fn live_among_others(site: Site, ops: &[Op], mut look: impl FnMut(&Op, &World)) 
     assert!(world.host.engine.book().find(UserId(7), None).is_some());
 }
 
+/// A refresh gives many jobs of one association a priority above 0 again, of which one may run.
+#[test]
+fn one_refresh_lets_no_two_jobs_into_one_place() {
+    let submit = |urgency| Op::Submit {
+        user: 7,
+        bank: None,
+        queue: 0,
+        nodes: 1,
+        gpus: 0,
+        urgency,
+        foreign: Foreign::None,
+    };
+    let mut ops = vec![Op::Weight(0), submit(16), submit(10)];
+    ops.extend((0..8).map(|_| submit(16)));
+    ops.extend([Op::Weight(100_000), submit(16), Op::Reprioritize]);
+    let site = Site {
+        records: records([[1, 0, 2, 1, 1], [0; 5], [0; 5], [0; 5]]),
+        queues: queues([[1000; 5]; 2]),
+        limits: Vec::new(),
+        is_eager: true,
+        // Each priority is posted by id.
+        settings: Settings { max_stall: 0.0, ..rules(RunningLimits::Strict, &[]) },
+        has_tree: true,
+    };
+    live_by_ourselves(site, &ops, |_, _| ());
+}
+
 /// 400 cases, or as many as `PROPTEST_CASES` says.
 fn cases() -> ProptestConfig {
     let told = ProptestConfig::default();
