@@ -51,7 +51,7 @@ pub(super) fn plan(
         };
         tally.counted += 1;
         let usage = settings.weights.usage(ran_on, ended - started);
-        let job = Counting { group: group.number, age: 0, ended, usage };
+        let job = Counting { group: group.number, age: 0, ended, usage, continuous: usage };
         jobs.extend(std::iter::repeat_n(job, times));
     })?;
     let jobs = Grouped::new(jobs, groups.len());

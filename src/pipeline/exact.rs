@@ -13,9 +13,11 @@ use super::blame::Trace;
 use super::found::Found;
 use super::grouped::{Counting, Grouped};
 use super::start::Start;
-use super::{PipelineError, Plan, Rule, Tally, banks};
+use super::{PipelineError, Plan, Rule, Tally, banks, continuous};
 use crate::fairshare::periods::{self, Periods};
-use crate::store::{AHEAD, Account, Bins, Ledger, Marks, Snapshot, StoredBin, UsageChanges, UsageSettings};
+use crate::store::{
+    AHEAD, Account, Bins, Continuous, Ledger, Marks, Snapshot, StoredBin, UsageChanges, UsageSettings,
+};
 
 /// What is remembered is written again after so many seconds, also if only the time is new.
 const STALE: f64 = 600.0;
@@ -34,6 +36,8 @@ pub(super) struct Run<'a> {
     pub(super) known: Vec<f64>,
     pub(super) marks: Option<&'a Marks>,
     pub(super) start: Start,
+    /// In how many seconds continuous decay halves a usage; 0 if usage does not decay.
+    pub(super) decay_time: f64,
 }
 
 pub(super) fn plan(
@@ -64,6 +68,7 @@ pub(super) fn plan(
         known,
         marks: marks.as_ref(),
         start: Start::default(),
+        decay_time: snapshot.pace()?.half_life(),
     };
     run.start = Start::of(&run, snapshot, now, traces.is_some())?;
     let mut tally = Tally { recounted: run.start.recount, ..Tally::default() };
@@ -75,7 +80,15 @@ pub(super) fn plan(
     let boundaries = u64::try_from(current.saturating_sub(run.start.period)).unwrap_or(0);
     tally.boundaries = usize::try_from(boundaries).unwrap_or(usize::MAX);
     let take_over = run.start.take_over;
-    let bins = if jobs.is_empty() && boundaries == 0 && !take_over && run.start.recount.is_none() {
+    let is_counted =
+        |(at, account): (usize, &Account)| account.usage <= 0.0 || continuous::remembered(&run, at).is_some();
+    let has_continuous = ledger.accounts.iter().enumerate().all(is_counted);
+    let bins = if jobs.is_empty()
+        && boundaries == 0
+        && !take_over
+        && run.start.recount.is_none()
+        && has_continuous
+    {
         Bins::default()
     } else {
         snapshot.bins(&ledger)?
@@ -83,17 +96,25 @@ pub(super) fn plan(
     let jobs = Grouped::new(jobs, ledger.accounts.len());
     let mut changes = UsageChanges::default();
     let mut usages: Vec<f64> = ledger.accounts.iter().map(|account| account.usage).collect();
-    for (at, usage) in usages.iter_mut().enumerate() {
+    let mut continuous: Vec<Continuous> = Vec::with_capacity(usages.len());
+    for (at, (usage, key)) in usages.iter_mut().zip(&run.keys).enumerate() {
         if bins.of.is_empty() {
-            break;
+            continuous.extend(continuous::remembered(&run, at).cloned());
+            continue;
         }
-        if let Some(new) = account(&run, at, jobs.of(at), &bins, boundaries, &mut changes, &mut tally)
-            && new != *usage
-        {
+        let Some(counted) = account(&run, at, jobs.of(at), &bins, boundaries, &mut changes, &mut tally)
+        else {
+            continue;
+        };
+        if let Some(new) = counted.usage.filter(|new| new != usage) {
             changes.usages.push((at, new));
             *usage = new;
         }
+        if *usage > 0.0 {
+            continuous.push(Continuous { key: *key, usage: *usage, bins: counted.continuous });
+        }
     }
+    continuous.sort_unstable_by_key(|known| known.key);
     let boundaries = u64::try_from(current.saturating_sub(run.start.of_away(&run))).unwrap_or(0);
     if boundaries > 0 {
         changes.away = bins.away.iter().flat_map(|bins| moved_on(bins, boundaries, settings.decay)).collect();
@@ -106,11 +127,19 @@ pub(super) fn plan(
             changes.newest.push((at, *newest));
         }
     }
-    let marks = remember(&run, snapshot, now, newest, unplaced, changes.is_empty())?;
+    let marks = remember(&run, snapshot, now, (newest, continuous), unplaced, changes.is_empty())?;
     Ok(Plan { bins, changes, marks, tally, ledger })
 }
 
-/// One association: its bins into the changes; `Some` is its usage where it has to be worked out.
+/// What a run makes of an association.
+struct Counted {
+    /// Its usage; `None` if that stays as it is stored.
+    usage: Option<f64>,
+    /// Its usage with continuous decay, bin by bin.
+    continuous: Vec<f64>,
+}
+
+/// Counts one association, and adds its bins to the changes.
 fn account(
     run: &Run<'_>,
     at: usize,
@@ -119,7 +148,7 @@ fn account(
     boundaries: u64,
     changes: &mut UsageChanges,
     tally: &mut Tally,
-) -> Option<f64> {
+) -> Option<Counted> {
     let account = run.ledger.accounts.get(at)?;
     let stored = bins.of.get(at)?.as_slice();
     let recount = run.start.recount.is_some();
@@ -134,8 +163,9 @@ fn account(
         }
     }
     let repaired = run.start.take_over && run.is_foreign(at) && take_out_past(&mut values, account.usage);
+    let continuous = continuous::bins(run, at, &values, jobs, if recount { 0 } else { boundaries });
     if jobs.is_empty() && boundaries == 0 && !repaired && !recount {
-        return None;
+        return Some(Counted { usage: None, continuous });
     }
     tally.repaired += usize::from(repaired);
     periods::shift(&mut values, if recount { 0 } else { boundaries }, run.settings.decay);
@@ -163,7 +193,7 @@ fn account(
     if recount && stored.last().is_some_and(|bin| bin.period >= first && !bins.is_beyond(first)) {
         changes.forgotten.push((at, first));
     }
-    Some(periods::total(&values))
+    Some(Counted { usage: Some(periods::total(&values)), continuous })
 }
 
 /// Moves and decays the bins of users who were removed from a bank, so that they find what is left when they come back. Only
@@ -228,6 +258,11 @@ impl Run<'_> {
         same_end && counted && self.start.period < period && period <= self.current
     }
 
+    /// The half-life of continuous decay; `None` if usage does not decay.
+    pub(super) fn half_life(&self) -> Option<f64> {
+        (self.decay_time > 0.0).then_some(self.decay_time)
+    }
+
     /// When the newest job of an association ended as we left it.
     pub(super) fn known_newest(&self, at: usize) -> f64 {
         self.known.get(at).copied().unwrap_or(0.0)
@@ -270,7 +305,7 @@ fn remember(
     run: &Run<'_>,
     snapshot: &Snapshot<'_>,
     now: f64,
-    newest: Vec<f64>,
+    (newest, continuous): (Vec<f64>, Vec<Continuous>),
     unplaced: Vec<u64>,
     unchanged: bool,
 ) -> Result<Option<Marks>, PipelineError> {
@@ -291,6 +326,7 @@ fn remember(
         last_job,
         ran: now,
         counted,
+        continuous,
         unplaced,
         associations: run.associations(),
     };

@@ -8,6 +8,7 @@ use super::exact::Run;
 use super::grouped::Counting;
 use super::placing::Placing;
 use super::{PipelineError, Tally, nameless, resources};
+use crate::fairshare::decay;
 use crate::store::{EndedJob, Ledger, Snapshot, Which};
 
 /// How many names of a kind a tally keeps.
@@ -118,12 +119,20 @@ impl<'a> Found<'a> {
         let periods_ago = run.current.saturating_sub(run.periods.index(ended));
         let age = u32::try_from(periods_ago.max(0)).unwrap_or(u32::MAX);
         // A clock that was set back while it ran, or a record that does not say when it ended.
-        let usage = run.settings.weights.usage(ran_on, (ended - started).max(0.0));
+        let seconds = (ended - started).max(0.0);
+        let usage = run.settings.weights.usage(ran_on, seconds);
+        let continuous = decay::interval(
+            run.settings.weights.rate(ran_on),
+            ended - seconds,
+            ended,
+            ended,
+            run.half_life(),
+        );
         let group = u32::try_from(at).unwrap_or(u32::MAX);
         if moves {
             let bin_0 = u32::try_from(run.current.saturating_sub(run.start.period)).unwrap_or(u32::MAX);
-            self.jobs.push(Counting { group, age: bin_0, ended, usage: -usage });
-            self.jobs.push(Counting { group, age, ended, usage });
+            self.jobs.push(Counting { group, age: bin_0, ended, usage: -usage, continuous: -continuous });
+            self.jobs.push(Counting { group, age, ended, usage, continuous });
             return;
         }
         self.tally.counted += 1;
@@ -140,7 +149,7 @@ impl<'a> Found<'a> {
                 Trace { age, usage, to_boundary, row: job.row, without_bank: by_default, before_change };
             traces.push((at, ended, trace));
         }
-        self.jobs.push(Counting { group, age, ended, usage });
+        self.jobs.push(Counting { group, age, ended, usage, continuous });
     }
 
     /// True for a record that flux-accounting never counts: one without a bank, or one that ended before the newest job we

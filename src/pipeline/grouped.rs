@@ -12,6 +12,8 @@ pub(super) struct Counting {
     pub(super) ended: f64,
     /// What it used.
     pub(super) usage: f64,
+    /// What it used, with continuous decay until it ended.
+    pub(super) continuous: f64,
 }
 
 /// Jobs by group.
@@ -72,7 +74,7 @@ mod tests {
 
     #[test]
     fn groups_are_apart_and_in_order_of_time() {
-        let job = |group, ended, usage| Counting { group, age: 0, ended, usage };
+        let job = |group, ended, usage| Counting { group, age: 0, ended, usage, continuous: usage };
         let jobs = vec![job(2, 5.0, 1.0), job(0, 9.0, 2.0), job(2, 1.0, 3.0), job(2, 5.0, 4.0)];
         let grouped = Grouped::new(jobs, 4);
         let usages = |group| grouped.of(group).iter().map(|job| job.usage).collect::<Vec<_>>();

@@ -14,6 +14,7 @@ mod accounting;
 mod banks;
 mod blame;
 pub mod charges;
+mod continuous;
 mod error;
 mod exact;
 pub mod fairshare;

@@ -3,6 +3,7 @@
 
 mod again;
 mod clock;
+mod continuous;
 mod hands;
 mod history;
 

@@ -36,10 +36,23 @@ pub struct Marks {
     pub ran: f64,
     /// By [`Marks::key`], sorted: when the newest counted job of an association ended.
     pub counted: Vec<(u64, f64)>,
+    /// The usage with continuous decay of each association that has any, sorted by key.
+    pub continuous: Vec<Continuous>,
     /// Ids of records for which there was no association.
     pub unplaced: Vec<u64>,
     /// Stands for the associations there were, and from when on each one's bank counted.
     pub associations: u64,
+}
+
+/// The usage of an association with continuous decay.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Continuous {
+    /// The association, as [`Marks::key`].
+    pub key: u64,
+    /// The stored usage that belongs to it, which decays at boundaries only.
+    pub usage: f64,
+    /// The usage by bin, as of `period_start`; the present period first.
+    pub bins: Vec<f64>,
 }
 
 /// What is remembered of the last complete fetch.
@@ -51,9 +64,10 @@ pub struct FetchMarks {
     pub oldest: Option<f64>,
 }
 
+const MARKS: &str = "fairshare_usage_marks";
 const FETCH_MARKS: &str = "fairshare_fetch_marks";
 const COLUMNS: &str = "period_start, period_end, half_life, decay, reset_period, reconfigured, since, last_job, ran, \
-                       counted, unplaced, associations";
+                       counted, unplaced, associations, continuous";
 
 impl Marks {
     /// Stands for an association (FNV-1a; a collision among a million is one in forty million).
@@ -68,6 +82,12 @@ impl Marks {
     pub fn newest(&self, key: u64) -> f64 {
         let found = self.counted.binary_search_by_key(&key, |(known, _)| *known).ok();
         found.and_then(|at| self.counted.get(at)).map_or(0.0, |(_, newest)| *newest)
+    }
+
+    /// Returns the usage of an association with continuous decay; `None` if its stored usage is another than the last run left.
+    pub fn continuous(&self, key: u64, stored: f64) -> Option<&Continuous> {
+        let at = self.continuous.binary_search_by_key(&key, |known| known.key).ok()?;
+        self.continuous.get(at).filter(|known| known.usage == stored)
     }
 
     fn read(row: &Row<'_>) -> rusqlite::Result<Marks> {
@@ -88,6 +108,7 @@ impl Marks {
                 .collect(),
             unplaced: words(row.get_ref(10)?).collect(),
             associations: u64::from_ne_bytes(row.get::<_, i64>(11)?.to_ne_bytes()),
+            continuous: read_continuous(words(row.get_ref(12)?)),
         })
     }
 }
@@ -97,13 +118,30 @@ fn words(blob: ValueRef<'_>) -> impl Iterator<Item = u64> + '_ {
     bytes.chunks_exact(8).filter_map(|chunk| Some(u64::from_le_bytes(chunk.try_into().ok()?)))
 }
 
+fn read_continuous(mut words: impl Iterator<Item = u64>) -> Vec<Continuous> {
+    std::iter::from_fn(|| {
+        let (key, usage, length) = (words.next()?, words.next()?, words.next()?);
+        let bins = words.by_ref().take(usize::try_from(length).ok()?).map(f64::from_bits).collect();
+        Some(Continuous { key, usage: f64::from_bits(usage), bins })
+    })
+    .collect()
+}
+
+impl Continuous {
+    fn words(&self) -> impl Iterator<Item = u64> + '_ {
+        [self.key, self.usage.to_bits(), self.bins.len() as u64]
+            .into_iter()
+            .chain(self.bins.iter().map(|bin| bin.to_bits()))
+    }
+}
+
 impl Snapshot<'_> {
     /// What was remembered; `None` if the exact rule never ran here.
     pub fn marks(&self) -> Result<Option<Marks>, StoreError> {
-        if self.table("fairshare_usage_marks")?.is_none() {
-            return Ok(None);
-        }
-        let sql = format!("SELECT {COLUMNS} FROM fairshare_usage_marks WHERE one = 1");
+        let Some(table) = self.table(MARKS)? else { return Ok(None) };
+        // Older versions wrote no such column.
+        let columns = if table.has("continuous") { COLUMNS } else { &COLUMNS.replace("continuous", "NULL") };
+        let sql = format!("SELECT {columns} FROM {MARKS} WHERE one = 1");
         self.transaction.query_row(&sql, [], Marks::read).optional().map_err(|error| match error {
             rusqlite::Error::SqlInputError { .. } | rusqlite::Error::InvalidColumnType(..) => {
                 self.error(Reason::Value(format!(
@@ -119,18 +157,23 @@ impl Snapshot<'_> {
     pub fn write_marks(&self, marks: &Marks) -> Result<(), StoreError> {
         let blob =
             |words: &mut dyn Iterator<Item = u64>| words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>();
+        let lacks_continuous = self.table(MARKS)?.is_some_and(|table| !table.has("continuous"));
         let write = || -> rusqlite::Result<()> {
             self.transaction.execute_batch(
                 "CREATE TABLE IF NOT EXISTS fairshare_usage_marks (
                      one integer PRIMARY KEY CHECK (one = 1), period_start real, period_end real, half_life real,
                      decay real, reset_period real, reconfigured real, since real, last_job text, ran real,
-                     counted blob, unplaced blob, associations integer)",
+                     counted blob, unplaced blob, associations integer, continuous blob)",
             )?;
+            if lacks_continuous {
+                self.transaction.execute_batch(&format!("ALTER TABLE {MARKS} ADD COLUMN continuous blob"))?;
+            }
             let counted = blob(&mut marks.counted.iter().flat_map(|(key, newest)| [*key, newest.to_bits()]));
             let unplaced = blob(&mut marks.unplaced.iter().copied());
+            let continuous = blob(&mut marks.continuous.iter().flat_map(Continuous::words));
             let sql = format!(
                 "INSERT OR REPLACE INTO fairshare_usage_marks (one, {COLUMNS})
-                 VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+                 VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
             );
             let associations = i64::from_ne_bytes(marks.associations.to_ne_bytes());
             self.transaction.execute(
@@ -147,7 +190,8 @@ impl Snapshot<'_> {
                     marks.ran,
                     counted,
                     unplaced,
-                    associations
+                    associations,
+                    continuous
                 ],
             )?;
             Ok(())

@@ -44,7 +44,7 @@ pub use error::{Left, Reason, StoreError};
 pub use history::PastJob;
 pub use jobs::{EndedJob, JobRecord, LATEST, Which, is_time};
 pub use ledger::{Account, Counted, Ledger, LedgerBank, UsageSettings};
-pub use marks::{FetchMarks, Marks};
+pub use marks::{Continuous, FetchMarks, Marks};
 pub use pace::Pace;
 pub use policy_data::{
     AssociationRecord, BankRecord, ConfigRecord, FactorRecord, PolicyData, ProjectRecord, QueueRecord,

@@ -121,10 +121,15 @@ impl Snapshot<'_> {
         }
         self.check_usage_rule()?;
         let marks = self.marks()?;
-        self.tell_counted(associations, marks.as_ref(), now)?;
+        let newest = self.tell_counted(associations, marks.as_ref(), now)?;
         let (site, pace) = (self.site_policy()?, self.pace()?);
-        // flux-accounting does not say when it counted: its usages are taken for those of now, as it ranks them.
-        let at = self.counted_by(marks.as_ref(), &pace, now)?.unwrap_or(now);
+        // By a clock that was set back, the last count is yet to come.
+        let at = self.counted_by(marks.as_ref(), &pace, now)?.map(|at| at.min(now));
+        match (at, &marks) {
+            (Some(at), Some(marks)) => decay_counted(associations, marks, &pace, at),
+            _ => decay_stored(associations, &newest, &pace, now),
+        }
+        let at = at.unwrap_or(now);
         let options = site.options.settings().into_iter().map(|(name, value)| (name.to_owned(), value));
         Ok(Some(TreeRecord {
             policy: site.policy.name().to_owned(),
@@ -163,12 +168,13 @@ impl Snapshot<'_> {
     }
 
     /// Tells the leaves up to when jobs are counted: the newest that is in their usage, and whatever ended too early to count.
+    /// Returns for each association when its newest counted job ended.
     fn tell_counted(
         &self,
         associations: &mut [AssociationRecord],
         marks: Option<&Marks>,
         now: f64,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<f64>, StoreError> {
         const NAME: &str = "job_usage_factor_table";
         let mut counted: HashMap<(String, String), f64> = HashMap::new();
         if self.table(NAME)?.is_some_and(|table| table.has("last_job_timestamp")) {
@@ -182,15 +188,17 @@ impl Snapshot<'_> {
             })?;
         }
         let (of_banks, of_site) = (self.cut_offs_of_banks()?, self.cut_off_of_site(marks)?);
+        let mut all = Vec::with_capacity(associations.len());
         for association in associations {
             let Some(leaf) = &mut association.leaf else { continue };
             let key = (leaf.username.clone(), association.bank.clone());
             let newest = counted.get(&key).copied().unwrap_or(0.0);
+            all.push(newest);
             let cut_off = of_banks.get(&association.bank).copied().unwrap_or(0.0).max(of_site);
             let counted = believed(newest, marks, Marks::key(&leaf.username, &association.bank), now);
             leaf.counted_until = counted.max(cut_off.min(MAX_TIME));
         }
-        Ok(())
+        Ok(all)
     }
 
     /// Jobs of a bank that ended up to then never count: what `flux account clear-usage` sets.
@@ -224,6 +232,43 @@ impl Snapshot<'_> {
         let ours = marks.filter(|marks| marks.reconfigured == reconfigured);
         Ok(ours.map_or(reconfigured, |marks| marks.since))
     }
+}
+
+/// Sets the usage of each leaf to its usage at `at` with continuous decay, which is the time of the last count. A usage that somebody else
+/// has changed since is taken as it is stored.
+fn decay_counted(associations: &mut [AssociationRecord], marks: &Marks, pace: &Pace, at: f64) {
+    let left = left_after(at - marks.period_start, pace);
+    for association in associations {
+        let Some(leaf) = &mut association.leaf else { continue };
+        if let Some(known) = marks.continuous(Marks::key(&leaf.username, &association.bank), leaf.usage) {
+            leaf.usage = known.bins.iter().sum::<f64>() * left;
+        }
+    }
+}
+
+/// Decays the stored usage of each leaf from the end of its newest job, or from the last boundary if that came later, to `now`.
+///
+/// flux-accounting does not store when it counted. As long as an association is idle, neither time changes before the next boundary,
+/// at which its stored usage decays. So its usage never rises.
+fn decay_stored(associations: &mut [AssociationRecord], newest: &[f64], pace: &Pace, now: f64) {
+    let Some(boundary) = pace.boundary else { return };
+    let passed = (now - boundary) / pace.period;
+    // A boundary that is more than a period overdue shows that nobody counts.
+    if passed >= 2.0 {
+        return;
+    }
+    let began = if passed >= 0.0 { boundary } else { pace.next_boundary(now) - pace.period };
+    for (association, newest) in associations.iter_mut().zip(newest) {
+        if let Some(leaf) = &mut association.leaf {
+            leaf.usage *= left_after(now - newest.max(began).min(now), pace);
+        }
+    }
+}
+
+/// Returns the part of a usage that continuous decay leaves after `seconds`.
+fn left_after(seconds: f64, pace: &Pace) -> f64 {
+    let half_life = pace.half_life();
+    if half_life > 0.0 { (-seconds.max(0.0) / half_life).exp2() } else { 1.0 }
 }
 
 /// Up to when jobs are counted where the newest counted one ended then, by whatever clock. No count has jobs in it that ended
