@@ -850,7 +850,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__show)
-            opts="-p -t -u -b -U -a -d -s -l -o -n -P -h --path --tree --format --usage --unknown-shares --wait --policy --set --user --bank --users-only --all --depth --sort --long --columns --no-header --json --csv --parsable --color --no-pager --help"
+            opts="-p -t -u -b -U -a -d -s -l -o -n -P -h --path --tree --format --usage --unknown-shares --wait --policy --set --user --bank --users-only --all --depth --sort --long --columns --no-header --uri --json --csv --parsable --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -961,6 +961,13 @@ _flux__fairshare() {
                     ;;
                 -o)
                     COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight place rank fairshare fairshare_perc fairshare_tree_usage fairshare_factor usage_over_perc walk stored served active depth bar" -- "${cur}"))
+                    return 0
+                    ;;
+                --uri)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
                     return 0
                     ;;
                 --color)

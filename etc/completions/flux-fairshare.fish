@@ -125,6 +125,7 @@ served\t'under-served, over-served, even, or has no (own) shares'
 active\t'whether the association may be ranked'
 depth\t'levels below the root'
 bar\t'effective usage drawn against norm shares (table only)'"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"

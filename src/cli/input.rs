@@ -4,10 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::ask::InstanceArg;
 use super::database::{DatabaseArg, Found};
-use super::figures::Unit;
+use super::figures::{self, Unit};
+use super::live_tree::{self, LiveTree};
+use super::printable::printable;
 use super::progress::Progress;
 use super::suggest::did_you_mean;
 use super::{Failure, failure, fingers, mending, remark};
@@ -214,6 +217,39 @@ impl Input {
         opened.map_err(|error| mending::unopened(&error, found, Access::Read, true))
     }
 
+    /// Takes the live tree of the plugin if no other tree is named and the plugin has one for this user. Otherwise as [`Input::load`].
+    pub(super) fn load_live(
+        &self,
+        rules: &Rules,
+        instance: &InstanceArg,
+        progress: &mut Progress,
+    ) -> Result<Loaded, Failure> {
+        if self.is_given() {
+            return self.load(rules, progress);
+        }
+        let flux = match instance.connect() {
+            Ok(flux) => flux,
+            Err(failure) if instance.uri.is_some() => return Err(failure),
+            Err(_) => return self.load(rules, progress),
+        };
+        progress.phase("asking the plugin", || 0);
+        let Ok(live) = live_tree::load(&flux) else { return self.load(rules, progress) };
+        let LiveTree { tree, in_force, policy, options, now, half_life, is_node_seconds } = live;
+        Ok(Loaded {
+            tree,
+            source: Source::Plugin { now },
+            half_life,
+            stored: in_force,
+            policy,
+            options: rules.over(SitePolicy { policy, options })?,
+            claims: Vec::new(),
+            document: DocumentFacts::default(),
+            unit: if is_node_seconds { Unit::NodeSeconds } else { Unit::Unknown },
+            pace: None,
+            left_out: Vec::new(),
+        })
+    }
+
     /// Reads and checks the tree.
     pub(super) fn load(&self, rules: &Rules, progress: &mut Progress) -> Result<Loaded, Failure> {
         // A setting that is none is told before anything is read.
@@ -228,6 +264,7 @@ impl Input {
             }
         };
         let is_document = document.is_some();
+        let mut counted = None;
         let (builder, stored, from) = match document {
             Some(document) => {
                 for note in &document.notes {
@@ -257,6 +294,7 @@ impl Input {
                 let stored =
                     snapshot.tree(options.inactive_usage, &mut |done| progress.at(done)).map_err(failure)?;
                 let pace = Some(snapshot.pace().map_err(failure)?);
+                counted = snapshot.counted_at(figures::now()).map_err(failure)?;
                 let from = From { policy: site.policy, pace, left_out: stored.left_out, ..From::default() };
                 (stored.builder, stored.associations, from)
             }
@@ -271,13 +309,41 @@ impl Input {
         };
         let From { policy, undecided, notes, claims, uncomputed, pace, left_out } = from;
         let document = DocumentFacts { undecided, notes, uncomputed };
-        Ok(Loaded { tree, stored, policy, options, claims, document, unit, pace, left_out })
+        let source = if is_document { Source::Document } else { Source::Database { counted } };
+        Ok(Loaded {
+            tree,
+            source,
+            half_life: None,
+            stored,
+            policy,
+            options,
+            claims,
+            document,
+            unit,
+            pace,
+            left_out,
+        })
     }
+}
+
+/// Where a tree comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Source {
+    /// A document.
+    Document,
+    /// The plugin, whose usages are those of this instant in seconds since the epoch.
+    Plugin { now: f64 },
+    /// A database, whose usages were counted at this instant; `None` if flux-accounting counted them, which does not store when.
+    Database { counted: Option<f64> },
 }
 
 /// A tree, and what came with it.
 pub(super) struct Loaded {
     pub tree: Tree,
+    /// Where it comes from.
+    pub source: Source,
+    /// Seconds in which usage halves at every instant, as the plugin says.
+    pub half_life: Option<f64>,
     /// What a database stores of each association, by its list index; empty for a document.
     pub stored: Vec<StoredAssociation>,
     /// The rule that the site chose, or that of the system it comes from.
@@ -320,6 +386,40 @@ struct From {
 }
 
 impl Loaded {
+    /// The sentence above a table that says where its numbers come from; nothing for a document. `path` is that of the database.
+    pub(super) fn head(&self, path: &Path) -> Option<String> {
+        match self.source {
+            Source::Document => None,
+            Source::Plugin { .. } => Some("Live, from the plugin.".to_owned()),
+            Source::Database { counted } => {
+                let path = path.display().to_string();
+                let path = printable(&path);
+                Some(match counted {
+                    Some(at) => {
+                        let at = figures::moment(at, figures::now(), &jiff::tz::TimeZone::system());
+                        format!("As of the last count {at}, from {path}.")
+                    }
+                    None => format!("From {path}, as flux-accounting counted."),
+                })
+            }
+        }
+    }
+
+    /// The same for a JSON document: `from`, and when the usages were true.
+    pub(super) fn source_fact(&self) -> Option<(&'static str, Value)> {
+        let (from, as_of) = match self.source {
+            Source::Document => return None,
+            Source::Plugin { now } => ("plugin", Some(now)),
+            Source::Database { counted } => ("database", counted),
+        };
+        Some(("source", json!({"from": from, "as_of": as_of})))
+    }
+
+    /// The file that error messages name, or the plugin.
+    pub(super) fn place<'a>(&self, path: &'a Path) -> &'a Path {
+        if matches!(self.source, Source::Plugin { .. }) { Path::new("the plugin") } else { path }
+    }
+
     /// The rule of the tree, or the error that asks for it.
     pub(super) fn decided(&self) -> Result<Policy, Failure> {
         match &self.document.undecided {

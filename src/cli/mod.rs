@@ -22,6 +22,7 @@ mod input;
 mod installed;
 mod jobs;
 mod limit;
+mod live_tree;
 mod manual;
 mod manual_plugin;
 mod mending;

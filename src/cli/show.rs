@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
+use super::ask::InstanceArg;
 use super::columns::{self, Chosen, View};
 use super::figures::{Unit, number};
 use super::input::{Input, Loaded, PolicyArg, Rules, rank};
@@ -20,8 +21,9 @@ use crate::store::StoredAssociation;
 
 /// Show the tree: shares, usage and fair-share of every bank and user
 ///
-/// Computes the fair-shares afresh; the database is only read. Siblings come in the order of their fair-share, the most
-/// deserving first.
+/// Shows the live tree of the plugin where that answers and neither a database nor a document is named; otherwise the database. The
+/// line above the table says which. Computes the fair-shares afresh and changes nothing. Siblings come in the order of their
+/// fair-share, the most deserving first.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = columns::help())]
 pub(super) struct Args {
@@ -75,13 +77,16 @@ pub(super) struct Args {
     #[arg(short = 'n', long, alias = "noheader", conflicts_with = "json", help_heading = "Output")]
     no_header: bool,
     #[command(flatten)]
+    instance: InstanceArg,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
     let order = Order::parse(&args.sort).map_err(|text| Failure::Message(format!("--sort: {text}")))?;
     let mut progress = Progress::start();
-    let loaded = args.input.load(&args.rules, &mut progress)?;
+    let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
+    let place = loaded.place(args.input.source());
     let options = loaded.options;
     let policy = args.policy.of(&loaded)?;
     args.rules.apply_to(&[policy])?;
@@ -93,12 +98,12 @@ pub(super) fn run(args: &Args) -> Outcome {
     let chosen = choose(args, policy, screen.colour, loaded.unit)?;
     let Loaded { tree, stored, .. } = &loaded;
     progress.phase("ranking", || 0);
-    let ranking = rank(args.input.source(), tree, policy, &options)?;
+    let ranking = rank(place, tree, policy, &options)?;
     let selected = match select(args, &loaded) {
         Ok(selected) => selected,
         Err(missing) => {
             drop(progress);
-            remark(format_args!("{}: {missing}", args.input.source().display()));
+            remark(format_args!("{}: {missing}", place.display()));
             return Ok(Answer::No);
         }
     };
@@ -117,10 +122,13 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     // What was asked for by name is never left out.
     let give_up = if args.columns.is_empty() { columns::GIVE_UP } else { &[] };
+    // What the plugin has in force is of its last refresh.
     let stale = loaded.pace.map(|_| stale(tree, &ranking, stored));
     let mut facts = facts(policy, &options);
     facts.extend(stale.map(|stale| ("stale", stale.into())));
     facts.extend(loaded.notes());
+    facts.extend(loaded.source_fact());
+    let head = loaded.head(args.input.source()).filter(|_| !args.no_header);
     let report = Report {
         facts,
         rows: Rows {
@@ -128,6 +136,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             columns: chosen.iter().map(|chosen| chosen.column).collect(),
             rows: Box::new(nodes.iter().map(row)),
         },
+        before: head.into_iter().collect(),
         notes: if args.no_header { Vec::new() } else { args.notes(policy, &ranking, stale) },
         ..Report::default()
     };

@@ -110,7 +110,8 @@ pub(super) fn plan(
             changes.usages.push((at, new));
             *usage = new;
         }
-        if *usage > 0.0 {
+        // A usage that is not the sum of its bins was set by somebody: it is pushed as it is stored.
+        if *usage > 0.0 && (counted.usage.is_some() || is_sum_of(*usage, bins.of.get(at))) {
             continuous.push(Continuous { key: *key, usage: *usage, bins: counted.continuous });
         }
     }
@@ -129,6 +130,11 @@ pub(super) fn plan(
     }
     let marks = remember(&run, snapshot, now, (newest, continuous), unplaced, changes.is_empty())?;
     Ok(Plan { bins, changes, marks, tally, ledger })
+}
+
+fn is_sum_of(usage: f64, bins: Option<&Vec<StoredBin>>) -> bool {
+    let total: f64 = bins.into_iter().flatten().map(|bin| bin.value).sum();
+    (usage - total).abs() <= 1e-6 * usage
 }
 
 /// What a run makes of an association.

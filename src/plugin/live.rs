@@ -2,12 +2,14 @@
 //! Live fair-share in queries: the key `live` of the document, and the method `prices`.
 
 use super::costs::Cost;
-use super::services::{busy, refuse};
+use super::services::{busy, error, refuse};
 use super::{MfPriority, terms, wire};
 use crate::engine::{LastRefresh, LiveSnapshot, PricedJob};
+use crate::fairshare::Shares;
 use crate::fairshare::accrual::Mode;
 use crate::ids::JobId;
-use crate::jobtap::{Host, Reply};
+use crate::jobtap::{ENOENT, Host, Reply};
+use crate::standing::{BankRow, LeafRow, TreePage};
 use serde_json::{Map, Value, json};
 
 /// What the document says of live fair-share.
@@ -73,6 +75,48 @@ fn price(id: JobId, priced: &PricedJob, age: f64) -> Value {
     })
 }
 
+fn tree_page(page: &TreePage, now: f64) -> Value {
+    let shares = |shares: Shares| match shares {
+        Shares::Count(count) => json!(count),
+        Shares::Parent => json!("parent"),
+    };
+    let bank = |bank: &BankRow| {
+        json!({
+            "bank": bank.name,
+            "parent": bank.parent,
+            "shares": shares(bank.shares),
+            "active": bank.active,
+            "usage": bank.usage,
+        })
+    };
+    let leaf = |leaf: &LeafRow| {
+        json!({
+            "place": leaf.place,
+            "username": leaf.name,
+            "userid": leaf.user.map(|user| user.0),
+            "bank": leaf.bank,
+            "shares": shares(leaf.shares),
+            "active": leaf.active,
+            "usage": leaf.usage,
+            "fairshare": leaf.fairshare,
+        })
+    };
+    let options = page.options.settings().into_iter().map(|(name, value)| (name.to_owned(), json!(value)));
+    json!({
+        "now": now,
+        "generation": page.generation,
+        "policy": page.policy.name(),
+        "options": options.collect::<Map<_, _>>(),
+        "half_life": page.half_life.seconds().unwrap_or(0.0),
+        "node_weight": page.weights.node,
+        "core_weight": page.weights.core,
+        "gpu_weight": page.weights.gpu,
+        "banks": page.banks.iter().map(bank).collect::<Vec<_>>(),
+        "associations": page.leaves.iter().map(leaf).collect::<Vec<_>>(),
+        "next": page.next,
+    })
+}
+
 impl MfPriority {
     /// What associations have used as of now, and their fair-share as of the last refresh, in pages by user id and bank.
     pub(super) fn usages(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
@@ -89,6 +133,18 @@ impl MfPriority {
         });
         let next = next.map(|(user, bank)| json!([user.0, bank.as_str()]));
         Ok(Some(json!({"now": now, "associations": used.collect::<Vec<_>>(), "next": next}).to_string()))
+    }
+
+    /// The live tree: banks and associations with their usage as of now, and how it is ranked.
+    pub(super) fn tree(&self, host: Host<'_, Self>, payload: Option<&str>) -> Reply {
+        let (first, most) =
+            wire::tree_page(payload).map_err(|fault| refuse(host.plugin(), "tree", &fault))?;
+        let now = host.now();
+        let found = self.read(|engine| engine.tree_page(first, most, now)).ok_or_else(busy)?;
+        let text =
+            "fair-share is not live: no push brought a tree, or \"live\" is false in the configuration";
+        let page = found.ok_or_else(|| error(ENOENT, text.to_owned()))?;
+        Ok(Some(tree_page(&page, now).to_string()))
     }
 
     /// Posted and exact prices of pending jobs, by id: of those that are asked for, or a page of all.

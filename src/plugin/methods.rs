@@ -68,6 +68,7 @@ pub(super) const METHODS: &[Method<MfPriority>] = &[
     admins(c"associations", |plugin, host, request| plugin.associations(host, request.payload)),
     admins(c"prices", |plugin, host, request| plugin.prices(host, request.payload)),
     admins(c"usages", |plugin, host, request| plugin.usages(host, request.payload)),
+    admins(c"tree", |plugin, host, request| plugin.tree(host, request.payload)),
     owners(c"reprioritize", |plugin, host, _| plugin.reprioritize(host)),
     owners(c"hand_over", |plugin, host, request| plugin.hand_over(host, request.payload)),
     owners(c"rest", |plugin, host, request| plugin.rest(host, request.payload)),

@@ -229,6 +229,22 @@ pub fn page(payload: Option<&str>) -> Result<PageWanted, WireError> {
     Ok(PageWanted { after, user: user.transpose()?.map(UserId), most: limit?, most_held: MAX_HELD })
 }
 
+/// `tree`: the place of the first leaf of the page, and the number of leaves at most. It needs no payload.
+pub fn tree_page(payload: Option<&str>) -> Result<(usize, usize), WireError> {
+    const MOST: usize = 1000;
+    let members = payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text)))?;
+    let number = |key: &str, or: usize, range: std::ops::RangeInclusive<usize>| {
+        let Some(value) = members.get(key).filter(|value| value.get() != "null") else { return Ok(or) };
+        let number = value.get().parse().ok().filter(|number| range.contains(number));
+        let (least, most) = (range.start(), range.end());
+        number.ok_or_else(|| {
+            let text = format!("{key}: expected an integer from {least} to {most}, got {}", describe(value));
+            WireError::Record(text)
+        })
+    };
+    Ok((number("after", 0, 0..=u32::MAX as usize)?, number("limit", MOST, 1..=MOST)?))
+}
+
 /// Which prices are asked for.
 pub struct PricesWanted {
     /// Those of these jobs, and of no others.

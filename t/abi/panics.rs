@@ -24,7 +24,7 @@ const TIMES: usize = 4;
 /// What decides nothing, at least in this history.
 const WITHOUT_EFFECTS: &str = "job.destroy job.state.sched job.event.dependency-add job.event.urgency plugin.query check associations \
     rec_q_update rec_proj_update rec_bank_update rec_config_update policy_begin policy_part \
-    policy_abort batch commits conf.update prices usages written slice expire explain standing jobs stats answer hand_over";
+    policy_abort batch commits conf.update prices usages tree written slice expire explain standing jobs stats answer hand_over";
 
 fn texts(list: &'static [&'static std::ffi::CStr]) -> impl Iterator<Item = &'static str> {
     list.iter().map(|text| text.to_str().unwrap())

@@ -54,8 +54,8 @@ fn no_payload_or_no_json() {
 }
 
 /// Methods that need no payload: one that can't be read is not none.
-const WITHOUT: [&str; 8] =
-    ["policy_begin", "jobs", "standing", "prices", "usages", "associations", "hand_over", "stats"];
+const WITHOUT: [&str; 9] =
+    ["policy_begin", "jobs", "standing", "prices", "usages", "tree", "associations", "hand_over", "stats"];
 
 #[test]
 fn not_utf8() {

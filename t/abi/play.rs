@@ -268,6 +268,7 @@ impl Play {
         self.agrees();
         self.request("prices", &json!({}));
         self.request("usages", &json!({}));
+        self.request("tree", &json!({}));
         self.refreshes();
         self.site.host.remove(SO).unwrap();
         let loaded = self.site.host.load(&self.site.so.path(), None);

@@ -36,6 +36,7 @@ fn payloads(method: &str) -> Vec<Value> {
         "prices" => vec![json!({"ids": [1, 2, 3], "after": 1, "limit": 10})],
         "hand_over" => vec![json!({"after": 1, "limit": 10})],
         "rest" => vec![json!({"ids": [1, 2, 3]})],
+        "tree" => vec![json!({"after": 1, "limit": 10})],
         "usages" => vec![json!({"after": [5001, "A"], "limit": 10})],
         "explain" => vec![json!({"id": 1}), json!({"id": 1, "userid": 5002}), json!({"ids": [1, 2]})],
         "standing" => vec![json!({"user": 5002, "bank": "A", "after": [5001, "A"], "limit": 10})],

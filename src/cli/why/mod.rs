@@ -39,6 +39,9 @@ pub(super) use outlook::when_below;
 /// tree. The answers are the plugin's own: everybody may ask for his own jobs, the instance owner for all. Names of users that
 /// look like ids are taken for users.
 ///
+/// Of users and banks: the live tree of the plugin is explained where that answers and neither a database nor a document is named;
+/// otherwise the database. The first line says which.
+///
 /// For one: the levels from the root down, where most was lost, who is just ahead, what would change it, and when usage has
 /// decayed back to the share. For two: the first bank above both, the two nodes right below it, and which shares and whose
 /// usage made the values that decide.
@@ -99,13 +102,14 @@ pub(super) fn run(args: &Args) -> Outcome {
         return job::run(args);
     }
     let mut progress = Progress::start();
-    let loaded = args.input.load(&args.rules, &mut progress)?;
+    let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
+    let place = loaded.place(args.input.source());
     let options = loaded.options;
     let policy = args.policy.of(&loaded)?;
     args.rules.apply_to(&[policy])?;
     let tree = &loaded.tree;
     progress.phase("ranking", || 0);
-    let ranking = rank(args.input.source(), tree, policy, &options)?;
+    let ranking = rank(place, tree, policy, &options)?;
     drop(progress);
     let screen = args.screen.screen();
     let now = figures::now();
@@ -117,7 +121,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         unit: loaded.unit,
         screen: &screen,
         pace: pace(args, loaded.pace, now)?,
-        half_life: args.half_life.map(|half_life| half_life.as_secs_f64()),
+        half_life: args.half_life.map(|half_life| half_life.as_secs_f64()).or(loaded.half_life),
         now,
         walk: ranking.pbs_walk(tree),
         of_pbs: loaded.policy == Policy::Pbs,
@@ -136,16 +140,20 @@ pub(super) fn run(args: &Args) -> Outcome {
                 true => loaded.no_bank(name),
                 false => missing(tree, name),
             };
-            remark(format_args!("{}: {missing}", args.input.source().display()));
+            remark(format_args!("{}: {missing}", place.display()));
             return Ok(Answer::No);
         }
         nodes.push((name, found));
     }
     let facts = [("policy", Value::from(policy.name())), ("options", options_json(&options))];
-    let facts = facts.into_iter().chain(loaded.notes());
+    let facts = facts.into_iter().chain(loaded.notes()).chain(loaded.source_fact());
     let mut document: serde_json::Map<String, Value> =
         facts.map(|(key, value)| (key.to_owned(), value)).collect();
     let mut text = Vec::new();
+    if let Some(head) = loaded.head(args.input.source()) {
+        site.line(&head, &mut text)?;
+        writeln!(text)?;
+    }
     match nodes.as_slice() {
         [(_, found)] => {
             let mut list = Vec::new();
@@ -155,7 +163,11 @@ pub(super) fn run(args: &Args) -> Outcome {
                 }
                 let explanation = ranking.explain(tree, *node);
                 let is_bank = tree.kind(*node) == NodeKind::Bank;
-                let bins = if is_bank { Vec::new() } else { usage_bins(args, tree, *node)? };
+                let bins = if is_bank || loaded.pace.is_none() {
+                    Vec::new()
+                } else {
+                    usage_bins(args, tree, *node)?
+                };
                 match (args.json, is_bank) {
                     (true, _) => list.push(site.explanation_json(*node, &explanation, &bins)),
                     (false, true) => site.explain_bank(*node, &explanation, &mut text)?,

@@ -11,6 +11,7 @@ use crate::accounts::{Association, AssociationId};
 use crate::fairshare::{Options, Policy};
 use crate::ids::{BankName, JobId, UserId};
 use crate::priority::AGE;
+use crate::standing::TreePage;
 use std::collections::VecDeque;
 
 /// Associations and jobs that are worked out in one turn: a few milliseconds.
@@ -124,6 +125,12 @@ impl Engine {
         let next = used.last().filter(|_| used.len() == wanted.most);
         let next = next.map(|last| (last.user, last.bank.clone()));
         (used, next)
+    }
+
+    /// Returns a page of the live tree, as [`Standing::tree_page`](crate::standing::Standing::tree_page); `None` if fair-share is not
+    /// live.
+    pub fn tree_page(&self, first: usize, most: usize, now: f64) -> Option<TreePage> {
+        self.standing.tree_page(first, most, now).filter(|_| self.is_live())
     }
 
     /// The settings are these from now on.

@@ -8,8 +8,8 @@ use crate::accounts::{ConfigPatch, ZeroScore};
 use crate::engine::{
     Effect, EndedJob, Engine, Event, Open, PageWanted, Refusal, Settings, StandingsWanted, State, Timer,
 };
-use crate::fairshare::Policy;
 use crate::fairshare::periods::Resources;
+use crate::fairshare::{Builder, Options, Policy};
 use crate::ids::{JobId, UserId};
 use crate::standing::{Job, RESET, SitePart};
 
@@ -182,6 +182,46 @@ fn ages_at_the_cap_are_followed_at_each_refresh() {
         let current = [first, second].map(|id| i64::from(host.engine.priced(id).unwrap().exact.priority));
         assert_eq!(current[0] - current[1], difference, "{hours} hours later");
         assert!(price(&host, first) >= price(&host, second), "{hours} hours later the order is the same");
+    }
+}
+
+/// The pages of the live tree, put together again, rank as the plugin does.
+#[test]
+fn the_pages_of_the_live_tree_are_the_tree() {
+    for policy in Policy::ALL {
+        let leaves =
+            (0..25).map(|user| leaf(user, if user % 3 == 0 { "A" } else { "B" }, f64::from(user % 7), 0.0));
+        let mut engine = Engine::new(OWNER);
+        assert_eq!(engine.tree_page(0, 10, NOW), None);
+        engine.handle(NOW, Event::Policy(accounts(), tree(policy, NOW, leaves.collect())));
+        engine.handle(NOW + 30.0, Event::Timer(Timer::Refresh));
+        let (mut rows, mut builder, mut first) = (Vec::new(), Builder::default(), Some(0));
+        while let Some(from) = first {
+            let page = engine.tree_page(from, 10, NOW + 30.0).expect("a page");
+            assert_eq!(
+                (page.policy, page.leaves.len() <= 10, page.banks.is_empty()),
+                (policy, true, from > 0)
+            );
+            for bank in &page.banks {
+                builder.bank(&bank.name, bank.parent.as_deref(), bank.shares, bank.usage);
+            }
+            rows.extend(page.leaves);
+            first = page.next;
+        }
+        rows.sort_by_key(|row| row.place);
+        for row in &rows {
+            builder.association(&row.name, &row.bank, row.shares, Some(row.usage), row.active);
+        }
+        let rebuilt = builder.build().expect("a tree");
+        let ranking = rebuilt.rank(policy, &Options::default()).expect("a ranking");
+        assert_eq!(rows.len(), 25);
+        for row in rows {
+            let wanted = rebuilt.leaf(&row.name, &row.bank).and_then(|leaf| ranking.fairshare(leaf));
+            let is_close = row.fairshare.zip(wanted).is_some_and(|(own, wanted)| (own - wanted).abs() < 1e-9);
+            assert!(is_close, "{policy}: {row:?}, not {wanted:?}");
+        }
+        engine.handle(NOW, Event::Settings(Settings { live: false, ..Settings::default() }));
+        assert_eq!(engine.tree_page(0, 10, NOW), None, "fair-share is not live any more");
     }
 }
 

@@ -85,6 +85,8 @@ fn usage_that_was_not_counted_continuously_is_taken_as_of_its_newest_job() {
     assert_close(&pushed(&site, BEGIN + 1400.0), &[left(1300.0), 0.0, 0.0], "after a boundary");
     site.sql("UPDATE association_table SET job_usage = 1000 WHERE userid = 2");
     assert_close(&pushed(&site, BEGIN + 1300.0), &[left(1200.0), 1000.0, 0.0], "somebody set it");
+    site.run(BEGIN + 1350.0).expect("a run");
+    assert_close(&pushed(&site, BEGIN + 1350.0), &[left(1250.0), 1000.0, 0.0], "its bins are empty");
     site.recount(BEGIN + 1400.0).expect("a recount");
     assert_close(
         &pushed(&site, BEGIN + 1500.0),

@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='show and why take the live tree of the plugin, and say where their numbers come from'
+
+# A sequence: the first test starts the instance, and each works with what those before it left.
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+
+# shown OPTION..., standing FILE: user, place and usage of each association.
+shown() { flux fairshare show -U --csv -n -o user,place,usage "$@" | tr , " " | sort; }
+standing() { jq -r '.associations[] | select(.userid > 5000) | "user\(.userid) \(.rank.place) \(.usage)"' "$1" | sort; }
+# close FILE FILE: users and places are the same, usages but for the seconds between the two answers.
+close() {
+	cat "$1" "$2" && test $(wc -l <"$1") = 4 &&
+	join "$1" "$2" | while read user place usage other_place other; do
+		test $place = $other_place && jq -ne "($usage - $other | fabs) < 20" >/dev/null || { echo "$user differs"; return 1; }
+	done
+}
+
+test_expect_success 'an instance with the plugin, a site, and a job that runs' '
+	write_conf "$(with_plugin)" && start_instance && make_site && usage 5002 3600 && usage 5004 7200 &&
+	export FLUX_FAIRSHARE_DATABASE=$PWD/$DB && flux fairshare sync && id=$(mf submit 5001 -N 4 -n 4) && running $id
+'
+test_expect_success 'show is live: the head says so, and the running job counts' '
+	sleep 2 && flux fairshare show >out && cat out && head -1 out | grep -x "Live, from the plugin." &&
+	flux fairshare show --json >show.json && jq -e ".source.from == \"plugin\" and .source.as_of > 0" show.json &&
+	jq -e "[.nodes[] | select(.user == \"user5001\")][0].usage > 4"  show.json
+'
+test_expect_success 'show and standing agree on places and usages' '
+	shown >a && flux fairshare standing -A --json >standing.json && standing standing.json >b && close a b
+'
+test_expect_success 'why of a user is live' '
+	flux fairshare why user5001 >out && cat out && head -1 out | grep -x "Live, from the plugin." &&
+	place=$(jq -r "[.associations[] | select(.userid == 5001)][0].rank.place" standing.json) &&
+	case $place in 1) word=first;; 2) word=2nd;; 3) word=3rd;; *) word=4th;; esac && grep "$word of 4\|${place}[a-z]* of 4" out &&
+	flux fairshare why user5001 --json | jq -e ".source.from == \"plugin\""
+'
+test_expect_success 'a database that is named is read as it is, as of the last count' '
+	flux fairshare show -p $DB >out && cat out && head -1 out | grep "^As of the last count .*, from $DB\.$" &&
+	flux fairshare show -p $DB --json | jq -e "[.nodes[] | select(.user == \"user5001\")][0].usage == 0" &&
+	flux fairshare why user5001 -p $DB | head -1 | grep "^As of the last count"
+'
+test_expect_success 'without a plugin that answers it is the database' '
+	flux jobtap remove mf_priority.so && flux fairshare show >out && head -1 out | grep "^As of the last count" &&
+	(unset FLUX_URI; flux fairshare show --uri local:///nonexistent >out 2>err; test $? = 2) && cat err &&
+	load_plugin && flux fairshare push
+'
+cancel_all
+finish
