@@ -58,13 +58,25 @@ fn step(
     Ok(Done { changed: (!news.is_empty()).then(|| news.join("; ")), trouble })
 }
 
-/// Whether data say something else than those before, as of whatever time.
-fn says_other(mut before: Option<PolicyData>, data: &PolicyData) -> bool {
-    let was = before.as_mut().and_then(|before| before.tree.as_mut());
-    if let (Some(was), Some(is)) = (was, &data.tree) {
+/// Returns true if data say something else than those before, apart from the decay of usage since then.
+fn says_other(before: Option<PolicyData>, data: &PolicyData) -> bool {
+    let Some(mut before) = before else { return true };
+    if let (Some(was), Some(is)) = (before.tree.as_mut(), &data.tree) {
+        let left = if is.half_life > 0.0 { ((was.at - is.at) / is.half_life).exp2() } else { 1.0 };
         was.at = is.at;
+        for (was, is) in before.associations.iter_mut().zip(&data.associations) {
+            let Some(usage) = is.leaf.as_ref().map(|leaf| leaf.usage) else { continue };
+            if let Some(leaf) = was.leaf.as_mut().filter(|leaf| is_near(leaf.usage * left, usage)) {
+                leaf.usage = usage;
+            }
+        }
     }
-    before.as_ref() != Some(data)
+    before != *data
+}
+
+/// Returns true if two usages differ by no more than rounding.
+fn is_near(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1e-9 * one.abs().max(other.abs())
 }
 
 /// What was stored.
