@@ -10,8 +10,9 @@
 #                    loaded by its path
 #   --uninstall      remove what this installed, and put flux-accounting's plugin back
 #
-# Without --keep-upstream flux-accounting's plugin is kept beside ours as mf_priority.so.flux-accounting. An upgrade of its
-# package would put it back in our place: on such a machine --keep-upstream is the safe way.
+# Without --keep-upstream flux-accounting's plugin is kept as flux-fairshare/flux-accounting/mf_priority.so in Flux's library
+# directory. There Flux does not look for plugins, and by its name it cannot be loaded along with ours. An upgrade of its package
+# would put it back in our place: on such a machine --keep-upstream is the safe way.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 prefix='' dest='' from=$here/../target/release keep='' uninstall=''
@@ -54,7 +55,9 @@ data=$prefix/share
 manifest=$dest$data/flux-fairshare/installed
 
 so=$libdir/job-manager/plugins/mf_priority.so
-theirs=$so.flux-accounting
+theirs=$libdir/flux-fairshare/flux-accounting/mf_priority.so
+# Where earlier versions kept it. From there Flux loads it along with ours.
+earlier=$so.flux-accounting
 own=$libdir/flux-fairshare/mf_priority.so
 
 # is_ours FILE: it says at load what only ours says.
@@ -74,14 +77,28 @@ forget() {
 	done <"$manifest"
 	rm -f "$manifest"
 	rmdir "$(dirname "$manifest")" 2>/dev/null || true
+	put_back
+}
+
+# put_back: flux-accounting's plugin goes where it was, unless there is one.
+put_back() {
 	if [ -e "$dest$theirs" ] && [ ! -e "$dest$so" ]; then
 		mv "$dest$theirs" "$dest$so"
 		say "put back: $so (flux-accounting's)"
+		rmdir "$dest${theirs%/*}" "$dest${own%/*}" 2>/dev/null || true
 	fi
+}
+
+# move_earlier: takes over what an earlier version kept.
+move_earlier() {
+	[ -e "$dest$earlier" ] || return 0
+	install -d "$dest${theirs%/*}"
+	mv -f "$dest$earlier" "$dest$theirs"
 }
 
 if [ -n "$uninstall" ]; then
 	[ -e "$manifest" ] || die "nothing of this is installed below ${dest}${prefix} ($manifest is not there)"
+	move_earlier
 	forget
 	say 'removed. A plugin that is loaded stays until: flux jobtap remove mf_priority.so'
 	exit 0
@@ -127,7 +144,9 @@ printf '%s\n' "$place" "${list[@]}" >"$made/installed"
 
 # The plugins change places last, when nothing else can fail any more.
 install -D -m 755 "$from/libmf_priority.so" "$dest$place.new"
+move_earlier
 if [ -z "$keep" ] && [ -e "$dest$so" ] && ! is_ours "$dest$so"; then
+	install -d "$dest${theirs%/*}"
 	mv -f "$dest$so" "$dest$theirs"
 	say "kept aside: $theirs (flux-accounting's)"
 	package=$(dpkg -S "$so" 2>/dev/null | cut -d: -f1 || true)
@@ -142,10 +161,7 @@ for other in "$so" "$own"; do
 		rmdir "$dest$(dirname "$own")" 2>/dev/null || true
 	fi
 done
-if [ -n "$keep" ] && [ -e "$dest$theirs" ] && [ ! -e "$dest$so" ]; then
-	mv "$dest$theirs" "$dest$so"
-	say "put back: $so (flux-accounting's)"
-fi
+[ -z "$keep" ] || put_back
 # What an earlier version had and this one has not goes.
 if [ -e "$manifest" ]; then
 	{ grep -vxFf "$made/installed" "$manifest" || true; } | while IFS= read -r file; do

@@ -13,6 +13,7 @@ lib=$(pkg-config --variable=fluxlibdir flux-core)
 cmd=$(pkg-config --variable=fluxcmddir flux-core)
 share=$(pkg-config --variable=prefix flux-core)/share
 so=$dest$lib/job-manager/plugins/mf_priority.so
+kept=$dest$lib/flux-fairshare/flux-accounting/mf_priority.so
 # What is installed here is what is being tested, whatever it is.
 mkdir built && cp "$FAIRSHARE_UNDER_TEST" built/flux-fairshare && cp "$PLUGIN_UNDER_TEST" built/libmf_priority.so
 setup() { bash "$SETUP" --destdir "$dest" --from built "$@"; }
@@ -26,14 +27,14 @@ test_expect_success 'unknown arguments, and places where nothing was built, chan
 	test_must_fail bash "$SETUP" --destdir "$dest" --from /nonexistent 2>err && grep "build first" err && ! test -e "$dest"
 '
 test_expect_success 'it keeps another plugin aside' '
-	theirs && setup >out && is_theirs "$so.flux-accounting" && cmp built/libmf_priority.so "$so"
+	theirs && setup >out && is_theirs "$kept" && cmp built/libmf_priority.so "$so"
 '
 test_expect_success 'all that it installed is on its list' '
 	sed "s/^/./" "$dest$share/flux-fairshare/installed" | sort >listed &&
-	files | grep -v -e "flux-accounting$" -e "flux-fairshare/installed$" >there && test_cmp there listed
+	files | grep -v -e "flux-accounting/mf_priority.so$" -e "flux-fairshare/installed$" >there && test_cmp there listed
 '
 test_expect_success 'a second time nothing is another thing' '
-	files >before && setup >out && files >after && test_cmp before after && is_theirs "$so.flux-accounting"
+	files >before && setup >out && files >after && test_cmp before after && is_theirs "$kept"
 '
 test_expect_success 'the plugin serves a live instance' '
 	start_instance && flux jobtap load "$so" && flux jobtap list | grep mf_priority.so &&
@@ -59,14 +60,21 @@ test_expect_success 'the script of the boot brings the database into the plugin'
 	mf query | jq -e ".mf_priority_map[] | select(.userid == 5004) | .banks[0].max_active_jobs == 3"
 '
 test_expect_success '--keep-upstream puts the other plugin back, ours beside it, and its path into the sample' '
-	setup --keep-upstream >out && is_theirs "$so" && ! test -e "$so.flux-accounting" && cmp built/libmf_priority.so "$dest$lib/flux-fairshare/mf_priority.so" &&
+	setup --keep-upstream >out && is_theirs "$so" && ! test -e "$kept" && cmp built/libmf_priority.so "$dest$lib/flux-fairshare/mf_priority.so" &&
 	grep "load = \"$lib/flux-fairshare/mf_priority.so\"" "$dest$share/flux-fairshare/flux-fairshare.toml"
 '
 test_expect_success 'the plugin is called the same from there' '
 	flux jobtap load -r mf_priority.so "$dest$lib/flux-fairshare/mf_priority.so" && mf push assoc 5001 A fairshare=0.5 project "*"
 '
 test_expect_success 'and in place of it again' '
-	setup >out && is_theirs "$so.flux-accounting" && cmp built/libmf_priority.so "$so" && ! test -e "$dest$lib/flux-fairshare"
+	setup >out && is_theirs "$kept" && cmp built/libmf_priority.so "$so" && ! test -e "$dest$lib/flux-fairshare/mf_priority.so"
+'
+test_expect_success 'the one that is kept aside is not loaded along with ours' '
+	flux jobtap load -r mf_priority.so "$so" && test_must_fail flux jobtap load "$kept" 2>err && cat err && flux jobtap list >out && test $(grep -c mf_priority out) = 1 &&
+	test_must_fail flux jobtap load mf_priority.so.flux-accounting
+'
+test_expect_success 'one that an earlier version kept on the plugin path is moved' '
+	mv "$kept" "$so.flux-accounting" && setup >out && is_theirs "$kept" && ! test -e "$so.flux-accounting"
 '
 test_expect_success 'what was upgraded in its place is left there' '
 	theirs && setup --uninstall >out && grep "is not ours any more" out && is_theirs "$so"

@@ -2,14 +2,16 @@
 //! Asking the plugin in the job manager: the methods that answer guests and owners alike.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Once;
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
+use super::answers::Overruled;
 use super::installed::load_command;
 use super::printable::printable;
-use super::{Failure, failure};
+use super::{Failure, failure, remark};
 use crate::flux::{Flux, FluxError};
 
 /// Which instance.
@@ -53,7 +55,7 @@ impl From<Refusal> for Failure {
 pub(super) fn ask<T: DeserializeOwned>(flux: &Flux, method: &str, payload: &Value) -> Result<T, Refusal> {
     let topic = format!("job-manager.mf_priority.{method}");
     match flux.rpc(&topic, &payload.to_string()) {
-        Ok(answer) => serde_json::from_str(&answer.unwrap_or_default()).map_err(|error| {
+        Ok(answer) => serde_json::from_str(warned(flux, answer.as_deref().unwrap_or_default())).map_err(|error| {
             let text = format!(
                 "the plugin's answer to \"{method}\" is not understood ({error}): is it of another version?"
             );
@@ -67,6 +69,24 @@ pub(super) fn ask<T: DeserializeOwned>(flux: &Flux, method: &str, payload: &Valu
         }
         Err(error) => Err(Refusal::Failed(failure(error))),
     }
+}
+
+/// Warns once if another priority plugin decides, which makes the priorities in any answer those that Flux does not use.
+fn warned<'a>(flux: &Flux, answer: &'a str) -> &'a str {
+    #[derive(Deserialize)]
+    struct Heading {
+        overruled: Option<Overruled>,
+    }
+    static WARNED: Once = Once::new();
+    if let Ok(Heading { overruled: Some(overruled) }) = serde_json::from_str(answer) {
+        WARNED.call_once(|| {
+            let text = overruled.sentence(&flux.job_name(overruled.job));
+            remark(format_args!(
+                "warning: {text}; \"flux jobtap list\", by the owner of the instance, names the plugins"
+            ));
+        });
+    }
+    answer
 }
 
 /// Why nobody answers, and what to do.

@@ -34,7 +34,10 @@ impl MfPriority {
                 .map(|(id, urgency)| self.drive(host, Some(args), Event::UrgencyChanged(JobId(id), urgency))),
             "job.event.resource-update" => Ok(self.drive(host, Some(args), Event::ResourcesUpdated)),
             "job.state.depend" => self.on_state(host, args, Event::Depend),
-            "job.state.sched" => self.on_state(host, args, Event::Sched),
+            "job.state.sched" => {
+                self.compare_priority(host, args, true);
+                self.on_state(host, args, Event::Sched)
+            }
             "job.state.run" => self.run(host, args),
             "job.state.cleanup" => self.on_id(host, args, Event::Cleanup),
             "job.state.inactive" => self.on_id(host, args, Event::Inactive),
@@ -110,6 +113,9 @@ impl MfPriority {
             Err(fault) => return complain(host, topic, &fault),
         };
         let id = JobId(id);
+        if topic == "job.priority.get" {
+            self.compare_priority(host, args, false);
+        }
         let event = || match (topic, args.bounced_priority()) {
             ("job.priority.get", _) => Event::PriorityGet(id, urgency),
             (_, Some(posted)) => Event::Bounced { id, urgency, posted },

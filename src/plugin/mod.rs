@@ -12,6 +12,7 @@ mod jobspec;
 mod limits;
 mod live;
 mod methods;
+mod overruled;
 mod pace;
 mod parts;
 mod query;
@@ -36,6 +37,7 @@ use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Method, 
 use answers::{AllCalls, Asked};
 use costs::{Cost, PushStep};
 use jobtap::Found;
+use overruled::Overruled;
 use pace::Pace;
 use parts::Parts;
 use queue_states::QueueStates;
@@ -78,6 +80,8 @@ pub struct MfPriority {
     /// The log line of the load, kept until the first conf.update: Flux may still refuse a plugin whose name is taken after its
     /// entry point returned.
     loaded: RefCell<Option<String>>,
+    /// Set while another priority plugin decides.
+    overruled: Cell<Option<Overruled>>,
     logger: Logger,
 }
 
@@ -194,6 +198,7 @@ impl Jobtap for MfPriority {
             queues: RefCell::default(),
             calls: RefCell::default(),
             loaded: RefCell::new(Some(loaded)),
+            overruled: Cell::default(),
             logger,
         })
     }

@@ -250,7 +250,7 @@ pub fn drifting(check: &Check) -> usize {
 }
 
 /// The answer to `check`.
-pub fn check(check: &Check) -> String {
+pub fn check(check: &Check, overruled: Option<Value>) -> String {
     let running = check.running;
     let drift: Vec<Value> = check
         .drift
@@ -267,6 +267,7 @@ pub fn check(check: &Check) -> String {
             "since": running.since, "submitted": running.submitted,
         },
         "drift": drift,
+        "overruled": overruled,
     })
     .to_string()
 }

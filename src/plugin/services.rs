@@ -150,7 +150,7 @@ impl MfPriority {
     /// Recounts all live jobs and reports what differs from the counters in use.
     pub(super) fn check(&self) -> Reply {
         let check = self.read(Engine::check).ok_or_else(busy)?;
-        Ok(Some(query::check(&check)))
+        Ok(Some(query::check(&check, self.overruled())))
     }
 
     /// Has the engine decide and Flux carry it out. What Flux refused is the sender's to know.

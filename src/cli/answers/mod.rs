@@ -5,7 +5,7 @@
 mod standing;
 mod stats;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub(super) use standing::{Association, Level, Limit, Sibling, Standing};
 pub(super) use stats::{Load, Stats};
@@ -20,6 +20,26 @@ pub(super) struct Explained {
     pub(super) jobs: Vec<Job>,
     #[serde(default)]
     pub(super) refused: Vec<Refused>,
+}
+
+/// A job that has another priority in Flux than the plugin gave it: another priority plugin decides.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(super) struct Overruled {
+    pub(super) job: u64,
+    pub(super) posted: u64,
+    pub(super) in_flux: u64,
+    /// When the first such job was found, in seconds since the epoch.
+    pub(super) since: f64,
+}
+
+impl Overruled {
+    /// The sentence for a person.
+    pub(super) fn sentence(&self, job: &str) -> String {
+        format!(
+            "another priority plugin decides: job {job} has priority {} in Flux, mf_priority gave it {}",
+            self.in_flux, self.posted
+        )
+    }
 }
 
 /// A job that is not explained.

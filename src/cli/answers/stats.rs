@@ -30,6 +30,8 @@ pub(in crate::cli) struct Stats {
     pub(in crate::cli) waiting_requests: u64,
     /// Associations whose counters differ from a recount, where one was asked for.
     pub(in crate::cli) drift: Option<u64>,
+    /// Set while another priority plugin decides.
+    pub(in crate::cli) overruled: Option<super::Overruled>,
 }
 
 /// Active jobs by state. Each counts in exactly one.

@@ -396,6 +396,15 @@ pub(super) fn of_instance(
             Finding::action("two-priority-plugins", text, format!("flux jobtap remove {other}"))
         }));
     }
+    let check = instance.loaded.as_ref().and_then(|loaded| loaded.check.as_ref());
+    let overruled = check.and_then(|check| check.overruled).filter(|_| others.is_empty());
+    // A plugin that answers after ours and whose name is not known to be that of a priority plugin.
+    let is_ours = |name: &String| Some(name.as_str()) == ours;
+    let last = instance.plugins.last().filter(|last| !is_ours(last));
+    if let (Some(overruled), Some(last)) = (overruled, last) {
+        let text = format!("{}; {last} answers last", overruled.sentence(&overruled.job.to_string()));
+        found.push(Finding::action("overruled", text, format!("flux jobtap remove {last}")));
+    }
     let Some(Loaded { state, check }) = &instance.loaded else {
         if let Some(text) = &instance.of_job {
             found.push(Finding::action("not-the-site", text, "flux --parent fairshare doctor".to_owned()));

@@ -100,6 +100,12 @@ pub(super) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
             "Associations whose counters differ from a recount",
             stats.drift.map(|drift| drift as f64),
         ),
+        Family::of(
+            "flux_fairshare_overruled",
+            Gauge,
+            "1 while another priority plugin decides the priorities of jobs",
+            Some(f64::from(u8::from(stats.overruled.is_some()))),
+        ),
     ]);
     all.extend(requests(stats));
     all

@@ -50,6 +50,7 @@ fn every_number_has_its_place() {
         "flux_fairshare_last_push_seconds 0.0031",
         "flux_fairshare_refresh_age_seconds 30",
         "flux_fairshare_drift 0",
+        "flux_fairshare_overruled 0",
         "flux_fairshare_requests_refused_total{method=\"jobs\"} 2",
         "# EOF",
     ] {

@@ -195,6 +195,9 @@ fn tell(args: &Args, state: &State, summary: &Summary, check: Option<&Check>) ->
         };
         line("waiting", text)?;
     }
+    if let Some(overruled) = check.and_then(|check| check.overruled) {
+        line("priority", overruled.sentence(&overruled.job.to_string()))?;
+    }
     match check {
         None => line("check", "this plugin has none".to_owned()),
         Some(check) if check.drift.is_empty() => line(
@@ -309,6 +312,7 @@ fn print(
         ("held_by", known(json!(summary.by_limit))),
         ("waiting_users", json!(state.waiting_users)),
         ("waiting_jobs", json!(check.map_or(state.waiting, |check| Some(check.waiting)))),
+        ("overruled", json!(check.and_then(|check| check.overruled))),
         (
             "check",
             check.map_or(

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::cli::answers::Overruled;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -72,6 +73,9 @@ pub(in crate::cli) struct Check {
     pub(in crate::cli) waiting: u64,
     pub(in crate::cli) associations: u64,
     pub(in crate::cli) drift: Vec<Value>,
+    /// Set while another priority plugin decides.
+    #[serde(default)]
+    pub(in crate::cli) overruled: Option<Overruled>,
 }
 
 /// All associations together.

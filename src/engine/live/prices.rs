@@ -357,6 +357,11 @@ impl Engine {
         })
     }
 
+    /// The priority that was posted last for a pending job, or given as an answer to Flux; `None` for any other job.
+    pub fn posted_priority(&self, id: JobId) -> Option<u32> {
+        self.posted_price(id)
+    }
+
     /// The priority that Flux has for a pending job.
     pub(in crate::engine) fn posted_price(&self, id: JobId) -> Option<u32> {
         self.live.pending.get(id).map(|(priced, _)| priced.posted)

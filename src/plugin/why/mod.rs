@@ -164,6 +164,7 @@ impl MfPriority {
                 "live": live.is_on,
                 "live_generation": live.generation,
                 "policy": live.rule.map(|(policy, _)| policy.name()),
+                "overruled": self.overruled(),
             })
         };
         self.read(about).ok_or_else(busy)
@@ -185,7 +186,8 @@ impl MfPriority {
         };
         let mut wanted = read().map_err(|fault| unreadable("jobs", fault))?;
         wanted.user = subject(request.caller, wanted.user)?;
-        let page = self.read(|engine| show::jobs(engine, &wanted, host.now())).ok_or_else(busy)?;
+        let overruled = self.overruled();
+        let page = self.read(|engine| show::jobs(engine, &wanted, host.now(), overruled)).ok_or_else(busy)?;
         page.map(Some).map_err(|fault| error(crate::jobtap::EIO, format!("mf_priority: {fault}")))
     }
 

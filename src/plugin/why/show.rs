@@ -197,6 +197,7 @@ struct Rows<'a> {
     next: Option<u64>,
     has_bank: bool,
     has_queue: bool,
+    overruled: Option<Value>,
 }
 
 fn row(job: &ListedJob) -> Row<'_> {
@@ -224,7 +225,12 @@ fn row(job: &ListedJob) -> Row<'_> {
 }
 
 /// A page of jobs, as text: it may be long.
-pub(super) fn jobs(engine: &Engine, wanted: &JobsWanted, now: f64) -> Result<String, serde_json::Error> {
+pub(super) fn jobs(
+    engine: &Engine,
+    wanted: &JobsWanted,
+    now: f64,
+    overruled: Option<Value>,
+) -> Result<String, serde_json::Error> {
     let page = engine.jobs_page(wanted, now);
     serde_json::to_string(&Rows {
         now,
@@ -236,6 +242,7 @@ pub(super) fn jobs(engine: &Engine, wanted: &JobsWanted, now: f64) -> Result<Str
         next: page.next.map(|id| id.0),
         has_bank: page.has_bank,
         has_queue: page.has_queue,
+        overruled,
     })
 }
 

@@ -194,6 +194,13 @@ fn each_trouble_of_a_plugin_is_told_by_its_name() {
     let check = json!({"jobs": 1, "waiting": 0, "associations": 1, "drift": [1]});
     drifts.loaded.as_mut().unwrap().check = Some(serde_json::from_value(check).unwrap());
     assert_eq!(told(&drifts), ["drift"]);
+    let mut overruled = loaded(|_| ());
+    let check = json!({"jobs": 1, "waiting": 0, "associations": 1, "drift": [],
+        "overruled": {"job": 7, "posted": 1234, "in_flux": 16, "since": 5.0}});
+    overruled.loaded.as_mut().unwrap().check = Some(serde_json::from_value(check).unwrap());
+    overruled.plugins.push("site.so".to_owned());
+    assert_eq!(told(&overruled), ["overruled"]);
+    assert_eq!(of_instance(&overruled, None, NOW, STALE)[0].remedy, "flux jobtap remove site.so");
     let instance = |change: fn(&mut Instance)| {
         let mut instance = loaded(|_| ());
         change(&mut instance);
