@@ -36,7 +36,7 @@ pub struct Explanation {
     /// From the root to the leaf.
     pub levels: Vec<Level>,
     /// The level below the root where most was lost: the smallest value (first one, if several). An index into `levels`.
-    /// `None` for an association that is not ranked: it has nothing to lose.
+    /// `None` for an association that is not ranked, and if each level used at most its share.
     pub worst: Option<usize>,
 }
 
@@ -79,7 +79,11 @@ impl Ranking {
         let worst = below_root
             .min_by(|a, b| a.1.total_cmp(&b.1))
             .map(|(at, _)| at)
-            .filter(|_| self.takes_part(tree, node));
+            .filter(|_| self.takes_part(tree, node))
+            .filter(|at| {
+                let level_fs = levels.get(*at).and_then(|level| level.detail.level_fs);
+                level_fs.is_none_or(|level_fs| level_fs < 1.0)
+            });
         Explanation { levels, worst }
     }
 

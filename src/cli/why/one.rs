@@ -179,6 +179,5 @@ impl Site<'_> {
 
 /// The level where most was lost; `None` if each level used at most its share.
 pub(in crate::cli) fn lost(explanation: &Explanation) -> Option<&Level> {
-    let worst = explanation.levels.get(explanation.worst?)?;
-    worst.detail.level_fs.is_none_or(|level| level < 1.0).then_some(worst)
+    explanation.levels.get(explanation.worst?)
 }

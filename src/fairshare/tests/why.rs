@@ -28,6 +28,18 @@ fn why_names_the_fork_and_what_made_it() {
     assert!(ranking.compare(&tree, ahead, tree.root()).is_none());
 }
 
+#[test]
+fn nothing_is_lost_where_no_level_used_more_than_its_share() {
+    let tree = tree("root - 1\nphys root 1\nchem root 1", "ann phys 1 1\nben phys 1 2\ncleo chem 1 9");
+    for policy in [Policy::FairTree, Policy::WeightedWalk] {
+        let ranking = tree.rank(policy, &Options::default()).expect("a ranking");
+        let worst = |user, bank| ranking.explain(&tree, tree.leaf(user, bank).expect("leaf")).worst;
+        assert_eq!(worst("ann", "phys"), None, "{policy}");
+        assert_eq!(worst("ben", "phys"), Some(2), "{policy}");
+        assert_eq!(worst("cleo", "chem"), Some(1), "{policy}");
+    }
+}
+
 /// Merged banks do not decide: what is below them does.
 #[test]
 fn why_looks_through_merged_banks() {
