@@ -188,12 +188,13 @@ pub(super) fn now() -> f64 {
     Timestamp::now().as_duration().as_secs_f64()
 }
 
-/// The day of an instant where the reader is.
-pub(super) fn day(seconds: f64) -> String {
+/// Returns the local date of an instant, with its time where the half-life of usage, in seconds, is under a week.
+pub(super) fn date(seconds: f64, half_life: f64) -> String {
     let instant = Timestamp::from_duration(SignedDuration::from_secs_f64(seconds.clamp(-1e11, 1e11)));
+    let format = if half_life < 7.0 * 86_400.0 { "%Y-%m-%d %H:%M" } else { "%Y-%m-%d" };
     instant.map_or_else(
         |_| "some day".to_owned(),
-        |instant| instant.to_zoned(TimeZone::system()).strftime("%Y-%m-%d").to_string(),
+        |instant| instant.to_zoned(TimeZone::system()).strftime(format).to_string(),
     )
 }
 
@@ -213,6 +214,15 @@ pub(super) fn moment(seconds: f64, now: f64, zone: &TimeZone) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_date_has_its_time_where_usage_halves_within_a_week() {
+        let week = 7.0 * 86_400.0;
+        let [slow, fast] = [week, week - 1.0].map(|half_life| date(1_774_738_800.0, half_life));
+        assert_eq!(slow.len(), "2026-03-29".len());
+        let (day, time) = fast.split_once(' ').expect("a time");
+        assert_eq!((day, time.len()), (slow.as_str(), "00:00".len()));
+    }
 
     #[test]
     fn numbers_say_what_they_can() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::edits::any;
-use crate::cli::figures::{day, now, number, ordinal};
+use crate::cli::figures::{date, now, number, ordinal};
 use crate::cli::input::{Input, Loaded};
 use crate::cli::printable::printable;
 use crate::cli::screen::{FAINT, GOOD, Screen};
@@ -39,6 +39,16 @@ enum Forgetting {
     Steady { half_life: f64 },
     /// At the boundaries of a database's periods.
     Bins { pace: Pace, bins: Bins },
+}
+
+impl Forgetting {
+    /// Returns the half-life in seconds.
+    fn half_life(&self) -> f64 {
+        match self {
+            Forgetting::Steady { half_life } => *half_life,
+            Forgetting::Bins { pace, .. } => pace.half_life(),
+        }
+    }
 }
 
 /// So many associations are looked up one by one; for more the whole table is read.
@@ -104,7 +114,8 @@ impl Course {
         let mut record = |at: f64, ranking: &Ranking| {
             let Some(node) = of else { return };
             let (place, fairshare) = (ranking.place(node), ranking.fairshare(node));
-            steps.push(Step { date: day(self.now + at), place, fairshare });
+            let date = date(self.now + at, self.pace.half_life());
+            steps.push(Step { date, place, fairshare });
         };
         record(0.0, ranking);
         // Nobody looks at the way of several.

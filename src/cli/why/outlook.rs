@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use super::Site;
-use crate::cli::figures::{day, duration, number, ordinal};
+use crate::cli::figures::{date, duration, number, ordinal};
 use crate::cli::output::{Cell, Rows, Style, column};
 use crate::cli::printable::count;
 use crate::fairshare::{Level, NodeId, NodeKind, Overtake, Policy, Shares};
@@ -166,7 +166,8 @@ impl Site<'_> {
     /// When a usage of these bins is at most `wanted`: seconds from now, and the date.
     fn when_below(&self, wanted: f64, pace: Option<Pace>, bins: &[(i64, f64)]) -> Option<(f64, String)> {
         let seconds = when_below(self.half_life, pace, self.now, wanted, bins)?;
-        Some((seconds, day(self.now + seconds)))
+        let half_life = self.half_life.or(pace.map(|pace| pace.half_life()));
+        Some((seconds, date(self.now + seconds, half_life.unwrap_or(f64::INFINITY))))
     }
 
     /// The recorded usage by period, what it counts now, and what it decays to.
@@ -188,7 +189,7 @@ impl Site<'_> {
         self.heading(&heading, out)?;
         let next = pace.next_boundary(self.now);
         let titles: Vec<String> = (0..BOUNDARIES)
-            .map(|ahead| format!("on {}", day(next + f64::from(ahead) * pace.period)))
+            .map(|ahead| format!("on {}", date(next + f64::from(ahead) * pace.period, pace.half_life())))
             .collect();
         let mut columns = vec![
             column("ended", "jobs ended", Style::Text),
@@ -215,9 +216,10 @@ impl Site<'_> {
         // Counting may be late: what is called the present period is then an older one.
         let periods_ago = period + i64::from(pace.due);
         let end = next - periods_ago as f64 * pace.period;
+        let begin = date(end - pace.period, pace.half_life());
         match periods_ago {
-            0 => format!("since {}", day(end - pace.period)),
-            _ => format!("{} to {}", day(end - pace.period), day(end)),
+            0 => format!("since {begin}"),
+            _ => format!("{begin} to {}", date(end, pace.half_life())),
         }
     }
 

@@ -11,7 +11,7 @@ function drawTiles() {
     ['Over their share', grouped.format(over), percent(userCount ? over / userCount : 0)],
   ];
   const { forgetting, held } = data;
-  if (forgetting && forgetting.next) tiles.push(['Next decay', day(forgetting.next), `keeps ${percent(forgetting.factor)}`]);
+  if (forgetting && forgetting.next) tiles.push(['Next decay', decayDate(forgetting.next), `keeps ${percent(forgetting.factor)}`]);
   if (data.stale !== null) tiles.push(['Stored fair-shares', data.stale ? `${grouped.format(data.stale)} old` : 'up to date', data.stale ? '“flux fairshare update” stores these' : '']);
   if (held && held.answer) tiles.push(['Held jobs', grouped.format(held.answer.held), `${grouped.format(held.answer.pending)} pending`]);
   put('tiles', tiles.map(([what, text, note]) => element('div', null, element('dt', null, what), element('dd', null, text),

@@ -87,6 +87,13 @@ function associationsOf(name) {
   return byName.get(name) || [];
 }
 
+// The date of an instant, with its time where the half-life of usage is under a week.
+function decayDate(seconds) {
+  const { half_life: halfLife, period, factor } = data.forgetting || {};
+  const halves = halfLife ?? (period ? period / Math.min(50, -Math.log2(factor)) : Infinity);
+  return halves < 7 * DAY ? moment(seconds) : day(seconds);
+}
+
 // What is left of [period, usage] pairs after so many boundaries to come, and those that passed without being counted, where
 // so many periods are kept.
 function left(bins, ahead, periods) {

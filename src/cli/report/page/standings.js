@@ -24,7 +24,7 @@ const COLUMNS = [
 
 function evenDay(user) {
   if (users.lost[user] === null) return '–';
-  return users.even_in[user] === null ? 'not known' : day(data.generated + users.even_in[user]);
+  return users.even_in[user] === null ? 'not known' : decayDate(data.generated + users.even_in[user]);
 }
 
 let filter = 'all';

@@ -29,8 +29,8 @@ function ofPeriods({ from, length, banks: rows, users: bins }) {
   const periods = rows.map((_, at) => rows.length - 1 - at);
   return {
     title: 'Half-life period',
-    labels: periods.map((period) => day(from[period])),
-    spans: periods.map((period) => `${day(from[period])} to ${day(from[period] + length)}`),
+    labels: periods.map((period) => decayDate(from[period])),
+    spans: periods.map((period) => `${decayDate(from[period])} to ${decayDate(from[period] + length)}`),
     bank: (bank) => periods.map((period) => rows[period][bank]),
     users: bins.length >= rows.length && ((first, last) => Array.from({ length: last - first }, (_, at) => periods.map((period) =>
       (factor > 0 || period === 0 ? bins[period][first + at] / factor ** period : 0)))),

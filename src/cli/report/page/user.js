@@ -45,7 +45,7 @@ function outlook(user) {
   if (even === null) return element('p', { class: 'even-again' }, `Most was lost at ${who}, which used ${times(ratioOf(node))} its share.`);
   const when = seconds === null ? 'when it will be back there is not known' : `it is back there in ${duration(seconds)}, ${idle} while the others go on as they did`;
   return element('div', null,
-    element('p', { class: 'even-again' }, seconds === null ? null : element('strong', null, `Even again on ${day(data.generated + seconds)}. `),
+    element('p', { class: 'even-again' }, seconds === null ? null : element('strong', null, `Even again on ${decayDate(data.generated + seconds)}. `),
       `Most was lost at ${who}: it used ${amount(column(node, 'usage'))}. Beside what the others used ${amount(even)} would be its share; ${when}.`),
     course(node, user, even, seconds));
 }
@@ -87,11 +87,11 @@ function course(node, user, even, seconds) {
     scale(marks, { left: from, right, y: (mark) => bottom - (mark / marks[marks.length - 1]) * (bottom - top) }));
   const days = stepped ? points.slice(1).map(([at]) => at) : [0.25, 0.5, 0.75, 1].map((part) => end * part);
   // No two so near that they would be written over one another.
-  let free = from + 75;
+  let free = from + 90;
   for (const at of days) {
     if (x(at) < free || x(at) > right - 20) continue;
-    free = x(at) + 85;
-    svg.append(drawn('text', { x: x(at), y: bottom + 20, 'text-anchor': 'middle' }, day(data.generated + at)));
+    free = x(at) + 110;
+    svg.append(drawn('text', { x: x(at), y: bottom + 20, 'text-anchor': 'middle' }, decayDate(data.generated + at)));
   }
   svg.append(drawn('text', { x: from, y: bottom + 20 }, 'now'),
     drawn('line', { x1: from, x2: right, y1: y(even), y2: y(even), class: 'even' }),
@@ -117,7 +117,7 @@ function recorded(user) {
   const bins = binsOf(user);
   if (!data.usage || bins.length === 0) return element('p', { class: 'empty' }, 'No usage is recorded by period.');
   const whole = bins.reduce((sum, [, usage]) => sum + usage, 0);
-  const rows = bins.map(([period, usage]) => [day(data.usage.from[0] - period * data.usage.length), figure(usage), percent(usage / whole)]);
+  const rows = bins.map(([period, usage]) => [decayDate(data.usage.from[0] - period * data.usage.length), figure(usage), percent(usage / whole)]);
   return table('What the usage is made of: what counts now of each period', [['Period from'], [inHours ? 'Node-hours' : 'Usage', 'number'], ['Part', 'number']], rows);
 }
 
