@@ -87,6 +87,21 @@ test_expect_success 'of a user who is gone nothing is sent, and that is said' '
 	sql "DELETE FROM association_table WHERE username = \"user5002\"" && flux fairshare push -p $DB 2>err && cat err &&
 	grep "nothing of user user5002" err && mf query | jq -e "[.limits[] | select(.name == \"5002\")] == []"
 '
+test_expect_success 'limits of the configuration are listed too, users by name' '
+	flux config get >before.json && jq ".fairshare.limits = [{scope: \"user\", name: \"0\", \"run-jobs\": 7},
+		{scope: \"association\", name: \"5001/A\", counts: \"given\", \"run-sched-gpus\": 4}]" before.json >more.json &&
+	flux config load <more.json && flux fairshare limit -p $DB --json >found.json && jq -c ".limits[] | select(.source == \"config\") | [.scope, .name, .measure, .value, .counts]" found.json >found &&
+	{ echo "[\"association\",\"$(getent passwd 5001 | cut -d: -f1 | grep . || echo 5001)/A\",\"run-sched-gpus\",4,\"given\"]"; echo "[\"user\",\"root\",\"run-jobs\",7,\"asked\"]"; } >wanted &&
+	test_cmp wanted found && jq -e ".limits | map(select(.source == \"database\")) | length > 0" found.json &&
+	flux fairshare limit -p $DB >out && cat out && grep "the database counts after a push" out
+'
+test_expect_success 'without a database those of the configuration are listed with a warning' '
+	FLUX_FAIRSHARE_DATABASE=$PWD/nowhere.db flux fairshare limit --csv >out 2>err && cat err out && grep "warning: .*nowhere.db" err && grep "run-jobs,7,asked,config" out
+'
+test_expect_success 'where there are none, that is said' '
+	flux config load <before.json && limit unset user "*" && limit unset bank A && limit unset association user5001/A && sql "DELETE FROM fairshare_limit_table" &&
+	limit >out 2>err && test_must_be_empty out && grep "no limits are set" err && test_expect_code 1 limit show bank A 2>err && grep "no such limits are set" err
+'
 test_expect_success 'the service that edits the database ends' '
 	stop_service
 '

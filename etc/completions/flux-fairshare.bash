@@ -429,7 +429,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__limit)
-            opts="-p -P -h --queue --given --path --wait --json --csv --parsable --color --no-pager --help show set unset association bank user"
+            opts="-p -P -h --queue --given --path --wait --uri --json --csv --parsable --color --no-pager --help show set unset association bank user"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -451,6 +451,13 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --wait)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --uri)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace

@@ -173,6 +173,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -s
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l queue -d 'Only of jobs in this queue' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"

@@ -140,11 +140,28 @@ fn is_loaded(flux: &Flux) -> bool {
 struct Configuration {
     #[serde(default)]
     queues: BTreeMap<String, IgnoredAny>,
+    #[serde(default)]
+    fairshare: Fairshare,
+}
+
+#[derive(Default, Deserialize)]
+struct Fairshare {
+    #[serde(default)]
+    limits: Vec<serde_json::Map<String, Value>>,
+}
+
+/// Returns the configuration that Flux has read; an empty one if Flux does not answer.
+fn configuration(flux: &Flux) -> Configuration {
+    let answer = flux.rpc("config.get", "{}").ok().flatten().unwrap_or_default();
+    serde_json::from_str(&answer).unwrap_or_default()
 }
 
 /// The named queues of Flux's configuration; empty if there are none, or if Flux does not say.
 pub(super) fn queues(flux: &Flux) -> BTreeSet<String> {
-    let answer = flux.rpc("config.get", "{}").ok().flatten().unwrap_or_default();
-    let configuration: Configuration = serde_json::from_str(&answer).unwrap_or_default();
-    configuration.queues.into_keys().collect()
+    configuration(flux).queues.into_keys().collect()
+}
+
+/// The tables `[[fairshare.limits]]` of Flux's configuration; empty if there are none, or if Flux does not answer.
+pub(super) fn limits(flux: &Flux) -> Vec<serde_json::Map<String, Value>> {
+    configuration(flux).fairshare.limits
 }

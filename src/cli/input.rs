@@ -35,19 +35,19 @@ pub(super) struct Input {
     /// What the document is, where it can't be told from its beginning
     ///
     /// One of database, tree, export-db, csv, resource-group, pbsfs, sshare, sshare-json, sacctmgr-dump, sacctmgr-assoc.
-    #[arg(long, value_name = "FORMAT", requires = "tree", value_parser = format)]
+    #[arg(long, value_name = "FORMAT", requires = "tree", conflicts_with = "path", value_parser = format)]
     format: Option<Format>,
     /// Usages that go with a resource_group file or with what sacctmgr printed
     ///
     /// A list of "name value" per line (or "user/account value"), the output of pbsfs, or the file that PBS's scheduler
     /// keeps them in (sched_priv/usage). White space ends a name, which may hold colons. Usages of names that a tree of Slurm
     /// does not have are left out with a note; in PBS they are those of group "unknown".
-    #[arg(long, value_name = "FILE", requires = "tree")]
+    #[arg(long, value_name = "FILE", requires = "tree", conflicts_with = "path")]
     usage: Option<PathBuf>,
     /// Shares of PBS's group "unknown", as unknown_shares in sched_config
     ///
     /// It goes with a resource_group file; PBS gives the group no shares unless told otherwise, and pbsfs prints what it has.
-    #[arg(long, value_name = "NUMBER", requires = "tree")]
+    #[arg(long, value_name = "NUMBER", requires = "tree", conflicts_with = "path")]
     unknown_shares: Option<u64>,
     #[command(flatten)]
     wait: Wait,

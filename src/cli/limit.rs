@@ -2,13 +2,16 @@
 //! `flux fairshare limit`: limits beyond flux-accounting's.
 
 use clap::ValueEnum;
+use serde_json::{Map, Value};
 
+use super::ask::{self, InstanceArg};
 use super::database::DatabaseArg;
 use super::input::Wait;
 use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
 use super::suggest::did_you_mean;
 use super::{Answer, Failure, Outcome, after_storing, failure, remark};
 use crate::accounts::{Target, measures};
+use crate::flux::user_name;
 use crate::store::{Access, Snapshot, StoredLimit};
 
 const MEASURES: &str = "\
@@ -18,11 +21,11 @@ Measures:
   run-sched-jobs, run-sched-nodes, ...              of both together
 
 Examples:
-  limit set user '*' run-gpus=16            every user, over all banks
-  limit set bank '*' run-gpus=96            every bank that has no bank below it
-  limit set bank small run-gpus=4           this bank, whatever is said of each
-  limit set bank physics --queue batch run-sched-nodes=64
-  limit unset bank small run-gpus           what is said of each holds again";
+  flux fairshare limit set user '*' run-gpus=16      every user, over all banks
+  flux fairshare limit set bank '*' run-gpus=96      every bank that has no bank below it
+  flux fairshare limit set bank small run-gpus=4     this bank, in place of the limit on every bank
+  flux fairshare limit unset bank small run-gpus     the limit on every bank holds again
+  flux fairshare limit set bank physics --queue batch run-nodes=64  jobs of one queue only";
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -40,6 +43,7 @@ enum Action {
 /// They are kept in the database, in a table of their own that flux-accounting's tools leave alone, and are sent by push.
 /// A queue's max_nodes and max_cores, which "flux account edit-queue" sets, are shown among them: limits on the bank above
 /// all, in that queue, on run-sched-nodes and run-sched-cores. The lower one counts where both are set.
+/// Tables [[fairshare.limits]] of Flux's configuration are listed too, if the instance answers; set and unset leave them alone.
 /// A bank's jobs are its own and those of all banks below it. Jobs that would exceed a limit are held until there is room;
 /// where it is shared, the job that would have the highest priority goes first. A job that asks for more nodes, cores or
 /// GPUs than there may ever be is refused when it is submitted.
@@ -69,28 +73,14 @@ pub(super) struct Args {
     #[command(flatten)]
     wait: Wait,
     #[command(flatten)]
+    instance: InstanceArg,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
     if args.action == Action::Show {
-        let mut limits = {
-            let mut database = args.wait.open(args.database.found(), Access::Read)?;
-            let snapshot = database.snapshot().map_err(failure)?;
-            let mut limits = snapshot.stored_limits().map_err(failure)?;
-            limits.extend(snapshot.limits_of_queues().map_err(failure)?);
-            limits.sort();
-            limits
-        };
-        let is_asked = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|it| it == found);
-        limits.retain(|limit| {
-            is_asked(&args.scope, &limit.scope)
-                && is_asked(&args.name, &limit.name)
-                && is_asked(&args.queue, &limit.queue)
-        });
-        let is_found = !limits.is_empty() || args.scope.is_none();
-        print(args, limits)?;
-        return Ok(if is_found { Answer::Yes } else { Answer::No });
+        return show(args);
     }
     let (Some(scope), Some(name)) = (&args.scope, &args.name) else {
         return Err(Failure::Message("on whom? A scope and a name are missing".to_owned()));
@@ -126,11 +116,103 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut limits = snapshot.stored_limits().map_err(failure)?;
     snapshot.commit().map_err(failure)?;
     limits.retain(|limit| here(&limit));
-    print(args, limits).map_err(after_storing)?;
+    let limits = limits.into_iter().map(|limit| Listed { limit, source: "database" });
+    print(args, limits.collect()).map_err(after_storing)?;
     if changes && args.output.is_table() {
         remark("the plugin follows at the next push");
     }
     Ok(Answer::Yes)
+}
+
+/// Lists the limits of the database, of its queues, and of Flux's configuration.
+fn show(args: &Args) -> Outcome {
+    let configured = match args.instance.connect() {
+        Ok(flux) => of_configuration(&ask::limits(&flux)),
+        Err(failure) if args.instance.uri.is_some() => return Err(failure),
+        Err(_) => Vec::new(),
+    };
+    let mut limits = match of_database(args) {
+        Ok(limits) => limits,
+        Err(failure) if args.database.is_given() || configured.is_empty() => return Err(failure),
+        Err(failure) => {
+            remark(format_args!("warning: {failure}; these are the limits of Flux's configuration alone"));
+            Vec::new()
+        }
+    };
+    limits.extend(configured);
+    limits.sort();
+    let is_asked = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|it| it == found);
+    limits.retain(|Listed { limit, .. }| {
+        is_asked(&args.scope, &limit.scope)
+            && is_asked(&args.name, &limit.name)
+            && is_asked(&args.queue, &limit.queue)
+    });
+    let is_found = !limits.is_empty() || args.scope.is_none();
+    if limits.is_empty() && args.output.is_table() {
+        let selected = args.scope.is_some() || args.queue.is_some();
+        remark(if selected { "no such limits are set" } else { "no limits are set" });
+    } else {
+        print(args, limits)?;
+    }
+    Ok(if is_found { Answer::Yes } else { Answer::No })
+}
+
+/// A limit of the list.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Listed {
+    limit: StoredLimit,
+    /// Where it is set: `database`, `queue` or `config`.
+    source: &'static str,
+}
+
+fn of_database(args: &Args) -> Result<Vec<Listed>, Failure> {
+    let mut database = args.wait.open(args.database.found(), Access::Read)?;
+    let snapshot = database.snapshot().map_err(failure)?;
+    let from = |source| move |limit| Listed { limit, source };
+    let stored = snapshot.stored_limits().map_err(failure)?.into_iter().map(from("database"));
+    let of_queues = snapshot.limits_of_queues().map_err(failure)?.into_iter().map(from("queue"));
+    Ok(stored.chain(of_queues).collect())
+}
+
+/// The limits of tables `[[fairshare.limits]]`, which the plugin has checked. Users of these stand there by id.
+fn of_configuration(tables: &[Map<String, Value>]) -> Vec<Listed> {
+    let measures = measures();
+    let mut limits = Vec::new();
+    for table in tables {
+        let text = |key: &str| match table.get(key) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Number(number)) => number.to_string(),
+            _ => String::new(),
+        };
+        let scope = text("scope");
+        let name = match (scope.as_str(), text("name")) {
+            ("user", id) => user(&id),
+            ("association", name) => match name.split_once('/') {
+                Some((id, bank)) => format!("{}/{bank}", user(id)),
+                None => name,
+            },
+            (_, name) => name,
+        };
+        for (measure, value) in table.iter().filter(|(key, _)| measures.contains(key)) {
+            limits.push(Listed {
+                limit: StoredLimit {
+                    scope: scope.clone(),
+                    name: name.clone(),
+                    queue: text("queue"),
+                    measure: measure.clone(),
+                    value: value.as_i64().unwrap_or_default(),
+                    is_given: text("counts") == "given",
+                },
+                source: "config",
+            });
+        }
+    }
+    limits
+}
+
+/// The name of a user, or the id if it has none.
+fn user(id: &str) -> String {
+    id.parse().ok().and_then(user_name).unwrap_or_else(|| id.to_owned())
 }
 
 /// The limits that are to be set.
@@ -200,8 +282,12 @@ fn exists(snapshot: &Snapshot<'_>, scope: &str, name: &str, queue: &str) -> Resu
     Ok(())
 }
 
-fn print(args: &Args, limits: Vec<StoredLimit>) -> std::io::Result<()> {
-    let rows = limits.into_iter().map(|limit| {
+fn print(args: &Args, limits: Vec<Listed>) -> std::io::Result<()> {
+    let is_both = limits.iter().any(|listed| listed.source == "config")
+        && limits.iter().any(|listed| listed.source != "config");
+    let note = "If the database and the configuration (config) set the same limit, the database counts after a push.";
+    let notes = if is_both { vec![note.to_owned()] } else { Vec::new() };
+    let rows = limits.into_iter().map(|Listed { limit, source }| {
         vec![
             Cell::Text(limit.scope),
             Cell::Text(limit.name),
@@ -209,6 +295,7 @@ fn print(args: &Args, limits: Vec<StoredLimit>) -> std::io::Result<()> {
             Cell::Text(limit.measure),
             Cell::Count(limit.value.unsigned_abs()),
             Cell::Text(if limit.is_given { "given" } else { "asked" }.to_owned()),
+            Cell::Text(source.to_owned()),
         ]
     });
     args.output.print(Report {
@@ -221,9 +308,11 @@ fn print(args: &Args, limits: Vec<StoredLimit>) -> std::io::Result<()> {
                 column("measure", "Measure", Style::Text),
                 column("value", "Limit", Style::Count),
                 column("counts", "Counts", Style::Text),
+                column("source", "Source", Style::Text),
             ],
             rows: Box::new(rows),
         },
+        notes,
         ..Report::default()
     })
 }

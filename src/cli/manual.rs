@@ -222,7 +222,44 @@ fn examples(command: &str) -> &'static [Entry] {
             ("flux fairshare push -v", "Send the database to the plugin of the instance."),
             ("flux account export-json | flux fairshare push -p -", "Send what another program made of it."),
         ],
-        _ => &[
+        "sync" => &[
+            ("flux fairshare sync --dry-run", "Whose usage and fair-share would change."),
+            ("flux fairshare sync --watch", "For a service: act when jobs end or the database changes."),
+            (
+                "flux fairshare sync --only fetch --only usage",
+                "For a site that ranks and pushes by other programs.",
+            ),
+        ],
+        "usage" => &[
+            ("flux fairshare usage --since 7d", "Hours of each association in the last seven days."),
+            (
+                "flux fairshare usage --since 2026-10-01 --until 2026-11-01 --by bank --csv",
+                "Hours of each bank in October, for programs.",
+            ),
+            (
+                "flux fairshare usage --by period -u ann",
+                "The parts of ann's usage, when each decays and when it expires.",
+            ),
+        ],
+        "recount" => &[
+            ("flux fairshare recount", "Where the stored usage differs from the records, and why."),
+            ("flux fairshare recount --write && flux fairshare update && flux fairshare push", "Mend it."),
+        ],
+        "scrub" => &[
+            ("flux fairshare scrub --dry-run 26", "How many records ended more than 26 weeks ago."),
+            ("flux fairshare scrub 26", "Remove those that no half-life period needs."),
+        ],
+        "policy" => &[
+            ("flux fairshare policy", "The policy of the site and its options."),
+            (
+                "flux fairshare policy fair-tree && flux fairshare update && flux fairshare push",
+                "Change to Slurm's rule; \"flux fairshare compare\" shows beforehand who gains and who loses.",
+            ),
+            ("flux fairshare policy --set inactive_usage=ignore", "Change an option."),
+        ],
+        // Its help has them.
+        "limit" => &[],
+        "flux-fairshare" => &[
             ("flux fairshare show", "The site's tree with everyone's fair-share."),
             ("flux fairshare why ann ben", "Why one of them is ahead of the other."),
             (
@@ -230,5 +267,32 @@ fn examples(command: &str) -> &'static [Entry] {
                 "What a timer runs to keep priorities up to date.",
             ),
         ],
+        _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::super::Cli;
+    use super::*;
+
+    #[test]
+    fn the_examples_of_a_command_are_of_that_command() {
+        for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let name = command.get_name();
+            let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+            let in_help = help.split("Examples:").nth(1).unwrap_or_default().lines().map(str::trim);
+            let all: Vec<&str> = examples(name)
+                .iter()
+                .map(|(example, _)| *example)
+                .chain(in_help.filter(|line| !line.is_empty()))
+                .collect();
+            let wanted = format!("flux fairshare {name}");
+            assert!(!all.is_empty(), "{name} has no examples");
+            assert!(all.iter().all(|example| example.contains(&wanted)), "{name}: {all:?}");
+        }
+        assert!(!examples(Cli::command().get_name()).is_empty());
     }
 }

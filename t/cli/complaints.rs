@@ -133,7 +133,24 @@ fn options_that_do_not_apply_are_refused() {
     let (database, tree) = (site.path(), file("not_applying_tree", TREE));
     let usage = file("not_applying_usage", "alice 1\n");
     let named = "is for classic and depth-oblivious";
-    let rows: [(&[&str], &str); 9] = [
+    let rows: [(&[&str], &str); 14] = [
+        (
+            &["show", "-p", database, "--usage", &usage],
+            "'--path <FILE>' cannot be used with '--usage <FILE>'",
+        ),
+        (&["why", "ann", "-p", database, "--format", "sshare"], "cannot be used with '--format <FORMAT>'"),
+        (
+            &["show", "-p", database, "--unknown-shares", "3"],
+            "cannot be used with '--unknown-shares <NUMBER>'",
+        ),
+        (
+            &["show", "-t", database, "--unknown-shares", "3"],
+            "(database), so --unknown-shares does not apply",
+        ),
+        (
+            &["metrics", "--listen", "127.0.0.1:9909", "--every", "5s"],
+            "cannot be used with '--every <DURATION>'",
+        ),
         (
             &["show", "-t", database, "--usage", &usage],
             "holds its usages itself (database), so --usage does not apply",

@@ -36,7 +36,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "listen", value_hint = clap::ValueHint::FilePath)]
     textfile: Option<PathBuf>,
     /// With --textfile: go on, and write it anew this often
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "textfile")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "textfile", conflicts_with = "listen")]
     every: Option<Duration>,
     /// Serve http://ADDRESS/metrics; the address is one of this machine alone, like 127.0.0.1:9909
     #[arg(long, value_name = "ADDRESS", value_parser = listen::loopback)]

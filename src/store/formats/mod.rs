@@ -205,12 +205,12 @@ pub fn load(
             return Err(StoreError::new(path, Reason::Format(text)));
         }
         refuse_format(path, format, &[Format::Csv])?;
-        refuse_usage(path, Format::Csv, usage)?;
+        refuse_beside(path, Format::Csv, beside)?;
         let builder = csv::read(path, None, inactive)?;
         return Ok(Some(Parsed::from(builder).of(Format::Csv)));
     }
     if format == Some(Format::Database) {
-        refuse_usage(path, Format::Database, usage)?;
+        refuse_beside(path, Format::Database, beside)?;
         return Ok(None);
     }
     if usage == Some(path) && !path.is_file() {
@@ -220,7 +220,7 @@ pub fn load(
     let bytes = read_bytes(path)?;
     if super::looks_like_database(&bytes) {
         refuse_format(path, format, &[])?;
-        refuse_usage(path, Format::Database, usage)?;
+        refuse_beside(path, Format::Database, beside)?;
         return Ok(None);
     }
     if pbs::is_usage_file(&bytes) {
@@ -263,13 +263,17 @@ fn refuse_format(path: &Path, named: Option<Format>, possible: &[Format]) -> Res
     }
 }
 
-fn refuse_usage(path: &Path, format: Format, usage: Option<&Path>) -> Result<(), StoreError> {
-    if usage.is_none() || format.lacks_usages() {
+/// Refuses what goes with other formats than `format`.
+fn refuse_beside(path: &Path, format: Format, beside: Beside<'_>) -> Result<(), StoreError> {
+    let text = if beside.usage.is_some() && !format.lacks_usages() {
+        format!(
+            "holds its usages itself ({format}), so --usage does not apply: it goes with resource_group or what sacctmgr prints"
+        )
+    } else if beside.unknown_shares.is_some() && format != Format::ResourceGroup {
+        format!("is no resource_group file ({format}), so --unknown-shares does not apply")
+    } else {
         return Ok(());
-    }
-    let text = format!(
-        "holds its usages itself ({format}), so --usage does not apply: it goes with resource_group or what sacctmgr prints"
-    );
+    };
     Err(StoreError::new(path, Reason::Format(text)))
 }
 
@@ -317,11 +321,7 @@ fn read(
     inactive: InactiveUsage,
 ) -> Result<Document, StoreError> {
     let usage = beside.usage;
-    refuse_usage(path, format, usage)?;
-    if beside.unknown_shares.is_some() && format != Format::ResourceGroup {
-        let text = format!("is no resource_group file ({format}), so --unknown-shares does not apply");
-        return Err(StoreError::new(path, Reason::Format(text)));
-    }
+    refuse_beside(path, format, beside)?;
     let mut notes = Vec::new();
     let usages = usage.map_or(Ok(Vec::new()), |list| usages(list, &mut notes))?;
     let parsed = match format {
