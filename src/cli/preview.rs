@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::parts::Changes;
 use super::printable::{count, printable};
-use crate::embedded::f58;
-use crate::flux::user_name;
+use super::words::user_or_id;
+use crate::ids::f58;
 
 /// The plugin's answer.
 #[derive(Debug, Serialize, Deserialize)]
@@ -55,10 +55,6 @@ struct Removed {
     jobs: u64,
 }
 
-fn named(userid: u32) -> String {
-    user_name(userid).unwrap_or_else(|| userid.to_string())
-}
-
 impl Preview {
     /// The answer in words, a line each.
     pub(super) fn lines(&self) -> Vec<String> {
@@ -78,14 +74,14 @@ impl Preview {
             let bank = job.bank.as_ref().map_or(String::new(), |bank| format!(" in {}", printable(bank)));
             let queue =
                 job.queue.as_ref().map_or(String::new(), |queue| format!(", queue {}", printable(queue)));
-            let user = named(job.userid);
+            let user = user_or_id(job.userid);
             format!(
                 "  {} of {user}{bank}{queue}: place {place} to {next}, priority {from} to {to}",
                 f58(job.id)
             )
         }));
         lines.extend(self.rejected.iter().map(|job| {
-            let (id, user, reason) = (f58(job.id), named(job.userid), printable(&job.reason));
+            let (id, user, reason) = (f58(job.id), user_or_id(job.userid), printable(&job.reason));
             format!("job {id} of {user} would end: {reason}")
         }));
         lines.extend(more(self.rejected_count, self.rejected.len(), "job", "would end"));
@@ -94,7 +90,7 @@ impl Preview {
             let jobs = count(usize::try_from(*jobs).unwrap_or(usize::MAX), "live job");
             format!(
                 "user {} in {} would be removed with {jobs}, which go on",
-                named(*userid),
+                user_or_id(*userid),
                 printable(bank)
             )
         }));

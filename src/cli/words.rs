@@ -50,22 +50,23 @@ impl<'a> Words<'a> {
         printable(name).into_owned()
     }
 
-    /// A text of the plugin's, in which jobs are numbers, with their ids as Flux shows them.
-    pub(super) fn naming_jobs(&self, text: &str) -> String {
+    /// Returns a text of the plugin, which names jobs and users by number, with job ids as Flux shows them and names of users.
+    pub(super) fn named(&self, text: &str) -> String {
         let mut named = String::new();
-        let mut rest = text;
-        while let Some(at) = rest.find("job ") {
-            let (before, after) = rest.split_at(at + 4);
-            named.push_str(before);
-            let digits = after.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(after.len());
-            let (number, after) = after.split_at(digits);
-            match number.parse() {
-                Ok(id) => named.push_str(&self.job(id)),
-                Err(_) => named.push_str(number),
-            }
-            rest = after;
+        let mut last = "";
+        for word in text.split_inclusive(' ') {
+            let digits = word.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(word.len());
+            let (number, after) = word.split_at(digits);
+            let name = match last {
+                "job " => number.parse().ok().map(|id| self.job(id)),
+                "user " => number.parse().ok().map(|id| self.user(id)),
+                _ => None,
+            };
+            named.push_str(name.as_deref().unwrap_or(number));
+            named.push_str(after);
+            last = word;
         }
-        named + rest
+        named
     }
 
     /// When, by the clock of the reader.
@@ -91,8 +92,33 @@ pub(super) fn caller() -> u32 {
     given.unwrap_or_else(|| rustix::process::getuid().as_raw())
 }
 
+/// The name of a user, or the id of one who has none on this machine.
+pub(super) fn user_or_id(userid: u32) -> String {
+    user_name(userid).map_or_else(|| userid.to_string(), |name| printable(&name).into_owned())
+}
+
 /// A user's id by his name or number.
 pub(super) fn userid(text: &str) -> Result<u32, String> {
     let id = text.parse().ok().or_else(|| user_id(text));
     id.ok_or_else(|| format!("no user \"{}\" on this machine; a number would do as well", printable(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_and_users_in_a_text_get_their_names() {
+        let user = |id| (id == 7).then(|| "ann".to_owned());
+        let words = Words::new(|id| format!("ƒ{id}"), user, TimeZone::UTC, 0.0);
+        for (text, named) in [
+            ("the end of job 12, of user 7: 4 of user 8", "the end of job ƒ12, of user ann: 4 of user 8"),
+            ("job 12", "job ƒ12"),
+            ("4 of 4 jobs of user 7", "4 of 4 jobs of user ann"),
+            ("a job of another user", "a job of another user"),
+            ("", ""),
+        ] {
+            assert_eq!(words.named(text), named);
+        }
+    }
 }

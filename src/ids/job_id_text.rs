@@ -12,7 +12,7 @@ impl JobId {
         let number = if let Some(digits) = text.strip_prefix("0x") {
             u64::from_str_radix(digits, 16).ok()
         } else if let Some(digits) = text.strip_prefix('ƒ').or_else(|| text.strip_prefix('f')) {
-            f58(digits)
+            of_f58(digits)
         } else if text.contains('.') {
             dotted(text.strip_prefix("job.").unwrap_or(text))
         } else {
@@ -22,7 +22,22 @@ impl JobId {
     }
 }
 
-fn f58(digits: &str) -> Option<u64> {
+/// Returns a job id as Flux prints it (RFC 19, F58).
+pub fn f58(id: u64) -> String {
+    let digits: Vec<char> = F58.chars().collect();
+    let mut letters = Vec::new();
+    let mut rest = id;
+    loop {
+        letters.extend(digits.get((rest % 58) as usize));
+        rest /= 58;
+        if rest == 0 {
+            break;
+        }
+    }
+    std::iter::once('ƒ').chain(letters.into_iter().rev()).collect()
+}
+
+fn of_f58(digits: &str) -> Option<u64> {
     if digits.is_empty() {
         return None;
     }
@@ -46,6 +61,15 @@ fn dotted(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_is_written_as_flux_does() {
+        assert_eq!(f58(0), "ƒ1");
+        for id in [183_387_553_792, 57, 58, u64::MAX] {
+            assert_eq!(JobId::parse(&f58(id)), Some(JobId(id)));
+        }
+        assert_eq!(f58(183_387_553_792), "ƒ5pQL9cj");
+    }
 
     #[test]
     fn every_form_of_an_id_is_read() {

@@ -10,6 +10,8 @@ use super::super::installed::load_command;
 use super::super::mending;
 use super::super::status::state::State;
 use super::instance::{Instance, Loaded};
+use crate::flux::user_name;
+use crate::ids::f58;
 use crate::store::{
     AssociationRecord, FactorRecord, LimitRecord, Pace, PolicyData, QueueRecord, UnknownColumn,
 };
@@ -90,6 +92,12 @@ fn whom(record: &AssociationRecord) -> String {
         Some(leaf) => format!("{} in {}", leaf.username, record.bank),
         None => format!("user {} in {}", record.userid, record.bank),
     }
+}
+
+/// The name of a user of this machine, or `user ID`.
+fn called(userid: i64) -> String {
+    let name = u32::try_from(userid).ok().and_then(user_name);
+    name.unwrap_or_else(|| format!("user {userid}"))
 }
 
 fn names(list: &str) -> impl Iterator<Item = &str> {
@@ -402,7 +410,7 @@ pub(super) fn of_instance(
     let is_ours = |name: &String| Some(name.as_str()) == ours;
     let last = instance.plugins.last().filter(|last| !is_ours(last));
     if let (Some(overruled), Some(last)) = (overruled, last) {
-        let text = format!("{}; {last} answers last", overruled.sentence(&overruled.job.to_string()));
+        let text = format!("{}; {last} answers last", overruled.sentence(&f58(overruled.job)));
         found.push(Finding::action("overruled", text, format!("flux jobtap remove {last}")));
     }
     let Some(Loaded { state, check }) = &instance.loaded else {
@@ -427,7 +435,7 @@ pub(super) fn of_instance(
         .collect();
     let wanted: BTreeSet<(i64, &str)> =
         data.iter().flat_map(|data| &data.associations).map(|it| (it.userid, it.bank.as_str())).collect();
-    let of_pair = |(user, bank): &(i64, &str)| format!("user {user} in {bank}");
+    let of_pair = |(user, bank): &(i64, &str)| format!("{} in {bank}", called(*user));
     let missing = wanted.difference(&known).filter(|_| has_data).map(of_pair);
     // The instance owner's record is made up where the database has none.
     let gone = known.difference(&wanted).count();
@@ -510,13 +518,16 @@ fn of_waiting(state: &State, wanted: &BTreeSet<(i64, &str)>, has_data: bool) -> 
         state.waiting_users.iter().partition(|user| wanted.iter().any(|(id, _)| *id == i64::from(**user)));
     let text = format!("{waiting} jobs wait for data of their users");
     if unknown.is_empty() {
-        let whom = known.iter().map(|user| format!("user {user}"));
+        let whom = known.iter().map(|user| called((*user).into()));
         let finding = Finding::action("waiting", text, "flux fairshare push");
         return finding.clone().about(whom).or(Some(finding));
     }
     let add = "flux account add-user --username=NAME --userid=ID --bank=BANK && flux fairshare push, or cancel the jobs: \
                flux cancel --all --user=ID";
-    Finding::action("waiting", text, add).about(unknown.iter().map(|user| format!("user {user}")))
+    Finding::action("waiting", text, add).about(unknown.iter().map(|user| match user_name(*user) {
+        Some(name) => format!("user {user} ({name})"),
+        None => format!("user {user}"),
+    }))
 }
 
 /// Queues that only Flux or only the queue table has.

@@ -16,8 +16,10 @@ use super::installed::load_command;
 use super::output::{Cell, Look, OutputArgs, Report, Rows, Style, column};
 use super::printable::{count, printable};
 use super::progress::Progress;
+use super::words::user_or_id;
 use super::{Answer, Failure, Outcome, failure, remark};
-use crate::flux::{Flux, FluxError, user_id, user_name};
+use crate::flux::{Flux, FluxError, user_id};
+use crate::ids::f58;
 use state::{Association, Check, State, Summary};
 
 /// Show the state of the priority plugin that is loaded: its data, jobs held by each limit, a recount
@@ -196,7 +198,7 @@ fn tell(args: &Args, state: &State, summary: &Summary, check: Option<&Check>) ->
         line("waiting", text)?;
     }
     if let Some(overruled) = check.and_then(|check| check.overruled) {
-        line("priority", overruled.sentence(&overruled.job.to_string()))?;
+        line("priority", overruled.sentence(&f58(overruled.job)))?;
     }
     match check {
         None => line("check", "this plugin has none".to_owned()),
@@ -260,7 +262,7 @@ fn print(
     };
     let rows = selected.iter().map(|(user, association)| {
         vec![
-            Cell::Text(user_name(*user).unwrap_or_else(|| user.to_string())),
+            Cell::Text(user_or_id(*user)),
             Cell::Count((*user).into()),
             Cell::Text(association.bank_name.clone()),
             Cell::Number(association.fairshare),
@@ -329,8 +331,7 @@ fn print(
 /// The first of these users by name, and how many more there are.
 fn named(users: &[u32]) -> String {
     const NAMED: usize = 5;
-    let names: Vec<String> =
-        users.iter().take(NAMED).map(|user| user_name(*user).unwrap_or_else(|| user.to_string())).collect();
+    let names: Vec<String> = users.iter().take(NAMED).map(|user| user_or_id(*user)).collect();
     match users.len().saturating_sub(NAMED) {
         _ if names.is_empty() => String::new(),
         0 => format!(": {}", names.join(", ")),

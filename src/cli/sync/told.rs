@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use super::super::fetch::Stored;
 use super::super::figures::Unit;
 use super::super::output::{Cell, Report, Rows, Style, column};
-use super::super::printable::count;
+use super::super::printable::{count, printable};
+use super::super::words::user_or_id;
 use super::{Args, Done};
+use crate::ids::f58;
 use crate::pipeline::fairshare::Ranked;
 use crate::pipeline::{Plan, Tally};
 
@@ -24,7 +26,8 @@ pub(super) fn tell(args: &Args, tally: &Tally, note: &mut dyn FnMut(String)) {
         ));
     }
     if tally.unreadable_count > 0 {
-        let jobs = tally.unreadable.join(", ");
+        let id = |id: &String| id.parse().map_or_else(|_| printable(id).into_owned(), f58);
+        let jobs = tally.unreadable.iter().map(id).collect::<Vec<_>>().join(", ");
         let more = if tally.unreadable_count > tally.unreadable.len() { ", ..." } else { "" };
         say(format!(
             "{} left out, the resources or times can't be read: job {jobs}{more}",
@@ -34,8 +37,9 @@ pub(super) fn tell(args: &Args, tally: &Tally, note: &mut dyn FnMut(String)) {
     for (userid, bank, jobs) in &tally.unplaced {
         let place = if bank.is_empty() { "a default bank".to_owned() } else { format!("bank {bank}") };
         say(format!(
-            "{} of user id {userid} count nowhere yet: no association in {place}",
-            count(*jobs, "record")
+            "{} of user {} count nowhere yet: no association in {place}",
+            count(*jobs, "record"),
+            u32::try_from(*userid).map_or_else(|_| userid.to_string(), user_or_id)
         ));
     }
     if tally.from_the_future > 0 {

@@ -178,9 +178,10 @@ fn each_trouble_of_a_plugin_is_told_by_its_name() {
     ] {
         assert_eq!(told(&loaded(|state| state[key] = value.clone())), expected, "{key} = {value}");
     }
-    let users = loaded(|state| (state["waiting"], state["waiting_users"]) = (json!(2), json!([7, 8])));
+    let users =
+        loaded(|state| (state["waiting"], state["waiting_users"]) = (json!(2), json!([4_000_007, 0])));
     let found = of_instance(&users, Some(&data), NOW, STALE);
-    assert_eq!(found[0].whom, ["user 7", "user 8"]);
+    assert_eq!(found[0].whom, ["user 4000007", "user 0 (root)"]);
     assert!(found[0].remedy.starts_with("flux account add-user"));
     // Their records are in the database: they need no other.
     let users = loaded(|state| (state["waiting"], state["waiting_users"]) = (json!(2), json!([1, 2])));

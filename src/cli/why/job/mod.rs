@@ -79,7 +79,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     let explained: Explained = serde_json::from_value(answer.clone()).map_err(failure)?;
     for refused in &explained.refused {
-        let text = Words::of(&flux, explained.now).naming_jobs(&refused.text);
+        let text = Words::of(&flux, explained.now).named(&refused.text);
         remark(format_args!("{}: {text}", flux.job_name(refused.id)));
     }
     if !explained.refused.is_empty() {

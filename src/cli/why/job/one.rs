@@ -41,7 +41,7 @@ impl Teller<'_> {
             )?;
             for other in &job.others {
                 let at = other.at.map(|at| format!(": {}", self.words.when(at))).unwrap_or_default();
-                self.item(&format!("{}{at}", self.words.naming_jobs(&other.text)), out)?;
+                self.item(&format!("{}{at}", self.words.named(&other.text)), out)?;
             }
             self.and_more(job.others.len(), job.others_total, out)?;
         }
@@ -49,7 +49,7 @@ impl Teller<'_> {
             writeln!(out)?;
             self.heading("What would help:", out)?;
             for help in &job.helps {
-                self.item(&self.words.naming_jobs(&help.text), out)?;
+                self.item(&self.words.named(&help.text), out)?;
             }
         }
         Ok(())
@@ -73,7 +73,7 @@ impl Teller<'_> {
             (_, [hold], _) => format!("{who} is held by {}", hold.limit),
             (_, [_, _, ..], _) => format!("{who} is held by {}", count(job.holds.len(), "limit")),
             (_, [], [other, ..]) if other.cause == "resources" => by("is waiting for resources"),
-            (_, [], [other, ..]) => format!("{who} waits: {}", self.words.naming_jobs(&other.text)),
+            (_, [], [other, ..]) => format!("{who} waits: {}", self.words.named(&other.text)),
             ("sched", ..) if job.held => by("is about to be released"),
             ("sched", ..) => by("waits for the scheduler"),
             ("priority", ..) => by("waits for its priority"),
@@ -159,7 +159,7 @@ impl Teller<'_> {
             )?;
         }
         for hold in &job.holds {
-            self.item(&format!("{}: {}", hold.limit, self.words.naming_jobs(&hold.text)), out)?;
+            self.item(&format!("{}: {}", hold.limit, self.words.named(&hold.text)), out)?;
             if !hold.frees.is_empty() {
                 self.item("Jobs that take up this limit, the first to end first:", out)?;
                 self.table(self.frees(hold), &[], out)?;
@@ -188,7 +188,7 @@ impl Teller<'_> {
                     out,
                 )?;
             }
-            (None, Some(reason)) => self.line(&sentence(&self.words.naming_jobs(&reason.text)), out)?,
+            (None, Some(reason)) => self.line(&sentence(&self.words.named(&reason.text)), out)?,
             (None, None) => {}
         }
         if let Some(started) =

@@ -153,8 +153,7 @@ impl Teller<'_> {
 
     /// That a job cannot run, why, and until when if that is known.
     fn cannot_run(&self, job: &Job, out: &mut dyn Write) -> io::Result<()> {
-        let texts: Vec<String> =
-            obstacles(job).iter().map(|(_, text)| self.words.naming_jobs(text)).collect();
+        let texts: Vec<String> = obstacles(job).iter().map(|(_, text)| self.words.named(text)).collect();
         if texts.is_empty() {
             return Ok(());
         }
