@@ -46,11 +46,11 @@ test_expect_success 'it writes nothing, and says so' '
 test_expect_success 'and update then moves them' '
 	flux fairshare update -p $DB && stored >after && ! test_cmp before after
 '
-test_expect_success 'a user who left keeps the value, and has no rank' '
+test_expect_success 'a user who left keeps the value, and has no place' '
 	stored >before && flux account delete-user user5003 B && flux fairshare update -p $DB &&
 	stored >after && grep user5003 before >want && grep user5003 after >have && test_cmp want have &&
 	flux fairshare show -p $DB --json --user user5003 >left &&
-	jq -e ".nodes[] | select(.user) | .rank == null" left
+	jq -e ".nodes[] | select(.user) | .place == null" left
 '
 test_expect_success 'what he used stays that of the bank' '
 	jq -e ".nodes[] | select(.bank == \"B\" and .user == null) | .usage >= 100000" left
@@ -80,7 +80,7 @@ test_expect_success 'a bank moved by delete-bank and add-bank is ranked where it
 		flux fairshare update -p $DB --set inactive_usage=$inactive &&
 		flux fairshare show -p $DB --set inactive_usage=$inactive --json >moved.json &&
 		jq -e "[.nodes[] | select(.bank == \"A\" and .user == null) | .parent] == [\"C\"]" moved.json &&
-		jq -e "[.nodes[] | select(.bank == \"A\" and .user != null and .rank != null)] | length == 2" moved.json || return 1
+		jq -e "[.nodes[] | select(.bank == \"A\" and .user != null and .place != null)] | length == 2" moved.json || return 1
 	done
 '
 test_expect_success 'push, sync and report read the database of a moved bank' '

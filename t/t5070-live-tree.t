@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='show and why take the live tree of the plugin, and say where their numbers come from'
+test_description='show, why, compare and what-if take the live tree of the plugin, and say where their numbers come from'
 
 # A sequence: the first test starts the instance, and each works with what those before it left.
 . "$(dirname "$0")/lib.sh"
@@ -34,6 +34,17 @@ test_expect_success 'why of a user is live' '
 	place=$(jq -r "[.associations[] | select(.userid == 5001)][0].rank.place" standing.json) &&
 	case $place in 1) word=first;; 2) word=2nd;; 3) word=3rd;; *) word=4th;; esac && grep "$word of 4\|${place}[a-z]* of 4" out &&
 	flux fairshare why user5001 --json | jq -e ".source.from == \"plugin\""
+'
+test_expect_success 'so are compare and what-if; usage decays by the half-life of the plugin' '
+	flux fairshare compare >out && cat out && head -1 out | grep -x "Live, from the plugin." &&
+	flux fairshare compare --policies weighted-walk,fair-tree --json | jq -e ".source.from == \"plugin\"" &&
+	flux fairshare what-if --shares A=99 >out && cat out && head -1 out | grep -x "Live, from the plugin." &&
+	flux fairshare what-if --in 14d --idle user5004 >out && cat out && grep "steady\|idle" out &&
+	flux fairshare what-if --in 14d --json | jq -e ".source.from == \"plugin\""
+'
+test_expect_success 'a report is made from the database, and says as of when' '
+	flux fairshare report --json -p $DB | jq -e ".head | test(\"^As of the last count .*, from $DB\\\\.\")" &&
+	flux fairshare report --json | jq -e ".head | test(\"^As of the last count\")"
 '
 test_expect_success 'a database that is named is read as it is, as of the last count' '
 	flux fairshare show -p $DB >out && cat out && head -1 out | grep "^As of the last count .*, from $DB\.$" &&

@@ -86,7 +86,6 @@ effective_usage\t'the usage the policy compares with the shares'
 level_fs\t'norm shares / effective usage among siblings'
 weight\t'what weighted-walk sorts siblings by'
 place\t'1 for who goes first; who is tied shares one'
-rank\t'N for the most deserving association, 1 for the least'
 fairshare\t'0 to 1, larger is more deserving'
 fairshare_perc\t'pbs: the target'
 fairshare_tree_usage\t'pbs: the effective usage'
@@ -113,7 +112,6 @@ effective_usage\t'the usage the policy compares with the shares'
 level_fs\t'norm shares / effective usage among siblings'
 weight\t'what weighted-walk sorts siblings by'
 place\t'1 for who goes first; who is tied shares one'
-rank\t'N for the most deserving association, 1 for the least'
 fairshare\t'0 to 1, larger is more deserving'
 fairshare_perc\t'pbs: the target'
 fairshare_tree_usage\t'pbs: the effective usage'
@@ -295,6 +293,7 @@ pbs\,classic\t''
 pbs\,depth-oblivious\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l set -d 'Options of the policy' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l limit -d 'In the table, show this many winners and as many losers, or of several policies whom they differ most on; 0 is all' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
@@ -388,6 +387,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l idle -d 'With --in: who runs nothing meanwhile, a user or a bank; of one user the way there is shown' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l half-life -d 'With --in: how fast usage is forgotten, like 7d, where the tree does not say; a database does' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l limit -d 'In the table, show this many winners and as many losers; 0 is all' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"

@@ -28,7 +28,7 @@ pub(super) struct Node<'a> {
 type Value = fn(&Node<'_>) -> Cell;
 
 /// Every column there is: definition, what it is, how it is read off.
-const COLUMNS: [(Column<'static>, &str, Value); 25] = [
+const COLUMNS: [(Column<'static>, &str, Value); 24] = [
     (column("name", "Bank/User", Style::Text), "bank or user, indented by depth", name),
     (column("kind", "Kind", Style::Text), "bank or association", kind),
     (column("bank", "Bank", Style::Text), "the bank, or the association's bank", bank),
@@ -60,9 +60,6 @@ const COLUMNS: [(Column<'static>, &str, Value); 25] = [
         node.detail.weight.into()
     }),
     (column("place", "Place", Style::Count), "1 for who goes first; who is tied shares one", place),
-    (column("rank", "Rank", Style::Count), "N for the most deserving association, 1 for the least", |node| {
-        node.detail.rank.map_or(Cell::None, |rank| Cell::Count(rank.into()))
-    }),
     (column("fairshare", "FairShare", Style::Fraction), "0 to 1, larger is more deserving", |node| {
         node.detail.fairshare.into()
     }),
@@ -164,7 +161,7 @@ pub(super) fn of_document(policy: Policy) -> Vec<&'static str> {
         "effective_usage",
         "level_fs",
         "weight",
-        "rank",
+        "place",
         "fairshare",
     ];
     if policy == Policy::Pbs {

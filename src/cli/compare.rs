@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare compare`: what another policy would change.
 
+use super::ask::InstanceArg;
 use super::input::{Input, Loaded, Rules, rank};
 use super::moves::{self, Moves, Side, Titles};
 use super::output::{Cell, Look, OutputArgs, Report, Rows, Style, column};
@@ -39,6 +40,8 @@ pub(super) struct Args {
     )]
     limit: usize,
     #[command(flatten)]
+    instance: InstanceArg,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -55,11 +58,11 @@ pub(super) fn run(args: &Args) -> Outcome {
     let asked = if args.policies.is_empty() { &Policy::ALL[..] } else { &args.policies };
     args.rules.apply_to(asked)?;
     let mut progress = Progress::start();
-    let loaded = args.input.load(&args.rules, &mut progress)?;
+    let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
     let options = loaded.options;
     progress.phase("ranking", || 0);
     let policies = if args.policies.is_empty() { all(&loaded) } else { args.policies.clone() };
-    let source = args.input.source();
+    let source = loaded.place(args.input.source());
     let mut rankings = Vec::new();
     let mut notes = Vec::new();
     for policy in policies {
@@ -72,8 +75,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let limit = Some(args.limit).filter(|limit| args.output.is_table() && *limit > 0);
     match rankings.as_slice() {
-        [first, second] => two(args, &loaded.tree, (first, second), &options, limit, progress),
-        several => many(args, &loaded.tree, several, &options, limit, notes, progress),
+        [first, second] => two(args, &loaded, (first, second), &options, limit, progress),
+        several => many(args, &loaded, several, &options, limit, notes, progress),
     }
 }
 
@@ -85,14 +88,14 @@ fn all(loaded: &Loaded) -> Vec<Policy> {
 
 fn two(
     args: &Args,
-    tree: &Tree,
+    loaded: &Loaded,
     (first, second): (&Ranking, &Ranking),
     options: &Options,
     limit: Option<usize>,
     mut progress: Progress,
 ) -> Outcome {
     progress.phase("sorting", || 0);
-    let side = |ranking| Side { tree, ranking };
+    let side = |ranking| Side { tree: &loaded.tree, ranking };
     let moves = Moves::new(side(first), side(second), Some);
     let (first, second) = (first.policy().name(), second.policy().name());
     let titles = Titles {
@@ -101,7 +104,9 @@ fn two(
     };
     let mut facts = vec![("policies", vec![first, second].into()), ("options", options_json(options))];
     facts.extend(moves.facts());
+    facts.extend(loaded.source_fact());
     let mut report = moves.report(&titles, facts, limit);
+    report.before.extend(loaded.head(args.input.source()));
     if args.output.is_table() {
         report.hide(moves::FOR_PROGRAMS);
     }
@@ -111,7 +116,7 @@ fn two(
 
 fn many(
     args: &Args,
-    tree: &Tree,
+    loaded: &Loaded,
     rankings: &[Ranking],
     options: &Options,
     limit: Option<usize>,
@@ -119,6 +124,7 @@ fn many(
     mut progress: Progress,
 ) -> Outcome {
     progress.phase("sorting", || 0);
+    let tree = &loaded.tree;
     let places =
         |leaf: NodeId| rankings.iter().map(|ranking| ranking.place(leaf)).collect::<Option<Vec<_>>>();
     let spread = |places: &[usize]| {
@@ -159,12 +165,15 @@ fn many(
     );
     let named = [column("user", "User", Style::Text), column("bank", "Bank", Style::Text)];
     let summed = [column("bank", "Bank", Style::Text), column("users", "Users", Style::Count)];
+    let mut facts = vec![
+        ("policies", policies.clone().into()),
+        ("options", options_json(options)),
+        ("ranked", ranked.into()),
+    ];
+    facts.extend(loaded.source_fact());
     let report = Report {
-        facts: vec![
-            ("policies", policies.clone().into()),
-            ("options", options_json(options)),
-            ("ranked", ranked.into()),
-        ],
+        facts,
+        before: loaded.head(args.input.source()).into_iter().collect(),
         rows: Rows {
             key: "associations",
             columns: named.into_iter().chain(by_policy(Style::Count)).collect(),

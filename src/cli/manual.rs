@@ -116,7 +116,7 @@ fn examples(command: &str) -> &'static [Entry] {
             ("flux fairshare what-if --shares chem=20", "Who would move if a bank had other shares."),
             (
                 "flux fairshare what-if --usage ann+=5000nh --add-user ben/chem=2 --policy fair-tree",
-                "Several changes at once: what update would store then.",
+                "Several changes at once, by another ranking policy.",
             ),
             (
                 "flux fairshare what-if --in 3w --idle ann",

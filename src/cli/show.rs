@@ -181,7 +181,7 @@ impl Args {
                 if self.policy.given().is_none() { String::new() } else { format!(" --policy {policy}") };
             let differ = if stale == 1 { "differs" } else { "differ" };
             notes.push(format!(
-                "{} of {} stored {differ} from what is shown here; the plugin goes by what is stored. \
+                "{} of {} stored {differ} from what is shown here; a plugin without live fair-share goes by what is stored. \
                  \"flux fairshare update{with}\" stores this, with --dry-run it shows who would move; then \"flux fairshare \
                  push\" sends it.",
                 number(stale),

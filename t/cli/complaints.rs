@@ -63,10 +63,10 @@ fn associations_per_partition_are_rows_of_their_own_as_in_slurm() {
         root||||0.000000|100||\n chem|||1|1.000000|100||\n  chem|amira|gpu|1|0.250000|60||\n  chem|amira|cpu|1|0.250000|10||\n\
         \x20 chem|amira||1|0.250000|0||\n  chem|ben|gpu|1|0.250000|30||\n";
     let path = file("partitions", text);
-    let ran = fairshare(["show", "--tree", &path, "--csv", "-o", "user,usage,rank"]);
+    let ran = fairshare(["show", "--tree", &path, "--csv", "-o", "user,usage,place"]);
     assert_eq!(
         ran.ok(),
-        "user,usage,rank\n,100,\n,100,\namira,0,4\namira:cpu,10,3\nben,30,2\namira:gpu,60,1\n"
+        "user,usage,place\n,100,\n,100,\namira,0,1\namira:cpu,10,2\nben,30,3\namira:gpu,60,4\n"
     );
     assert!(fairshare(["why", "amira:gpu", "--tree", &path]).ok().starts_with("amira:gpu in bank chem"));
     // Without -m the partitions are not named.
@@ -79,10 +79,10 @@ fn associations_per_partition_are_rows_of_their_own_as_in_slurm() {
         })
         .collect();
     let path = file("partitions_unnamed", unnamed);
-    let ran = fairshare(["show", "--tree", &path, "--csv", "-o", "user,rank"]);
+    let ran = fairshare(["show", "--tree", &path, "--csv", "-o", "user,place"]);
     assert_eq!(
         (ran.status, ran.out.as_str()),
-        (0, "user,rank\n,\n,\namira:3,4\namira:2,3\nben,2\namira:1,1\n")
+        (0, "user,place\n,\n,\namira:3,1\namira:2,2\nben,3\namira:1,4\n")
     );
     assert!(ran.err.contains("user \"amira\" has several associations in account \"chem\""), "{ran:?}");
     assert!(ran.err.contains("\"sshare -a -l -m -P\" names the partitions"), "{ran:?}");

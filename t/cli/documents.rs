@@ -40,15 +40,15 @@ fn the_json_document() {
         ben,
         &json!({"kind": "association", "bank": "B", "parent": "B", "user": "ben", "shares": 1,
             "norm_shares": 1.0 / 7.0, "usage": 0.0, "norm_usage": 0.0, "effective_usage": 0.0, "level_fs": "inf",
-            "weight": null, "rank": 4, "fairshare": 1.0})
+            "weight": null, "place": 1, "fairshare": 1.0})
     );
     let eve = nodes.iter().find(|node| node["user"] == "eve").expect("eve");
-    assert_eq!((&eve["rank"], &eve["fairshare"]), (&json!(null), &json!(null)));
+    assert_eq!((&eve["place"], &eve["fairshare"]), (&json!(null), &json!(null)));
     assert_eq!(
         nodes[0],
         json!({"kind": "bank", "bank": "root", "parent": null, "user": null, "shares": 1,
         "norm_shares": 1.0, "usage": 100.0, "norm_usage": 1.0, "effective_usage": 1.0, "level_fs": null, "weight": null,
-        "rank": null, "fairshare": null})
+        "place": null, "fairshare": null})
     );
 }
 
@@ -77,7 +77,7 @@ fn csv_parsable_and_columns() {
         "user,bank,fairshare,level_fs\n,root,,\n,A,,0.625\n\"a,n\"\"n\",A,0.25,1\n,B,,1.25\nben,B,1,inf\n";
     assert!(csv.ok().starts_with(expected), "{csv:?}");
     let parsable = fairshare(["show", "--tree", &path, "-P"]);
-    let header = "kind|bank|parent|user|shares|norm_shares|usage|norm_usage|effective_usage|level_fs|weight|rank|fairshare\n";
+    let header = "kind|bank|parent|user|shares|norm_shares|usage|norm_usage|effective_usage|level_fs|weight|place|fairshare\n";
     assert!(parsable.ok().starts_with(header), "{parsable:?}");
     let ran = fairshare(["show", "--tree", &path, "-o", "user,nonsense"]);
     assert!(
@@ -122,8 +122,8 @@ fn selection_and_order() {
     assert_eq!(names(&["--sort", "list"]), "root A ann B ben cat dan eve");
     assert_eq!(names(&["--sort", "-list"]), "root B eve dan cat ben A ann");
     // A bank goes by the best below it.
-    assert_eq!(names(&["--sort", "rank"]), "root B ben cat dan eve A ann");
-    assert_eq!(names(&["--sort", "-rank"]), "root A ann B eve cat dan ben");
+    assert_eq!(names(&["--sort", "place"]), "root B ben cat dan eve A ann");
+    assert_eq!(names(&["--sort", "-place"]), "root A ann B eve dan cat ben");
     assert_eq!(names(&["--depth", "1"]), "root B A");
     assert_eq!(names(&["--bank", "A"]), "root A ann");
     assert_eq!(names(&["--user", "cat,ann"]), "root B cat A ann");
@@ -212,8 +212,8 @@ fn documents_that_are_wrong_name_the_place() {
 fn foreign_trees_through_a_pipe() {
     let sshare = "Account|User|RawShares|NormShares|RawUsage|EffectvUsage|FairShare\n\
         root|||0.0|30||\n root|root|1|0.0|0||\n a||3|0.0|30||\n  a|u1|1|0.0|10||\n  a|u2|1|0.0|20||\n";
-    let arguments = ["show", "--tree", "/dev/stdin", "--policy", "fair-tree", "--csv", "-o", "user,rank"];
-    assert_eq!(fairshare_reading(sshare, &arguments).ok(), "user,rank\n,\nroot,3\n,\nu1,2\nu2,1\n");
+    let arguments = ["show", "--tree", "/dev/stdin", "--policy", "fair-tree", "--csv", "-o", "user,place"];
+    assert_eq!(fairshare_reading(sshare, &arguments).ok(), "user,place\n,\nroot,1\n,\nu1,2\nu2,3\n");
     let groups =
         "g1 50 root 40\ng2 51 root 60\nBob 52 g1 50\nCathy 53 g1 50\nSuzy 54 g2 60\nScott 55 g2 40\n";
     let usage = file("pbs_usage", "Bob 100\nCathy 100\nScott 1000\n");
@@ -249,8 +249,8 @@ fn exported_tables() {
         "creation_time,active,username,bank,shares,job_usage\n0,1,ann,\"A, the first\",1,2.5\n0,0,ben,\"A, the first\",1,0\n0,1,cat,C,1,0\n",
     );
     let path = directory.to_str().expect("text");
-    let ran = fairshare(["show", "--tree", path, "-P", "-o", "name,active,usage,rank", "--sort", "name"]);
-    let expected = "name|active|usage|rank\nroot||2.5|\nA, the first||2.5|\nann|yes|2.5|1\nben|no|0|\nC|no|0|\ncat|no|0|\n";
+    let ran = fairshare(["show", "--tree", path, "-P", "-o", "name,active,usage,place", "--sort", "name"]);
+    let expected = "name|active|usage|place\nroot||2.5|\nA, the first||2.5|\nann|yes|2.5|1\nben|no|0|\nC|no|0|\ncat|no|0|\n";
     assert_eq!(ran.ok().replace("true", "yes").replace("false", "no"), expected);
     write("association_table.csv", "username,bank,shares,job_usage\nann,root,one,0\n");
     let ran = fairshare(["show", "--tree", path]);

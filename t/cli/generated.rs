@@ -228,7 +228,7 @@ fn manual_pages_say_what_belongs_to_their_command() {
     let no = "there is no such user, bank or job";
     assert!(show.contains(no) && !push.contains(no) && !page("flux-fairshare-update.1").contains(no));
     assert!(push.contains("FLUX_URI") && show.contains("NO_COLOR"));
-    assert!(!page("flux-fairshare-compare.1").contains("FLUX_URI"));
+    assert!(!page("flux-fairshare-usage.1").contains("FLUX_URI"));
     assert!(page("flux-fairshare-why.1").contains("[OPTIONS] <JOBID|USER[/BANK]> [JOBID2|USER2[/BANK2]]"));
     for text in [push, show] {
         assert!(text.contains(concat!("\"flux-fairshare ", env!("CARGO_PKG_VERSION"))), "the footer: {text}");

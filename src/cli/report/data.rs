@@ -52,6 +52,8 @@ pub(super) struct Document<'a> {
     /// The name of the file that it comes from.
     source: String,
     /// Seconds since 1970.
+    /// Where the numbers come from, as a sentence; `null` for a document.
+    head: Option<String>,
     generated: Number,
     unit: &'static str,
     policy: &'static str,
@@ -153,12 +155,15 @@ impl<'a> Document<'a> {
         let Made { title, source, now, rankings, without, bins, course, forgetting, held } = made;
         let tree = &loaded.tree;
         let first = rankings.first()?;
+        let file = source.file_name().map(Path::new);
+        let head = file.and_then(|file| loaded.head(file));
         let source = source.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         Some(Document {
             format: 1,
             program: concat!("flux-fairshare ", env!("CARGO_PKG_VERSION")),
             title,
             source,
+            head,
             generated: Number(now.floor()),
             unit: if loaded.unit == Unit::NodeSeconds { "node-seconds" } else { "" },
             policy: first.policy().name(),

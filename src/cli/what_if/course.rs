@@ -83,8 +83,9 @@ impl Course {
         let everyone = if named.is_empty() { below(tree, tree.root()) } else { Vec::new() };
         let resting: Vec<NodeId> = named.iter().flat_map(|node| below(tree, *node)).chain(everyone).collect();
         let now = now();
+        let half_life = half_life.map(|half_life| half_life.as_secs_f64()).or(loaded.half_life);
         let pace = match (half_life, loaded.pace, input.database()) {
-            (Some(half_life), ..) => Forgetting::Steady { half_life: half_life.as_secs_f64() },
+            (Some(half_life), ..) => Forgetting::Steady { half_life },
             (None, Some(pace), Some(database)) => {
                 let (due, bins) = bins(database?, tree, &resting, now)?;
                 Forgetting::Bins { pace: Pace { due, ..pace }, bins }

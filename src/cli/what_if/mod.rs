@@ -10,6 +10,7 @@ use serde_json::json;
 
 use self::course::Course;
 use self::edits::{Edits, NewUser, Shares, Used};
+use super::ask::InstanceArg;
 use super::figures::{duration, parse_duration};
 use super::input::{Input, PolicyArg, Rules, rank};
 use super::moves::{self, Moves, Side, Titles};
@@ -64,6 +65,8 @@ pub(super) struct Args {
     )]
     limit: usize,
     #[command(flatten)]
+    instance: InstanceArg,
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -74,9 +77,9 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Err(Failure::Message(text.to_owned()));
     }
     let mut progress = Progress::start();
-    let loaded = args.input.load(&args.rules, &mut progress)?;
+    let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
     let options = loaded.options;
-    let source = args.input.source();
+    let source = loaded.place(args.input.source());
     progress.phase("ranking", || 0);
     let policy = args.policy.of(&loaded)?;
     // A document that does not show its rule is ranked by the one given.
@@ -117,13 +120,15 @@ pub(super) fn run(args: &Args) -> Outcome {
         ("changes", told.clone().into()),
     ];
     facts.extend(moves.facts());
+    facts.extend(loaded.source_fact());
     facts.extend(course.as_ref().map(|course| ("course", json!(course.json(&tree)))));
     let limit = Some(args.limit).filter(|limit| args.output.is_table() && *limit > 0);
     let mut report = moves.report(&titles, facts, limit);
     if args.output.is_table() {
         report.hide(moves::FOR_PROGRAMS);
         let screen = args.output.screen();
-        report.before = told.iter().map(|change| format!("If: {change}")).collect();
+        report.before.extend(loaded.head(args.input.source()));
+        report.before.extend(told.iter().map(|change| format!("If: {change}")));
         report.notes.extend(course.as_ref().map(|course| course.assumption(&args.idle)));
         report.drawing = course.map(|course| course.plot(&tree, &screen)).unwrap_or_default();
     }

@@ -78,7 +78,6 @@ impl Site<'_> {
         json!({
             "association": self.node_json(node),
             "fairshare": self.ranking.fairshare(node),
-            "rank": self.ranking.rank(node),
             "place": self.ranking.place(node),
             "pbs_walk": self.walk.as_ref().and_then(|walk| walk.place(node)),
             "just_ahead": ahead.map(|ahead| self.node_json(ahead)),

@@ -20,7 +20,7 @@ function drawTiles() {
 
 function drawHead() {
   const options = Object.entries(data.options).map(([name, value]) => `${name} ${value}`).join(', ');
-  put('meta', `${shown(data.source)} · ${moment(data.generated)} · policy ${data.policy}`);
+  put('meta', `${shown(data.head ? data.head.replace(/\.$/, '') : data.source)} · ${moment(data.generated)} · policy ${data.policy}`);
   put('made', `Made by ${data.program} from ${shown(data.source)} at ${moment(data.generated)}; ${options}. Nothing on this page leaves it.`);
 }
 
