@@ -32,7 +32,8 @@ impl Charges {
     pub fn read(snapshot: &Snapshot<'_>) -> Result<Charges, PipelineError> {
         let weights = snapshot.usage_settings()?.weights;
         let ledger = snapshot.ledger(&mut |_| ())?;
-        let placing = Placing::new(&ledger);
+        let mut placing = Placing::new(&ledger);
+        placing.add_former(&snapshot.former_userids(&ledger)?);
         let mut jobs = Vec::new();
         snapshot.ended_jobs(Which::All, &mut |job| {
             let ran_on = job.r.and_then(resources::count);

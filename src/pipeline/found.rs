@@ -63,11 +63,13 @@ impl<'a> Found<'a> {
     pub(super) fn read(&mut self, snapshot: &Snapshot<'_>, run: &Run<'_>) -> Result<(), PipelineError> {
         // Rows that waited and are dealt with here; the loop below skips them.
         let mut waited = HashSet::new();
+        let mut passed_on = 0;
         let waiting = run.marks.filter(|_| run.start.last_row.is_some());
         if let Some(marks) = waiting.filter(|marks| !marks.unplaced.is_empty()) {
             // At a boundary they are looked at again too: some are too old then to wait any longer.
             if self.is_same && run.start.period == run.current {
                 self.unplaced.clone_from(&marks.unplaced);
+                passed_on = self.unplaced.len();
             } else {
                 snapshot.ended_jobs(Which::Ids(&marks.unplaced), &mut |job| {
                     waited.insert(job.row);
@@ -76,6 +78,7 @@ impl<'a> Found<'a> {
             }
         }
         if run.marks.is_none() && run.start.recount.is_none() {
+            self.placing.add_former(&snapshot.former_userids(run.ledger)?);
             self.nameless = Some(nameless::are_counted(run, &self.placing, snapshot)?);
         }
         let last = run.start.last_row.unwrap_or(i64::MIN);
@@ -91,6 +94,22 @@ impl<'a> Found<'a> {
             }
             self.take(run, job, job.row > last);
         })?;
+        if self.unplaced.len() > passed_on {
+            self.place_former(snapshot, run)?;
+        }
+        Ok(())
+    }
+
+    /// Counts records of user ids that associations had before.
+    fn place_former(&mut self, snapshot: &Snapshot<'_>, run: &Run<'_>) -> Result<(), PipelineError> {
+        let former = snapshot.former_userids(run.ledger)?;
+        if former.is_empty() {
+            return Ok(());
+        }
+        self.placing.add_former(&former);
+        let unplaced = std::mem::take(&mut self.unplaced);
+        self.tally.unplaced.clear();
+        snapshot.ended_jobs(Which::Ids(&unplaced), &mut |job| self.take(run, job, true))?;
         Ok(())
     }
 

@@ -11,6 +11,7 @@ pub(super) struct Placing<'a> {
     banks: HashMap<&'a str, usize>,
     by_user: HashMap<(i64, usize), usize>,
     defaults: HashMap<i64, usize>,
+    ledger: &'a Ledger,
 }
 
 impl<'a> Placing<'a> {
@@ -22,6 +23,28 @@ impl<'a> Placing<'a> {
             banks: ledger.banks.iter().enumerate().rev().map(|(at, bank)| (bank.name.as_str(), at)).collect(),
             by_user: accounts().map(|(at, account)| ((account.userid, account.bank), at)).collect(),
             defaults: defaults.map(|(at, account)| (account.userid, at)).collect(),
+            ledger,
+        }
+    }
+
+    /// Also places jobs of user ids that associations had before. A user id that somebody has in the bank now is that of the present
+    /// holder; one that several had before is nobody's.
+    pub(super) fn add_former(&mut self, former: &[(i64, usize)]) {
+        let mut by_user: HashMap<(i64, usize), Option<usize>> = HashMap::new();
+        let mut defaults: HashMap<i64, Option<usize>> = HashMap::new();
+        for (userid, at) in former {
+            let Some(account) = self.ledger.accounts.get(*at) else { continue };
+            let only = |held: &mut Option<usize>| *held = held.filter(|held| held == at);
+            by_user.entry((*userid, account.bank)).and_modify(only).or_insert(Some(*at));
+            if account.is_default {
+                defaults.entry(*userid).and_modify(only).or_insert(Some(*at));
+            }
+        }
+        for (key, at) in by_user.into_iter().filter_map(|(key, at)| Some((key, at?))) {
+            self.by_user.entry(key).or_insert(at);
+        }
+        for (userid, at) in defaults.into_iter().filter_map(|(userid, at)| Some((userid, at?))) {
+            self.defaults.entry(userid).or_insert(at);
         }
     }
 

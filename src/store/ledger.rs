@@ -314,6 +314,30 @@ impl Snapshot<'_> {
         Ok(ledger)
     }
 
+    /// Returns the user ids that associations had when their usage was stored and have no more, with their place in `ledger`.
+    ///
+    /// flux-accounting changes the user id of an association, and leaves the old one in the rows of its usage and in records of jobs.
+    pub fn former_userids(&self, ledger: &Ledger) -> Result<Vec<(i64, usize)>, StoreError> {
+        let mut former = Vec::new();
+        for table in ["job_usage_per_association_table", "job_usage_factor_table"] {
+            if self.table(table)?.is_none() {
+                continue;
+            }
+            let sql = format!(
+                "SELECT DISTINCT used.username, used.userid, used.bank FROM {table} AS used JOIN association_table AS now \
+                 ON now.username = used.username AND now.bank = used.bank WHERE used.userid != now.userid"
+            );
+            let mut finder = Finder::new(ledger);
+            self.each_row(&sql, table, &["username", "userid", "bank"], |cells| {
+                former.extend(finder.find(cells.text(0)?, cells.text(2)?).map(|at| (cells.user_id(1), at)));
+                Ok(())
+            })?;
+        }
+        former.sort_unstable();
+        former.dedup();
+        Ok(former)
+    }
+
     /// When the first association was made; `None` where that is not known.
     pub fn oldest_association(&self) -> Result<Option<f64>, StoreError> {
         if !self.needed_table("association_table")?.has("creation_time") {

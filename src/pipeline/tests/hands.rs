@@ -27,6 +27,48 @@ fn records_without_an_association_wait_for_it() {
     assert_eq!(site.run(FIRST + 4.0).expect("a run").counted, 0);
 }
 
+/// `flux account edit-user --userid` and `sync-userids` leave the former id in the rows of the usage and in the records.
+#[test]
+fn records_of_a_former_user_id_count_for_the_user() {
+    let site = Site::new("former");
+    let usage = || site.numbers("SELECT job_usage FROM association_table WHERE username = 'u1'");
+    site.job(1, 1, "A", FIRST, 10.0);
+    site.job(2, 1, "", FIRST + 1.0, 5.0);
+    site.run(FIRST + 2.0).expect("a run");
+    assert_eq!(usage(), [15.0]);
+    site.sql("UPDATE association_table SET userid = 77 WHERE userid = 1");
+    site.sql("UPDATE job_usage_factor_table SET userid = 77 WHERE userid = 1");
+    // A job that was running when the id changed, and one that was submitted later.
+    site.job(3, 1, "A", FIRST + 3.0, 2.0);
+    site.job(4, 77, "A", FIRST + 4.0, 4.0);
+    let tally = site.run(FIRST + 5.0).expect("a run");
+    assert_eq!((tally.counted, tally.waiting, tally.unplaced), (2, 0, Vec::new()));
+    assert_eq!(usage(), [21.0]);
+    site.recount(FIRST + 6.0).expect("a recount");
+    assert_eq!(usage(), [21.0]);
+    // A changed length has the next run count all records anew.
+    site.sql("UPDATE config_table SET value = '0.25' WHERE key = 'decay_factor'");
+    let tally = site.run(FIRST + 7.0).expect("a run");
+    assert!(tally.recounted.is_some());
+    assert_eq!(usage(), [21.0]);
+    // A user id that somebody else has now is that of the present holder.
+    site.sql(
+        "INSERT INTO association_table (username, userid, bank, default_bank) VALUES ('new', 1, 'A', 'A')",
+    );
+    site.recount(FIRST + 8.0).expect("a recount");
+    assert_eq!(usage(), [4.0]);
+}
+
+#[test]
+fn a_former_user_id_of_several_is_of_none() {
+    let site = Site::new("former_of_several");
+    site.sql("UPDATE job_usage_per_association_table SET userid = 9 WHERE bank = 'A'");
+    site.sql("UPDATE job_usage_factor_table SET userid = 9 WHERE bank = 'A'");
+    site.job(1, 9, "A", FIRST, 10.0);
+    let tally = site.run(FIRST + 1.0).expect("a run");
+    assert_eq!((tally.counted, tally.waiting), (0, 1));
+}
+
 #[test]
 fn a_job_without_a_bank_counts_in_the_default_bank() {
     let site = Site::new("default");
