@@ -73,7 +73,11 @@ fn print(args: &Args, recount: &Recount) -> Result<(), Failure> {
     let named = |faults: &[Fault]| faults.iter().map(Fault::to_string).collect::<Vec<_>>().join(" ");
     for one in &recount.differences {
         let Some(account) = ledger.accounts.get(one.account) else { continue };
-        let faults = if one.faults.is_empty() { "?".to_owned() } else { named(&one.faults) };
+        let faults = match one.faults.as_slice() {
+            [] if one.is_due => "due".to_owned(),
+            [] => "?".to_owned(),
+            faults => named(faults),
+        };
         let user = Cell::Text(account.user.clone());
         rows.push((user, ledger.bank_name(account).to_owned(), one.stored, one.recounted, faults));
     }
@@ -96,7 +100,14 @@ fn print(args: &Args, recount: &Recount) -> Result<(), Failure> {
         };
         notes.push(format!("{fault}, {}: {}", count(*times, what), fault.what()));
     }
-    let unexplained = recount.differences.iter().filter(|one| one.faults.is_empty()).count();
+    let due = recount.differences.iter().filter(|one| one.is_due).count();
+    if due > 0 {
+        notes.push(format!(
+            "due, {}: boundaries passed or jobs ended since the last count; \"flux fairshare sync\" stores these numbers",
+            count(due, "association")
+        ));
+    }
+    let unexplained = recount.differences.iter().filter(|one| one.faults.is_empty() && !one.is_due).count();
     if unexplained > 0 {
         notes.push(format!("?, {}: no known fault gives these numbers", count(unexplained, "association")));
     }

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::blame::{self, Boundary, Fault, Story, Trace};
-use super::{PipelineError, Plan, exact};
-use crate::fairshare::periods::{Periods, total};
+use super::{PipelineError, Plan, Present, exact};
+use crate::fairshare::periods::{self, Periods, total};
 use crate::store::{Snapshot, UsageSettings};
 
 /// What a recount found.
@@ -36,6 +36,8 @@ pub struct Difference {
     pub recounted_bins: Vec<f64>,
     /// By which faults; empty if none explains it.
     pub faults: Vec<Fault>,
+    /// True if the next run stores the recounted usage: boundaries passed or jobs ended since the last one, and nothing is wrong.
+    pub is_due: bool,
 }
 
 /// What the records come to, before it is known why what is stored differs. Needs no database from here on.
@@ -45,6 +47,7 @@ pub struct Counted {
     pub plan: Plan,
     settings: UsageSettings,
     traces: Vec<(usize, f64, Trace)>,
+    due: Due,
     now: f64,
     oldest_association: Option<f64>,
 }
@@ -60,12 +63,13 @@ impl Counted {
         let settings = snapshot.usage_settings()?;
         let mut traces = Vec::new();
         let plan = exact::plan(snapshot, now, Some(&mut traces), progress)?;
-        Ok(Counted { plan, settings, traces, now, oldest_association: snapshot.oldest_association()? })
+        let due = Due::of(snapshot, &plan, now)?;
+        Ok(Counted { plan, settings, traces, due, now, oldest_association: snapshot.oldest_association()? })
     }
 
     /// Who differs, and by which fault. That may take its time: nobody should have to wait for a lock meanwhile.
     pub fn explain(self) -> Recount {
-        let Counted { plan, settings, traces, now, oldest_association } = self;
+        let Counted { plan, settings, traces, due, now, oldest_association } = self;
         let mut of: Vec<Vec<(f64, Trace)>> = vec![Vec::new(); plan.ledger.accounts.len()];
         let oldest = traces.iter().map(|(_, ended, _)| *ended).reduce(f64::min);
         for (at, ended, trace) in traces {
@@ -78,9 +82,16 @@ impl Counted {
         let mut stories = Vec::new();
         for (at, jobs) in of.iter_mut().enumerate() {
             jobs.sort_by(|one, other| one.0.total_cmp(&other.0));
-            let jobs: Vec<Trace> = jobs.iter().map(|(_, trace)| *trace).collect();
             let Some(mut difference) = recount.difference(at) else { continue };
-            let story = blame::explain(&jobs, &difference.stored_bins, settings.decay).unwrap_or_default();
+            let then = due.then(at, &difference.stored_bins, jobs, settings.decay);
+            let (kept, gone) = then.split_at(difference.recounted_bins.len().min(then.len()));
+            difference.is_due = kept.len() == difference.recounted_bins.len()
+                && blame::is_close(kept, &difference.recounted_bins)
+                && gone.iter().all(|value| blame::is_close(&[*value], &[0.0]))
+                && blame::is_close(&[total(&difference.stored_bins)], &[difference.stored]);
+            let jobs: Vec<Trace> = jobs.iter().map(|(_, trace)| *trace).collect();
+            let story = if difference.is_due { None } else { blame::explain(&jobs, &then, settings.decay) };
+            let story = story.unwrap_or_default();
             difference.faults.clone_from(&story.faults);
             recount.differences.push(difference);
             stories.push(story);
@@ -110,6 +121,45 @@ impl Counted {
             recount.faults.insert(Fault::Silence, silent);
         }
         recount
+    }
+}
+
+/// What the next run makes of the stored bins, apart from mending anything.
+#[derive(Debug)]
+struct Due {
+    /// Boundaries since the last run.
+    boundaries: u64,
+    /// By association: when the newest counted job ended.
+    newest: Vec<f64>,
+    /// Records after this row are new; `None` if no run of the exact rule is remembered.
+    last_row: Option<i64>,
+}
+
+impl Due {
+    fn of(snapshot: &Snapshot<'_>, plan: &Plan, now: f64) -> Result<Due, PipelineError> {
+        let newest = plan.ledger.accounts.iter().map(|account| account.counted?.newest);
+        let last_job = snapshot.marks()?.and_then(|marks| marks.last_job);
+        Ok(Due {
+            boundaries: Present::due(snapshot, now).into(),
+            newest: newest.map(Option::unwrap_or_default).collect(),
+            last_row: last_job.map(|id| snapshot.row_of_job(&id)).transpose()?.flatten(),
+        })
+    }
+
+    /// The bins of an association after the next run. `jobs` are all that count in it, with their ends.
+    fn then(&self, at: usize, stored: &[f64], jobs: &[(f64, Trace)], decay: f64) -> Vec<f64> {
+        let mut then = stored.to_vec();
+        periods::shift(&mut then, self.boundaries, decay);
+        let newest = self.newest.get(at).copied().unwrap_or(0.0);
+        let is_new = |(ended, job): &&(f64, Trace)| {
+            self.last_row.map_or(*ended > newest && !job.without_bank, |last| job.row > last)
+        };
+        for (_, job) in jobs.iter().filter(is_new) {
+            if let Some(bin) = then.get_mut(job.age as usize) {
+                *bin += periods::decayed(job.usage, job.age as usize, decay);
+            }
+        }
+        then
     }
 }
 
@@ -147,6 +197,7 @@ impl Recount {
             stored_bins,
             recounted_bins,
             faults: Vec::new(),
+            is_due: false,
         })
     }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::super::{fetch, scrub};
-use super::{Access, Database, END, H, Present, Rule, Site};
+use super::{Access, Counted, Database, END, H, Present, Rule, Site};
 
 /// In the first period.
 const FIRST: f64 = END - H + 100.0;
@@ -328,6 +328,31 @@ fn a_recount_tells_of_the_bins_that_it_stores() {
     let told = &recount.differences[0];
     assert_eq!((told.recounted, site.usages()[0]), (10.0, 10.0));
     assert_eq!((&told.recounted_bins, told.stored_bins.len()), (&site.bins(1), 8));
+}
+
+#[test]
+fn what_the_next_run_counts_is_no_fault() {
+    // flux-accounting passes over the first boundary: that is a fault.
+    for (rule, now) in [(Rule::Exact, END + 2.0), (Rule::FluxAccounting, FIRST + 20.0)] {
+        let site = Site::new("due");
+        site.job(1, 1, "A", FIRST, 10.0);
+        site.job(2, 2, "A", FIRST, 10.0);
+        site.job(3, 3, "B", FIRST, 10.0);
+        site.run_by(rule, FIRST + 1.0).expect("a run");
+        // A job of the second user ends, and somebody edits the usage of the third.
+        site.job(4, 2, "A", now - 1.0, 4.0);
+        site.sql(
+            "UPDATE job_usage_per_association_table SET value = value + 7 WHERE userid = 3 AND period = 0",
+        );
+        let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
+        let snapshot = database.snapshot().expect("a snapshot");
+        let recount = Counted::new(&snapshot, now, &mut |_| ()).expect("a recount").explain();
+        let told: Vec<(usize, bool)> =
+            recount.differences.iter().map(|one| (one.account, one.is_due)).collect();
+        let decayed = (rule == Rule::Exact).then_some((0, true));
+        assert_eq!(told, decayed.into_iter().chain([(1, true), (2, false)]).collect::<Vec<_>>(), "{rule:?}");
+        assert_eq!(recount.faults.len(), 0, "{rule:?}: {:?}", recount.faults);
+    }
 }
 
 #[test]
