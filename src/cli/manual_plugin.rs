@@ -79,8 +79,8 @@ pub(super) const PAGE: &[Part] = &[
     ),
     Entry(
         "memo",
-        "When a job's memo shows its fair-share anew: \"coarse\" when it moved by 0.01, \"always\", \"never\". Default: \
-         \"coarse\" where fair-share is live, else \"always\".",
+        "\"always\": each posted priority comes with a memo of the fair-share that it was computed from. \"never\": no memos. \
+         Default: \"always\".",
     ),
     Entry(
         "shadow",

@@ -5,12 +5,10 @@ use super::{Effect, Engine, Level, Memo, Posting, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Demand, Grant, Job, Line, Origin, Phase, Project, Settled};
-use crate::priority::{AGE, Explanation, Outcome, PRIORITY_MAX, Subject, URGENCY_EXPEDITE};
+use crate::priority::{AGE, Explanation, FAIRSHARE, Outcome, PRIORITY_MAX, Subject, URGENCY_EXPEDITE};
 
 /// A fair-share that moved by less is not worth an event.
 const MEMO_STEP: f64 = 1e-9;
-/// The same where fair-shares move all the time.
-const COARSE_MEMO_STEP: f64 = 0.01;
 
 /// Why a job has no price yet.
 pub(super) enum Pending {
@@ -300,23 +298,25 @@ impl Engine {
                 return Err(pending);
             }
         };
+        let is_posted = self.posted_price(id) == Some(explanation.priority);
         self.note_price(id, urgency, &explanation);
-        effects.extend(self.memo(id, &explanation));
+        let has_memo = self.ledger.job(id).is_some_and(|job| job.memo.is_some());
+        // Live fair-share moves at each instant, and Flux posts no priority that is the same.
+        if !(is_posted && has_memo && self.is_live()) {
+            effects.extend(self.memo(id, &explanation));
+        }
         Ok((effects, explanation.priority))
     }
 
-    /// Tells the owner of a job that is being priced its fair-share, where that is news.
+    /// Returns the memo with the fair-share of a priority that is about to be posted, unless the job has it already.
     pub(super) fn memo(&mut self, id: JobId, explanation: &Explanation) -> Option<Effect> {
-        let rule = self.settings.memo.unwrap_or(if self.is_live() { Memo::Coarse } else { Memo::Always });
-        let step = match rule {
-            Memo::Always => MEMO_STEP,
-            Memo::Coarse => COARSE_MEMO_STEP,
-            Memo::Never => return None,
-        };
+        if self.settings.memo == Memo::Never || !explanation.is_by_terms() {
+            return None;
+        }
         let job = self.ledger.job(id)?;
-        let fairshare = self.fairshare(job.association()?)?;
-        let is_news = job.memo.is_none_or(|last| (last - fairshare).abs() >= step);
-        if !explanation.is_by_terms() || !is_news {
+        let term = explanation.terms().iter().find(|term| term.name == FAIRSHARE);
+        let fairshare = term.map(|term| term.value).or_else(|| self.fairshare(job.association()?))?;
+        if job.memo.is_some_and(|last| (last - fairshare).abs() < MEMO_STEP) {
             return None;
         }
         self.ledger.annotate(id, Some(fairshare));

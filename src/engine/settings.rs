@@ -6,13 +6,11 @@ use crate::accounts::{RunningLimitsOf, SiteLimit};
 use crate::fairshare::Policy;
 use crate::fairshare::accrual::Mode;
 
-/// When the memo of a job shows its fair-share anew.
+/// Whether jobs get a memo with the fair-share that their posted priority was computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memo {
-    /// Whenever it moved.
+    /// Whenever a priority is posted with another fair-share.
     Always,
-    /// When it moved by 0.01.
-    Coarse,
     /// Never.
     Never,
 }
@@ -35,8 +33,8 @@ pub struct Settings {
     pub max_stall: f64,
     /// A policy that is computed beside the site's, without effect.
     pub shadow: Option<Policy>,
-    /// `None`: [`Memo::Coarse`] where fair-share is live, else [`Memo::Always`].
-    pub memo: Option<Memo>,
+    /// Whether jobs get a memo.
+    pub memo: Memo,
     /// Seconds after which a job's age counts no more.
     pub age_max: f64,
     /// Weight of the age.
@@ -69,7 +67,7 @@ impl Default for Settings {
             budget: 2000,
             max_stall: 0.05,
             shadow: None,
-            memo: None,
+            memo: Memo::Always,
             age_max: 7.0 * 86_400.0,
             age_weight: 0,
             size_weight: 0,

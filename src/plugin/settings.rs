@@ -76,15 +76,14 @@ const KEYS: [Key; 15] = [
     },
     Key {
         name: "memo",
-        takes: "\"always\", \"coarse\" or \"never\"",
+        takes: "\"always\" or \"never\"",
         set: |to, value| {
             let memo = match text(value)?.as_str() {
                 "always" => Memo::Always,
-                "coarse" => Memo::Coarse,
                 "never" => Memo::Never,
                 _ => return None,
             };
-            put(&mut to.memo, Some(Some(memo)))
+            put(&mut to.memo, Some(memo))
         },
     },
     Key {

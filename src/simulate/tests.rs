@@ -105,7 +105,7 @@ fn scenario(cores: u64, banks: &[(&str, u64)], users: &[(u32, &str, u64)]) -> Sc
             banks: std::iter::once(bank("root", None, 1)).chain(below).collect(),
             associations: leaves.collect(),
         },
-        settings: Settings { memo: Some(Memo::Never), remember: false, ..Settings::default() },
+        settings: Settings { memo: Memo::Never, remember: false, ..Settings::default() },
         scheduler: Scheduler::Fcfs,
         depth: usize::MAX,
         nodes: cores,

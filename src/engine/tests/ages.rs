@@ -286,8 +286,7 @@ fn a_reference_that_moves_amid_settings_is_news() {
     let settings = Settings { age_weight: 1_000_000, age_max: 100.0, ..Settings::default() };
     let mut host = aged(settings.clone());
     let reference = host.engine.live_snapshot().ages.reference.unwrap();
-    host.engine
-        .handle(reference - 1.0, Event::Settings(Settings { memo: Some(Memo::Never), ..settings.clone() }));
+    host.engine.handle(reference - 1.0, Event::Settings(Settings { memo: Memo::Never, ..settings.clone() }));
     assert!(has_all_asked(&mut host, reference + 1.0, Settings { annotate: true, ..settings }));
     assert!(host.engine.live_snapshot().ages.reference.unwrap() > reference);
 }

@@ -224,29 +224,25 @@ fn the_timer_runs_at_the_period_of_the_settings() {
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::ArmIn(..))), "only at pushes: {effects:?}");
 }
 
+/// `flux account jobs -v` computes a priority anew from the fair-share in the memo.
 #[test]
-fn a_memo_is_told_by_the_rule() {
-    for (memo, told) in [(Some(Memo::Always), 4), (None, 2), (Some(Memo::Never), 0)] {
+fn the_memo_has_the_fair_share_of_the_posted_priority() {
+    for memo in [Memo::Always, Memo::Never] {
         let mut host = live(Policy::Classic);
+        let leaves = vec![leaf(7, "A", 1e5, 0.0), leaf(8, "A", 1e5 + 10.0, 0.0), leaf(8, "B", 1e4, 0.0)];
+        host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
         host.event(Event::Settings(Settings { memo, ..Settings::default() }));
-        let [runs, waits] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+        let [runs, waits, behind] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+        let first = host.jobs[&waits].priority;
         host.start(runs);
-        let before = host.jobs[&waits].memos.len();
-        // The only one who uses anything stands as low as can be at once, and stays there.
-        for _ in 0..3 {
-            host.refresh(30.0);
+        // User 7 falls behind user 8 by a little.
+        host.refresh(30.0);
+        assert_ne!(host.jobs[&waits].priority, first);
+        for id in [waits, behind] {
+            let job = &host.jobs[&id];
+            let of_memo = job.memos.last().map(|fairshare| (fairshare * 100_000.0).round() as i64);
+            assert_eq!(of_memo, job.priority.filter(|_| memo == Memo::Always));
         }
-        let other = host.submit(HostJob::new(8).bank("A")).unwrap();
-        host.start(other);
-        for _ in 0..3 {
-            host.refresh(1.0);
-        }
-        let many = host.jobs[&waits].memos.len();
-        assert!(
-            many <= before + told && (told == 0) == (many == 0),
-            "{memo:?}: {:?}",
-            host.jobs[&waits].memos
-        );
     }
 }
 

@@ -6,7 +6,7 @@ use super::live::{accounts, leaf, leaves, live, tree};
 use super::site::{HostJob, NOW, OWNER, association, record};
 use super::strict::rules;
 use crate::accounts::{Policy as Accounts, RunningLimits};
-use crate::engine::{Effect, Engine, Event, Memo, Settings, State, Step, Timer};
+use crate::engine::{Effect, Engine, Event, Settings, State, Step, Timer};
 use crate::fairshare::{Policy, Shares};
 use crate::ids::{JobId, Limit, UserId};
 
@@ -268,11 +268,10 @@ fn a_price_that_comes_back_without_the_loop_after_its_place_was_taken_is_not_pos
     assert_eq!(host.engine.check().drift, []);
 }
 
-/// Where it is told at every change.
 #[test]
 fn who_is_given_a_price_without_the_loop_is_told_its_fair_share() {
     let mut host = live(Policy::Classic);
-    host.event(Event::Settings(Settings { memo: Some(Memo::Always), ..never() }));
+    host.event(Event::Settings(never()));
     let [runs, waits] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start(runs);
     let before = host.jobs[&waits].memos.len();

@@ -23,7 +23,7 @@ fn every_key_is_read() {
         budget: 50,
         max_stall: 0.08,
         shadow: Some(Policy::Pbs),
-        memo: Some(Memo::Never),
+        memo: Memo::Never,
         age_max: 172_800.0,
         age_weight: 1000,
         size_weight: -5,
@@ -80,10 +80,7 @@ fn what_is_wrong_is_named_with_what_would_be_right() {
             r#"{"shadow": "fairtree"}"#,
             "fairshare.shadow: expected a policy (weighted-walk, fair-tree, classic, depth-oblivious or pbs), or \"none\", got \"fairtree\"",
         ),
-        (
-            r#"{"memo": true}"#,
-            "fairshare.memo: expected \"always\", \"coarse\" or \"never\", got boolean true",
-        ),
+        (r#"{"memo": true}"#, "fairshare.memo: expected \"always\" or \"never\", got boolean true"),
         (
             r#"{"age-max": 0}"#,
             "fairshare.age-max: expected more than 0 and at most 36600 days, in seconds or as a duration such as \"7d\", got integer 0",
