@@ -111,7 +111,7 @@ test_expect_success 'rejections say what to do' '
 test_expect_success 'a note shows where a job stands' '
 	limits max_running_jobs=1 -- && start_queues && write_conf "$(with_queues q r) | .fairshare = {annotate: true}" && flux config reload &&
 	run=$(mf submit 5001 -q q) && running $run && held=$(mf submit 5001 -q q) && held_by $held max-running-jobs-user-limit && settled &&
-	flux jobs -A -no "{annotations.fairshare}" $held >note && cat note && grep -x "held: max-running-jobs-user-limit 1/1" note && gone $run $held
+	flux jobs -A -no "{annotations.user.standing}" $held >note && cat note && grep -x "held: max-running-jobs-user-limit 1/1" note && gone $run $held
 '
 cancel_all
 finish

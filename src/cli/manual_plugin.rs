@@ -120,8 +120,8 @@ pub(super) const PAGE: &[Part] = &[
     ),
     Entry(
         "annotate",
-        "Whether jobs get a note, which flux jobs -o \"{annotations.fairshare}\" shows: fair-share and rank, or the limit that \
-         holds them. Default: false.",
+        "With true, flux jobs -o \"{annotations.user.standing}\" shows the fair-share and rank of each pending job as of the last \
+         refresh, or the limit that holds it. Default: false.",
     ),
     Entry(
         "remember",

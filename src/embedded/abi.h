@@ -16,6 +16,7 @@
 #define ROLE_OWNER 1u
 #define PRIORITY_UNAVAIL (-2)
 #define NODEID_ANY 0xffffffffu /* FLUX_NODEID_ANY */
+#define NO_RESPONSE 1 /* FLUX_RPC_NORESPONSE */
 #define ERROR_TEXT 160 /* flux_error_t: longer texts are cut */
 #define LOG_ERR 3
 

@@ -381,7 +381,7 @@ void *flux_rpc (void *h, const char *topic, const char *payload, uint32_t nodeid
 {
     void *f = NULL;
 
-    if (h && topic && nodeid == NODEID_ANY && flags == 0)
+    if (h && topic && nodeid == NODEID_ANY && (flags == 0 || flags == NO_RESPONSE))
         f = ops.rpc (h, topic, payload);
     if (!f)
         errno = EINVAL;

@@ -78,6 +78,8 @@ pub(super) struct Store {
     pub(super) unreadable: BTreeSet<u64>,
     /// What fails.
     pub(super) faults: super::fault::Faults,
+    /// The annotations of jobs, by volatile memos.
+    pub(super) annotations: BTreeMap<u64, Value>,
     /// Answers that tests chose.
     pub(super) told: BTreeMap<String, String>,
     pub(super) last_id: u64,
@@ -128,6 +130,7 @@ impl Host {
             unstored: BTreeSet::new(),
             unreadable: BTreeSet::new(),
             faults: super::fault::Faults::default(),
+            annotations: BTreeMap::new(),
             told: BTreeMap::new(),
             last_id: 0,
             agenda: Agenda::default(),
@@ -166,6 +169,20 @@ impl Host {
     /// State of a job.
     pub fn state(&self, id: u64) -> Option<State> {
         self.job(id, Job::state)
+    }
+
+    /// The annotations of a job, by volatile memos.
+    pub fn annotations(&self, id: u64) -> Option<Value> {
+        self.store.borrow().annotations.get(&id).cloned()
+    }
+
+    /// Takes a request `job-manager.memo`. Only volatile ones are of use here.
+    pub(super) fn annotate(&self, request: &Value) {
+        let id = request.get("id").and_then(Value::as_u64).filter(|id| self.state(*id).is_some());
+        let is_volatile = request.get("volatile") == Some(&Value::Bool(true));
+        if let (Some(id), Some(memo), true) = (id, request.get("memo"), is_volatile) {
+            self.store.borrow_mut().annotations.insert(id, memo.clone());
+        }
     }
 
     /// Ids of all jobs known, inactive ones included, ascending.

@@ -1,30 +1,57 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The note by which `flux jobs` can show where a job stands. It goes with an answer to a callback of the job's own: Flux keeps it
-//! in no eventlog. A price that is posted by id leaves the note as it was.
+//! The annotation of a job, by which `flux jobs` shows where the job stands.
+//!
+//! Flux takes annotations in answers to few callbacks: not to `job.priority.get`, and not by job id. So they go as volatile memos,
+//! which Flux shows among the annotations and writes to no eventlog. Each refresh sends those that are out of date.
 
-use super::{Effect, Engine};
+use super::live::Annotating;
+use super::{Effect, Engine, Timer};
 use crate::ids::JobId;
-use crate::limits::Holding;
+use crate::limits::{Holding, Job, Phase};
+
+/// Jobs that are looked at in one turn. Tests have few.
+const LOOKED_AT: usize = if cfg!(test) { 2 } else { 200 };
 
 impl Engine {
-    /// What the note says, where the site wants one.
-    pub(super) fn annotation(&self, id: JobId) -> Option<Effect> {
+    /// Returns the annotation of a job; `None` if the job has it already, or the site wants none.
+    pub(super) fn annotation(&mut self, id: JobId) -> Option<Effect> {
         if !self.settings.annotate {
             return None;
         }
+        let text = self.annotation_text(id)?;
+        if self.annotations.get(&id) == Some(&text) {
+            return None;
+        }
+        self.annotations.insert(id, text.clone());
+        Some(Effect::Annotate(id, text))
+    }
+
+    /// Annotates the next jobs. Returns where to go on; `None` at the end.
+    pub(super) fn annotate(&mut self, Annotating(after): Annotating) -> (Vec<Effect>, Option<Annotating>) {
+        let waits = |job: &Job| job.is_held() || matches!(job.phase, Phase::Priority | Phase::Sched);
+        let jobs: Vec<(JobId, bool)> =
+            self.ledger.jobs_after(after).take(LOOKED_AT).map(|(id, job)| (id, waits(job))).collect();
+        let next = jobs.last().filter(|_| jobs.len() == LOOKED_AT).map(|(id, _)| Annotating(Some(*id)));
+        let waiting = jobs.iter().filter(|(_, waits)| *waits);
+        let mut effects: Vec<Effect> = waiting.filter_map(|(id, _)| self.annotation(*id)).collect();
+        effects.extend(next.map(|_| Effect::Arm(Timer::Slice)));
+        (effects, next)
+    }
+
+    pub(super) fn annotation_text(&self, id: JobId) -> Option<String> {
         let job = self.ledger.job(id)?;
         let association = job.association()?;
         if job.is_held() {
             let holding = self.ledger.holding(&self.book, id);
             let Holding { hold, used, limit, .. } = holding.first()?;
-            return Some(Effect::Annotate(format!("held: {} {used}/{limit}", hold.name())));
+            return Some(format!("held: {} {used}/{limit}", hold.name()));
         }
         let fairshare = self.fairshare(association)?;
         let record = self.book.association(association)?;
         let index = self.standing.find(record.user, &record.bank).filter(|_| self.is_live());
         let rank = index.and_then(|index| self.rank_of(self.standing.node(index)?));
         let place = rank.map_or(String::new(), |rank| format!(", {} of {}", ordinal(rank.place), rank.of));
-        Some(Effect::Annotate(format!("{fairshare:.3}{place}")))
+        Some(format!("{fairshare:.3}{place}"))
     }
 }
 

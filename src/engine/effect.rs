@@ -54,8 +54,8 @@ pub enum Effect {
     KeepPriority,
     /// The job stays in PRIORITY.
     PriorityUnavailable,
-    /// The note that is shown with the job of the running callback.
-    Annotate(String),
+    /// Show this text with the job, in no eventlog.
+    Annotate(JobId, String),
     /// Put the bank and project into the jobspec.
     SetJobspec {
         /// The job.

@@ -254,6 +254,7 @@ impl Engine {
     pub(super) fn forget(&mut self, id: JobId) {
         self.unreadable.remove(&id);
         self.unpriced.remove(&id);
+        self.annotations.remove(&id);
         self.live.forget(id);
         self.due.forget(id);
     }

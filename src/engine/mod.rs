@@ -122,6 +122,8 @@ pub struct Engine {
     unreadable: BTreeSet<JobId>,
     /// Jobs in PRIORITY for want of a price. Flux by itself moves one on only if the price differs from the one before.
     unpriced: BTreeSet<JobId>,
+    /// The annotations that jobs have, where the site wants any.
+    annotations: BTreeMap<JobId, String>,
     /// HoldNames by which others keep jobs in DEPEND, of the jobs we are subscribed to.
     foreign: BTreeMap<JobId, ForeignNames>,
     /// Overtaken jobs that we are subscribed to for their urgency.
@@ -171,6 +173,7 @@ impl Engine {
             unasked: BTreeMap::new(),
             unreadable: BTreeSet::new(),
             unpriced: BTreeSet::new(),
+            annotations: BTreeMap::new(),
             foreign: BTreeMap::new(),
             heard: BTreeSet::new(),
             unwatched: BTreeSet::new(),

@@ -128,12 +128,10 @@ impl Engine {
             return self.put_off(id);
         }
         let completion = Completion::in_phase(phase, Posting::Current);
-        // Flux asks for every job: what only a note needs is looked up where there is one.
-        let former = self.settings.annotate.then(|| self.posted_price(id)).flatten();
         match self.price(id, urgency, completion) {
             Ok((mut effects, price)) => {
                 effects.push(Effect::SetPriority(price));
-                effects.extend(self.annotation(id).filter(|_| former != Some(price)));
+                effects.extend(self.annotation(id));
                 effects.extend(self.rest(id, Demand::of_price(price), Engine::pass_later));
                 effects.extend(self.moved_on(id));
                 self.settle(id, urgency, price);

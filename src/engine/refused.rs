@@ -62,6 +62,10 @@ impl Engine {
                 });
                 complain(format!("job {id}: failed to remove dependency {name}"))
             }
+            Effect::Annotate(id, _) => {
+                self.annotations.remove(&id);
+                complain(format!("job {id}: failed to annotate it"))
+            }
             Effect::Memo(id, _) => {
                 self.ledger.change(id, |job| job.memo = None);
                 complain(format!("job {id}: failed to post memo"))

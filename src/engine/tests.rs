@@ -92,6 +92,7 @@ impl Engine {
             ("unasked", self.unasked.len()),
             ("unreadable", self.unreadable.len()),
             ("unpriced", self.unpriced.len()),
+            ("annotations", self.annotations.len()),
             ("foreign", self.foreign.len()),
             ("unwatched", self.unwatched.len()),
             ("live", self.live.keeps()),

@@ -7,9 +7,8 @@
 use super::build::build;
 use super::json::Json;
 use super::{Plugin, c_line_within, sys};
-use jansson_sys::{json_integer, json_object_get, json_object_set_new, json_object_update, json_t};
+use jansson_sys::{json_integer, json_object_set_new, json_object_update, json_t};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::ffi::{CStr, c_int};
 use std::marker::PhantomData;
 use std::ptr::null_mut;
@@ -202,20 +201,6 @@ impl<'a> Args<'a> {
         // SAFETY: the format is ours and takes one C string, so user text is never a format. The call always returns
         // -1, which says nothing.
         unsafe { sys::flux_jobtap_error(plugin.raw(), self.raw, c"%s".as_ptr(), text.as_ptr()) };
-    }
-
-    /// Adds a note that is shown with the job (`annotations`), beside those of other plugins.
-    pub fn annotate(self, key: &CStr, text: &str) -> Result<(), BadArgs> {
-        let note = BTreeMap::from([(key.to_string_lossy(), text)]);
-        // SAFETY: OUT is alive; a member is borrowed from it.
-        let known = unsafe { json_object_get(self.root(OUT)?, c"annotations".as_ptr()) };
-        if known.is_null() {
-            return self.merge(&BTreeMap::from([("annotations", note)]));
-        }
-        let note = build(&note).map_err(|unfit| BadArgs(unfit.to_string()))?;
-        // SAFETY: both are alive; what is no object is reported.
-        let rc = unsafe { json_object_update(known, note.as_ptr()) };
-        if rc < 0 { Err(BadArgs("annotations are not an object".to_owned())) } else { Ok(()) }
     }
 
     /// Merges the members of what serializes as an object into the answer.

@@ -47,6 +47,8 @@ const LOG_MAX: usize = 1900;
 pub(super) const REFUSAL_MAX: usize = 1000;
 /// What is called when a future is fulfilled.
 pub(super) type Continuation = unsafe extern "C" fn(*mut sys::flux_future_t, *mut c_void);
+/// `FLUX_RPC_NORESPONSE`.
+const NO_RESPONSE: c_int = 1;
 /// `FLUX_NODEID_ANY`.
 const NODEID_ANY: u32 = u32::MAX;
 
@@ -333,6 +335,19 @@ impl Plugin {
         // SAFETY: topic and payload are copied.
         let future = unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, 0) };
         then("flux_rpc", future, done, arg)
+    }
+
+    /// Sends a request that a service does not answer.
+    pub fn send(self, topic: &CStr, payload: &str) -> Result<(), Error> {
+        let payload = c_text(payload);
+        // SAFETY: topic and payload are copied. The future is ours to destroy.
+        let future =
+            unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, NO_RESPONSE) };
+        if future.is_null() {
+            return Err(Error::last("flux_rpc"));
+        }
+        drop(Future::own(future));
+        Ok(())
     }
 
     /// Starts reading a job's eventlog.

@@ -8,6 +8,7 @@ use super::{MfPriority, SITE_RESOURCES};
 use crate::engine::{Effect, Event, Level, Posting, Refusal, Step};
 use crate::ids::{BankName, ProjectName};
 use crate::jobtap::{Args, BadArgs, EINVAL, ENOENT, Error, Failed, Host, LogLevel, Patience, Plugin};
+use serde_json::json;
 use std::collections::VecDeque;
 use std::ffi::CStr;
 
@@ -92,12 +93,9 @@ impl MfPriority {
             Effect::PriorityUnavailable => {
                 return answered(args, |args| args.set_priority_unavailable(plugin));
             }
-            // A note that can't be shown takes no price away.
-            Effect::Annotate(ref text) => {
-                if let Some(Err(fault)) = args.map(|args| args.annotate(c"fairshare", text)) {
-                    plugin.log(LogLevel::Error, &format!("mf_priority: no annotation: {}", fault.0));
-                }
-                return Outcome::Done;
+            Effect::Annotate(id, ref text) => {
+                let memo = json!({"id": id.0, "volatile": true, "memo": {"standing": text}});
+                plugin.send(c"job-manager.memo", &memo.to_string())
             }
             Effect::KeepPriority => {
                 return answered(args, |args| keep_priority(plugin, args));

@@ -145,16 +145,15 @@ fn a_push_in_the_middle_of_a_refresh_counts_from_then_on() {
 }
 
 #[test]
-fn a_note_of_anothers_that_is_none_takes_no_price_away() {
+fn jobs_are_annotated_by_memos_that_are_in_no_eventlog() {
     let site = Site::empty(plugin());
-    let script = json!({"job.state.priority": [["annotate", "no object"]]});
-    site.host.load(&probe(), Some(&json!({"script": script}))).unwrap();
     site.host.reload_config(&json!({"fairshare": {"annotate": true}})).unwrap();
     site.load(&document());
     let id = site.submit(&job(5002, 1));
-    assert_eq!(site.state(id), State::Run);
-    let told = site.errors();
-    assert!(told.iter().any(|line| line.contains("annotations are not an object")), "{told:?}");
+    let standing = site.host.annotations(id).unwrap()["standing"].as_str().unwrap().to_owned();
+    assert!(standing.starts_with("0."), "{standing}");
+    let log = site.host.job(id, |job| job.eventlog().to_vec()).unwrap();
+    assert!(!log.iter().any(|entry| entry.to_string().contains("standing")), "{log:?}");
     site.check();
 }
 

@@ -144,8 +144,6 @@ static void step_run (P *p, json_t *step, A *args, int *cb_rc)
         rc = flux_plugin_arg_pack (args, 1, "{s:I}", "priority", number);
     else if (!strcmp (name, "bad_priority"))
         rc = flux_plugin_arg_pack (args, 1, "{s:s}", "priority", "high");
-    else if (!strcmp (name, "annotate"))
-        rc = flux_plugin_arg_pack (args, 1, "{s:s}", "annotations", text);
     else if (!strcmp (name, "unavail"))
         rc = flux_jobtap_priority_unavail (p, args);
     else if (!strcmp (name, "reprioritize"))

@@ -10,7 +10,7 @@ use super::super::reactor::Wanted;
 use super::{Text, code, host, tag, text};
 
 /// The requests that plugins may send here: a submission of no jobs, which is answered when the batch of events that is
-/// open is committed, job-list's for the dependencies of one job, and whatever a test answers.
+/// open is committed, job-list's for the dependencies of one job, a volatile memo, and whatever a test answers.
 pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -> *mut c_void {
     let host = host(pointer);
     if host.strikes("flux_rpc").is_some() {
@@ -18,6 +18,9 @@ pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -
     }
     let payload = text(payload).and_then(|payload| serde_json::from_str(&payload).ok());
     let payload: Option<Value> = payload;
+    if let (Some("job-manager.memo"), Some(payload)) = (text(topic).as_deref(), &payload) {
+        host.annotate(payload);
+    }
     let wanted = match (text(topic).as_deref(), payload) {
         (Some("job-manager.submit"), Some(payload)) if payload == json!({"jobs": []}) => Wanted::Commit,
         (Some("job-list.list-id"), Some(payload))
@@ -25,6 +28,7 @@ pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -
         {
             Wanted::Dependencies(payload.get("id").and_then(Value::as_u64).unwrap_or_default())
         }
+        (Some("job-manager.memo"), _) => Wanted::Told("job-manager.memo".to_owned()),
         (Some(topic), _) if host.store.borrow().told.contains_key(topic) => Wanted::Told(topic.to_owned()),
         _ => return std::ptr::null_mut(),
     };

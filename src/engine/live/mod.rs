@@ -124,6 +124,10 @@ impl Live {
     }
 }
 
+/// Jobs are being annotated: all up to this one are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Annotating(pub(super) Option<JobId>);
+
 /// What Flux's loop is to do for a refresh.
 #[derive(Clone, Debug)]
 struct Touching {

@@ -3,9 +3,9 @@
 //! each queue first.
 
 use super::super::{Effect, Engine, Step, Timer};
-use super::Touching;
 use super::cost::{Loop, SINGLY, pause, posts_at_once, posts_between};
 use super::refresh::Stage;
+use super::{Annotating, Touching};
 use crate::ids::JobId;
 use crate::limits::{Admission, Demand, Job, Phase};
 use crate::priority::order::Bounds;
@@ -151,7 +151,7 @@ impl Engine {
         effects
     }
 
-    /// A refresh is done, but for what the shadow policy makes of it.
+    /// A refresh is done, but for annotations and for what the shadow policy makes of it.
     fn refreshed(&mut self) -> Option<Effect> {
         let (count, touched) = &mut self.live.totals;
         let before = self.live.last.filter(|_| std::mem::take(&mut self.live.is_correction));
@@ -161,6 +161,15 @@ impl Engine {
         let known = before.map_or(0, |last| last.touched);
         *touched += self.live.posting.touched.saturating_sub(known) as u64;
         self.live.last = Some(self.live.posting);
+        if self.settings.annotate {
+            self.live.stage = Stage::Annotating(Annotating::default());
+            return Some(Effect::Arm(Timer::Slice));
+        }
+        self.begin_shadow()
+    }
+
+    /// Begins to compute the shadow policy, if it is time.
+    pub(super) fn begin_shadow(&mut self) -> Option<Effect> {
         let shadowing = self.shadowing();
         let goes_on = shadowing.is_some() || self.live.is_misplaced;
         self.live.stage = shadowing.map_or(Stage::Idle, Stage::Shadow);

@@ -2,6 +2,7 @@
 //! Refreshes: fair-shares as of now, then exact prices, then the posted order. Each in slices over reactor turns.
 
 use super::super::{AgeSnapshot, Effect, Engine, PageWanted, Settings, Timer};
+use super::Annotating;
 use super::ended::Asking;
 use super::interleave::Taking;
 use super::posting::{Posts, Seeking};
@@ -41,6 +42,8 @@ pub(super) enum Stage {
     Seeking(Seeking),
     /// These are posted.
     Posting(Posts),
+    /// Jobs are annotated.
+    Annotating(Annotating),
     /// What the shadow policy makes of it.
     Shadow(Shadowing),
 }
@@ -146,6 +149,9 @@ impl Engine {
         if before == self.settings && !(is_first && was_live) {
             let asked = if is_first { [self.arm_refresh(), self.lacks_site_nodes()] } else { [None, None] };
             return asked.into_iter().flatten().collect();
+        }
+        if !self.settings.annotate {
+            self.annotations.clear();
         }
         self.standing.set_mode(self.settings.accrual);
         if before.accrual != self.settings.accrual {
@@ -348,6 +354,17 @@ impl Engine {
                     break;
                 }
                 Stage::Posting(_) => return self.post(),
+                Stage::Annotating(at) => {
+                    let (mut effects, next) = {
+                        let at = *at;
+                        self.annotate(at)
+                    };
+                    match next {
+                        Some(next) => self.live.stage = Stage::Annotating(next),
+                        None => effects.extend(self.begin_shadow()),
+                    }
+                    return effects;
+                }
                 Stage::Shadow(_) => {
                     let Stage::Shadow(at) = std::mem::take(&mut self.live.stage) else { return Vec::new() };
                     match self.shadow_step(at) {

@@ -11,7 +11,7 @@ use super::host::Host;
 use super::live::{accounts, leaves, live, tree};
 use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
 use crate::accounts::{AssociationRecord, Cap, Policy, SiteLimit, Target};
-use crate::engine::{Effect, Engine, Event, Settings, State};
+use crate::engine::{Engine, Event, Settings, State};
 use crate::fairshare::{self, Shares};
 use crate::ids::{Amount, JobId, Limit, UserId};
 use crate::limits::OVERTAKEN;
@@ -353,11 +353,8 @@ fn a_note_and_an_explanation_name_what_holds_a_job() {
     let first = host.submit(job(7, "A", 3)).unwrap();
     host.start(first);
     let second = host.submit(job(8, "A", 2)).unwrap();
-    let told = |host: &Host| match host.engine.annotation(second) {
-        Some(Effect::Annotate(text)) => text,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(told(&host), "held: max-run-sched-gpus-bank 3/4");
+    let text = host.engine.annotation_text(second);
+    assert_eq!(text.as_deref(), Some("held: max-run-sched-gpus-bank 3/4"));
     assert_eq!(super::why::why(&host, second).release.reason.code, "shared");
     // A cap that is lowered below what runs holds nobody who takes nothing of it.
     push(&mut host, vec![limit(bank("A"), None, "run-sched-gpus", 2), limit(bank("A"), None, "run-jobs", 1)]);

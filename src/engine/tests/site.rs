@@ -57,6 +57,7 @@ pub struct HostJob {
     /// What of it says how long it was eligible.
     pub past: Vec<(f64, Past)>,
     pub memos: Vec<f64>,
+    pub annotation: Option<String>,
 }
 
 impl HostJob {
@@ -88,6 +89,7 @@ impl HostJob {
             log: Vec::new(),
             past: Vec::new(),
             memos: Vec::new(),
+            annotation: None,
         }
     }
 

@@ -2,7 +2,7 @@
 //! What people are told, against what the model host then does.
 
 use super::host::Host;
-use super::live::{leaf, live, tree};
+use super::live::{accounts, leaf, live, tree};
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
 use crate::accounts::{Association, AssociationRecord, ConfigPatch};
 use crate::engine::{Effect, Engine, Event, JobsWanted, Open, Settings, StandingsWanted, State, Why};
@@ -173,17 +173,42 @@ fn a_note_says_where_a_job_stands() {
 }
 
 #[test]
-fn a_price_that_stays_writes_no_note_again() {
+fn a_refresh_leaves_no_annotation_behind() {
+    let mut host = live(Policy::Classic);
+    let leaves = vec![leaf(7, "A", 1e3, 0.0), leaf(8, "A", 1e3 + 10.0, 0.0)];
+    host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
+    host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
+    let [runs, waits, behind] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    host.start(runs);
+    let first = host.jobs[&waits].annotation.clone();
+    for _ in 0..3 {
+        host.refresh(30.0);
+        for id in [waits, behind] {
+            assert_eq!(host.jobs[&id].annotation, host.engine.annotation_text(id));
+        }
+    }
+    assert_ne!(host.jobs[&waits].annotation, first);
+    // Turned off and on, all jobs get it anew.
+    for annotate in [false, true] {
+        host.event(Event::Settings(Settings { annotate, ..Settings::default() }));
+        host.jobs.get_mut(&behind).unwrap().annotation = None;
+    }
+    host.refresh(30.0);
+    assert_eq!(host.jobs[&behind].annotation, host.engine.annotation_text(behind));
+}
+
+#[test]
+fn an_annotation_that_stays_is_not_given_again() {
     let mut host = live(Policy::FairTree);
     host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
     let id = host.submit(HostJob::new(7)).unwrap();
     let notes = |host: &mut Host| {
         let effects = host.engine.handle(NOW, Event::PriorityGet(id, 16));
-        effects.iter().filter(|effect| matches!(effect, Effect::Annotate(_))).count()
+        effects.iter().filter(|effect| matches!(effect, Effect::Annotate(..))).count()
     };
     assert_eq!(notes(&mut host), 0);
     host.event(Event::Weights(vec![("fairshare".to_owned(), 10)]));
-    assert_eq!([notes(&mut host), notes(&mut host)], [1, 0], "another price, once");
+    assert_eq!(notes(&mut host), 0, "another priority, and the same fair-share");
 }
 
 /// A job, whether it starts, and what it asks for.

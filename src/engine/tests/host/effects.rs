@@ -90,7 +90,12 @@ impl Host {
                     job.answered = Some(i64::from(*priority));
                 }
             }
-            Effect::Annotate(text) => self.notes.push(text.clone()),
+            Effect::Annotate(id, text) => {
+                self.notes.push(text.clone());
+                if let Some(job) = self.jobs.get_mut(id) {
+                    job.annotation = Some(text.clone());
+                }
+            }
             Effect::KeepPriority => self.answer = Some(Answer::Keep),
             Effect::PriorityUnavailable => self.answer = Some(Answer::Unavailable),
             Effect::AddDependency(id, name) => {
