@@ -33,4 +33,13 @@ test_expect_success 'why names both queues' '
 	echo "[\"fast\",\"batch\",true]" >expected && test_cmp expected got
 '
 cancel_all
+test_expect_success 'limits on a parent count the jobs of its virtual queue, and the other way they do not' '
+	mf push assoc 5001 A fairshare=0.5 queues=batch,fast,other assoc 5002 A fairshare=0.5 queues=batch,fast,other \
+		queue batch max_running_jobs=1 queue fast queue other project "*" && start_queues &&
+	run=$(mf submit 5001 -q fast) && running $run && held=$(mf submit 5001 -q batch) && held_by $held max-run-jobs-queue &&
+	virtual=$(mf submit 5001 -q fast) && held_by $virtual max-run-jobs-queue && free=$(mf submit 5001 -q other) && running $free &&
+	ask explain "{\"jobs\":[$(flux job id $held)]}" >out && jq -c ".jobs[0].holds[0] | [.limit, .used, .frees[0].id]" out >got &&
+	echo "[\"max-run-jobs-queue\",1,$(flux job id $run)]" >expected && test_cmp expected got && flux cancel $run && running $held && flux cancel $held && running $virtual
+'
+cancel_all
 finish

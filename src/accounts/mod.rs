@@ -22,7 +22,7 @@ pub use config::{Config, ConfigPatch, ZeroScore};
 pub use diff::{Counts, Difference, Others, Policy, TreeChange};
 pub use queue::Queue;
 pub use running_limits::{RunningLimits, RunningLimitsOf};
-pub use site_limits::{Cap, Caps, Scope, SiteLimit, SiteLimits, Target, measures};
+pub use site_limits::{Cap, Caps, QueueParents, Scope, SiteLimit, SiteLimits, Target, measures};
 pub use staging::PolicyPart;
 pub use weights::Weights;
 

@@ -5,7 +5,7 @@
 //! association, bank or user holds where nothing is said of one by name. A bank's jobs are its own and those of all banks
 //! below it, as far as the push says which these are; "each bank" is each that has no bank below it.
 
-use super::Book;
+use super::{Book, Queue};
 use crate::ids::{Amount, BankName, Limit, Measure, QueueName, Stage, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -182,15 +182,21 @@ pub struct SiteLimits {
     parents: BTreeMap<BankName, BankName>,
     /// Banks that have banks below them.
     inner: BTreeSet<BankName>,
+    /// Of each virtual queue its parent. Jobs of a virtual queue count under limits on the parent too.
+    queue_parents: Arc<QueueParents>,
 }
+
+/// Of each virtual queue its parent, with which Flux schedules it together.
+pub type QueueParents = BTreeMap<QueueName, QueueName>;
 
 impl SiteLimits {
     /// Later ones count.
     pub fn new<'a>(
         limits: impl IntoIterator<Item = &'a SiteLimit>,
         parents: &[(BankName, BankName)],
+        queue_parents: &Arc<QueueParents>,
     ) -> Self {
-        let mut all = SiteLimits::default();
+        let mut all = SiteLimits { queue_parents: Arc::clone(queue_parents), ..SiteLimits::default() };
         for SiteLimit { target, queue, amount, cap } in limits {
             let queues = all.of.entry(target.clone()).or_default();
             queues.entry(queue.clone()).or_default().insert(*amount, *cap);
@@ -200,6 +206,25 @@ impl SiteLimits {
             all.inner = parents.iter().map(|(_, parent)| parent.clone()).collect();
         }
         all
+    }
+
+    /// Returns true if a job in queue `job_queue` counts under a limit on `queue`; `None` as a limit's queue is all queues.
+    pub fn counts_in(&self, queue: Option<&QueueName>, job_queue: Option<&str>) -> bool {
+        let Some(queue) = queue else { return true };
+        job_queue.is_some_and(|own| {
+            own == queue.as_str() || self.queue_parents.get(own).is_some_and(|parent| parent == queue)
+        })
+    }
+
+    /// Returns the virtual queues of a queue.
+    pub fn virtual_queues<'a>(&'a self, queue: &'a str) -> impl Iterator<Item = &'a QueueName> {
+        let is_of = move |(_, parent): &(&QueueName, &QueueName)| parent.as_str() == queue;
+        self.queue_parents.iter().filter(is_of).map(|(name, _)| name)
+    }
+
+    /// Returns the parent of a virtual queue.
+    pub fn parent_queue(&self, queue: &str) -> Option<&QueueName> {
+        self.queue_parents.get(queue)
     }
 
     /// Whether there is none.
@@ -255,13 +280,16 @@ pub(super) struct LimitSources {
     pub configured: Vec<SiteLimit>,
     /// Banks, each with the one above.
     pub parents: Vec<(BankName, BankName)>,
+    /// Of each virtual queue its parent, as Flux says.
+    pub queue_parents: Arc<QueueParents>,
     in_force: Arc<SiteLimits>,
 }
 
 impl LimitSources {
     /// Takes over what changed.
     pub fn apply(&mut self) {
-        let all = SiteLimits::new(self.configured.iter().chain(&self.pushed), &self.parents);
+        let all =
+            SiteLimits::new(self.configured.iter().chain(&self.pushed), &self.parents, &self.queue_parents);
         if all != *self.in_force {
             self.in_force = Arc::new(all);
         }
@@ -290,6 +318,22 @@ impl Book {
             self.limits.configured = limits;
             self.limits.apply();
         }
+    }
+
+    /// Sets the parents of virtual queues.
+    pub fn set_queue_parents(&mut self, parents: QueueParents) {
+        if *self.limits.queue_parents != parents {
+            self.limits.queue_parents = Arc::new(parents);
+            self.limits.apply();
+        }
+    }
+
+    /// Returns the queues under whose limits a job in `queue` comes: its own and that of which its own is a virtual queue, as far as they
+    /// were pushed.
+    pub fn queues_of<'a>(&'a self, queue: Option<&str>) -> impl Iterator<Item = &'a Queue> + use<'a> {
+        let parent = queue.and_then(|queue| self.limits.in_force.parent_queue(queue));
+        let own = queue.and_then(|queue| self.queue(queue));
+        own.into_iter().chain(parent.and_then(|parent| self.queue(parent.as_str())))
     }
 
     pub(super) fn set_pushed_limits(&mut self, limits: Vec<SiteLimit>, parents: Vec<(BankName, BankName)>) {

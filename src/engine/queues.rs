@@ -148,8 +148,14 @@ impl Engine {
         if self.queues.parents == parents {
             return Vec::new();
         }
+        self.book.set_queue_parents(parents.clone());
         self.queues.parents = parents;
-        self.regroup_orders()
+        self.regroup();
+        // Limits on a parent count the jobs of its virtual queues.
+        let mut effects = self.regroup_orders();
+        self.due.passes.extend(self.ledger.in_line().map(|association| (association, Line::All)));
+        effects.extend((!self.due.passes.is_empty()).then_some(Effect::Arm(Timer::Turn)));
+        effects
     }
 
     /// Puts each pending job into the order of its scheduler queue. The next refresh corrects the orders.

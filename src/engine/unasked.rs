@@ -6,7 +6,7 @@
 use super::{Effect, Engine};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
-use crate::limits::{Grant, Job, Knowledge, Phase};
+use crate::limits::{Grant, Job, Knowledge, Phase, Usage};
 
 impl Engine {
     /// Whether a limit on what runs could be reached if all active jobs of an association ran, for those in a queue. Where it could
@@ -14,7 +14,6 @@ impl Engine {
     pub(super) fn is_in_reach(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
         let Some(limits) = self.book.association(association) else { return false };
         let active = self.ledger.usage(association).map_or(0, |usage| usage.active_jobs);
-        let queue = queue.and_then(|queue| self.book.queue(queue.as_str()));
         if self.ledger.runs_under_scopes(association) {
             return true;
         }
@@ -22,10 +21,9 @@ impl Engine {
             Measure::Jobs => !cap.admits(active, 1),
             Measure::Nodes | Measure::Cores | Measure::Gpus => !cap.is_unlimited(),
         };
-        let running = self.ledger.rules().all().filter(|(_, rule)| rule.stage == Stage::Running);
-        running
-            .flat_map(|(_, rule)| rule.caps_on(limits, queue))
-            .any(|(measure, cap)| is_in_reach(measure, cap))
+        let usage = Usage::default();
+        let mut all = self.ledger.rules().counted(&self.book, limits, queue, &usage);
+        all.any(|of| of.rule.stage == Stage::Running && is_in_reach(of.measure, of.limit))
     }
 
     /// Notes that nothing depends on the eventlog of a job in SCHED for now.

@@ -122,9 +122,8 @@ impl Engine {
         facts: &JobFacts<'_>,
     ) -> Option<String> {
         let size = *facts.size.as_ref().ok()?;
-        let queue = facts.queue.and_then(|q| self.book.queue(q));
         let rejection = |association: &Association| {
-            self.ledger.rules().all().find_map(|(_, rule)| rule.rejection(association, queue, size))
+            self.ledger.rules().rejection(&self.book, association, facts.queue, size)
         };
         let Some(text) = rejection(association) else {
             return self.ledger.rejection_over_scopes(&self.book, id, facts.queue, size);

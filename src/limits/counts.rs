@@ -86,6 +86,11 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// The sum; never wraps.
+    pub fn plus(self, other: Tally) -> Tally {
+        Tally { charged: self.charged.plus(other.charged), reserved: self.reserved.plus(other.reserved) }
+    }
+
     /// What is in use of `measure` by jobs of `stage`; of running jobs by what they asked for, or were given.
     pub fn used(&self, stage: Stage, measure: Measure, is_given: bool) -> u64 {
         let run = |counts: &Counts| if is_given { counts.given.of(measure) } else { counts.run.of(measure) };

@@ -70,8 +70,10 @@ impl Meter {
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub target: Target,
-    /// Only jobs of this queue.
+    /// Only jobs of this queue and of its virtual queues.
     pub queue: Option<QueueName>,
+    /// The virtual queues of the queue.
+    pub virtual_queues: Box<[QueueName]>,
     pub meters: Box<[Meter]>,
     /// Jobs that took room here, ever.
     pub taken: u64,
@@ -91,7 +93,9 @@ pub(super) struct Group {
 
 impl Group {
     pub fn has(&self, queue: Option<&QueueName>) -> bool {
-        self.queue.is_none() || self.queue.as_ref() == queue
+        self.queue.is_none()
+            || self.queue.as_ref() == queue
+            || queue.is_some_and(|queue| self.virtual_queues.contains(queue))
     }
 
     /// Whether there is headroom for one more job of `size`, as far as that is known.
@@ -235,6 +239,12 @@ impl Groups {
             };
             self.all.push(Group {
                 target: key.0.clone(),
+                virtual_queues: key
+                    .1
+                    .iter()
+                    .flat_map(|queue| limits.virtual_queues(queue.as_str()))
+                    .cloned()
+                    .collect(),
                 queue: key.1.clone(),
                 meters: caps.into_iter().map(meter).collect(),
                 taken: 0,
@@ -309,7 +319,7 @@ impl Ledger {
         if self.groups.are_none() {
             return None;
         }
-        let is_here = |of: &Option<QueueName>| of.as_ref().is_none_or(|of| Some(of.as_str()) == queue);
+        let is_here = |of: &Option<QueueName>| book.site_limits().counts_in(of.as_ref(), queue);
         if self.account_of(association).is_some_and(|account| account.member_of.is_some()) {
             let groups = self.member_of(association).iter().filter_map(|id| self.groups.get(*id));
             let judge = |group: &Group| {

@@ -8,12 +8,13 @@ use super::job::Job;
 use super::ledger::{Ledger, Until};
 use super::overtaken::Asker;
 use super::scopes::Row;
+use super::table::Counted;
 use super::usage::Usage;
 use crate::accounts::{AssociationId, Book, Cap, Caps, SiteLimit, Target};
 use crate::ids::{Amount, BankName, JobId, Limit, QueueName, UserId};
 
 impl Tally {
-    fn without(self, job: &Job) -> Tally {
+    pub(super) fn without(self, job: &Job) -> Tally {
         let footprint = job.footprint();
         Tally {
             charged: self.charged.minus(footprint.charged),
@@ -66,21 +67,21 @@ impl Ledger {
         let mut all = Vec::new();
         let none = Usage::default();
         let usage = self.usage(association).unwrap_or(&none);
-        let queue = job.queue.as_ref().and_then(|queue| book.queue(queue.as_str()));
-        for (hold, rule) in self.rules().all() {
-            let Some(limits) = book.association(association) else { continue };
-            let of = queue.filter(|_| rule.is_of_queue());
-            let tally = of.map_or(usage.total, |queue| usage.in_queue(queue.name.as_str())).without(job);
-            all.extend(rule.caps_on(limits, queue).map(|(measure, limit)| Holding {
-                hold,
-                amount: Amount { stage: rule.stage, measure },
-                target: None,
-                queue: of.map(|queue| queue.name.clone()),
-                used: tally.used(rule.stage, measure, false),
-                reserved: Tally { charged: Counts::default(), ..tally }.used(rule.stage, measure, false),
-                limit,
-                needed: job.size.of(measure),
-                kept_for: None,
+        if let Some(limits) = book.association(association) {
+            let counted = self.rules().counted(book, limits, job.queue.as_ref(), usage);
+            all.extend(counted.map(|Counted { hold, rule, queue, tally, measure, limit }| {
+                let tally = tally.without(job);
+                Holding {
+                    hold,
+                    amount: Amount { stage: rule.stage, measure },
+                    target: None,
+                    queue: queue.map(|queue| queue.name.clone()),
+                    used: tally.used(rule.stage, measure, false),
+                    reserved: Tally { charged: Counts::default(), ..tally }.used(rule.stage, measure, false),
+                    limit,
+                    needed: job.size.of(measure),
+                    kept_for: None,
+                }
             }));
         }
         let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
@@ -128,9 +129,9 @@ impl Ledger {
         let members =
             self.accounts.iter().filter(|account| account.member_of.iter().flatten().any(|id| id == scope));
         let jobs = members.flat_map(|account| account.counted.iter().copied());
-        let is_here = |(_, id): &(Until, JobId)| {
-            queue.is_none() || self.job(*id).is_some_and(|job| job.queue.as_ref() == queue)
-        };
+        let counts_in =
+            |job: &Job| self.groups.limits().counts_in(queue, job.queue.as_ref().map(|queue| queue.as_str()));
+        let is_here = |(_, id): &(Until, JobId)| queue.is_none() || self.job(*id).is_some_and(counts_in);
         let mut jobs: Vec<(Until, JobId)> = jobs.filter(is_here).take(most).collect();
         jobs.sort_unstable();
         jobs.into_iter().map(|(until, id)| (id, until.time())).collect()

@@ -45,5 +45,5 @@ pub use release::{Line, Released, Walk};
 pub use room::Room;
 pub use scopes::rows_of_queues;
 pub use size::{Kind, Size, SizeError, Vertex, measure};
-pub use table::{Caps, RULES, Rule, Rules};
+pub use table::{Caps, Counted, RULES, Rule, Rules};
 pub use usage::Usage;

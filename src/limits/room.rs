@@ -6,9 +6,9 @@ use super::job::Job;
 use super::ledger::Ledger;
 use super::overtaken::Asker;
 use super::size::Size;
-use super::table::Rules;
+use super::table::{Counted, Rules};
 use super::usage::Usage;
-use crate::accounts::{Association, AssociationId, Book, Queue};
+use crate::accounts::{Association, AssociationId, Book};
 use crate::ids::{JobId, Measure, QueueName};
 
 /// Of each limit that applies, what is left.
@@ -16,19 +16,19 @@ use crate::ids::{JobId, Measure, QueueName};
 pub struct Room(Vec<(Hold, Measure, u64)>);
 
 impl Room {
-    /// What `usage` leaves under the limits of the association and of the queue, if the site has configured that.
-    pub fn left(rules: Rules, association: &Association, queue: Option<&Queue>, usage: &Usage) -> Room {
+    /// What `usage` leaves under the limits of the association and of the queues that the site has configured.
+    pub fn left(
+        rules: Rules,
+        book: &Book,
+        association: &Association,
+        queue: Option<&QueueName>,
+        usage: &Usage,
+    ) -> Room {
         let mut room = Room(Vec::with_capacity(rules.0.len() + 1));
-        for (hold, rule) in rules.all() {
-            let tally = match queue.filter(|_| rule.is_of_queue()) {
-                Some(queue) => usage.in_queue(queue.name.as_str()),
-                None => usage.total,
-            };
-            for (measure, cap) in rule.caps_on(association, queue) {
-                let used = tally.used(rule.stage, measure, false);
-                room.0.push((hold, measure, cap.cap().saturating_sub(used)));
-            }
-        }
+        room.0.extend(rules.counted(book, association, queue, usage).map(|counted| {
+            let Counted { hold, rule, tally, measure, limit, .. } = counted;
+            (hold, measure, limit.cap().saturating_sub(tally.used(rule.stage, measure, false)))
+        }));
         room
     }
 
@@ -48,10 +48,9 @@ impl Ledger {
         queue: Option<&QueueName>,
     ) -> Room {
         let Some(limits) = book.association(association) else { return Room::default() };
-        let queue = queue.and_then(|queue| book.queue(queue.as_str()));
         match self.usage(association) {
-            Some(usage) => Room::left(self.rules(), limits, queue, usage),
-            None => Room::left(self.rules(), limits, queue, &Usage::default()),
+            Some(usage) => Room::left(self.rules(), book, limits, queue, usage),
+            None => Room::left(self.rules(), book, limits, queue, &Usage::default()),
         }
     }
 
@@ -109,7 +108,20 @@ impl Ledger {
         association: AssociationId,
         queue: Option<&QueueName>,
     ) -> HoldSet {
-        let own = self.own_room(book, association, queue).exceeded(job.size);
+        let none = Usage::default();
+        let usage = self.usage(association).unwrap_or(&none);
+        let limits = book.association(association);
+        let counted = limits.into_iter().flat_map(|of| self.rules().counted(book, of, queue, usage));
+        let own = counted.filter_map(|Counted { hold, rule, queue, tally, measure, limit }| {
+            // It may count in the queue already: in the parent of its virtual queue.
+            let is_there = job.association() == Some(association)
+                && queue.is_some_and(|queue| {
+                    book.site_limits().counts_in(Some(&queue.name), job.queue.as_ref().map(QueueName::as_str))
+                });
+            let tally = if is_there { tally.without(job) } else { tally };
+            (!limit.admits(tally.used(rule.stage, measure, false), job.size.of(measure))).then_some(hold)
+        });
+        let own: HoldSet = own.collect();
         own.or(self.shared_exceeded(Asker { association, queue, job: None }, job.size, Some(job)))
     }
 
@@ -118,8 +130,8 @@ impl Ledger {
     pub fn exceeded_by_charges(&self, book: &Book, job: &Job) -> HoldSet {
         let limits = job.association().and_then(|id| Some((book.association(id)?, self.usage(id)?)));
         let Some((limits, usage)) = limits else { return HoldSet::NONE };
-        let queue = job.queue.as_ref().and_then(|queue| book.queue(queue.as_str()));
-        Room::left(self.rules(), limits, queue, &usage.without_promises()).exceeded(job.size)
+        let usage = usage.without_promises();
+        Room::left(self.rules(), book, limits, job.queue.as_ref(), &usage).exceeded(job.size)
     }
 
     /// The limits that keep `id` where it is, as if it held nothing itself.

@@ -4,11 +4,13 @@
 //!
 //! To add a limit, add a row: its place is the order in which names are added and shown.
 
+use super::counts::Tally;
 use super::hold::{Hold, HoldSet};
 use super::scopes::{Row, rows};
 use super::size::Size;
-use crate::accounts::{Association, Queue};
-use crate::ids::{Limit, Measure, Stage};
+use super::usage::Usage;
+use crate::accounts::{Association, Book, Queue};
+use crate::ids::{Limit, Measure, QueueName, Stage};
 
 /// Caps that a queue or an association has, each on one measure.
 pub type CapsOf<T> = &'static [(Measure, fn(&T) -> Limit)];
@@ -55,7 +57,7 @@ impl Rule {
     }
 
     /// The rejection of a job that is too large for it.
-    pub fn rejection(&self, association: &Association, queue: Option<&Queue>, size: Size) -> Option<String> {
+    fn rejection(&self, association: &Association, queue: Option<&Queue>, size: Size) -> Option<String> {
         let text = self.too_large?;
         let mut caps = self.caps_on(association, queue);
         caps.any(|(measure, cap)| !cap.admits(0, size.of(measure))).then(|| {
@@ -149,7 +151,71 @@ pub const RULES: Rules = Rules(&[
 #[derive(Clone, Copy, Debug)]
 pub struct Rules(pub &'static [Rule]);
 
+/// A cap on one more job of an association, with what counts under it.
+#[derive(Clone, Copy, Debug)]
+pub struct Counted<'a> {
+    /// Its name.
+    pub hold: Hold,
+    /// Its row.
+    pub rule: &'static Rule,
+    /// The queue that it is on: that of the job, or the parent of that.
+    pub queue: Option<&'a Queue>,
+    /// The jobs that count under it.
+    pub tally: Tally,
+    /// What is counted.
+    pub measure: Measure,
+    /// The cap.
+    pub limit: Limit,
+}
+
 impl Rules {
+    /// Returns the caps of this table on one more job of `association` in `queue`, whose jobs count as `usage`.
+    pub fn counted<'a>(
+        self,
+        book: &'a Book,
+        association: &'a Association,
+        queue: Option<&'a QueueName>,
+        usage: &'a Usage,
+    ) -> impl Iterator<Item = Counted<'a>> {
+        let queues = move || book.queues_of(queue.map(QueueName::as_str));
+        let in_queue = move |queue: &'a Queue| {
+            let name = queue.name.as_str();
+            let virtual_queues = book.site_limits().virtual_queues(name);
+            virtual_queues.fold(usage.in_queue(name), |sum, queue| sum.plus(usage.in_queue(queue.as_str())))
+        };
+        self.all().flat_map(move |(hold, rule)| {
+            let of_queue =
+                queues().filter(|_| rule.is_of_queue()).map(move |queue| (Some(queue), in_queue(queue)));
+            let of_all = (!rule.is_of_queue()).then_some((None, usage.total));
+            of_queue.chain(of_all).flat_map(move |(queue, tally)| {
+                rule.caps_on(association, queue).map(move |(measure, limit)| Counted {
+                    hold,
+                    rule,
+                    queue,
+                    tally,
+                    measure,
+                    limit,
+                })
+            })
+        })
+    }
+
+    /// The rejection of a job that is larger than a cap of this table.
+    pub fn rejection(
+        self,
+        book: &Book,
+        association: &Association,
+        queue: Option<&str>,
+        size: Size,
+    ) -> Option<String> {
+        self.all().find_map(|(_, rule)| match rule.caps {
+            Caps::InQueue(_) => {
+                book.queues_of(queue).find_map(|queue| rule.rejection(association, Some(queue), size))
+            }
+            Caps::InAll(_) => rule.rejection(association, None, size),
+        })
+    }
+
     /// The limits of this table, in the order in which names are added and shown.
     pub fn all(self) -> impl DoubleEndedIterator<Item = (Hold, &'static Rule)> {
         self.0.iter().enumerate().filter_map(|(index, rule)| Some((Hold::of_rule(index, rule.name)?, rule)))

@@ -36,7 +36,7 @@ fn a_job_comes_under_its_bank_and_all_above_and_each_holds_where_nothing_else_is
     ];
     let parents = [("science", "root"), ("small", "science"), ("large", "science"), ("other", "root")];
     let parents = parents.map(|(bank, parent)| (bank.into(), parent.into()));
-    let limits = SiteLimits::new(&limits, &parents);
+    let limits = SiteLimits::new(&limits, &parents, &Default::default());
     assert_eq!(
         shown(&limits, 7, "small"),
         [
@@ -65,7 +65,8 @@ fn a_job_comes_under_its_bank_and_all_above_and_each_holds_where_nothing_else_is
 #[test]
 fn banks_in_a_circle_do_no_harm() {
     let parents = [("a".into(), "b".into()), ("b".into(), "a".into())];
-    let limits = SiteLimits::new(&[limit(Target::Bank("a".into()), None, GPUS, 1)], &parents);
+    let limits =
+        SiteLimits::new(&[limit(Target::Bank("a".into()), None, GPUS, 1)], &parents, &Default::default());
     assert!(!shown(&limits, 7, "b").is_empty());
 }
 

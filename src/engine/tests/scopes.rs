@@ -4,6 +4,7 @@
 mod changes;
 mod claims;
 mod overtaken;
+mod parents;
 mod shown;
 mod stopped;
 

@@ -160,7 +160,8 @@ impl Engine {
         for (id, by) in jobs {
             let Some(other) = self.ledger.job(id) else { continue };
             let amount = stage.taken(other, measure);
-            if amount == 0 || (hold.queue.is_some() && other.queue != hold.queue) {
+            let other_queue = other.queue.as_ref().map(QueueName::as_str);
+            if amount == 0 || !self.book.site_limits().counts_in(hold.queue.as_ref(), other_queue) {
                 continue;
             }
             hold.frees_total += 1;

@@ -253,7 +253,7 @@ impl Engine {
             cap: pressure.cap.at_most(),
         };
         let own = self.ledger.pressures(&self.book, id, None);
-        shown.extend(own.iter().filter(|it| !it.is_of_queue).map(|it| show(it, None)));
+        shown.extend(own.iter().filter(|it| it.queue.is_none()).map(|it| show(it, None)));
         let used = self.ledger.usage(id).into_iter().flat_map(|usage| usage.queues().map(|(name, _)| name));
         let mut queues: Vec<&QueueName> = record.queues.iter().chain(used).collect();
         queues.sort_unstable();
@@ -261,7 +261,7 @@ impl Engine {
         for queue in queues {
             let of_queue = self.ledger.pressures(&self.book, id, Some(queue));
             let is_shown = |it: &LimitShown| it.cap.is_some() || it.used > Some(0) || it.reserved > Some(0);
-            let of_queue = of_queue.iter().filter(|it| it.is_of_queue);
+            let of_queue = of_queue.iter().filter(|it| it.queue.as_ref() == Some(queue));
             shown.extend(of_queue.map(|it| show(it, Some(queue))).filter(is_shown));
         }
         // What all in a bank have in use is what others use.

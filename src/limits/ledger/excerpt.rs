@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A part of the ledger to try things on: what will happen to held jobs is found out by the rules that will make it happen.
 
-use super::super::{Hold, Line, Size, Tally, Usage};
+use super::super::{Counted, Hold, Line, Size, Tally, Usage};
 use super::{Account, Class, Job, Ledger};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, Limit, Measure, QueueName, Stage};
 use std::collections::BTreeSet;
 
 /// One limit on one measure of a job: how much of it is in use, how much there may be, how much the job takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pressure {
     /// The limit.
     pub hold: Hold,
     /// Which jobs it counts.
     pub stage: Stage,
-    /// Whether it counts only jobs in the job's queue.
-    pub is_of_queue: bool,
+    /// The queue whose jobs alone it counts.
+    pub queue: Option<QueueName>,
     /// What it counts.
     pub measure: Measure,
     /// In use, promises included.
@@ -44,29 +44,22 @@ impl Ledger {
         queue: Option<&QueueName>,
     ) -> Vec<Pressure> {
         let Some(limits) = book.association(association) else { return Vec::new() };
-        let queue = queue.and_then(|queue| book.queue(queue.as_str()));
         let none = Usage::default();
         let usage = self.usage(association).unwrap_or(&none);
-        let mut all = Vec::new();
-        for (hold, rule) in self.rules().all() {
-            let tally = match queue.filter(|_| rule.is_of_queue()) {
-                Some(queue) => usage.in_queue(queue.name.as_str()),
-                None => usage.total,
-            };
-            for (measure, cap) in rule.caps_on(limits, queue) {
-                let used = tally.used(rule.stage, measure, false);
-                all.push(Pressure {
-                    hold,
-                    stage: rule.stage,
-                    is_of_queue: rule.is_of_queue(),
-                    measure,
-                    used,
-                    reserved: used.saturating_sub(rule.stage.charged(&tally, measure)),
-                    cap,
-                });
+        let counted = self.rules().counted(book, limits, queue, usage);
+        let pressure = |Counted { hold, rule, queue, tally, measure, limit }: Counted<'_>| {
+            let used = tally.used(rule.stage, measure, false);
+            Pressure {
+                hold,
+                stage: rule.stage,
+                queue: queue.map(|queue| queue.name.clone()),
+                measure,
+                used,
+                reserved: used.saturating_sub(rule.stage.charged(&tally, measure)),
+                cap: limit,
             }
-        }
-        all
+        };
+        counted.map(pressure).collect()
     }
 
     /// Where a held job stands in its association's line.

@@ -169,7 +169,7 @@ fn of_those_that_a_shared_limit_holds_none_is_looked_at() {
         come(&mut ledger, &book, 2, held.clone());
         let mut record = book.association(of(&book, 2)).unwrap().clone();
         record.max_running_jobs = Limit(own_cap);
-        let own = Room::left(RULES, &record, None, &Usage::default());
+        let own = Room::left(RULES, &Book::default(), &record, None, &Usage::default());
         let told = ledger.may_change(of(&book, 2), &Class::of(&held), &own, held.size);
         assert_eq!(told, may_change, "bank full: {is_bank_full}, own cap: {own_cap}");
     }

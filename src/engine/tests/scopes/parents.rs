@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Limits on a queue count the jobs of its virtual queues, with which Flux schedules it together.
+
+use super::*;
+use crate::engine::Effect;
+use crate::ids::QueueName;
+
+/// Makes q2 a virtual queue of q1.
+fn make_virtual(host: &mut Host) {
+    host.parents.insert("q2".to_owned(), "q1".to_owned());
+    host.event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
+}
+
+/// One running job of each association in q1, and jobs of two nodes at most; q2 has no limits of its own.
+fn limited(limits: Vec<SiteLimit>) -> Policy {
+    let mut parent = queue("q1");
+    (parent.max_running_jobs, parent.max_nodes_per_assoc) = (Limit(1), Limit(2));
+    Policy { queues: vec![parent, queue("q2")], ..policy(limits) }
+}
+
+fn in_queue(user: u32, queue: &str) -> HostJob {
+    HostJob::new(user).bank("A").queue(queue)
+}
+
+#[test]
+fn a_running_job_in_a_virtual_queue_counts_under_the_limits_of_its_parent() {
+    for (is_virtual, [first, second]) in [(true, ["q2", "q1"]), (true, ["q1", "q2"]), (false, ["q2", "q1"])] {
+        let mut host = Host::new();
+        if is_virtual {
+            make_virtual(&mut host);
+        }
+        host.event(Event::Policy(limited(vec![]), SitePart::default()));
+        let runs = host.submit(in_queue(7, first)).unwrap();
+        host.start(runs);
+        let waits = host.submit(in_queue(7, second)).unwrap();
+        let expected: &[&str] = if is_virtual { &["max-run-jobs-queue"] } else { &[] };
+        assert_eq!(host.names(waits), expected, "{first}, {second}");
+        if !is_virtual {
+            continue;
+        }
+        let why = super::super::why::why(&host, waits);
+        assert_eq!(why.holds[0].queue, Some(QueueName::from("q1")));
+        assert_eq!((why.holds[0].used, why.holds[0].frees[0].id), (1, runs));
+        // Of somebody else nothing counts there.
+        let other = host.submit(in_queue(8, second)).unwrap();
+        assert_eq!(host.state(other), Some(State::Sched));
+        host.end(runs);
+        assert_eq!(host.state(waits), Some(State::Sched));
+        assert_eq!(host.engine.check().drift, []);
+    }
+}
+
+#[test]
+fn a_job_in_a_virtual_queue_that_is_too_large_for_the_parent_is_refused() {
+    let mut host = Host::new();
+    make_virtual(&mut host);
+    host.event(Event::Policy(limited(vec![]), SitePart::default()));
+    let text = host.submit(in_queue(7, "q2").size(3, 3)).unwrap_err();
+    assert!(text.contains("max resources limit configured for queue"), "{text}");
+}
+
+#[test]
+fn shared_limits_on_a_queue_count_its_virtual_queues_when_flux_says_which_those_are() {
+    let shared = limit(bank("root"), Some("q1"), "run-sched-jobs", 1);
+    let mut host = site(vec![shared]);
+    let first = host.submit(job(7, "A", 0)).unwrap();
+    let [second, third] = ["q2", "q2"].map(|queue| host.submit(in_queue(8, queue)).unwrap());
+    assert_eq!([first, second, third].map(|id| host.state(id)), [Some(State::Sched); 3]);
+    make_virtual(&mut host);
+    let fourth = host.submit(in_queue(8, "q2")).unwrap();
+    assert_eq!(host.names(fourth), ["max-run-sched-jobs-bank-queue"]);
+    for id in [first, second] {
+        host.start(id);
+        host.end(id);
+    }
+    assert_eq!(host.state(fourth), Some(State::Depend));
+    host.start(third);
+    host.end(third);
+    assert_eq!(host.state(fourth), Some(State::Sched));
+    // It is not virtual any more.
+    let fifth = host.submit(job(7, "A", 0)).unwrap();
+    assert_eq!(host.state(fifth), Some(State::Depend));
+    host.parents.clear();
+    host.event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), None)]));
+    assert_eq!(host.state(fifth), Some(State::Sched));
+    assert_eq!(host.engine.check().drift, []);
+}
+
+/// A move to the parent counts nothing twice.
+#[test]
+fn a_job_that_moves_from_a_virtual_queue_to_its_parent_takes_no_more() {
+    let shared = limit(bank("root"), Some("q1"), "run-sched-jobs", 1);
+    let mut host = Host::new();
+    make_virtual(&mut host);
+    host.event(Event::Policy(limited(vec![shared]), SitePart::default()));
+    let id = host.submit(in_queue(7, "q2")).unwrap();
+    let event = Event::UpdateQueue { id, user: UserId(7), state: State::Sched, queue: "q1" };
+    let effects = host.engine.handle(host.now, event);
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Reject(_))), "{effects:?}");
+}
