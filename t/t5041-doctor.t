@@ -153,7 +153,7 @@ test_expect_success 'a second priority plugin is told, and removed' '
 '
 test_expect_success 'a configuration with which Flux would not start is told' '
 	cp conf.json conf.good && jq ".fairshare.refesh = 3" conf.good >conf.json && found 1 config-refused && grep "fairshare.refesh: unknown key" doctor.json &&
-	cp conf.good conf.json && found 0
+	tells config-refused && cp conf.good conf.json && bash -c "$(sed "s/.*; then: //" remedy)" && found 0
 '
 test_expect_success 'after a reload that failed the remedy loads the plugin, from where it is installed beside the other' '
 	mkdir -p usr/libexec/flux/cmd usr/share/flux-fairshare && sed "s|load = \"mf_priority.so\"|load = \"$PLUGIN\"|" "$T_DIR/../etc/flux-fairshare.toml" >usr/share/flux-fairshare/flux-fairshare.toml &&
@@ -163,12 +163,47 @@ test_expect_success 'after a reload that failed the remedy loads the plugin, fro
 test_expect_success 'the remedy replaces the default plugin where that is loaded' '
 	remove_plugin && flux jobtap load .priority-default && found 1 not-loaded && grep -F -e "-r .priority-default" doctor.json && mends not-loaded "" && found 0
 '
-for UPSTREAM in "${UPSTREAM_PLUGIN:-$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so}"{,.flux-accounting}; do
+for UPSTREAM in ${UPSTREAM_PLUGIN:+"$UPSTREAM_PLUGIN"} "$(pkg-config --variable=fluxlibdir flux-core)"/{job-manager/plugins,flux-fairshare/flux-accounting}/mf_priority.so; do
 	test -e "$UPSTREAM" && ! grep -qa "mf_priority: loaded (version" "$UPSTREAM" && test_set_prereq UPSTREAM && break
 done
 test_expect_success UPSTREAM 'the remedy replaces flux-accounting'\''s plugin by this one, which has the same name' '
 	flux jobtap load -r mf_priority.so "$UPSTREAM" && tells "flux-accounting'\''s" && mends "flux-accounting'\''s" "" &&
 	flux jobtap query mf_priority.so | jq -e ".path == \"$PLUGIN\"" && found 0
+'
+cat >site.c <<'END'
+typedef int (*callback) (void *, const char *, void *, void *);
+extern int flux_plugin_register (void *, const char *, const void *), flux_plugin_arg_pack (void *, int, const char *, ...);
+static int priority (void *p, const char *topic, void *args, void *arg)
+{
+    return flux_plugin_arg_pack (args, 1, "{s:I}", "priority", 77LL);
+}
+int flux_plugin_init (void *p)
+{
+    static const struct { const char *topic; callback call; void *arg; } table[] = {
+        { "job.state.priority", priority, 0 }, { "job.priority.get", priority, 0 }, { 0, 0, 0 },
+    };
+    return flux_plugin_register (p, "site", table);
+}
+END
+test_expect_success 'a plugin of another name that decides the priorities is told with the job, and removed' '
+	gcc -shared -fPIC -o site.so site.c && flux queue stop --all && flux jobtap load "$PWD/site.so" && a=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $a priority &&
+	b=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $b priority && found 1 overruled && grep "has priority 77 in Flux" doctor.json &&
+	tells overruled && grep -x "flux jobtap remove site.so" remedy && bash -c "$(cat remedy)" && c=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $c priority && found 0 &&
+	cancel $a $b $c && ended $a $b $c && flux queue start --all
+'
+test_expect_success 'queues that only Flux or only the database has are told, and added or removed' '
+	flux config get >before.json && jq ".queues = {silver: {}, gold: {}}" before.json >queues.json && flux config load <queues.json && mends queues-not-stored "s/QUEUE/gold/" &&
+	jq ".queues = {gold: {}}" before.json >queues.json && flux config load <queues.json && mends queues-not-in-flux "s/QUEUE/silver/" &&
+	flux config load <before.json && restored && found 0
+'
+test_expect_success 'a record that the plugin would refuse is told with the command that corrects it' '
+	flux account add-user --username=root --userid=$(id -u) --bank=A && sql "UPDATE association_table SET default_bank = \"\" WHERE username = \"root\"" &&
+	test_might_fail flux fairshare doctor -p $DB --json >doctor.json && cat doctor.json && code=$(jq -r "[.findings[] | select(.remedy | test(\"default-bank\"))][0].code" doctor.json) &&
+	mends $code "s/BANK/A/;s/USER/root/" && restored && found 0
+'
+test_expect_success 'a plugin of another version is told, and replaced by the one that is installed' '
+	mkdir -p other && LC_ALL=C sed "s/0\.1\.0/0.0.9/g" "$PLUGIN" >other/mf_priority.so && flux jobtap load -r mf_priority.so "$PWD/other/mf_priority.so" && flux fairshare push -p $DB &&
+	found 0 other-version && grep "the plugin is version 0.0.9" doctor.json && mends other-version "" && flux fairshare push -p $DB && found 0
 '
 test_expect_success 'the service that edits the database ends' 'stop_service'
 finish
