@@ -180,8 +180,11 @@ impl Host {
     pub(super) fn annotate(&self, request: &Value) {
         let id = request.get("id").and_then(Value::as_u64).filter(|id| self.state(*id).is_some());
         let is_volatile = request.get("volatile") == Some(&Value::Bool(true));
-        if let (Some(id), Some(memo), true) = (id, request.get("memo"), is_volatile) {
-            self.store.borrow_mut().annotations.insert(id, memo.clone());
+        let memo = request.get("memo").and_then(Value::as_object);
+        if let (Some(id), Some(memo), true) = (id, memo, is_volatile) {
+            let annotations = &mut self.store.borrow_mut().annotations;
+            let known = annotations.entry(id).or_insert_with(|| json!({}));
+            known.as_object_mut().into_iter().for_each(|known| known.extend(memo.clone()));
         }
     }
 

@@ -89,6 +89,8 @@ pub enum Effect {
     RemoveDependency(JobId, HoldName),
     /// Tell the job's owner the fair-share its priority was made from.
     Memo(JobId, f64),
+    /// The same, in no eventlog.
+    VolatileMemo(JobId, f64),
     /// A fatal exception, with its note. It ends the job at once, so not in a callback that others may have caused.
     Raise(JobId, String),
     /// A log line.

@@ -317,8 +317,10 @@ impl Engine {
         if job.memo.is_some_and(|last| (last - fairshare).abs() < MEMO_STEP) {
             return None;
         }
+        // An eventlog grows with the square of its events, so only the first memo of live fair-share is in it.
+        let is_volatile = self.is_live() && job.memo.is_some();
         self.ledger.annotate(id, Some(fairshare));
-        Some(Effect::Memo(id, fairshare))
+        Some(if is_volatile { Effect::VolatileMemo(id, fairshare) } else { Effect::Memo(id, fairshare) })
     }
 
     /// What makes an attached job's priority at this moment: its exact price.

@@ -66,7 +66,7 @@ impl Engine {
                 self.annotations.remove(&id);
                 complain(format!("job {id}: failed to annotate it"))
             }
-            Effect::Memo(id, _) => {
+            Effect::Memo(id, _) | Effect::VolatileMemo(id, _) => {
                 self.ledger.change(id, |job| job.memo = None);
                 complain(format!("job {id}: failed to post memo"))
             }

@@ -6,9 +6,9 @@ use super::jobspec::lenient_facts;
 use super::resources::resources;
 use super::{MfPriority, SITE_RESOURCES};
 use crate::engine::{Effect, Event, Level, Posting, Refusal, Step};
-use crate::ids::{BankName, ProjectName};
+use crate::ids::{BankName, JobId, ProjectName};
 use crate::jobtap::{Args, BadArgs, EINVAL, ENOENT, Error, Failed, Host, LogLevel, Patience, Plugin};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::ffi::CStr;
 
@@ -93,10 +93,7 @@ impl MfPriority {
             Effect::PriorityUnavailable => {
                 return answered(args, |args| args.set_priority_unavailable(plugin));
             }
-            Effect::Annotate(id, ref text) => {
-                let memo = json!({"id": id.0, "volatile": true, "memo": {"standing": text}});
-                plugin.send(c"job-manager.memo", &memo.to_string())
-            }
+            Effect::Annotate(id, ref text) => volatile_memo(plugin, id, json!({"standing": text})),
             Effect::KeepPriority => {
                 return answered(args, |args| keep_priority(plugin, args));
             }
@@ -139,6 +136,7 @@ impl MfPriority {
             }
             Effect::RemoveDependency(id, name) => plugin.dependency_remove(id.0, &name.to_string()),
             Effect::Memo(id, fairshare) => plugin.memo(id.0, c"fairshare", fairshare),
+            Effect::VolatileMemo(id, fairshare) => volatile_memo(plugin, id, json!({"fairshare": fairshare})),
             Effect::Raise(id, ref note) => plugin.raise(id.0, c"mf_priority", note),
             Effect::Prioritize(id, priority) => plugin.reprioritize_job(id.0, priority),
             Effect::ReprioritizeAll => plugin.reprioritize_all(),
@@ -197,6 +195,12 @@ pub(super) fn keep_priority(plugin: Plugin, args: Args<'_>) -> Result<(), BadArg
         Ok((priority, SCHED)) if priority >= 0 => args.set_priority(priority),
         _ => args.set_priority_unavailable(plugin),
     }
+}
+
+/// Has Flux show members among the annotations of a job, in no eventlog.
+fn volatile_memo(plugin: Plugin, id: JobId, memo: Value) -> Result<(), Error> {
+    let request = json!({"id": id.0, "volatile": true, "memo": memo});
+    plugin.send(c"job-manager.memo", &request.to_string())
 }
 
 /// Puts an answer into the callback's arguments; outside a callback there is nobody to answer.

@@ -240,6 +240,7 @@ fn the_memo_has_the_fair_share_of_the_posted_priority() {
         assert_ne!(host.jobs[&waits].priority, first);
         for id in [waits, behind] {
             let job = &host.jobs[&id];
+            assert_eq!(job.stored_memos, usize::from(memo == Memo::Always), "later ones are in no eventlog");
             let of_memo = job.memos.last().map(|fairshare| (fairshare * 100_000.0).round() as i64);
             assert_eq!(of_memo, job.priority.filter(|_| memo == Memo::Always));
         }

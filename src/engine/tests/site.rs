@@ -57,6 +57,7 @@ pub struct HostJob {
     /// What of it says how long it was eligible.
     pub past: Vec<(f64, Past)>,
     pub memos: Vec<f64>,
+    pub stored_memos: usize,
     pub annotation: Option<String>,
 }
 
@@ -89,6 +90,7 @@ impl HostJob {
             log: Vec::new(),
             past: Vec::new(),
             memos: Vec::new(),
+            stored_memos: 0,
             annotation: None,
         }
     }

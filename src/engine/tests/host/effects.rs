@@ -179,8 +179,10 @@ impl Host {
                     self.ask_again(*id, urgency);
                 }
             }
-            Effect::Memo(id, fairshare) => {
-                self.jobs.get_mut(id).ok_or(Refusal::Absent)?.memos.push(*fairshare);
+            Effect::Memo(id, fairshare) | Effect::VolatileMemo(id, fairshare) => {
+                let job = self.jobs.get_mut(id).ok_or(Refusal::Absent)?;
+                job.memos.push(*fairshare);
+                job.stored_memos += usize::from(matches!(effect, Effect::Memo(..)));
             }
             Effect::Raise(id, note) => {
                 let job = self.jobs.get(id).ok_or(Refusal::Absent)?;
