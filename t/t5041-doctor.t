@@ -123,6 +123,7 @@ a queue for nobody|queues-for-nobody|s/QUEUE/silver/;s/LIMIT=N/max-nodes-per-ass
 a disabled user|disabled-users|s/nothing.*//;s/^$/flux account add-user --username=user5001 --bank=A/|UPDATE association_table SET active = 0 WHERE userid = 5001
 no weights|no-weights|s/NAME/fairshare/;s/N$/100000/|UPDATE priority_factor_weight_table SET weight = 0
 a fair-share that does not count|fairshare-does-not-count|s/NAME/fairshare/;s/N$/100000/|UPDATE priority_factor_weight_table SET weight = 0 WHERE factor = 'fairshare'
+two users with one user id|same-id|s/NAME/user5002/;s/ID/5002/|UPDATE association_table SET userid = 5001 WHERE username = 'user5002'
 a negative fair-share|negative-fairshare|s/NAME/fairshare/;s/N$/100000/|UPDATE priority_factor_weight_table SET weight = -100000 WHERE factor = 'fairshare'
 a weight that decides ties at most|weights-too-small|s/NAME/urgency/;s/N$/1000/|UPDATE priority_factor_weight_table SET weight = 1 WHERE factor = 'urgency'
 weights beyond the highest priority|priorities-clamp|s/NAME/fairshare/;s/N$/100000/|UPDATE priority_factor_weight_table SET weight = 5000000000 WHERE factor = 'fairshare'

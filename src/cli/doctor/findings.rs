@@ -207,9 +207,10 @@ fn of_users(data: &PolicyData) -> Vec<Finding> {
         .about(lost),
         Finding::action(
             "same-id",
-            "users of a bank with the same user id, of whom the one last listed counts, in the tree too; 65534 is what \
-             flux-accounting gives whom the system does not know",
-            "make them known to the system (getent passwd NAME finds them), then flux account sync-userids",
+            "users of a bank with the same user id: jobs of that id are those of the user listed last; flux-accounting stores 65534 or \
+             4294967295 for a user whom the system does not know",
+            "flux account edit-user NAME --userid=ID && flux account sync-userids && flux fairshare push; \"id -u NAME\" prints the ID \
+             of a user whom the system knows",
         )
         .about(one_id.map(|record| format!("{}: {}", whom(record), record.userid))),
         Finding::notice(
