@@ -9,7 +9,7 @@ use super::database::DatabaseArg;
 use super::input::Wait;
 use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
 use super::suggest::did_you_mean;
-use super::{Answer, Failure, Outcome, after_storing, failure, remark};
+use super::{Answer, Failure, Outcome, after_storing, failure, remark, say};
 use crate::accounts::{Target, measures};
 use crate::flux::user_name;
 use crate::store::{Access, Snapshot, StoredLimit};
@@ -150,7 +150,7 @@ fn show(args: &Args) -> Outcome {
     let is_found = !limits.is_empty() || args.scope.is_none();
     if limits.is_empty() && args.output.is_table() {
         let selected = args.scope.is_some() || args.queue.is_some();
-        remark(if selected { "no such limits are set" } else { "no limits are set" });
+        say(if selected { "no such limits are set" } else { "no limits are set" })?;
     } else {
         print(args, limits)?;
     }

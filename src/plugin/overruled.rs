@@ -5,7 +5,7 @@
 //! has in Flux with the one that it posted itself.
 
 use super::MfPriority;
-use crate::ids::JobId;
+use crate::ids::{JobId, f58};
 use crate::jobtap::{Args, Host, LogLevel};
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ impl MfPriority {
             let text = format!(
                 "another priority plugin decides: job {} has priority {in_flux} in Flux, mf_priority gave it {posted}; \"flux jobtap \
                  list\" names the plugins, \"flux jobtap remove NAME\" removes one",
-                job.0
+                f58(job.0)
             );
             self.logger.log(LogLevel::Error, &text);
         }
