@@ -17,6 +17,12 @@ fn embedded_abi() {
     for file in sources.iter().chain(&["src/embedded/abi.h"]) {
         println!("cargo:rerun-if-changed={file}");
     }
+    if !has_jansson() {
+        println!(
+            "cargo::error=jansson.h is not found: install libjansson-dev (Debian, Ubuntu) or jansson-devel (Red Hat, Fedora)"
+        );
+        return;
+    }
     let objects = cc::Build::new().files(sources).warnings(true).extra_warnings(true).compile_intermediates();
     for target in ["bins", "tests"] {
         for object in &objects {
@@ -26,6 +32,15 @@ fn embedded_abi() {
         println!("cargo:rustc-link-arg-{target}=-rdynamic");
         println!("cargo:rustc-link-arg-{target}=-ljansson");
     }
+}
+
+/// Returns true if the C compiler finds jansson's header. A compiler that cannot be run is reported by what compiles.
+fn has_jansson() -> bool {
+    let Ok(compiler) = cc::Build::new().try_get_compiler() else { return true };
+    let file = std::path::PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("jansson.c");
+    let is_written = std::fs::write(&file, "#include <jansson.h>\n").is_ok();
+    let output = compiler.to_command().arg("-E").arg(&file).output();
+    !is_written || output.map_or(true, |output| output.status.success())
 }
 
 #[cfg(feature = "bindgen")]
