@@ -178,6 +178,7 @@ def main():
     check.one("flux_fairshare_queues", site.queues)
     check.one("flux_fairshare_banks", len(site.parents))
     check.one("flux_fairshare_drift", 0)
+    check.one("flux_fairshare_overruled", 0)
     check.one("flux_fairshare_refreshing", 0, 1)
     check.one("flux_fairshare_generation", int(given.get("generation", 0)))
 
