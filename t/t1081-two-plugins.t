@@ -4,6 +4,7 @@ test_description='a second priority plugin, whose answers Flux takes in place of
 
 # A sequence: the first test starts the instance, and each works with what those before it left.
 . "$(dirname "$0")/lib.sh"
+TWO_PLUGINS=1
 . "$T_DIR/fairshare.sh"
 
 in_flux() { flux job eventlog -f json "$1" | jq -s 'map(select(.name == "priority"))[-1].context.priority'; }

@@ -4,6 +4,7 @@ test_description='flux fairshare doctor: what goes wrong quietly, and remedies t
 
 # A sequence: the instance and the site of the first test are those of all.
 . "$(dirname "$0")/lib.sh"
+TWO_PLUGINS=1
 . "$T_DIR/fairshare.sh"
 
 # found STATUS CODES: these are told, and no others.
@@ -186,23 +187,23 @@ int flux_plugin_init (void *p)
     return flux_plugin_register (p, "site", table);
 }
 END
-test_expect_success 'a plugin of another name that decides the priorities is told with the job, and removed' '
+test_expect_success 'doctor finds a plugin of another name that decides the priorities, and names the job' '
 	gcc -shared -fPIC -o site.so site.c && flux queue stop --all && flux jobtap load "$PWD/site.so" && a=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $a priority &&
 	b=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $b priority && found 1 overruled && grep "has priority 77 in Flux" doctor.json &&
 	tells overruled && grep -x "flux jobtap remove site.so" remedy && bash -c "$(cat remedy)" && c=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $c priority && found 0 &&
 	cancel $a $b $c && ended $a $b $c && flux queue start --all
 '
-test_expect_success 'queues that only Flux or only the database has are told, and added or removed' '
+test_expect_success 'doctor finds queues that only Flux or only the database has' '
 	flux config get >before.json && jq ".queues = {silver: {}, gold: {}}" before.json >queues.json && flux config load <queues.json && mends queues-not-stored "s/QUEUE/gold/" &&
 	jq ".queues = {gold: {}}" before.json >queues.json && flux config load <queues.json && mends queues-not-in-flux "s/QUEUE/silver/" &&
 	flux config load <before.json && restored && found 0
 '
-test_expect_success 'a record that the plugin would refuse is told with the command that corrects it' '
+test_expect_success 'doctor finds a record that the plugin would refuse' '
 	flux account add-user --username=root --userid=$(id -u) --bank=A && sql "UPDATE association_table SET default_bank = \"\" WHERE username = \"root\"" &&
 	test_might_fail flux fairshare doctor -p $DB --json >doctor.json && cat doctor.json && code=$(jq -r "[.findings[] | select(.remedy | test(\"default-bank\"))][0].code" doctor.json) &&
 	mends $code "s/BANK/A/;s/USER/root/" && restored && found 0
 '
-test_expect_success 'a plugin of another version is told, and replaced by the one that is installed' '
+test_expect_success 'doctor finds a plugin of another version' '
 	mkdir -p other && LC_ALL=C sed "s/0\.1\.0/0.0.9/g" "$PLUGIN" >other/mf_priority.so && flux jobtap load -r mf_priority.so "$PWD/other/mf_priority.so" && flux fairshare push -p $DB &&
 	found 0 other-version && grep "the plugin is version 0.0.9" doctor.json && mends other-version "" && flux fairshare push -p $DB && found 0
 '

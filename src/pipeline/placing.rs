@@ -28,7 +28,7 @@ impl<'a> Placing<'a> {
     }
 
     /// Also places jobs of user ids that associations had before. A user id that somebody has in the bank now is that of the present
-    /// holder; one that several had before is nobody's.
+    /// holder. Jobs of one that several had before have no place.
     pub(super) fn add_former(&mut self, former: &[(i64, usize)]) {
         let mut by_user: HashMap<(i64, usize), Option<usize>> = HashMap::new();
         let mut defaults: HashMap<i64, Option<usize>> = HashMap::new();

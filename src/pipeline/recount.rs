@@ -124,7 +124,7 @@ impl Counted {
     }
 }
 
-/// What the next run makes of the stored bins, apart from mending anything.
+/// Computes the stored bins as of after the next run, faults left in.
 #[derive(Debug)]
 struct Due {
     /// Boundaries since the last run.

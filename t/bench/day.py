@@ -2,7 +2,7 @@
 """What a day of live fair-share adds to the content store: 100 pending jobs, 10 nodes, a refresh every 30 seconds.
 
 The day is played faster: with a refresh every REFRESH seconds all times are 30/REFRESH times shorter, run times and the half-life of seven
-days too. Twenty users are near what is due to them; whoever's job ends submits another. Prints what the jobs' eventlogs got after their
+days too. Twenty users are near their shares. When a job ends, its user submits another. Prints the events that the jobs' eventlogs got after their
 first priority; the shell script beside this one measures the content store when the instance has ended.
 
 usage: day.py POLICY REFRESH SPEED: a day of 86400/SPEED seconds; REFRESH 0 is none
