@@ -129,13 +129,13 @@ fn any_number_of_pushes_that_are_given_up_leave_nothing() {
     book.stage(part(vec![record(1, "A", 0.3)]));
     book.commit();
     let before = shown(&book);
-    for push in 0..50 {
+    for push in 0..1200 {
         book.begin(false);
         book.stage(part(vec![record(1, "A", 0.9), record(2, "A", 0.8), record(push, "A", 0.7)]));
         if push % 2 == 0 {
             book.abort();
         }
-        assert_eq!((shown(&book), book.given_up() <= 5), (before.clone(), true), "{push}");
+        assert_eq!((shown(&book), book.given_up() <= 1001), (before.clone(), true), "{push}");
     }
     book.begin(false);
     book.stage(part(vec![record(2, "A", 0.2)]));

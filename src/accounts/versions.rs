@@ -18,7 +18,7 @@ pub(super) struct Epochs {
 }
 
 /// Pushes given up that are noted. Beyond that, what was written in them is removed.
-const MOST_GIVEN_UP: usize = if cfg!(test) { 4 } else { 1000 };
+const MOST_GIVEN_UP: usize = 1000;
 
 impl Epochs {
     /// Opens a push; one that is open is given up.

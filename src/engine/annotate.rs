@@ -9,9 +9,6 @@ use super::{Effect, Engine, Timer};
 use crate::ids::JobId;
 use crate::limits::{Holding, Job, Phase};
 
-/// Jobs that are looked at in one turn. Tests have few.
-const LOOKED_AT: usize = if cfg!(test) { 2 } else { 200 };
-
 impl Engine {
     /// Returns the annotation of a job; `None` if the job has it already, or the site wants none.
     pub(super) fn annotation(&mut self, id: JobId) -> Option<Effect> {
@@ -28,10 +25,11 @@ impl Engine {
 
     /// Annotates the next jobs. Returns where to go on; `None` at the end.
     pub(super) fn annotate(&mut self, Annotating(after): Annotating) -> (Vec<Effect>, Option<Annotating>) {
+        let most = self.batches.annotated;
         let waits = |job: &Job| job.is_held() || matches!(job.phase, Phase::Priority | Phase::Sched);
         let jobs: Vec<(JobId, bool)> =
-            self.ledger.jobs_after(after).take(LOOKED_AT).map(|(id, job)| (id, waits(job))).collect();
-        let next = jobs.last().filter(|_| jobs.len() == LOOKED_AT).map(|(id, _)| Annotating(Some(*id)));
+            self.ledger.jobs_after(after).take(most).map(|(id, job)| (id, waits(job))).collect();
+        let next = jobs.last().filter(|_| jobs.len() == most).map(|(id, _)| Annotating(Some(*id)));
         let waiting = jobs.iter().filter(|(_, waits)| *waits);
         let mut effects: Vec<Effect> = waiting.filter_map(|(id, _)| self.annotation(*id)).collect();
         effects.extend(next.map(|_| Effect::Arm(Timer::Slice)));

@@ -5,7 +5,7 @@
 //! every one that is given back. So a job is subscribed to while others may keep it, from NEW to the end of DEPEND, and no longer:
 //! at once if its jobspec declares dependencies, else when it turns out to stay in DEPEND without a name of ours.
 //!
-//! And not more than [`MOST_WATCHED`] are at a time: anybody may have any number of jobs wait for others, or for a time to begin. Of
+//! And not more than [`Batches::subscribed`](super::Batches) are at a time: anybody may have any number of jobs wait for others, or for a time to begin. Of
 //! the rest nobody tells when they are let go. None of them gets a name of ours, by which it would stand in line for ever as one that
 //! others keep; one that carries some, from before a reload, stands there as if nobody else kept it. When it is let go it
 //! is in PRIORITY, and is judged there: it goes no further before there is room.
@@ -14,10 +14,6 @@ use super::foreign::ForeignNames;
 use super::{Effect, Engine, State};
 use crate::ids::JobId;
 use crate::limits::{Grant, Job, Keepers, Line, Phase};
-
-/// So many jobs are subscribed to at a time. Flux passes over one in 0.3 us, so that it takes 150 us at most to give one back; in the
-/// midst of 20,000 that took 6 ms, for every job that was refused, cancelled or let go. Tests have few.
-pub(super) const MOST_WATCHED: usize = if cfg!(test) { 4 } else { 500 };
 
 impl Engine {
     /// Subscribes to a job that declares dependencies, before other plugins see them.
@@ -46,7 +42,7 @@ impl Engine {
     }
 
     fn subscribe(&mut self, id: JobId, others: ForeignNames) -> Option<Vec<Effect>> {
-        if self.foreign.len() >= MOST_WATCHED {
+        if self.foreign.len() >= self.batches.subscribed {
             self.leave_unwatched(id);
             return None;
         }
@@ -62,7 +58,7 @@ impl Engine {
         let mut effects = Vec::new();
         for id in self.ledger.take_newly_protected() {
             let is_subscribed = self.foreign.contains_key(&id) || self.heard.contains(&id);
-            if !is_subscribed && self.heard.len() < MOST_WATCHED {
+            if !is_subscribed && self.heard.len() < self.batches.subscribed {
                 self.heard.insert(id);
                 effects.push(Effect::Subscribe(id));
             }

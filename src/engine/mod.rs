@@ -9,6 +9,7 @@
 
 mod age;
 mod annotate;
+mod batches;
 mod check;
 mod due;
 mod effect;
@@ -42,6 +43,7 @@ mod validate;
 mod why;
 
 pub use age::AgeSnapshot;
+pub use batches::Batches;
 pub use check::Check;
 pub use effect::{Effect, Level, Posting};
 pub use event::{EndedJob, Event, JobFacts, Past, QueueTold, Refusal, State};
@@ -85,11 +87,13 @@ pub struct Tables {
     pub rules: Rules,
     /// The factors of the priority.
     pub factors: Factors,
+    /// How many jobs are handled at a time.
+    pub batches: Batches,
 }
 
 impl Default for Tables {
     fn default() -> Self {
-        Tables { rules: RULES, factors: Factors::default() }
+        Tables { rules: RULES, factors: Factors::default(), batches: Batches::default() }
     }
 }
 
@@ -104,6 +108,7 @@ pub struct Engine {
     /// Nodes of the site; 0 as long as that is not known.
     site_nodes: u64,
     ledger: Ledger,
+    batches: Batches,
     standing: Standing,
     live: Live,
     /// Jobs that ended, for who keeps them for after a restart.
@@ -162,6 +167,7 @@ impl Engine {
             ages: Ages::default(),
             site_nodes: 0,
             ledger: Ledger::new(tables.rules),
+            batches: tables.batches,
             standing: Standing::default(),
             news: News::default(),
             live: Live::default(),

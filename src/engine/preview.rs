@@ -120,7 +120,8 @@ impl Engine {
 
     /// A copy of what is configured, without jobs.
     fn without_jobs(&self, now: f64) -> Engine {
-        let tables = Tables { rules: self.ledger.rules(), factors: self.weighed.factors() };
+        let tables =
+            Tables { rules: self.ledger.rules(), factors: self.weighed.factors(), batches: self.batches };
         let mut next = Engine::with_tables(self.owner, tables);
         next.now = now;
         next.book = self.book.clone();

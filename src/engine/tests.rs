@@ -57,13 +57,22 @@ mod why;
 
 use super::Engine;
 use super::due::Due;
+use super::{Batches, Tables};
 use crate::accounts::Book;
 use crate::ids::JobId;
 use crate::limits::Ledger;
 use std::collections::BTreeSet;
 
+/// As few jobs at a time as show that there are batches.
+pub(super) const FEW: Batches = Batches { put_off: 4, unmoved: 3, sought: 3, annotated: 2, subscribed: 4 };
+
 /// What queries don't show.
 impl Engine {
+    /// An engine without data, with small batches.
+    fn small() -> Engine {
+        Engine::with_tables(site::OWNER, Tables { batches: FEW, ..Tables::default() })
+    }
+
     fn book(&self) -> &Book {
         &self.book
     }

@@ -12,11 +12,6 @@ use crate::ids::JobId;
 use crate::priority::PRIORITY_MAX;
 use std::collections::BTreeSet;
 
-/// Where more jobs have no price, Flux's loop leaves them without one. Tests have few.
-const MANY: usize = if cfg!(test) { 4 } else { 1_000 };
-/// So many are given their price in one turn: some 20 ms.
-const SLICE: usize = if cfg!(test) { 3 } else { 200 };
-
 /// Jobs that are in PRIORITY, and that Flux may leave there.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unmoved {
@@ -57,7 +52,7 @@ impl Unmoved {
 impl Engine {
     /// Whether Flux's loop leaves a job in PRIORITY, of which there are many.
     pub(super) fn is_put_off(&self, id: JobId) -> bool {
-        self.unpriced.len() > MANY && self.unpriced.contains(&id)
+        self.unpriced.len() > self.batches.put_off && self.unpriced.contains(&id)
     }
 
     /// It gets its price in the next reactor turns.
@@ -77,13 +72,13 @@ impl Engine {
 
     /// Asks for the urgency of those that are to be given their price: of all, or of the next where there are many.
     pub(super) fn move_on(&mut self) -> Vec<Effect> {
-        if self.due.unmoved.order.is_empty() && self.due.unmoved.jobs.len() <= MANY {
+        if self.due.unmoved.order.is_empty() && self.due.unmoved.jobs.len() <= self.batches.put_off {
             return std::mem::take(&mut self.due.unmoved).jobs.into_iter().map(Effect::AskUrgency).collect();
         }
         if self.due.unmoved.order.is_empty() {
             self.due.unmoved.order = self.in_order(&self.due.unmoved.jobs);
         }
-        let next = std::iter::from_fn(|| self.due.unmoved.next()).take(SLICE);
+        let next = std::iter::from_fn(|| self.due.unmoved.next()).take(self.batches.unmoved);
         let mut effects: Vec<Effect> = next.map(Effect::AskUrgency).collect();
         effects.extend((!self.due.unmoved.is_empty()).then_some(Effect::Arm(Timer::Turn)));
         effects

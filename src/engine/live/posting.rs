@@ -11,9 +11,6 @@ use crate::limits::{Admission, Demand, Job, Phase};
 use crate::priority::order::Bounds;
 use std::collections::VecDeque;
 
-/// Jobs that are looked at in one turn, for those without a price. Tests have few.
-const LOOKED_AT: usize = if cfg!(test) { 3 } else { 20_000 };
-
 /// What is still to be posted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Posts {
@@ -52,7 +49,7 @@ impl Engine {
     /// Looks at the next jobs; what was found when all were looked at, or when there are so many that Flux's loop has to ask.
     pub(super) fn seek(&self, mut at: Seeking) -> Result<Vec<JobId>, Seeking> {
         let mut looked = 0;
-        for (id, job) in self.ledger.jobs_after(at.after).take(LOOKED_AT) {
+        for (id, job) in self.ledger.jobs_after(at.after).take(self.batches.sought) {
             (looked, at.after) = (looked + 1, Some(id));
             if self.is_asked_for(id, job) {
                 at.found.push(id);
@@ -61,7 +58,7 @@ impl Engine {
                 return Ok(at.found);
             }
         }
-        if looked < LOOKED_AT { Ok(at.found) } else { Err(at) }
+        if looked < self.batches.sought { Ok(at.found) } else { Err(at) }
     }
 
     /// Whether Flux's loop would do something for a job beside putting its price right.

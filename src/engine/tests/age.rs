@@ -3,7 +3,7 @@
 
 use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
-use super::site::{HostJob, NOW, OWNER, SITE_NODES, association, queue, record};
+use super::site::{HostJob, NOW, SITE_NODES, association, queue, record};
 use crate::accounts::{AssociationRecord, ConfigPatch, Policy as Policies, ZeroScore};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::fairshare::Policy;
@@ -17,7 +17,7 @@ fn aging(age_weight: i64) -> Settings {
 }
 
 fn data() -> Engine {
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, Event::Queues(vec![queue("q1")]));
     engine.handle(NOW, Event::Projects(vec!["*".into()]));
     let records = vec![record(association(7, "A"), "A"), record(association(8, "A"), "A")];

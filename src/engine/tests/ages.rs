@@ -3,7 +3,7 @@
 
 use super::examples::{site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, SITE_NODES, association, queue, record};
+use super::site::{HostJob, NOW, SITE_NODES, association, queue, record};
 use crate::accounts::{Association, Policy, Queue};
 use crate::engine::{Effect, Engine, Event, JobsWanted, Memo, Past, Settings, State, Timer};
 use crate::ids::{JobId, Limit};
@@ -267,7 +267,7 @@ fn eventlogs_are_read_when_a_push_has_ages_count() {
 /// What a policy that is given at load asks for is not carried out: nobody is there yet who could.
 #[test]
 fn what_a_load_asks_for_is_asked_for_when_settings_come_first() {
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     let weights = ["age", "size"].map(|factor| (factor.to_owned(), 1_000)).to_vec();
     drop(engine.handle(NOW, Event::Policy(Policy { weights, ..Policy::default() }, SitePart::default())));
     let asks = |effects: &[Effect]| {

@@ -12,7 +12,7 @@ mod told;
 use self::drive::{Choices, bytes, chosen, fuzz, seen, show};
 use self::told::Told;
 use super::live::{leaf, tree};
-use super::site::{NOW, OWNER, association, queue, record};
+use super::site::{NOW, association, queue, record};
 use crate::accounts::{Cap, ConfigPatch, Policy, PolicyPart, SiteLimit, Target, ZeroScore};
 use crate::engine::{
     Effect, EndedJob, Engine, Event, JobFacts, Memo, PageWanted, Past, Refusal, Settings, State, Timer,
@@ -258,7 +258,7 @@ fn kind(of: &impl std::fmt::Debug) -> String {
 /// Lives through the history that the bytes choose.
 fn live_through(input: &[u8]) -> Vec<u64> {
     let mut of = Choices(input);
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     let mut told = Told::default();
     let mut open: Vec<Effect> = Vec::new();
     let mut features = Vec::new();

@@ -3,7 +3,7 @@
 
 use super::examples::{site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use super::site::{HostJob, NOW, association, queue, record};
 use super::strict::rules;
 use crate::accounts::{ConfigPatch, PolicyPart, RunningLimits, ZeroScore};
 use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Step, Timer};
@@ -34,7 +34,7 @@ fn reads(effects: &[Effect]) -> bool {
 
 /// An engine that knows user 7, who may run one job, and was shown a job of his in `state` as at a reload.
 fn shown(state: State, change: impl FnOnce(&mut HostJob)) -> (Engine, HostJob) {
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     let mut one = association(7, "A");
     one.max_running_jobs = Limit(1);
     engine.handle(NOW, Event::Associations(vec![record(one, "A")]));
@@ -54,7 +54,7 @@ fn a_replayed_job_that_declares_dependencies_is_subscribed_while_it_may_be_kept(
         (State::Priority, true, false),
         (State::Run, true, false),
     ] {
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         let effects = engine.handle(NOW, Event::Created { id: ID, state, has_dependencies });
         assert_eq!(has(&effects, |e| matches!(e, Effect::Subscribe(_))), wanted, "{state:?}");
     }
@@ -106,7 +106,7 @@ fn a_job_in_cleanup_counts_as_running_while_it_has_resources() {
         if !start {
             facts.resources = Resources::None;
         }
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
         assert!(!engine.is_replaying());
         engine.handle(NOW, Event::New(facts));
@@ -127,7 +127,7 @@ fn eventlogs_of_jobs_that_were_submitted_to_us_are_never_read() {
     let records = || vec![record(one.clone(), "A")];
     assert!(!reads(&host.engine.handle(NOW, Event::Associations(records()))));
     // Shown before there were data, it has a history that we don't know.
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     let job = HostJob { state: State::Sched, ..HostJob::new(7) };
     engine.handle(NOW, Event::New(Host::facts(ID, &job)));
     engine.handle(NOW, Event::Timer(Timer::Turn));
@@ -167,7 +167,7 @@ fn a_waiting_job_may_name_any_bank_without_a_word() {
 
 #[test]
 fn of_several_faults_the_first_is_told_whatever_the_size_is() {
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     let mut one = association(7, "A");
     one.active = false;
     engine.handle(NOW, Event::Associations(vec![record(one, "A")]));

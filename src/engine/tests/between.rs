@@ -3,13 +3,13 @@
 
 use super::examples::{exact, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, association, record};
+use super::site::{HostJob, NOW, association, record};
 use crate::accounts::Association;
 use crate::engine::{Effect, Engine, Event, State, Timer};
 use crate::ids::{JobId, Limit};
 
 fn engine(limits: Association) -> Engine {
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![record(limits, "A")]));
     engine
 }

@@ -4,7 +4,7 @@
 use super::examples::{exact, site, submit};
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
-use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::Queue;
 use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Timer};
 use crate::fairshare::Policy;
@@ -184,7 +184,7 @@ fn giving_up_waits_for_no_eventlog() {
     host.never_answered.insert(held);
     let mut limited = association(7, "A");
     limited.max_sched_jobs = Limit(1);
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
     host.replay(true, engine);
     assert!(host.engine.ledger().job(held).unwrap().is_unread() && host.engine.ledger().has_unread());
@@ -218,7 +218,7 @@ fn a_subscription_is_made_sure_of() {
         (State::Depend, false, false),
         (State::Sched, true, false),
     ] {
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         let (id, mut job) = (JobId(1), HostJob::new(7));
         engine.handle(NOW, Event::Created { id, state: State::New, has_dependencies });
         engine.handle(NOW, Event::Validate(Host::facts(id, &job)));
@@ -349,7 +349,7 @@ fn what_was_asked_for_is_asked_for_again() {
     let asks = |effects: &[Effect]| {
         effects.iter().filter(|effect| matches!(effect, Effect::ListEnded { .. })).count()
     };
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     let pushed = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     assert_eq!(asks(&pushed), 1);
     for time in 1..=12 {

@@ -4,7 +4,7 @@
 use super::host::Host;
 use super::live::{accounts, leaves, live, tree, usage};
 use super::refreshes::{asks, ended, pushed};
-use super::site::{HostJob, NOW, OWNER};
+use super::site::{HostJob, NOW};
 use crate::engine::{Effect, Engine, Event, Settings, Timer};
 use crate::fairshare::Policy;
 use crate::fairshare::periods::Resources;
@@ -64,7 +64,7 @@ fn so_they_are_where_the_tree_came_at_load() {
 /// Twelve times the timer fires without a page before a request is taken for one that nobody answers.
 #[test]
 fn a_request_that_is_never_answered_is_made_again() {
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     let first = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     assert!(arms(&first), "without an answer nothing else would come");
     for tried in 1..=12 {
@@ -123,7 +123,7 @@ fn a_page_is_an_answer_and_the_next_one_has_its_own_minute() {
 fn no_farther_back_is_asked_than_the_usage_reset_period() {
     let mut site = tree(Policy::Classic, NOW, leaves());
     site.rule.as_mut().unwrap().reset = 5_000.0;
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     let effects = engine.handle(NOW, Event::Policy(accounts(), site));
     assert_eq!(asks(&effects), [(NOW - 5_000.0, None, 1_000)]);
     let jobs = vec![ended(1, NOW - 4_999.0), ended(2, NOW - 5_001.0)];

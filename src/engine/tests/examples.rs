@@ -2,7 +2,7 @@
 //! The release rule by example.
 
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::{Association, AssociationRecord};
 use crate::engine::{Engine, Event, State};
 use crate::ids::{JobId, Limit};
@@ -244,7 +244,7 @@ fn a_replay_restores_names_and_reservations() {
 /// which Flux's loop leaves a job in PRIORITY.
 pub(super) fn restarted_without_data(host: &mut Host, id: JobId) {
     let posted = host.jobs[&id].priority;
-    host.replay(false, Engine::new(OWNER));
+    host.replay(false, Engine::small());
     host.jobs.get_mut(&id).unwrap().priority = posted;
 }
 
@@ -273,7 +273,7 @@ fn a_reservation_outlives_a_reload_whoever_else_is_held() {
         let mut limited = association(7, "A");
         limited.max_running_jobs = Limit(1);
         let data = || Event::Associations(vec![record(limited.clone(), "A")]);
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         if with_data {
             engine.handle(NOW, data());
         }

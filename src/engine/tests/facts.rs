@@ -62,7 +62,7 @@ fn a_replay_brings_the_same_facts() {
         assert_eq!(before.1.submitted, Some(host.jobs[&id].submitted));
         let told = (before.1.nodes, before.1.cores, before.1.gpus, before.1.since);
         assert_eq!(told, (2, 8, 0, host.jobs[&id].started));
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
         host.now += 1_000.0;
         host.replay(is_reload, engine);
@@ -97,7 +97,7 @@ fn a_time_limit_is_that_of_the_last_update() {
 
 /// A job as a reload shows it, with this R; the engine has data.
 fn shown_again(state: State, resources: Resources) -> (Engine, JobId, Vec<Effect>) {
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
     let (id, job) = (JobId(1), HostJob { state, ..HostJob::new(7) });
     let facts = JobFacts { resources, duration: 0.0, ..Host::facts(id, &job) };
@@ -189,7 +189,7 @@ fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
     assert_eq!(end(&host, third), after(&host, third, 9000.0));
     assert_eq!(end(&host, limited), before);
     // A reload subscribes anew.
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
     host.subscribed.clear();
     host.replay(true, engine);

@@ -3,7 +3,7 @@
 
 use super::examples::exact;
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::{Cap, Queue, SiteLimit, Target};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit};
@@ -41,7 +41,7 @@ fn half_pushed(is_reload: bool) -> (Host, JobId, [JobId; 3], JobId) {
     let held = [(); 3].map(|()| host.submit(in_queue()).unwrap());
     let other = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(states(&host, &held), [Depend; 3]);
-    host.replay(is_reload, Engine::new(OWNER));
+    host.replay(is_reload, Engine::small());
     host.event(records());
     (host, running, held, other)
 }
@@ -97,7 +97,7 @@ fn whom_others_let_go_amid_a_push_waits_until_it_is_whole() {
     for is_reload in [true, false] {
         let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![narrow()]);
         let jobs = [(); 4].map(|()| host.submit(in_queue().after("afterany:1")).unwrap());
-        host.replay(is_reload, Engine::new(OWNER));
+        host.replay(is_reload, Engine::small());
         host.event(records());
         for id in jobs {
             host.remove_dependency(id, "afterany:1");
@@ -145,7 +145,7 @@ fn half_pushed_bank() -> (Host, JobId, [JobId; 3]) {
     let running = host.submit(in_queue()).unwrap();
     host.start(running);
     let held = [(); 3].map(|()| host.submit(in_queue()).unwrap());
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, settings());
     host.replay(true, engine);
     host.event(both());

@@ -3,7 +3,7 @@
 
 use super::examples::{exact, site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, association, record};
+use super::site::{HostJob, NOW, association, record};
 use crate::accounts::Association;
 use crate::engine::{Effect, Engine, Event, Fate, State, Timer};
 use crate::ids::{JobId, Limit};
@@ -140,7 +140,7 @@ fn a_limit_that_became_full_later_ends_nobody_who_never_had_its_name() {
 #[test]
 fn nothing_is_said_before_all_names_are_known() {
     let fresh = || {
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         let limits = Association { max_running_jobs: Limit(1), ..association(7, "A") };
         engine.handle(NOW, Event::Associations(vec![record(limits, "A")]));
         engine

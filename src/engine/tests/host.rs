@@ -11,7 +11,7 @@ mod turns;
 
 use super::oracle::Oracle;
 use super::settled;
-use super::site::{HostJob, NOW, OWNER};
+use super::site::{HostJob, NOW};
 use crate::accounts::{AssociationRecord, Queue};
 use crate::engine::{EndedJob, Engine, Event, JobFacts, Past, Refusal, State};
 use crate::ids::{JobId, QueueName, UserId};
@@ -107,7 +107,7 @@ impl Host {
     pub fn new() -> Self {
         Host {
             notes: Vec::new(),
-            engine: Engine::new(OWNER),
+            engine: Engine::small(),
             jobs: BTreeMap::new(),
             exceptions: Vec::new(),
             logged: Vec::new(),

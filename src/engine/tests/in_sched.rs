@@ -5,7 +5,7 @@ use super::examples::{exact, held_behind_one, site, submit};
 use super::host::Host;
 use super::live::{accounts, leaves, tree};
 use super::past_depend::{go, settled, states};
-use super::site::{HostJob, NOW, OWNER, association, narrow, queue, record};
+use super::site::{HostJob, NOW, association, narrow, queue, record};
 use super::strict::rules;
 use super::why::why;
 use crate::accounts::{AssociationRecord, Cap, Policy as Accounts, RunningLimits, SiteLimit, Target};
@@ -56,7 +56,7 @@ fn resources_that_were_on_their_way_start_a_job_that_is_held_in_sched() {
     assert_eq!((crossed.state(moved), held(&crossed)), (Some(Run), 0));
     exact(&crossed);
     for is_reload in [true, false] {
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         for event in [strict(), Event::Queues(vec![queue("q1")])] {
             engine.handle(NOW, event);
         }
@@ -113,7 +113,7 @@ fn a_held_job_that_is_cancelled_leaves_the_line_at_once() {
         let (mut host, running, held) = held_behind_one::<2>();
         if is_in_priority {
             host.jobs.get_mut(&held[0]).unwrap().state = Priority;
-            host.replay(true, Engine::new(OWNER));
+            host.replay(true, Engine::small());
             host.event(Event::Associations(vec![narrow(7, "A")]));
             host.event(Event::Reprioritize);
         }
@@ -172,7 +172,7 @@ fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
             host.set_urgency(id, urgency);
         }),
         ("a reload without data", |host, id, urgency| {
-            host.replay(true, Engine::new(OWNER));
+            host.replay(true, Engine::small());
             host.set_urgency(id, urgency);
             host.force_update(id, None, Some("B".to_owned()));
         }),
@@ -206,7 +206,7 @@ fn a_job_without_data_does_not_keep_the_priority_of_an_expedited_one() {
     let mut host = site(|_| {});
     let id = submit(&mut host, 1);
     let posted = host.jobs[&id].priority;
-    host.replay(true, Engine::new(OWNER));
+    host.replay(true, Engine::small());
     host.set_urgency(id, 10);
     assert_eq!(host.jobs[&id].priority, posted);
     host.set_urgency(id, 31);
@@ -247,7 +247,7 @@ fn who_wakes_too_late_after_a_restart_is_in_priority() {
         host.set_urgency(rests, 0);
         let next = submit(&mut host, 1);
         host.start(next);
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         engine.handle(NOW, settings());
         host.replay(false, engine);
         assert_eq!(host.state(rests), Some(Priority), "without data it has no price");
@@ -270,7 +270,7 @@ fn who_is_held_in_sched_is_held_after_a_reload_and_a_restart() {
         let (mut host, [late, runs]) = asleep();
         host.start(runs);
         host.set_urgency(late, 16);
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         for event in [strict(), Event::Associations(vec![narrow(7, "A")])] {
             engine.handle(NOW, event);
         }
@@ -295,7 +295,7 @@ fn who_moved_to_a_bank_whose_place_is_promised_is_held_after_a_reload() {
     let moved = host.submit(HostJob::new(7).bank("A")).unwrap();
     assert_eq!(host.update(moved, None, Some("B")), Ok(()));
     assert_eq!((host.state(promised), host.jobs[&moved].priority), (Some(Sched), Some(0)));
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(records()));
     host.replay(true, engine);
     assert_eq!(host.jobs[&moved].priority, Some(0));
@@ -310,7 +310,7 @@ fn who_moved_to_a_bank_whose_place_is_promised_is_held_after_a_reload() {
 fn a_job_that_is_held_in_priority_counts_when_it_comes_to_sched_all_the_same() {
     let (mut host, running, [held]) = held_behind_one();
     host.jobs.get_mut(&held).unwrap().state = Priority;
-    host.replay(true, Engine::new(OWNER));
+    host.replay(true, Engine::small());
     host.event(Event::Associations(vec![narrow(7, "A")]));
     host.event(Event::Reprioritize);
     assert_eq!((host.state(held), host.state(running)), (Some(Priority), Some(Run)));
@@ -333,7 +333,7 @@ fn who_rests_by_a_score_of_0_rests_after_a_reload() {
         [records(), weightless()].into_iter().for_each(|event| host.event(event));
         let rests = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
         assert_eq!((host.state(rests), host.jobs[&rests].priority), (Some(Sched), Some(0)));
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         for event in [records(), weightless()] {
             engine.handle(NOW, event);
         }
@@ -387,7 +387,7 @@ fn a_push_without_the_association_of_a_job_that_is_held_in_sched_strands_nobody(
             let what = format!("tree {by_tree}, cap {cap:?}, reload {is_reload}, data first {is_data_first}");
             for is_known in [true, false] {
                 let (mut host, [runs, held]) = held_by_a_bank(policy);
-                let mut engine = Engine::new(OWNER);
+                let mut engine = Engine::small();
                 engine.handle(NOW, strict());
                 let known = if is_known { three_records() } else { three_records()[1..].to_vec() };
                 if is_data_first {

@@ -3,7 +3,7 @@
 
 use super::examples::{exact, site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use super::site::{HostJob, NOW, association, queue, record};
 use crate::engine::{Engine, Event, State};
 use crate::ids::{JobId, Limit};
 use crate::limits::{Eligible, Keepers};
@@ -73,7 +73,7 @@ fn what_others_keep_is_known_after_a_restart() {
     host.jobs.get_mut(&let_go).unwrap().log.push(("begin-time:1".to_owned(), true));
     let mut limited = association(7, "A");
     limited.max_running_jobs = Limit(1);
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
     host.replay(true, engine);
     let later = submit(&mut host, 1);
@@ -148,7 +148,7 @@ fn an_undeclared_name_is_known_after_a_replay_and_its_end_is_seen() {
         let (mut host, running, kept) = undeclared();
         let mut limited = association(7, "A");
         limited.max_running_jobs = Limit(1);
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
         host.replay(is_reload, engine);
         let later = submit(&mut host, 1);
@@ -256,7 +256,7 @@ fn names_of_a_life_that_nobody_can_tell_of_are_not_used_again_in_the_next() {
     for life in 1..4 {
         let mut limited = association(7, "A");
         limited.max_sched_jobs = Limit(1);
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
         host.replay(false, engine);
         let running = submit(&mut host, 1);

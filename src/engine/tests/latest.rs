@@ -2,7 +2,7 @@
 //! When a held job is told that it goes at the latest: whoever starts until then, it has gone.
 
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use super::site::{HostJob, NOW, association, queue, record};
 use super::why::{fill, jobs, limited, site, timed, why};
 use crate::accounts::{Cap, SiteLimit, Target};
 use crate::engine::{Engine, Event, Release, Settings, State, Timer};
@@ -118,7 +118,7 @@ fn under_a_limit_over_a_scope_nobody_says_when() {
 /// Not each of very many is looked at: those that are not are known to end later.
 #[test]
 fn of_very_many_that_run_the_first_ends_count() {
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     let own = |run| {
         let mut own = association(7, "A");
         own.max_running_jobs = Limit(run);

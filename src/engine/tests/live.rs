@@ -2,7 +2,7 @@
 //! Live fair-share under the model host: one example for each rule.
 
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::Policy as Accounts;
 use crate::engine::{Effect, Engine, Event, Memo, Refusal, Settings, State, Timer};
 use crate::fairshare::accrual::HalfLife;
@@ -147,7 +147,7 @@ fn a_running_job_goes_on_from_its_r_after_a_reload_and_a_restart() {
         host.now += 50.0;
         let before = usage(&host, 8, "A");
         let push = || Event::Policy(accounts(), tree(Policy::Pbs, NOW, leaves()));
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         if has_data {
             engine.handle(host.now, push());
         }
@@ -178,7 +178,7 @@ fn a_job_without_association_counts_when_it_has_one() {
     let mut host = live(Policy::FairTree);
     let id = host.submit(HostJob::new(8).bank("A")).unwrap();
     host.start(id);
-    host.replay(true, Engine::new(OWNER));
+    host.replay(true, Engine::small());
     host.now += 50.0;
     host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     assert!(usage(&host, 8, "A") > 45.0);
@@ -350,7 +350,7 @@ fn who_ended_while_the_plugin_was_away_is_asked_for() {
         assert!(before > 1.0);
         host.has_job_list = answers_at == 0;
         host.logged.clear();
-        host.replay(true, Engine::new(OWNER));
+        host.replay(true, Engine::small());
         host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
         for tried in 1..20 {
             host.has_job_list = tried >= answers_at;

@@ -3,7 +3,7 @@
 
 use super::host::Host;
 use super::live::{accounts, leaf, tree};
-use super::site::{HostJob, NOW, OWNER};
+use super::site::{HostJob, NOW};
 use crate::engine::{Engine, Event, Settings};
 use crate::fairshare::Policy;
 use crate::fairshare::accrual::tests::integral;
@@ -135,7 +135,7 @@ impl World {
                 self.push(NOW);
             }
             Act::Replay(is_reload) => {
-                self.host.replay(*is_reload, Engine::new(OWNER));
+                self.host.replay(*is_reload, Engine::small());
                 self.host.event(Event::Settings(self.settings.clone()));
                 self.push((NOW + 300.0).min(self.host.now));
             }

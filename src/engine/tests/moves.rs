@@ -2,7 +2,7 @@
 //! Updates of queue and bank: which are refused, with what text, and which nobody judges.
 
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
+use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
 use super::strict::rules;
 use crate::accounts::{Association, Queue, RunningLimits};
 use crate::engine::{Effect, Engine, Event, State};
@@ -145,7 +145,7 @@ fn who_moves_to_where_it_is_held_is_waited_for_no_more_where_it_was() {
     }
     let moved = host.submit(HostJob::new(7)).unwrap();
     let kept = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     for event in [strict(), accounts(Limit(1))] {
         host.oracle.learn(&event);
         engine.handle(NOW, event);

@@ -4,7 +4,7 @@
 
 use super::examples::{exact, site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use super::site::{HostJob, NOW, association, queue, record};
 use super::strict::rules;
 use crate::accounts::{AssociationRecord, RunningLimits};
 use crate::engine::{Effect, Engine, Event, JobFacts, Settings, State};
@@ -117,7 +117,7 @@ fn a_reload_and_a_restart_leave_them_where_they_are() {
     for is_reload in [true, false] {
         for data_first in [true, false] {
             let (mut host, jobs) = before_a_push();
-            let mut engine = Engine::new(OWNER);
+            let mut engine = Engine::small();
             if data_first {
                 engine.handle(NOW, Event::Associations(vec![limited(3)]));
             }
@@ -281,7 +281,7 @@ fn who_gets_its_first_association_by_an_update_stays_in_sched() {
     host.jobs.get_mut(&id).unwrap().bank = Some("unknown".to_owned());
     let mut full = association(7, "A");
     full.max_sched_jobs = Limit(0);
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![record(full, "A")]));
     host.replay(true, engine);
     assert_eq!(host.state(id), Some(Sched));
@@ -316,7 +316,7 @@ fn who_moves_from_a_bank_that_is_gone_to_one_with_room_goes_on() {
             std::mem::swap(&mut host.engine, &mut waiting.engine);
             host.submit(HostJob::new(7).bank("A")).unwrap()
         };
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         engine.handle(NOW, Event::Associations(vec![record(association(7, "B"), "B")]));
         host.replay(false, engine);
         assert_eq!(host.state(id), Some(Priority), "{was_sched}");
@@ -333,7 +333,7 @@ fn who_is_in_priority_when_the_plugin_comes_with_its_data_goes_on() {
         let mut host = site(|_| ());
         let id = host.submit(HostJob { project: Some("*".into()), ..HostJob::new(7).bank("A") }).unwrap();
         host.jobs.get_mut(&id).unwrap().state = Priority;
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
         host.replay(is_reload, engine);
         assert_eq!(host.state(id), Some(Sched), "{is_reload}");

@@ -3,7 +3,7 @@
 
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
-use super::site::{HostJob, NOW, OWNER, association, record};
+use super::site::{HostJob, NOW, association, record};
 use super::strict::rules;
 use crate::accounts::{Policy as Accounts, RunningLimits};
 use crate::engine::{Effect, Engine, Event, Settings, State, Step, Timer};
@@ -97,7 +97,7 @@ fn who_has_no_price_stands_in_line_before_others_are_let_go() {
 fn who_was_not_asked_about_since_a_reload_is() {
     let mut host = live(Policy::FairTree);
     let jobs = [7, 8, 7, 8, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, Event::Settings(never()));
     engine.handle(NOW, Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     host.replay(true, engine);
@@ -129,7 +129,7 @@ fn who_is_in_sched_already_gets_bank_and_price() {
     for id in &jobs {
         host.jobs.get_mut(id).unwrap().bank = None;
     }
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, Event::Settings(never()));
     host.replay(true, engine);
     let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));

@@ -3,7 +3,7 @@
 
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
-use super::site::{HostJob, NOW, OWNER, association, record};
+use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{Policy as Accounts, PolicyPart};
 use crate::engine::{Engine, Event, Move, Preview, Settings, State};
 use crate::fairshare::Policy;
@@ -126,7 +126,7 @@ fn who_was_there_before_a_reload_would_not_end() {
     for is_reload in [true, false] {
         let mut host = Host::new();
         let waits = host.submit(HostJob::new(9).bank("Z")).unwrap();
-        host.replay(is_reload, Engine::new(OWNER));
+        host.replay(is_reload, Engine::small());
         stage(&mut host, accounts(), SitePart::default());
         assert_eq!(host.engine.preview(host.now, 10).unwrap().rejected, []);
         host.event(Event::PolicyCommit);

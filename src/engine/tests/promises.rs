@@ -113,7 +113,7 @@ fn held_again(unreadable: bool, has_job_list: bool) -> (Host, JobId, JobId) {
     host.has_job_list = has_job_list;
     let mut limited = association(7, "A");
     limited.max_sched_jobs = Limit(1);
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
     host.replay(true, engine);
     (host, second, kept)
@@ -154,7 +154,7 @@ fn names_used_before_are_not_used_again_when_only_the_outstanding_are_known() {
     host.unreadable.insert(kept);
     let mut limited = association(7, "A");
     limited.max_sched_jobs = Limit(1);
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
     host.replay(true, engine);
     let second = submit(&mut host, 1);
@@ -184,7 +184,7 @@ fn eventlogs_are_read_only_where_they_decide_something() {
         }
         let mut limited = association(7, "A");
         (limited.max_running_jobs, limited.max_nodes) = (Limit(max_running), Limit(max_nodes));
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
         host.reads_asked = 0;
         host.replay(true, engine);
@@ -204,7 +204,7 @@ fn an_association_is_released_when_its_own_eventlogs_are_read() {
     let both = || vec![record(association(7, "A"), "A"), record(other.clone(), "A")];
     host.event(Event::Associations(vec![record(other.clone(), "A")]));
     let foreign = host.submit(HostJob::new(8)).unwrap();
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     host.oracle.learn(&Event::Associations(both()));
     engine.handle(NOW, Event::Associations(both()));
     // The other user's eventlog never comes.
@@ -259,7 +259,7 @@ fn the_owner_is_served_by_the_first_push_after_a_restart() {
             host.event(mine());
             let id = host.submit(HostJob { bank: bank.map(str::to_owned), ..HostJob::new(owner) }).unwrap();
             assert_eq!(host.state(id), Some(State::Sched));
-            host.replay(is_reload, Engine::new(OWNER));
+            host.replay(is_reload, Engine::small());
             host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
             host.event(Event::Reprioritize);
             host.event(mine());
@@ -328,7 +328,7 @@ fn half_of_a_push_releases_and_holds_nobody() {
         host.start(running);
         let held = [(); 3].map(|()| host.submit(job()).unwrap());
         let free = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
-        host.replay(is_reload, Engine::new(OWNER));
+        host.replay(is_reload, Engine::small());
         // First come the associations, in which everybody fits; the queue comes later.
         let mut none = association(7, "A");
         none.max_nodes = Limit(1);

@@ -3,7 +3,7 @@
 
 use super::host::Host;
 use super::live::{leaf, tree};
-use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use super::site::{HostJob, NOW, association, queue, record};
 use super::strict::rules;
 use crate::accounts::{AssociationRecord, Cap, Policy, Queue, RunningLimits, SiteLimit, Target};
 use crate::engine::{Engine, Event, Settings, State};
@@ -149,7 +149,7 @@ impl World {
                 let (push, settings) = (self.policy(), self.site.settings.clone());
                 let host = &mut self.host;
                 host.oracle.learn(&Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
-                let mut engine = Engine::new(OWNER);
+                let mut engine = Engine::small();
                 engine.handle(NOW, Event::Settings(settings));
                 if *data_first {
                     engine.handle(NOW, push);

@@ -3,7 +3,7 @@
 
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
-use super::site::{HostJob, NOW, OWNER, association, narrow, queue, record};
+use super::site::{HostJob, NOW, association, narrow, queue, record};
 use super::strict::rules;
 use super::why::why;
 use crate::accounts::{
@@ -174,7 +174,7 @@ fn a_first_priority_is_told_as_such() {
     let mut host = live(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     for is_reload in [true, false] {
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         engine.handle(host.now, Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
         host.replay(is_reload, engine);
         host.settle();

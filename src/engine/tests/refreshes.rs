@@ -3,7 +3,7 @@
 
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
-use super::site::{HostJob, NOW, OWNER, association, record};
+use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{ConfigPatch, ZeroScore};
 use crate::engine::{
     Effect, EndedJob, Engine, Event, Open, PageWanted, Refusal, Settings, StandingsWanted, State, Timer,
@@ -36,7 +36,7 @@ fn price(host: &Host, id: JobId) -> i64 {
 }
 
 pub fn pushed(policy: SitePart) -> Engine {
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, Event::Policy(accounts(), policy));
     engine
 }
@@ -47,7 +47,7 @@ fn a_site_of_over_four_thousand_takes_its_time() {
         let mut all = accounts();
         all.associations = vec![record(association(10, "A"), "A")];
         let leaves = (10..).take(users).map(|user| leaf(user, "A", f64::from(user), 0.0)).collect();
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         for id in 0..running {
             let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
             let (user, bank, id) = (UserId(10), "A".into(), JobId(1_000 + id));
@@ -158,7 +158,7 @@ fn the_timer_is_for_what_changes_with_time() {
         ("fair-shares do", set(5.0, 0), tree(), Some(5.0)),
         ("fair-shares, only at pushes", set(0.0, 0), tree(), None),
     ] {
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         let first = engine.handle(NOW, Event::Policy(accounts(), policy.clone()));
         let has_tree = policy.rule.is_some();
         assert_eq!(armed(&first), has_tree.then_some(30.0), "{what}: the default");
@@ -191,7 +191,7 @@ fn the_pages_of_the_live_tree_are_the_tree() {
     for policy in Policy::ALL {
         let leaves =
             (0..25).map(|user| leaf(user, if user % 3 == 0 { "A" } else { "B" }, f64::from(user % 7), 0.0));
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         assert_eq!(engine.tree_page(0, 10, NOW), None);
         engine.handle(NOW, Event::Policy(accounts(), tree(policy, NOW, leaves.collect())));
         engine.handle(NOW + 30.0, Event::Timer(Timer::Refresh));
@@ -227,7 +227,7 @@ fn the_pages_of_the_live_tree_are_the_tree() {
 
 #[test]
 fn usages_are_told_page_by_page() {
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     let two = vec![leaf(7, "A", 100.0, 0.0), leaf(8, "A", 50.0, 0.0)];
     engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, two)));
     let told = |user: Option<u32>, after: Option<(u32, &str)>, most: usize| {
@@ -264,7 +264,7 @@ pub fn ended(id: u64, end: f64) -> EndedJob {
 
 #[test]
 fn pages_of_ended_jobs_are_asked_for_until_one_is_not_full() {
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     let effects = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     let since = NOW - RESET;
     assert_eq!(asks(&effects), [(since, None, 1_000)]);
@@ -346,7 +346,7 @@ fn an_r_that_says_no_time_is_told() {
     let id = host.submit(HostJob::new(8).bank("A")).unwrap();
     host.start(id);
     host.jobs.get_mut(&id).unwrap().started = Some(1e300);
-    host.replay(true, Engine::new(OWNER));
+    host.replay(true, Engine::small());
     host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     assert!(host.logged.iter().any(|text| text.contains("can't be counted")), "{:?}", host.logged);
 }
@@ -408,7 +408,7 @@ fn who_asks_between_a_large_push_and_its_first_slice_is_told_what_is_known() {
         let mut all = accounts();
         all.associations = (10..).take(4_001).map(|user| record(association(user, "A"), "A")).collect();
         let leaves = (10..).take(4_001).map(|user| leaf(user, "A", f64::from(user), 0.0)).collect();
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         let site = tree(policy, NOW, leaves);
         let effects = engine.handle(NOW, Event::Policy(all, site));
         assert!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Slice))), "{policy:?}");

@@ -222,7 +222,7 @@ fn the_owners_held_job_has_its_turn_when_his_record_comes() {
         host.start(jobs[0]);
     }
     assert_eq!(host.names(jobs[2]), ["max-run-jobs-queue"]);
-    host.replay(true, Engine::new(OWNER));
+    host.replay(true, Engine::small());
     host.end(jobs[0]);
     host.event(Event::Queues(vec![narrow()]));
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
@@ -235,7 +235,7 @@ fn the_owners_held_job_has_its_turn_when_his_record_comes() {
     assert_eq!(host.engine.check().drift, []);
     // Where he is the only user his record comes first, too: before the limits of queues.
     host.start(jobs[1]);
-    host.replay(true, Engine::new(OWNER));
+    host.replay(true, Engine::small());
     for event in [own(), Event::Queues(vec![narrow()]), Event::Reprioritize, own()] {
         host.event(event);
         assert_eq!(host.state(jobs[2]), Some(State::Depend), "the other one runs");
@@ -311,7 +311,7 @@ fn a_held_job_whose_association_is_gone_moves_to_the_bank_that_its_user_names() 
     narrow.max_running_jobs = Limit(0);
     host.event(Event::Associations(vec![record(narrow, "A")]));
     let id = host.submit(HostJob::new(7)).unwrap();
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![record(association(7, "B"), "B")]));
     host.replay(true, engine);
     assert_eq!((host.state(id), host.engine.check().waiting), (Some(State::Depend), 1));
@@ -327,7 +327,7 @@ fn the_owners_synthetic_record_keeps_an_active_default_bank() {
     for (active, default) in [(true, "A"), (false, "root")] {
         let mut own = association(OWNER.0, "A");
         own.active = active;
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         engine.handle(NOW, Event::Associations(vec![record(own, "A"), record(association(7, "A"), "A")]));
         engine.handle(NOW, synthetic());
         assert_eq!(engine.book().default_bank(OWNER).map(|b| b.as_str()), Some(default));
@@ -339,7 +339,7 @@ fn the_owners_synthetic_record_keeps_an_active_default_bank() {
 fn a_scheduled_job_without_data_keeps_its_priority() {
     let mut host = site();
     let id = host.submit(HostJob::new(7)).unwrap();
-    host.replay(true, Engine::new(OWNER));
+    host.replay(true, Engine::small());
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(50_000)));
     let answer = host.engine.handle(NOW, Event::PriorityGet(id, 16));
     assert!(matches!(answer.first(), Some(Effect::KeepPriority)), "{answer:?}");
@@ -353,7 +353,7 @@ fn a_replayed_job_that_data_lack_waits_and_is_logged_once() {
     let mut host = site();
     let id = host.submit(HostJob::new(7).bank("A").after("afterany:1")).unwrap();
     host.remove_dependency(id, "afterany:1");
-    host.replay(false, Engine::new(OWNER));
+    host.replay(false, Engine::small());
     host.event(Event::Associations(vec![record(association(8, "A"), "A")]));
     for _ in 0..3 {
         host.event(Event::Reprioritize);

@@ -10,7 +10,7 @@ mod stopped;
 
 use super::host::Host;
 use super::live::{accounts, leaves, live, tree};
-use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
+use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
 use crate::accounts::{AssociationRecord, Cap, Policy, SiteLimit, Target};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::fairshare::{self, Shares};

@@ -3,7 +3,7 @@
 
 use super::examples::{exact, site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER};
+use super::site::{HostJob, NOW};
 use crate::accounts::{RunningLimits, RunningLimitsOf};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{JobId, Limit};
@@ -114,7 +114,7 @@ fn what_is_in_sched_counts_after_a_reload_and_after_a_restart() {
         let mut host = site(|a| a.max_running_jobs = Limit(2));
         host.event(Event::Settings(strict()));
         let jobs = five(&mut host);
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         engine.handle(NOW, Event::Queues(Vec::new()));
         let records = host.engine.kept(None, 10, None).into_iter().map(|kept| kept.record).collect();
         engine.handle(NOW, Event::Associations(records));

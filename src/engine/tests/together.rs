@@ -3,7 +3,7 @@
 
 use super::examples::exact;
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
+use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
 use crate::accounts::{AssociationRecord, Queue};
 use crate::engine::{Engine, Event, State};
 use crate::ids::{JobId, Limit};
@@ -59,7 +59,7 @@ fn a_pass_amid_a_push_that_lowers_a_limit_knows_to_whom_a_place_was_promised() {
     });
     host.end(ends);
     assert_eq!((host.state(freed), host.state(held)), (Some(Sched), Some(Depend)));
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     for event in [Event::Associations(records(UNLIMITED)), Event::Queues(vec![narrow("q1"), queue("q2")])] {
         host.oracle.learn(&event);
         engine.handle(NOW, event);
@@ -80,7 +80,7 @@ fn where_the_last_job_that_is_read_moves_away_the_others_are_judged() {
     let others = host.submit(HostJob::new(7).bank("A").after("keep=x")).unwrap();
     let moves = host.submit(HostJob::new(7).bank("A").after("keep=y")).unwrap();
     host.never_answered.insert(moves);
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     let none = [records(Limit(0)), vec![record(association(7, "B"), "A")]].concat();
     for event in [Event::Associations(none), Event::Queues(vec![queue("q1")])] {
         host.oracle.learn(&event);

@@ -87,7 +87,7 @@ fn the_owner_s_record_ends_no_push_that_goes_on() {
     let running = host.submit(HostJob::new(OWNER.0)).unwrap();
     host.start(running);
     let held = host.submit(HostJob::new(OWNER.0)).unwrap();
-    host.replay(true, Engine::new(OWNER));
+    host.replay(true, Engine::small());
     host.event(Event::Associations(vec![narrow(OWNER.0, "A")]));
     host.event(Event::Associations(vec![narrow(8, "A")]));
     host.event(Event::Associations(vec![narrow(8, "A")]));
@@ -102,7 +102,7 @@ fn the_owner_s_record_ends_no_push_that_goes_on() {
 fn an_eventlog_is_read_once() {
     let mut host = site(|a| a.max_running_jobs = Limit(2));
     let sched = submit(&mut host, 1);
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![narrow(7, "A")]));
     host.reads_asked = 0;
     host.replay(true, engine);
@@ -116,7 +116,7 @@ fn an_eventlog_is_read_once() {
 #[test]
 fn whom_only_we_hold_is_not_subscribed_to_after_a_reload() {
     let (mut host, _, [held]) = held_behind_one();
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![narrow(7, "A")]));
     host.replay(true, engine);
     assert_eq!((host.state(held), host.subscribed.len()), (Some(Depend), 0));
@@ -206,7 +206,7 @@ fn the_room_of_a_job_that_was_just_released_is_others_when_it_is_cancelled() {
 fn a_replayed_job_that_was_judged_is_not_judged_again() {
     let mut host = site(|_| ());
     let id = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
-    host.replay(true, Engine::new(OWNER));
+    host.replay(true, Engine::small());
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     host.event(Event::Reprioritize);
     host.remove_dependency(id, "afterany:1");
@@ -218,7 +218,7 @@ fn a_replayed_job_that_was_judged_is_not_judged_again() {
 fn what_a_jobspec_lacks_is_not_posted_while_flux_asks_for_a_price() {
     let posts =
         |effects: &[Effect]| effects.iter().filter(|it| matches!(it, Effect::SetJobspec { .. })).count();
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     let id = JobId(77);
     let job = HostJob { state: Sched, priority: Some(16), ..HostJob::new(7) };
     engine.handle(NOW, Event::New(Host::facts(id, &job)));
@@ -240,7 +240,7 @@ fn an_eventlog_that_was_read_is_not_read_when_limits_come() {
         let one = Association { max_running_jobs: Limit(running), ..association(7, "A") };
         Event::Associations(vec![record(one, "A")])
     };
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, accounts(1));
     host.reads_asked = 0;
     host.replay(true, engine);

@@ -3,7 +3,7 @@
 
 use super::examples::{exact, site, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
+use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
 use crate::accounts::{Cap, Queue, SiteLimit, Target};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit};
@@ -27,7 +27,7 @@ fn reloaded(job: impl Fn() -> HostJob, data: Vec<Event<'static>>) -> (Host, JobI
     let freed = host.submit(job()).unwrap();
     host.end(running);
     assert_eq!(host.state(freed), Some(Sched));
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     for event in data {
         host.oracle.learn(&event);
         engine.handle(NOW, event);
@@ -60,7 +60,7 @@ fn a_job_that_brings_a_limit_in_reach_finds_the_place_taken() {
         assert_eq!(states(&host, &[first, second, freed]), [Run, Run, Depend]);
         host.end(first);
         host.end(second);
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         engine.handle(NOW, records(Limit(2)));
         host.replay(is_reload, engine);
         let next = submit(&mut host, 1);
@@ -78,7 +78,7 @@ fn a_job_that_brings_a_limit_in_reach_finds_the_place_taken() {
 fn who_was_never_held_keeps_nobody_from_sched() {
     let mut host = site(|a| a.max_running_jobs = Limit(2));
     let waits = submit(&mut host, 1);
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, records(Limit(2)));
     host.replay(true, engine);
     let others = [(); 3].map(|()| submit(&mut host, 1));
@@ -124,7 +124,7 @@ fn whom_others_keep_is_not_held_by_a_later_push() {
     let mut host = site(|_| ());
     let others = host.submit(HostJob::new(7).after("keep=x")).unwrap();
     submit(&mut host, 1);
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, records(UNLIMITED));
     host.replay(true, engine);
     host.event(records(Limit(0)));

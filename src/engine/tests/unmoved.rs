@@ -3,7 +3,7 @@
 
 use super::examples::{exact, submit};
 use super::host::Host;
-use super::site::{HostJob, NOW, OWNER, association, record};
+use super::site::{HostJob, NOW, association, record};
 use crate::accounts::AssociationRecord;
 use crate::engine::{Effect, Engine, Event, State, Timer};
 use crate::ids::JobId;
@@ -35,7 +35,7 @@ fn restarted(jobs: usize, fairshares: [f64; 2], weight: i64) -> (Host, Vec<JobId
             host.submit(HostJob { urgency, ..HostJob::new(7).bank(["A", "B"][n % 2]) }).unwrap()
         })
         .collect();
-    host.replay(false, Engine::new(OWNER));
+    host.replay(false, Engine::small());
     assert!(ids.iter().all(|id| host.state(*id) == Some(Priority)));
     data(&mut host);
     host.gone_on.clear();

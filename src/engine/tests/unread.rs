@@ -3,7 +3,7 @@
 
 use super::examples::exact;
 use super::host::Host;
-use super::site::{HostJob, OWNER, association, narrow, queue, record};
+use super::site::{HostJob, association, narrow, queue, record};
 use crate::accounts::{Association, Cap, Queue, SiteLimit, Target};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit};
@@ -15,7 +15,7 @@ fn data(host: &mut Host, association: &Association, queue: &Queue) {
 }
 
 fn reload(host: &mut Host, association: &Association, queue: &Queue, never_answered: &[JobId]) {
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(host.now, Event::Queues(vec![queue.clone()]));
     engine.handle(host.now, Event::Associations(vec![record(association.clone(), "A")]));
     host.never_answered = never_answered.iter().copied().collect();
@@ -115,7 +115,7 @@ fn who_comes_meanwhile_goes_before_nobody_who_was_held() {
         let first = host.submit(HostJob::new(7)).unwrap();
         host.start(first);
         let [held, other] = [(); 2].map(|()| host.submit(HostJob::new(7)).unwrap());
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         engine.handle(host.now, records());
         host.never_answered = [held].into();
         host.replay(true, engine);
@@ -154,7 +154,7 @@ fn a_neighbour_who_comes_meanwhile_goes_before_nobody_who_was_held() {
     let first = host.submit(HostJob::new(7)).unwrap();
     host.start(first);
     let held = host.submit(HostJob::new(7)).unwrap();
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     for event in [settings(), both()] {
         engine.handle(host.now, event);
     }

@@ -5,10 +5,10 @@
 use super::examples::{exact, site, submit};
 use super::host::Host;
 use super::past_depend::states;
-use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use super::site::{HostJob, NOW, association, queue, record};
 use super::why::why;
 use crate::accounts::Association;
-use crate::engine::keepers::MOST_WATCHED;
+use crate::engine::tests::FEW;
 use crate::engine::{Effect, Engine, Event, Refusal, Settings, State};
 use crate::ids::{JobId, Limit};
 use crate::limits::{Grant, Keepers};
@@ -23,10 +23,10 @@ fn dependent(host: &mut Host) -> JobId {
 /// As many as are watched, all of which wait for what never comes.
 fn all_watched(change: impl FnOnce(&mut Association)) -> Host {
     let mut host = site(change);
-    for _ in 0..MOST_WATCHED {
+    for _ in 0..FEW.subscribed {
         host.submit(HostJob::new(7).after("begin-time=9999999999")).unwrap();
     }
-    assert_eq!(host.subscribed.len(), MOST_WATCHED);
+    assert_eq!(host.subscribed.len(), FEW.subscribed);
     host
 }
 
@@ -83,8 +83,8 @@ fn who_is_not_watched_gets_no_name_and_goes_on_where_there_is_room() {
 #[test]
 fn of_many_dependents_of_one_job_one_goes_at_a_time() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
-    let jobs: Vec<JobId> = (0..MOST_WATCHED + 4).map(|_| dependent(&mut host)).collect();
-    assert_eq!(host.subscribed.len(), MOST_WATCHED);
+    let jobs: Vec<JobId> = (0..FEW.subscribed + 4).map(|_| dependent(&mut host)).collect();
+    assert_eq!(host.subscribed.len(), FEW.subscribed);
     let_go(&mut host, &jobs);
     for id in &jobs {
         assert_eq!(
@@ -158,12 +158,12 @@ fn who_is_held_and_not_watched_after_a_reload_is_not_left_behind() {
         let mut host = site(|a| a.max_sched_jobs = Limit(1));
         let first = submit(&mut host, 1);
         let undeclared = || HostJob { declares: false, ..HostJob::new(7).after(AFTER) };
-        let held: Vec<JobId> = (0..MOST_WATCHED + 3).map(|_| host.submit(undeclared()).unwrap()).collect();
+        let held: Vec<JobId> = (0..FEW.subscribed + 3).map(|_| host.submit(undeclared()).unwrap()).collect();
         let last = submit(&mut host, 1);
-        let mut engine = Engine::new(OWNER);
+        let mut engine = Engine::small();
         engine.handle(NOW, Event::Associations(vec![record(own(), "A")]));
         host.replay(true, engine);
-        assert_eq!(host.subscribed.len(), MOST_WATCHED);
+        assert_eq!(host.subscribed.len(), FEW.subscribed);
         let keepers = |host: &Host, id: &JobId| host.engine.ledger().job(*id).unwrap().keepers;
         let beyond: Vec<JobId> = held.iter().copied().filter(|id| !host.subscribed.contains(id)).collect();
         assert!(beyond.iter().all(|id| keepers(&host, id) == Keepers::NobodyElse));
@@ -222,7 +222,7 @@ fn after_a_panic_who_was_not_watched_is_judged_as_before() {
     host.apply(effects);
     host.settle();
     assert!(!host.engine.is_doubtful());
-    assert_eq!(host.subscribed.len(), MOST_WATCHED);
+    assert_eq!(host.subscribed.len(), FEW.subscribed);
     let_go(&mut host, &jobs);
     assert_eq!(states(&host, &jobs), [Priority; 3]);
     for id in jobs.iter().chain([&first]) {

@@ -3,7 +3,7 @@
 
 use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
-use super::site::{HostJob, NOW, OWNER, association, queue, record};
+use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::{Association, AssociationRecord, ConfigPatch};
 use crate::engine::{Effect, Engine, Event, JobsWanted, Open, Settings, StandingsWanted, State, Why};
 use crate::fairshare::Policy;
@@ -349,7 +349,7 @@ fn who_is_being_read_is_told_which_limits_it_would_exceed() {
     host.start(first);
     let held = host.submit(timed(7, 100.0)).unwrap();
     host.never_answered = [held].into();
-    let mut engine = Engine::new(OWNER);
+    let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![limited(1, 9)]));
     host.replay(true, engine);
     let told = why(&host, held);

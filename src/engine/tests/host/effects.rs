@@ -3,7 +3,7 @@
 
 use super::super::site::{HostJob, SITE_NODES};
 use super::{Answer, Host};
-use crate::engine::keepers::MOST_WATCHED;
+use crate::engine::tests::FEW;
 use crate::engine::{Effect, EndedJob, Event, Posting, Refusal, State, Timer};
 use crate::ids::JobId;
 use std::borrow::Cow;
@@ -196,7 +196,7 @@ impl Host {
                 self.jobs.get(id).ok_or(Refusal::Absent)?;
                 self.subscribed.insert(*id);
                 // One more is subscribed to for its expiration.
-                assert!(self.subscribed.len() <= MOST_WATCHED + 1, "Flux goes through all of them");
+                assert!(self.subscribed.len() <= FEW.subscribed + 1, "Flux goes through all of them");
             }
             // After a panic nobody knows to whom we are subscribed: there a subscription too many is given back.
             Effect::Unsubscribe(id) => {

@@ -105,7 +105,7 @@ fn a_restart_and_a_reload_find_all_as_it_was() {
             host.start(running);
             let poor = host.submit(job(7, "B", 1)).unwrap();
             let rich = host.submit(job(8, "A", 2)).unwrap();
-            let mut engine = Engine::new(OWNER);
+            let mut engine = Engine::small();
             if data_first {
                 engine.handle(NOW, Event::Policy(policy(limits()), SitePart::default()));
             }
@@ -120,7 +120,7 @@ fn a_restart_and_a_reload_find_all_as_it_was() {
             assert_eq!([host.state(rich), host.state(poor)], [Some(State::Sched), Some(State::Depend)]);
             exact(&host);
             // A job that was let go and waits for the scheduler keeps its place.
-            let mut engine = Engine::new(OWNER);
+            let mut engine = Engine::small();
             engine.handle(NOW, Event::Policy(policy(limits()), SitePart::default()));
             host.replay(is_reload, engine);
             assert_eq!(host.state(poor), Some(State::Depend));
@@ -247,7 +247,7 @@ fn after_a_replay_names_of_limits_that_have_room_go_whoever_is_read_last() {
             assert_eq!(host.names(held), ["max-run-sched-jobs-bank", "max-sched-jobs-user-limit"]);
             // Raised, and nobody was told to look.
             host.event(Event::Associations(vec![with_fairshare(7, "A", 0.2)]));
-            let mut engine = Engine::new(OWNER);
+            let mut engine = Engine::small();
             engine.handle(NOW, Event::Policy(policy(limits()), SitePart::default()));
             host.replay(is_reload, engine);
             assert_eq!(

@@ -71,7 +71,7 @@ fn a_reservation_lapses_in_a_stopped_queue_after_a_reload_and_a_restart() {
     for is_reload in [true, false] {
         for is_stopped in [true, false] {
             let (mut host, released, next) = released(shared(), None, 8);
-            let mut engine = Engine::new(OWNER);
+            let mut engine = Engine::small();
             engine.handle(NOW, Event::Policy(policy(shared()), SitePart::default()));
             // The plugin that is replaced has not asked about queues since.
             host.stopped.extend(is_stopped.then(|| "q1".to_owned()));
