@@ -7,7 +7,7 @@ mod job_id_text;
 mod job_map;
 mod measure;
 
-pub use job_id_text::f58;
+pub use job_id_text::{f58, with_f58};
 pub use job_map::JobMap;
 pub use measure::{Amount, Measure, Stage};
 

@@ -37,6 +37,21 @@ pub fn f58(id: u64) -> String {
     std::iter::once('ƒ').chain(letters.into_iter().rev()).collect()
 }
 
+/// Returns a text in which each `job NUMBER` has the id as Flux prints it.
+pub fn with_f58(text: &str) -> String {
+    let mut named = String::with_capacity(text.len());
+    let mut parts = text.split("job ");
+    named.extend(parts.next());
+    for part in parts {
+        let digits = part.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(part.len());
+        let (number, rest) = part.split_at(digits);
+        named.push_str("job ");
+        named.push_str(&number.parse().map_or_else(|_| number.to_owned(), f58));
+        named.push_str(rest);
+    }
+    named
+}
+
 fn of_f58(digits: &str) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -69,6 +84,17 @@ mod tests {
             assert_eq!(JobId::parse(&f58(id)), Some(JobId(id)));
         }
         assert_eq!(f58(183_387_553_792), "ƒ5pQL9cj");
+    }
+
+    #[test]
+    fn ids_in_a_text_are_written_as_flux_does() {
+        for (text, written) in [
+            ("job 183387553792: failed; after job 57", "job ƒ5pQL9cj: failed; after job ƒz"),
+            ("a job of 4", "a job of 4"),
+            ("", ""),
+        ] {
+            assert_eq!(with_f58(text), written);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::jobspec::lenient_facts;
 use super::resources::resources;
 use super::{MfPriority, SITE_RESOURCES};
 use crate::engine::{Effect, Event, Level, Posting, Refusal, Step};
-use crate::ids::{BankName, JobId, ProjectName};
+use crate::ids::{BankName, JobId, ProjectName, with_f58};
 use crate::jobtap::{Args, BadArgs, EINVAL, ENOENT, Error, Failed, Host, LogLevel, Patience, Plugin};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -146,7 +146,7 @@ impl MfPriority {
                     Level::Warning => LogLevel::Warning,
                     Level::Debug => LogLevel::Debug,
                 };
-                plugin.log(level, &format!("mf_priority: {text}"));
+                plugin.log(level, &format!("mf_priority: {}", with_f58(text)));
                 Ok(())
             }
             Effect::Arm(timer) => {

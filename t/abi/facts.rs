@@ -89,7 +89,8 @@ fn an_r_of_any_form_is_read_or_logged() {
         (r(rank(all, json!({"core": all, "gpu": all})), json!(1)), "it exceeds 64 bits"),
     ] {
         let (told, _, errors) = with_r(&site, id, &r);
-        let wanted = format!("mf_priority: job {id}: unable to read its R ({what})");
+        let wanted =
+            format!("mf_priority: job {}: unable to read its R ({what})", mf_priority::embedded::f58(id));
         // 2^32 ranks of 2^32 cores are just beyond.
         assert_eq!((told, errors), ([1, 1, 0, 0, 0], vec![wanted]), "{r}");
     }
