@@ -70,7 +70,8 @@ test_expect_success 'old data are told of, after as many hours as asked for, and
 	sleep 4 && mends data-old "" --stale 0.001
 '
 test_expect_success 'without Flux the database is looked at, and that is said' '
-	(unset FLUX_URI; test_might_fail flux fairshare doctor -p $DB --uri local:///nonexistent >out) && grep "no-flux: the plugin was not asked" out
+	(unset FLUX_URI; test_might_fail flux fairshare doctor -p $DB --uri local:///nonexistent >out) && grep "no-flux: the plugin was not asked" out &&
+	uri=$FLUX_URI && grep "name the instance by --uri" out && (unset FLUX_URI; flux fairshare doctor -p $DB --uri $uri >out) && grep "nothing is wrong with $DB" out
 '
 test_expect_success 'a database that is not there is the trouble' '
 	test_expect_code 1 flux fairshare doctor -p nowhere.db >out && grep "!! no-database: " out && grep "flux account -p nowhere.db create-db" out &&
@@ -78,7 +79,9 @@ test_expect_success 'a database that is not there is the trouble' '
 '
 test_expect_success 'a database that nobody may read, or that is locked or damaged, is no reason to make another' '
 	dd if=$DB of=cut.db bs=1024 count=9 2>/dev/null && test_expect_code 1 flux fairshare doctor -p cut.db >out && ! grep create-db out &&
-	grep "!! damaged-database: " out && grep "restore cut.db from a backup" out
+	grep "!! damaged-database: " out && grep "restore cut.db from a backup" out && cp $DB cut.db && (DB=cut.db && found 0) &&
+	flux python -c "import sqlite3
+with sqlite3.connect(\"cut.db\") as db: db.executescript(\"DROP TABLE jobs; PRAGMA user_version = 20\")" && (DB=cut.db && mends refused "")
 '
 cp $DB healthy.db
 while IFS='|' read -r name code edit sql; do
@@ -171,6 +174,25 @@ done
 test_expect_success UPSTREAM 'the remedy replaces flux-accounting'\''s plugin by this one, which has the same name' '
 	flux jobtap load -r mf_priority.so "$UPSTREAM" && tells "flux-accounting'\''s" && mends "flux-accounting'\''s" "" &&
 	flux jobtap query mf_priority.so | jq -e ".path == \"$PLUGIN\"" && found 0
+'
+cat >behind.c <<'END'
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+/* The clock of the program is two hours behind. */
+int clock_gettime (clockid_t id, struct timespec *now)
+{
+    long rc = syscall (SYS_clock_gettime, id, now);
+    if (id == CLOCK_REALTIME)
+        now->tv_sec -= 7200;
+    return rc;
+}
+END
+test_expect_success 'data from ahead of the clock are a finding, until the clocks agree' '
+	plain=$(mktemp -d) && gcc -shared -fPIC -o $plain/behind.so behind.c && flux fairshare push -p $DB &&
+	{ LD_PRELOAD=$plain/behind.so flux fairshare doctor -p $DB --json >doctor.json; rm -r $plain; } && cat doctor.json;
+	jq -er ".findings[] | select(.code == \"clock\") | .remedy" doctor.json >remedy && grep "2.0 hours ahead of this clock" doctor.json && grep "set the clocks" remedy &&
+	bash -c "$(sed "s/.*, then: //" remedy)" && found 0
 '
 cat >site.c <<'END'
 typedef int (*callback) (void *, const char *, void *, void *);

@@ -42,7 +42,8 @@ test_expect_success 'within a job each command says so, and how to ask the insta
 test_expect_success 'what is advised works, also from a job within a job' '
 	within 1 sh -c "flux --parent fairshare jobs -q silver -u 5002 >out 2>&1; :" && grep "^No pending jobs of 5002 in queue silver" out &&
 	within 2 sh -c "flux fairshare jobs >out 2>&1; flux --parent --parent fairshare jobs -u 5002 >>out 2>&1; :" && cat out &&
-	grep "flux --parent --parent fairshare" out && grep "^No pending jobs of 5002" out
+	grep "flux --parent --parent fairshare" out && grep "^No pending jobs of 5002" out &&
+	within 1 sh -c "flux --parent fairshare doctor -p $DB >out 2>&1; :" && cat out && ! grep not-the-site out && grep "nothing is wrong\|^[!-] \|^!! " out
 '
 cancel_all
 finish

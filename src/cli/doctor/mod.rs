@@ -110,6 +110,8 @@ fn of_database(remedy: &str, found: &Found) -> String {
     if found.by.is_some() {
         return remedy;
     }
+    let update = |options: &str| format!("\"flux account-update-db{options}\"");
+    let remedy = remedy.replace(&update(""), &update(&format!(" -p {path}")));
     let commands = ["push", "sync", "update", "recount --write", "policy", "limit unset"];
     commands.into_iter().fold(remedy, |remedy, command| {
         let command = format!("flux fairshare {command}");
