@@ -177,15 +177,16 @@ impl Rules {
         queue: Option<&'a QueueName>,
         usage: &'a Usage,
     ) -> impl Iterator<Item = Counted<'a>> {
-        let queues = move || book.queues_of(queue.map(QueueName::as_str));
-        let in_queue = move |queue: &'a Queue| {
+        let in_queue = |queue: &'a Queue| {
             let name = queue.name.as_str();
             let virtual_queues = book.site_limits().virtual_queues(name);
             virtual_queues.fold(usage.in_queue(name), |sum, queue| sum.plus(usage.in_queue(queue.as_str())))
         };
+        let mut queues =
+            book.queues_of(queue.map(QueueName::as_str)).map(|queue| (Some(queue), in_queue(queue)));
+        let queues = [queues.next(), queues.next()];
         self.all().flat_map(move |(hold, rule)| {
-            let of_queue =
-                queues().filter(|_| rule.is_of_queue()).map(move |queue| (Some(queue), in_queue(queue)));
+            let of_queue = queues.into_iter().flatten().filter(|_| rule.is_of_queue());
             let of_all = (!rule.is_of_queue()).then_some((None, usage.total));
             of_queue.chain(of_all).flat_map(move |(queue, tally)| {
                 rule.caps_on(association, queue).map(move |(measure, limit)| Counted {
