@@ -9,9 +9,9 @@ use super::database::DatabaseArg;
 use super::input::Wait;
 use super::output::{Cell, OutputArgs, Report, Rows, Style, column};
 use super::suggest::did_you_mean;
+use super::words::user_or_id;
 use super::{Answer, Failure, Outcome, after_storing, failure, remark, say};
 use crate::accounts::{Target, measures};
-use crate::flux::user_name;
 use crate::store::{Access, Snapshot, StoredLimit};
 
 const MEASURES: &str = "\
@@ -212,7 +212,7 @@ fn of_configuration(tables: &[Map<String, Value>]) -> Vec<Listed> {
 
 /// The name of a user, or the id if it has none.
 fn user(id: &str) -> String {
-    id.parse().ok().and_then(user_name).unwrap_or_else(|| id.to_owned())
+    id.parse().map_or_else(|_| id.to_owned(), user_or_id)
 }
 
 /// The limits that are to be set.
