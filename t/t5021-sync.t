@@ -120,6 +120,11 @@ test_expect_success UNSHARE 'a disk that can only be read is an error' '
 		status=0; \$SYNC 2>ro.err || status=\$?; cat ro.err; test \$status = 2; mount -o remount,rw disk
 		cmp late.db disk/\$DB" && grep "read-only" ro.err
 '
+test_expect_success 'the usage of a user whose user id changes stays, also in a recount' '
+	of_user() { sql "SELECT job_usage FROM association_table WHERE username = \"user5004\""; } &&
+	cp late.db $DB && flux fairshare recount --write -p $DB && of_user >before && cat before && ! grep -x "0\(\.0\)*" before &&
+	flux account edit-user user5004 --userid=5999 && flux account sync-userids && flux fairshare recount --write -p $DB && of_user >after && test_cmp before after
+'
 test_expect_success 'a database that someone else has locked is an error' '
 	cp late.db $DB && hold_lock && test_expect_code 2 flux fairshare sync --only usage --wait 0.2 -p $DB 2>locked.err
 	rc=$?; release_lock; test $rc = 0 && grep "locked by another process" locked.err && cmp late.db $DB
